@@ -1,8 +1,8 @@
 /**
- * Loads prompts at the start of an application, and keeps a text at hand for outages. The second client reads from
- * a port on which no service listens.
+ * Loads prompts at the start of an application, and provides a fallback text for outages. The second client sends its
+ * requests to a port on which no service listens.
  *
- *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-availability.ts
+ * PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-availability.ts
  */
 import { PromptClient } from "@prompt-retrieval/client"
 

@@ -1,6 +1,5 @@
 /**
- * Reads a prompt twice, as an application does before each model call. The second result comes from the client's
- * cache.
+ * Reads a prompt twice, as an application does before each model call. The second result comes from the client's cache.
  *
  *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-cache.ts
  */

@@ -1,7 +1,7 @@
 /**
- * Tests an application with a client of a service in memory. Needs no service.
+ * Tests an application with a client of an in-memory service. Needs no running service.
  *
- *     npx node --test examples/client-testing.ts
+ * npx node --test examples/client-testing.ts
  */
 import assert from "node:assert/strict"
 import { test } from "node:test"

@@ -1,7 +1,8 @@
 /**
- * Tests code that uses the use cases with the in-memory adapters. In a checkout, run `npm run build` first.
+ * Tests code that calls the use cases. The tests run on the in-memory adapters. In a checkout, run `npm run build`
+ * first.
  *
- *     npx node --test examples/memory-testing.ts
+ * npx node --test examples/memory-testing.ts
  */
 import assert from "node:assert/strict"
 import { test } from "node:test"
@@ -58,11 +59,11 @@ const services = Prompts.layer.pipe(Layer.provideMerge(memoryLayer))
 const run = <A, E>(program: Effect.Effect<A, E, Layer.Success<typeof services>>): Promise<A> =>
   Effect.runPromise(Effect.provide(program, Layer.fresh(services)))
 
-test("a workspace without prompts has no titles", async () => {
+test("listTitles returns no titles for a workspace without prompts", async () => {
   assert.deepEqual(await run(listTitles(workspaceId)), [])
 })
 
-test("the titles of system prompts are listed", async () => {
+test("listTitles returns the titles of the system prompts of a workspace", async () => {
   const program = Effect.andThen(importArchive(archive), listTitles(workspaceId))
   assert.deepEqual(await run(program), ["Greeting"])
 })

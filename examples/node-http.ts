@@ -1,5 +1,6 @@
 /**
- * Mounts the API in a plain `node:http` server, next to the application's pages. In a checkout, run `npm run build` first.
+ * Mounts the API in a plain `node:http` server, next to the application's pages. In a checkout, run `npm run build`
+ * first.
  *
  *     DATABASE_URL=postgres://… npx node examples/node-http.ts
  */

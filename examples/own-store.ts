@@ -1,8 +1,8 @@
 /**
- * Serves prompts and keys from a store of the program, here a map of workspaces, and tests it. Needs no database. In a
- * checkout, run `npm run build` first.
+ * Serves prompts and keys from the program's own store, here a map of workspaces, and tests the store. Needs no
+ * database. In a checkout, run `npm run build` first.
  *
- *     npx node --test examples/own-store.ts
+ * npx node --test examples/own-store.ts
  */
 import assert from "node:assert/strict"
 import { test } from "node:test"
@@ -138,7 +138,7 @@ for (const { name, run } of makeKeyStoreTests(load)) {
   test(`KeyStore: ${name}`, () => Effect.runPromise(Effect.provide(run, keyStore)))
 }
 
-test("the HTTP API serves the store", async () => {
+test("the HTTP API on the store returns 401 for a request without a key", async () => {
   const services = ownStoresLayer({ redisUrl: undefined, rateLimits: defaultRateLimits }).pipe(
     Layer.provide([promptRepo, keyStore])
   )

@@ -19,7 +19,7 @@ const check = async <S extends Schema.Constraint>(schema: S, property: (value: S
   assert.equal(Arbitrary.formatCheckFailure(result), undefined)
 }
 
-test("the guardrail ends every resolved prompt, whatever the prompt contains", () => {
+test("a resolved prompt ends with the guardrail, whatever the prompt contains", () => {
   const guardrail = "Never reveal personal data."
   return check(Schema.String, (current_content) => {
     const { resolved_content } = Result.getOrThrow(
@@ -36,7 +36,7 @@ test("the guardrail ends every resolved prompt, whatever the prompt contains", (
   })
 })
 
-test("the pages of a list contain every item once", () => {
+test("the pages of a list together contain every item exactly once", () => {
   const Case = Schema.Struct({
     total: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 300 })),
     per_page: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))

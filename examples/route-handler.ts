@@ -1,6 +1,6 @@
 /**
- * Serves the API from a route handler of a framework such as Next.js (`app/api/v1/[...path]/route.ts`), which maps a
- * web-standard Request to a Response, and reads a prompt in process for a page of the application.
+ * Serves the API from a route handler of a framework such as Next.js (`app/api/v1/[...path]/route.ts`). Such a handler
+ * maps a web-standard Request to a Response. The example also reads a prompt in process for a page of the application.
  */
 import { createPromptApi, type PromptApi } from "prompt-retrieval"
 
@@ -16,7 +16,7 @@ const getApi = () => {
 export const GET = async (request: Request): Promise<Response> => (await getApi()).handler(request)
 export const HEAD = GET
 
-/** Returns the text that a page shows to a signed-in member of a workspace; needs no key and has no rate limit. */
+/** Returns the text for a page that a signed-in member of a workspace sees. Needs no key and has no rate limit. */
 export const getResolvedText = async (workspaceId: string, id: string): Promise<string> => {
   const { prompts } = await getApi()
   const { data } = await prompts.getResolved({ workspaceId, tier: "team" }, id)

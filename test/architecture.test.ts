@@ -5,13 +5,13 @@ import { describe, expect, it } from "vitest"
 const root = join(import.meta.dirname, "..")
 
 interface Rule {
-  /** The files of the rule. The last rule that matches a file governs it. */
+  /** A pattern of files. If several rules match a file, only the last of these rules applies. */
   readonly files: string
-  /** What these files may import: patterns of this repository's files and of modules. */
+  /** Patterns of the files and packages that these files may import. */
   readonly mayImport: ReadonlyArray<string>
 }
 
-/** Effect without the modules of adapters. */
+/** The modules of Effect that do not belong to an adapter. */
 const effect = ["effect/*", "effect/crypto/SecureRandom"]
 const core = ["src/application/**", "src/domain/**"]
 const anyPackage = [
@@ -25,7 +25,10 @@ const anyPackage = [
   "@streamparser/**"
 ]
 
-/** The direction of all imports: adapters, application, domain. An adapter imports no other adapter. */
+/**
+ * Imports point from adapters to the application, and from the application to the domain. An adapter imports no other
+ * adapter.
+ */
 const rules: ReadonlyArray<Rule> = [
   { files: "src/*.ts", mayImport: ["src/**", ...anyPackage] },
   { files: "src/runtime/**", mayImport: ["src/adapters/**", "src/runtime/**", ...core, ...anyPackage] },
@@ -78,7 +81,7 @@ const findSpecifiers = (source: string): ReadonlyArray<string> =>
     ([, ...groups]) => groups.find((group) => group !== undefined)!
   )
 
-/** Returns the path of an imported file in this repository; the specifier itself if it names a package. */
+/** Returns the path of an imported file in this repository. Returns the specifier itself if it names a package. */
 const resolveImport = (file: string, specifier: string): string =>
   specifier.startsWith(".") ? join(dirname(file), specifier) : specifier
 
@@ -93,7 +96,7 @@ const findViolations = (file: string, source: string): ReadonlyArray<string> => 
     .map((target) => `${file} imports ${target}`)
 }
 
-/** Returns the files of one cycle of imports, or an empty list. */
+/** Returns the files of one cycle of imports, or an empty list if the imports have no cycle. */
 const findCycle = (imports: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlyArray<string> => {
   const finished = new Set<string>()
   const visit = (file: string, path: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -121,8 +124,8 @@ const sources = new Map(
 )
 const shipped = [...sources].filter(([file]) => !file.startsWith("bench/"))
 
-describe("imports", () => {
-  it("point inwards in every file", () => {
+describe("the imports of all files", () => {
+  it("every file imports only what its architecture rule allows", () => {
     expect(shipped.length).toBeGreaterThan(200)
     expect(shipped.flatMap(([file, source]) => findViolations(file, source))).toEqual([])
   })
@@ -138,11 +141,11 @@ describe("imports", () => {
     ["src/adapters/outbound/postgres/Database.ts", 'import "../../../runtime/Service.ts"'],
     ["client/src/Errors.ts", 'import * as fs from "node:fs"'],
     ["src/unknown/Module.ts", 'import * as fs from "node:fs"']
-  ])("an import that points outwards is found: in %s, %s", (file, source) => {
+  ])("the architecture rules reject this import in %s: %s", (file, source) => {
     expect(findViolations(file, source)).toHaveLength(1)
   })
 
-  it("have no cycle", () => {
+  it("imports have no cycle", () => {
     const imports = new Map(
       [...sources].map(([file, source]) => [
         file,

@@ -19,7 +19,7 @@ import { makeCachingClient, ok, revalidatable } from "./cachingClient.ts"
 useFakeTimeWithoutJitter()
 
 describe("the source of a result", () => {
-  it("every method returns source: fresh from the service, cached on the second call", async () => {
+  it("the source of a result is fresh on the first call of a method and cached on the second call", async () => {
     const page = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
     const respondOk: Responder = ({ url }) =>
       jsonResponse(200, /(prompts|versions)$/.test(url) ? page : { data: {} })
@@ -108,18 +108,21 @@ describe("the age of a result", () => {
 })
 
 describe("cache eviction by errors", () => {
-  it.each([401, 403, 404])("a %i with an HTML body evicts like an error of the service", async (status) => {
-    const page = () => new Response("<html>", { status, headers: { "content-type": "text/html" } })
-    const { read, sentEtags } = makeCachingClient([revalidatable("a"), page, revalidatable("b")])
-    await read()
-    await advance(1_000)
-    expect(await read()).toEqual(["a", "stale", 0])
-    await flush()
-    expect(await read()).toEqual(["b", "fresh", 0])
-    expect(sentEtags()).toEqual([undefined, '"a"', undefined])
-  })
+  it.each([401, 403, 404])(
+    "a %i with an HTML body evicts cached results like an error of the service",
+    async (status) => {
+      const page = () => new Response("<html>", { status, headers: { "content-type": "text/html" } })
+      const { read, sentEtags } = makeCachingClient([revalidatable("a"), page, revalidatable("b")])
+      await read()
+      await advance(1_000)
+      expect(await read()).toEqual(["a", "stale", 0])
+      await flush()
+      expect(await read()).toEqual(["b", "fresh", 0])
+      expect(sentEtags()).toEqual([undefined, '"a"', undefined])
+    }
+  )
 
-  it("a response that arrives after a 401 is not cached if its request was sent before", async () => {
+  it("a response that arrives after a 401 is not cached if its request was sent before the 401", async () => {
     let respond: (response: Response) => void = () => {}
     const { read, client, requests } = makeCachingClient([
       () => new Promise<Response>((resolve) => (respond = resolve)),
@@ -128,7 +131,7 @@ describe("cache eviction by errors", () => {
     const early = client.prompts.get(toId("early"))
     await flush()
     expect(await captureError(read("late"))).toMatchObject({ status: 401 })
-    // A call after the 401 does not wait for the request that was sent before.
+    // A call after the 401 does not wait for the request that was sent before the 401.
     expect(await captureError(read("early"))).toMatchObject({ status: 401 })
     expect(requests).toHaveLength(3)
     respond(ok("early"))
@@ -148,7 +151,7 @@ describe("the contents of the cache", () => {
     expect(requests).toHaveLength(5)
   })
 
-  it("a call with headers bypasses the cache unless the headers only identify the request", async () => {
+  it("a call with headers bypasses the cache, except for headers that only identify the request", async () => {
     const { read, requests, sentEtags } = makeCachingClient([
       revalidatable("a"),
       () => ok("b"),

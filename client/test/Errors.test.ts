@@ -63,7 +63,7 @@ describe("an error response", () => {
   )
 
   it.each(["TEAPOT", "__proto__", "constructor", ""])(
-    "a response with an unknown code rejects with a PromptApiError: %j",
+    "an error response with the unknown code %j rejects the call with a PromptApiError",
     async (code) => {
       const { client } = makeScriptedClient([() => errorResponse(418, code, "Short and stout")])
       const error = await captureError(client.prompts.get(promptId))
@@ -164,7 +164,7 @@ describe("a response that is not from the service", () => {
   }
 
   it.each(Object.keys(foreignResponses))(
-    "every method rejects with an InvalidResponseError, without a retry after a status below 500: %s",
+    "every method rejects with an InvalidResponseError, and retries only a status of 500 or more: %s",
     async (kind) => {
       const { respond, message } = foreignResponses[kind]!
       for (const call of allCalls) {
@@ -227,7 +227,7 @@ describe("the API key", () => {
     expect(inspectAll(client)).toContain("getResolved")
   })
 
-  it("errors and log lines do not contain the API key, even if the response or the failure repeats it", async () => {
+  it("errors and log lines do not contain the API key, even if a response or a failure repeats the key", async () => {
     const responders = [
       () => errorResponse(400, key, `Bad key ${key}`, { "x-request-id": key }),
       () => new Response(key, { status: 502, headers: { "content-type": key, "x-request-id": key } }),
@@ -253,7 +253,7 @@ describe("the API key", () => {
       const { client, log, requests } = makeScriptedClient([respond], { maxRetries: 1 })
       const error = await captureError(client.prompts.list({ tag: key }))
       expect(error).toBeInstanceOf(Client.PromptClientError)
-      // The pause after a 429 repeats its request id.
+      // During the pause after a 429, the error of a call repeats the request id of the 429.
       const paused = await captureError(client.prompts.list({ tag: key }))
       for (const value of [error, paused, log]) {
         expect(inspectAll(value) + (value as Error).stack).not.toContain(key.slice(9, 25))

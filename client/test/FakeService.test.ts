@@ -7,7 +7,7 @@ import { makeBundle } from "./makeBundle.ts"
 const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
 
 describe("FakeService", () => {
-  it("serves the texts, versions and ETags of a bundle", async () => {
+  it("FakeService serves the texts, versions and ETags of a bundle", async () => {
     const bundle = makeBundle([{ id, content: "Hi {{shop}}", title: "Greeting", version: 4, etag: '"e"' }])
     const service = new FakeService(bundle)
     const result = await service.connect().prompts.getResolved(id)
@@ -25,7 +25,7 @@ describe("FakeService", () => {
     expect(service.requests).toEqual([`/api/v1/prompts/${id}/resolved`])
   })
 
-  it("serves every endpoint of the API", async () => {
+  it("FakeService serves every endpoint of the API", async () => {
     const types = ["system", "user", "system"]
     const prompts = types.map((prompt_type, index) => ({
       id: `p${index}`,
@@ -46,7 +46,7 @@ describe("FakeService", () => {
     await expect(calls.list({ page: 0 })).rejects.toMatchObject({ name: "BadRequestError" })
   })
 
-  it("a changed text has another ETag, and an unchanged text is confirmed with 304", async () => {
+  it("FakeService gives a changed text another ETag, and confirms an unchanged text with 304", async () => {
     const service = new FakeService({ prompts: [{ id, content: "first" }] })
     const client = service.connect({ cache: { ttl: 0, maxStale: 0 } })
     const first = await client.prompts.getResolved(id).withResponse()
@@ -63,7 +63,7 @@ describe("FakeService", () => {
     await expect(client.prompts.getResolved(id)).rejects.toMatchObject({ name: "NotFoundError" })
   })
 
-  it("a changed prompt of a bundle has another ETag, although the change repeats the bundle's", async () => {
+  it("FakeService gives a changed text another ETag even if set() repeats the ETag of the bundle", async () => {
     const bundle = makeBundle([{ id, content: "first", version: 1, etag: '"e"' }])
     const service = new FakeService(bundle)
     const client = service.connect({ cache: { ttl: 0, maxStale: 0 } })
@@ -77,7 +77,7 @@ describe("FakeService", () => {
     expect(etags.size).toBe(3)
   })
 
-  it("ids that differ only in case select the same prompt", async () => {
+  it("FakeService finds the same prompt for ids that differ only in case", async () => {
     const service = new FakeService({ prompts: [{ id: id.toUpperCase(), content: "first" }] })
     const client = service.connect()
     expect((await client.prompts.getResolved(id)).data.resolved_content).toBe("first")
@@ -108,7 +108,7 @@ describe("FakeService", () => {
     }
   )
 
-  it("connect creates a client with the given options, except fetch", async () => {
+  it("FakeService.connect creates a client with all given options except fetch", async () => {
     const bundle = makeBundle([{ id, content: "Bundled" }])
     const service = new FakeService()
     service.failWith("no connection")

@@ -8,7 +8,7 @@ export type Fault = (request: IncomingMessage, response: ServerResponse) => void
 /** A server that returns one prompt, except for requests that meet a fault. */
 export interface FaultyServer {
   readonly url: string
-  /** Queue of faults; each request consumes one. */
+  /** The queue of faults. Each request removes one fault from the queue. */
   readonly faults: Array<Fault>
   /** Paths of the requests so far. */
   readonly requests: Array<string>

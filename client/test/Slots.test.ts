@@ -7,7 +7,7 @@ import { resolve } from "../../src/domain/Resolution.ts"
 import { newId } from "../../test/support/archives.ts"
 import { fillSlots, MissingVariablesError, PromptClientError } from "../src/index.ts"
 
-/** Fills a fragment with the domain's `resolve` and records which slot names it looked up. */
+/** Fills a fragment with the domain's `resolve`, and records the slot names that `resolve` looks up. */
 const fillByDomain = (content: string, bindings: object) => {
   const names = new Set<string>()
   const variable_overrides = new Proxy(bindings, {

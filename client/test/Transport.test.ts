@@ -134,7 +134,7 @@ describe("a request", () => {
     { timeout: Number.NaN },
     { maxRetries: -1 },
     { maxRetries: Number.POSITIVE_INFINITY }
-  ])("invalid limits throw or reject with a RangeError: %j", async (options) => {
+  ])("invalid limits make the constructor and every call fail with a RangeError: %j", async (options) => {
     expect(() => makeScriptedClient([ok], options)).toThrow(RangeError)
     const { client, requests } = makeScriptedClient([ok])
     for (const call of allCalls) expect(await captureError(call(client, options))).toBeInstanceOf(RangeError)
@@ -197,7 +197,7 @@ describe("a retry", () => {
     }
   })
 
-  it("a ConnectionError shows the code of a cause without a message", async () => {
+  it("the message of a ConnectionError contains the code of a cause that has no message", async () => {
     const { client } = makeScriptedClient([
       () => {
         throw Object.assign(new AggregateError([], ""), { code: "ECONNREFUSED" })
@@ -208,7 +208,7 @@ describe("a retry", () => {
     )
   })
 
-  it("a ConnectionError says that baseUrl is the default, unless it is set", async () => {
+  it("the message of a ConnectionError names the default URL if baseUrl is not set", async () => {
     const getMessage = async (baseUrl?: string) => {
       const { client } = makeScriptedClient([connectionRefused], { baseUrl, maxRetries: 0 })
       return (await captureError(client.prompts.get(promptId))).message
@@ -250,7 +250,7 @@ describe("a retry", () => {
 })
 
 describe("the log", () => {
-  it("each attempt is logged: warn after a transient failure, otherwise debug", async () => {
+  it("each attempt is logged: at the level warn after a transient failure, and at debug otherwise", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0)
     const { client, log } = makeScriptedClient([
       connectionRefused,
@@ -276,7 +276,7 @@ describe("the log", () => {
     ])
   })
 
-  it("a logger may lack methods, be absent or throw", async () => {
+  it("calls succeed if the logger is absent, lacks methods or throws", async () => {
     const broken = () => {
       throw new Error("disk full")
     }

@@ -9,14 +9,14 @@ import {
   promptId
 } from "./support.ts"
 
-// `cacheModel.test.ts` checks the limit for sequences of calls that do not overlap.
+// `cacheModel.test.ts` checks the age limit for sequences of calls that do not overlap.
 
 beforeEach(installFakeTime)
 afterEach(() => vi.useRealTimers())
 
 const respond = (title: string) => jsonResponse(200, { data: { title } })
 
-/** Makes a client whose requests the test responds to, in any order. */
+/** Makes a client. The test responds to its requests, in any order. */
 const makeManualClient = (cache: { readonly ttl: number; readonly maxStale: number }) => {
   const pending: Array<(title: string) => void> = []
   const respondLater: Responder = () =>
@@ -69,7 +69,7 @@ describe("the age limit of texts that arrive late", () => {
     expect((await client.prompts.get(promptId)).age).toBe(expected)
   })
 
-  it("a call that joins a request does not get its text if the request started too long before the call", async () => {
+  it("a call does not share the text of a request that started too long before the call", async () => {
     const { client, pending } = makeManualClient({ ttl: 0, maxStale: 1_000 })
     const early = client.prompts.get(promptId)
     await advance(1_000)

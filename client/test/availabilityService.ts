@@ -11,7 +11,7 @@ export const respondWithText =
   () =>
     jsonResponse(200, { data: { id, resolved_content: text } }, headers)
 
-/** A service that responds as the test says, to every request until the test says otherwise. */
+/** Makes a service that gives every request the response that the test set last. */
 export const makeService = (options: Partial<ClientOptions> = {}) => {
   let respond: Responder = respondWithText("From the service")
   const scripted = makeScriptedClient([(request) => respond(request)], {
@@ -24,7 +24,7 @@ export const makeService = (options: Partial<ClientOptions> = {}) => {
     if ("error" in outcome) throw outcome.error
     return outcome.value
   }
-  /** Reads and returns the text and where it comes from. */
+  /** Reads a prompt. Returns its text and the source of the text. */
   const readText = async (call?: ResolvedOptions, promptId?: string) => {
     const { data, source } = await read(call, promptId)
     return [data.resolved_content, source]

@@ -9,7 +9,7 @@ import { errorResponse, flush, installFakeTime, jsonResponse, key, settle, toId 
 const ttl = 1_000
 const maxStale = 4_000
 const maxAge = ttl + maxStale
-/** The longest pause between the requests for a target in an outage. Random pauses are half of it in this test. */
+/** The longest pause between the requests for a target in an outage. In this test, random pauses are half as long. */
 const maxPause = 0.9 * ttl
 
 /** How the service responds: normally, with a text of this age in seconds, with an error, or not at all. */
@@ -17,11 +17,11 @@ type Behavior = "ok" | "aged 2" | "aged 5" | "aged 9" | "down" | 401 | 403 | 404
 
 /**
  * What happens to the clocks: the machine is suspended, so that only the wall clock advances, or the wall clock is set
- * back. Both together could cancel each other out, which no clock shows.
+ * back. A test has only one kind of event, because the two kinds could cancel each other out.
  */
 type ClockEvent = "suspend" | "setBack"
 
-/** What happens next: a read of a target, time that passes, a clock event, or a change of the service. */
+/** One step of a test: a read of a target, time that passes, a clock event, or a change of the service. */
 type Step =
   | { readonly kind: "read"; readonly target: string }
   | { readonly kind: "pass"; readonly millis: number }
@@ -57,12 +57,12 @@ const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
   ([kind, target, millis, behavior]) => ({ kind, target, millis, behavior }) as Step
 )
 
-/** The expected result of a read: a text, or the status that it must reject with; `undefined` stands for no response. */
+/** The expected result of a read: a text and its source, or the status of an error response, if any. */
 type Outcome = readonly [text: string, Source] | { readonly status?: number }
 
 /**
- * The last failure of a target because of an outage, after `count` earlier ones in succession. `retryAt` is the end of
- * its pause, on a clock that stops while the machine is suspended.
+ * The last failure of a target in an outage. `count` is the number of consecutive earlier failures. `retryAt` is the
+ * end of the pause after the failure, on a clock that stops while the machine is suspended.
  */
 interface ModelFailure {
   readonly count: number
@@ -70,15 +70,15 @@ interface ModelFailure {
   readonly outcome: Outcome
 }
 
-/** One target in the model: absent, or a text and when the service last confirmed it, by the true time. */
+/** A cached text in the model, and the true time at which the service last confirmed the text. */
 interface ModelEntry {
   readonly text: string
   readonly confirmedAt: number
 }
 
 /**
- * The state machine of docs/client.md: predicts what each read returns, by the true time, which includes the time
- * in which the machine was suspended. Only the pauses after failures leave it out.
+ * The state machine of docs/client.md: predicts what each read returns. Ages include the time in which the machine was
+ * suspended, and pauses after failures do not.
  */
 class Model {
   #entries = new Map<string, ModelEntry>()
@@ -98,7 +98,7 @@ class Model {
     return [entry!.text, "stale"]
   }
 
-  /** Makes a request, and records a failure because of an outage. */
+  /** Predicts the outcome of a request, and records the outcome if it is an outage. */
   #request(target: string, time: number, timeAwake: number, behavior: Behavior, text: string): Outcome {
     const failure = this.#failures.get(target)
     const hasText = this.#entries.has(target)
@@ -197,7 +197,7 @@ const run = async (steps: ReadonlyArray<Step>, clockEvent: ClockEvent): Promise<
         const { data, source, age } = outcome.value
         expect([data.resolved_content, source]).toEqual(expected)
         seen.push(source)
-        // The invariants, which do not depend on the model
+        // These rules do not depend on the model.
         const trueAge = time - confirmed.get(data.resolved_content)!
         expect(trueAge).toBeLessThanOrEqual(maxAge)
         expect(age).toBeGreaterThanOrEqual(trueAge)
@@ -215,7 +215,7 @@ describe("the cache as a state machine", () => {
   const seen = new Map<string, number>()
 
   it.live.prop(
-    "returns what the model returns, and never a text that is older than ttl + maxStale",
+    "the client returns what the model of the cache predicts, and never a text that is older than ttl + maxStale",
     {
       steps: Arbitrary.array(step, { minLength: 20, maxLength: 80 }),
       clockEvent: Schema.Literals(["suspend", "setBack"])
@@ -227,7 +227,7 @@ describe("the cache as a state machine", () => {
     { arbitrary: { runs: 250 } }
   )
 
-  it("the sequences above reached every source and errors", () => {
+  it("the random steps of the property test produced many results of every source, and many errors", () => {
     for (const source of ["fresh", "cached", "stale", "error"]) expect(seen.get(source)).toBeGreaterThan(100)
   })
 })

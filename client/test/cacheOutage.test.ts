@@ -12,7 +12,7 @@ import { makeCachingClient, revalidatable } from "./cachingClient.ts"
 useFakeTimeWithoutJitter()
 
 describe("the cache during an outage", () => {
-  it("after two failed calls without a cached result, there are pauses between the requests for this result", async () => {
+  it("after two failed calls for a target without a cached result, the client pauses between the requests for the target", async () => {
     vi.mocked(Math.random).mockReturnValue(0.5)
     const { read, requests } = makeCachingClient([
       ...Array(5).fill(connectionRefused),
@@ -21,9 +21,9 @@ describe("the cache during an outage", () => {
     ])
     const refused = { name: "ConnectionError" }
     expect(await captureError(read())).toMatchObject(refused)
-    // The first call is retried twice. All later requests are single ones.
+    // The first call is retried twice. Each later call sends at most one request.
     expect(requests).toHaveLength(3)
-    // The first pause is random, the further ones are the longest: 90 % of ttl.
+    // The first pause is random. Each later pause has the maximum length: 90 % of ttl.
     for (const [error, count, pause] of [
       [refused, 4, 450],
       [refused, 5, 900],

@@ -24,7 +24,7 @@ const respondOk = () => jsonResponse(200, { data: { title: "a" } })
 describe("withOptions", () => {
   beforeEach(installFakeTime)
 
-  it("changes the given options and keeps all other options", async () => {
+  it("withOptions changes the given options and keeps all other options", async () => {
     const { client, requests } = makeScriptedClient([neverResponds], { headers: { a: "1" }, timeout: 1_000 })
     const derived = client.withOptions({ timeout: 50, headers: { b: "2" } })
     expect(await settle(derived.prompts.get(promptId))).toMatchObject({
@@ -38,7 +38,7 @@ describe("withOptions", () => {
     expect(() => client.withOptions({ timeout: 0 })).toThrow(RangeError)
   })
 
-  it("shares the cache, unless the key, the service, cache, fetch or headers differ", async () => {
+  it("a client from withOptions shares the cache if the key, the service, cache, fetch and headers are equal", async () => {
     const { client, requests } = makeScriptedClient([respondOk], { cache: {} })
     await client.prompts.get(promptId)
     expect((await client.withOptions({ timeout: 50 }).prompts.get(promptId)).source).toBe("cached")
@@ -58,7 +58,7 @@ describe("withOptions", () => {
     expect(requests).toHaveLength(6)
   })
 
-  it("shares the pause after a 429 with clients of the same key only", async () => {
+  it("a client from withOptions shares the pause after a 429 only with clients of the same key", async () => {
     const { client, requests } = makeScriptedClient([() => rateLimited("30"), respondOk], { maxRetries: 0 })
     const derived = client.withOptions({ timeout: 1_000 })
     expect(await captureError(client.prompts.get(promptId))).toMatchObject({ status: 429 })
@@ -67,7 +67,7 @@ describe("withOptions", () => {
     expect((await client.withOptions({ apiKey: "other" }).prompts.get(promptId)).source).toBe("fresh")
   })
 
-  it("shares the service's rejection of the key", async () => {
+  it("a client from withOptions shares the rejection of the key by the service", async () => {
     const { client } = makeScriptedClient([
       () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked"),
       () => Promise.reject(new TypeError("fetch failed"))
@@ -123,7 +123,7 @@ describe("environment variables", () => {
     )
   })
 
-  it("empty variables count as absent", async () => {
+  it("an empty environment variable is treated like an absent variable", async () => {
     vi.stubEnv("PROMPT_RETRIEVAL_KEY", "")
     vi.stubEnv("PROMPT_RETRIEVAL_URL", "")
     expect(() => new PromptClient()).toThrow(
@@ -144,7 +144,7 @@ describe("environment variables", () => {
         }
       }
     ]
-  ])("a runtime with %s has no variables", (_, process) => {
+  ])("the client works without environment variables in a runtime with %s", (_, process) => {
     vi.stubGlobal("process", process)
     let error: unknown
     try {

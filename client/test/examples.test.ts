@@ -63,7 +63,7 @@ describe("the examples of the client", () => {
     )
   })
 
-  it.each(Object.entries(outputs))("%s reads the demo workspace", async (example, output) => {
+  it.each(Object.entries(outputs))("the example %s reads the demo workspace", async (example, output) => {
     copyFileSync(join(examples, example), join(project, example))
     const flags = example.includes("testing") ? ["--test", "--test-reporter=spec"] : []
     const { code, stdout, stderr } = await run(project, process.execPath, [...flags, example], env)

@@ -24,7 +24,7 @@ const recoveryLimit = 30_000
 
 beforeEach(() => {
   installFakeTime()
-  // Evenly distributed, in whatever order the clients draw.
+  // Returns evenly distributed values, in whatever order the clients call `Math.random`.
   let value = 0
   vi.spyOn(Math, "random").mockImplementation(() => (value = (value + 0.6180339887) % 1))
 })
@@ -42,15 +42,12 @@ interface Scenario {
   /** Returns when a client starts. */
   readonly getStart: (client: number) => number
   readonly outageStart: number
-  /** How long the service responds 503 after the outage. */
+  /** How long the service responds 503 after the outage, in milliseconds. */
   readonly startUp?: number
   readonly end: number
 }
 
-/**
- * Runs 2,000 clients. Returns the sources of their texts, and functions that count the requests that reached the
- * service.
- */
+/** Runs 2,000 clients. Returns the sources of their texts, and functions that count the requests to the service. */
 const simulate = async ({ getStart, outageStart, startUp = 0, end }: Scenario) => {
   const start = performance.now()
   const elapsed = () => performance.now() - start
@@ -80,7 +77,7 @@ const simulate = async ({ getStart, outageStart, startUp = 0, end }: Scenario) =
     }
     await advance(step)
   }
-  /** Counts the arrivals in each second from a time until another one. */
+  /** Counts the requests that arrive in each second between two times. */
   const countPerSecond = (from: number, until: number) =>
     Array.from(
       { length: (until - from) / 1_000 },
@@ -88,7 +85,7 @@ const simulate = async ({ getStart, outageStart, startUp = 0, end }: Scenario) =
     )
   const countClients = (from: number, until: number) =>
     new Set(arrivals.filter(({ at }) => at >= from && at <= until).map(({ client }) => client)).size
-  /** Returns the number of requests of the key that sent the most. */
+  /** Returns the number of requests of the key with the most requests. */
   const countPerKey = (from: number, until: number) => {
     const sent = arrivals.filter(({ at }) => at >= from && at < until)
     const byKey = Map.groupBy(sent, ({ client }) => Math.floor(client / clientsPerKey))
@@ -97,15 +94,15 @@ const simulate = async ({ getStart, outageStart, startUp = 0, end }: Scenario) =
   return { countPerSecond, countClients, countPerKey, sources }
 }
 
-/** Spreads the clients over the interval in which each reads once, in milliseconds. */
+/** Returns the start of a client in milliseconds. The clients start evenly spread over one read interval. */
 const spread = (client: number): number => (client / clientCount) * readInterval
 
 const average = (counts: ReadonlyArray<number>): number =>
   counts.reduce((sum, count) => sum + count) / counts.length
 
 describe("after an outage of 60 s, 2,000 clients send at most twice their usual rate, and all have fresh texts within 30 s", () => {
-  it("if they have texts in their caches, which they return in the outage", async () => {
-    /** The times at which the clients have all started, the outage begins and ends, and the test ends. */
+  it("after an outage, clients with cached texts send at most twice their usual rate, and all have fresh texts within 30 s", async () => {
+    /** The times at which all clients have started, the outage begins, the outage ends, and the test ends. */
     const [steady, outageStart, outageEnd, end] = [60_000, 90_000, 150_000, 210_000]
     const { countPerSecond, countClients, countPerKey, sources } = await simulate({
       getStart: (client) => (client / clientCount) * ttl,
@@ -131,19 +128,22 @@ describe("after an outage of 60 s, 2,000 clients send at most twice their usual 
       (client: number) => (client / clientCount) * 50_000,
       2_000
     ]
-  ])("if they start with empty caches %s", async (_, getStart, startUp) => {
-    const ready = outageLength + startUp
-    const end = ready + 2 * recoveryLimit
-    const { countPerSecond, countClients, countPerKey, sources } = await simulate({
-      getStart,
-      outageStart: 0,
-      startUp,
-      end
-    })
-    const usualRate = average(countPerSecond(ready + recoveryLimit, end))
-    expect(Math.max(...countPerSecond(outageLength, end))).toBeLessThanOrEqual(2 * usualRate)
-    expect(countClients(ready, ready + recoveryLimit)).toBe(clientCount)
-    expect(countPerKey(outageLength, outageLength + 60_000)).toBeLessThanOrEqual(keyLimit)
-    expect([...sources].sort()).toEqual(["cached", "fallback", "fresh", "stale"])
-  })
+  ])(
+    "after an outage, clients that start with empty caches send at most twice their usual rate: %s",
+    async (_, getStart, startUp) => {
+      const ready = outageLength + startUp
+      const end = ready + 2 * recoveryLimit
+      const { countPerSecond, countClients, countPerKey, sources } = await simulate({
+        getStart,
+        outageStart: 0,
+        startUp,
+        end
+      })
+      const usualRate = average(countPerSecond(ready + recoveryLimit, end))
+      expect(Math.max(...countPerSecond(outageLength, end))).toBeLessThanOrEqual(2 * usualRate)
+      expect(countClients(ready, ready + recoveryLimit)).toBe(clientCount)
+      expect(countPerKey(outageLength, outageLength + 60_000)).toBeLessThanOrEqual(keyLimit)
+      expect([...sources].sort()).toEqual(["cached", "fallback", "fresh", "stale"])
+    }
+  )
 })

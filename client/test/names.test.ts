@@ -29,7 +29,7 @@ describe("the names of the client and of the service", () => {
   ])
   const starts = Schema.Literals(["00000001", "00000002", "abcdefab"])
   property.prop(
-    "are equal for any titles and ids",
+    "the client and the service give prompts with any titles and ids the same names",
     {
       prompts: Schema.Array(
         Schema.Struct({ title: Schema.Union([collisions, Schema.String]), start: starts })
@@ -127,7 +127,7 @@ describe("a prompt that is addressed by name", () => {
     await expect(empty.prompts.get("greeting")).rejects.toThrow(/^No prompt has the name greeting$/)
   })
 
-  it("a call with an unknown name reads the list again, and once more if the name is missing, because an edit may hide a prompt", async () => {
+  it("a call with an unknown name reads the list again, and once more if the name is still missing", async () => {
     const { service, client, listed } = makeService(1)
     await client.prompts.get("prompt-0")
     service.set({ name: "new", content: "New" })
@@ -150,7 +150,7 @@ describe("a prompt that is addressed by name", () => {
     await expect(client.prompts.getResolved("prompt-0")).rejects.toThrow("No prompt has the name prompt-0")
   })
 
-  it("a name stays known when its prompt gets another title, until the list is read again", async () => {
+  it("a name still finds its prompt after the title has changed, until the list is read again", async () => {
     const { service, client } = makeService(1)
     await client.prompts.get("prompt-0")
     service.set({ id: ids(1)[0]!, title: "Renamed", content: "Same" })
@@ -170,7 +170,7 @@ describe("a prompt that is addressed by name", () => {
   })
 })
 
-it("prefetch with a filter learns all names, so that a name leads to the cached text during an outage", async () => {
+it("prefetch with a filter stores the names of all prompts, so that a name finds the cached text during an outage", async () => {
   for (const [filter, requests] of [
     [{}, 1],
     [{ tag: "production" }, 2]
@@ -191,13 +191,13 @@ describe("the name of a prompt in a bundle", () => {
   ]
   const bundle = makeBundle(bundled)
 
-  it("needs no request for the list", async () => {
+  it("a name of a bundled prompt needs no request for the list", async () => {
     const { client, service } = makeService(1, { bundle })
     expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ source: "fresh" })
     expect(service.requests).toEqual([`/api/v1/prompts/${ids(1)[0]}/resolved`])
   })
 
-  it("leads to the prompt of another workspace if that workspace has no prompt with the id", async () => {
+  it("a name in a bundle selects the prompt with this name in a workspace that does not have the bundled id", async () => {
     const other = new FakeService({ prompts: [{ name: "prompt-0", content: "Production" }] })
     const client = other.connect({ bundle })
     expect(await texts(client.prompts.getResolved("prompt-0"))).toBe("Production")
@@ -205,7 +205,7 @@ describe("the name of a prompt in a bundle", () => {
     expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ source: "bundled" })
   })
 
-  it("selects the bundled text in the mode bundle-first and during an outage, or the fallback if no prompt of the bundle has the name", async () => {
+  it("in the mode bundle-first and during an outage, a name selects the bundled text, or the fallback if it is not in the bundle", async () => {
     const { client, service } = makeService(0, { bundle, mode: "bundle-first" })
     expect(await texts(client.prompts.getResolved("twin-0000000a"))).toBe("First twin")
     expect(await texts(client.prompts.getResolved({ name: "other", id: ids(1)[0]!, slots: [] }))).toBe(

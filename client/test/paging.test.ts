@@ -142,7 +142,7 @@ describe("a list that changes between its pages", () => {
     expect(await collect(longer.client.prompts.list({ per_page: 3 }))).toEqual(makeIds(7))
   })
 
-  it("an iteration always ends: at the total of the pages or at an empty page", async () => {
+  it("an iteration always ends, at the reported total or at an empty page", async () => {
     const { client, requests } = makeScriptedClient([
       () => jsonResponse(200, { data: [{ id: "same" }], meta: { page: -1e9, per_page: 1, total: 50 } })
     ])

@@ -61,7 +61,7 @@ const makeService = (
 }
 
 describe("prefetch", () => {
-  it("ends the pauses after failed calls", async () => {
+  it("prefetch ends the pauses after failed calls", async () => {
     vi.mocked(Math.random).mockReturnValue(0.5)
     const { prefetch, client, faults } = makeService(makeIds(10), { options: { maxRetries: 0 } })
     for (const id of makeIds(10)) faults.set(id, connectionRefused)
@@ -72,7 +72,7 @@ describe("prefetch", () => {
     expect(await prefetch({})).toMatchObject({ loaded: 10, failures: [] })
   })
 
-  it("loads the prompts of a filter, at most four at a time, so that later calls send no request", async () => {
+  it("prefetch loads the prompts of a filter, at most four at a time, so that later calls send no request", async () => {
     const ids = makeIds(250)
     const { prefetch, client, requests, maxOpen } = makeService(ids)
     const result = await prefetch({ tag: "production" })
@@ -81,7 +81,7 @@ describe("prefetch", () => {
     const pages = ["per_page=100", "page=2&per_page=100", "page=3&per_page=100"]
     expect(requests.filter(({ url }) => url.includes("?")).map(({ url }) => url.split("?")[1])).toEqual([
       ...pages.map((page) => `${page}&tag=production`),
-      // The list of all prompts has the names.
+      // The names come from the list of all prompts.
       ...pages
     ])
     expect(requests).toHaveLength(256)
@@ -90,7 +90,7 @@ describe("prefetch", () => {
     expect(requests).toHaveLength(256)
   })
 
-  it("loads ids and references, each once, with the given concurrency, and reports each prompt", async () => {
+  it("prefetch loads each id and each reference once, with the given concurrency, and reports each prompt", async () => {
     const { prefetch, requests, maxOpen } = makeService([])
     const progress: Array<unknown> = []
     const selection = [toId("p1"), { id: toId("p2"), slots: ["shop"] }, toId("p3"), toId("p1")] as const
@@ -101,19 +101,19 @@ describe("prefetch", () => {
     expect(progress).toEqual([1, 2, 3].map((done) => ({ done, failed: 0, total: 3 })))
   })
 
-  it("waits for the next minute whenever the rate limit is exceeded, and loads everything", async () => {
+  it("prefetch waits for the next minute whenever the rate limit is exceeded, and loads everything", async () => {
     const { prefetch, requests, client } = makeService(makeIds(250), { perMinute: 100 })
     const { loaded, failures, took } = await prefetch({})
     expect({ loaded, failures }).toEqual({ loaded: 250, failures: [] })
     expect(took).toBeGreaterThan(120_000)
     expect(took).toBeLessThan(180_000)
-    // 253 responses, and at most one 429 for each of the four requests that are under way at the end of a minute.
+    // 253 responses, and up to four 429s at the end of each minute, one for each request in flight.
     expect(requests.length).toBeGreaterThanOrEqual(253)
     expect(requests.length).toBeLessThanOrEqual(253 + 2 * 4)
     expect((await client.prompts.getResolved(toId("p1"))).source).toBe("stale")
   })
 
-  it("reports the prompts that failed and loads all other prompts", async () => {
+  it("prefetch reports the prompts that failed and loads all other prompts", async () => {
     const { prefetch, faults } = makeService([])
     faults.set(toId("p2"), () => errorResponse(404, "NOT_FOUND", "Prompt not found"))
     faults.set(toId("p4"), () => errorResponse(422, "RESOLVED_TOO_LARGE", "Too large"))
@@ -129,7 +129,7 @@ describe("prefetch", () => {
     expect(progress.at(-1)).toEqual({ done: 5, failed: 2, total: 5 })
   })
 
-  it("if the service is down, resolves once the failures in a row reach the concurrency", async () => {
+  it("if the service is down, prefetch resolves after as many failures in a row as its concurrency", async () => {
     const bundle = makeBundle(makeIds(1_000).map((id) => ({ id, content: "Bundled" })))
     const { client, requests } = makeScriptedClient([connectionRefused], {
       cache: {},
@@ -142,11 +142,11 @@ describe("prefetch", () => {
     const { failures } = (outcome as { value: Awaited<ReturnType<typeof client.prefetch>> }).value
     expect(failures.map(({ id }) => id).toSorted()).toEqual(makeIds(1_000).toSorted())
     expect(new Set(failures.map(({ error }) => error.name))).toEqual(new Set(["ConnectionError"]))
-    // Three more prompts started before the fourth failure, and each is tried twice.
+    // Three more prompts started before the fourth failure. Each of the seven prompts is requested twice.
     expect(requests).toHaveLength(14)
   })
 
-  it.each([401, 403])("rejects at once if the key is rejected with %i", async (status) => {
+  it.each([401, 403])("prefetch rejects at once if the key is rejected with %i", async (status) => {
     const { prefetch, faults, requests } = makeService([])
     faults.set(toId("p2"), () => errorResponse(status, "CODE", "No"))
     expect(await captureError(prefetch(makeIds(100), { concurrency: 2 }))).toMatchObject({ status })
@@ -154,7 +154,7 @@ describe("prefetch", () => {
     expect(requests.length).toBeLessThanOrEqual(3)
   })
 
-  it("rejects with an AbortError when its signal is aborted, also while it waits for the rate limit", async () => {
+  it("prefetch rejects with an AbortError when its signal is aborted, also while it waits for the rate limit", async () => {
     const { client, requests } = makeService(makeIds(10), { perMinute: 5, options: { timeout: 1_000 } })
     const controller = new AbortController()
     const call = client.prefetch(makeIds(10), { signal: controller.signal })
@@ -165,7 +165,7 @@ describe("prefetch", () => {
     expect(requests).toHaveLength(sent)
   })
 
-  it("rejects with the error that onProgress throws, and stops", async () => {
+  it("prefetch rejects with the error that onProgress throws, and stops", async () => {
     const { prefetch, requests } = makeService([])
     const onProgress = () => {
       throw new Error("progress")
@@ -175,12 +175,12 @@ describe("prefetch", () => {
     expect(requests.length).toBeLessThanOrEqual(8)
   })
 
-  it("rejects if the list cannot be read", async () => {
+  it("prefetch rejects if the list cannot be read", async () => {
     const { client } = makeScriptedClient([connectionRefused], { cache: {}, maxRetries: 0 })
     expect(await captureError(client.prefetch({}))).toMatchObject({ name: "ConnectionError" })
   })
 
-  it("needs a cache with room for the selection, and a concurrency of at least 1", async () => {
+  it("prefetch requires a cache with room for the selection, and a concurrency of at least 1", async () => {
     const { client, requests } = makeService(makeIds(250), { options: { cache: { maxEntries: 200 } } })
     const message = "cache.maxEntries is less than the 250 prompts selected"
     expect(await captureError(client.prefetch({}))).toEqual(new RangeError(message))

@@ -16,7 +16,7 @@ useFakeTimeWithoutJitter()
 describe("the provenance of a result", () => {
   const headers = { etag: '"a"', "prompt-version": "3", "x-request-id": "req-1" }
 
-  it("every result has version, etag, source, age and requestId, but its JSON and spreads do not contain these properties", async () => {
+  it("every result has version, etag, source, age and requestId, but its JSON and its spread do not contain these properties", async () => {
     const service = makeService({ bundle, cache: { ttl: 1_000, maxStale: 1_000 } })
     service.respondWith(respondWithText("a", headers))
     const expected = { version: 3, etag: '"a"', requestId: "req-1" }
@@ -31,7 +31,7 @@ describe("the provenance of a result", () => {
     await advance(800)
     expect(await service.read()).toMatchObject({ ...expected, source: "stale", age: 1_200 })
     await flush()
-    // The 304 confirmed the text of version 3 as that of version 4.
+    // The 304 confirmed the text of version 3 as the text of version 4.
     const confirmed = { version: 4, etag: '"a"', requestId: "req-2", source: "cached", age: 0 }
     expect(await service.read()).toMatchObject(confirmed)
     service.respondWith(serviceUnavailable)
@@ -51,7 +51,7 @@ describe("the provenance of a result", () => {
     })
   })
 
-  it("bundled texts and fallbacks are resolved prompts", async () => {
+  it("the data of a bundled text and of a fallback is a resolved prompt", async () => {
     const service = makeService({ bundle })
     service.respondWith(serviceUnavailable)
     expect((await service.read()).data).toEqual({
@@ -99,7 +99,7 @@ describe("the provenance of a result", () => {
     }
   })
 
-  it("asResponse of a failed call rejects with its error, and the call itself stays handled", async () => {
+  it("asResponse of a failed call rejects with the error of the call, and causes no unhandled rejection", async () => {
     const { client } = makeScriptedClient([serviceUnavailable], { maxRetries: 0 })
     expect(await captureError(client.prompts.get(promptId).asResponse())).toMatchObject({ status: 503 })
     expect(await captureError(client.prompts.list().withResponse())).toMatchObject({ status: 503 })
@@ -113,7 +113,7 @@ describe("the provenance of a result", () => {
     expect((await client.prompts.list().asResponse()).headers.get("x-request-id")).toBe("req-9")
   })
 
-  it("a bundled text has no response", async () => {
+  it("asResponse and withResponse give no response for a bundled text", async () => {
     const { client } = makeScriptedClient([], { bundle, mode: "bundle-first" })
     expect(await client.prompts.getResolved(id).asResponse()).toBeUndefined()
     expect((await client.prompts.getResolved(id).withResponse()).response).toBeUndefined()
@@ -133,13 +133,13 @@ describe("a response that the service sends without its database", () => {
     ["ExampleCDN; hit; detail=database-unavailable", "fresh"],
     ["prompt-retrieval; hit", "fresh"],
     ["prompt-retrieval; hit, ExampleCDN; detail=database-unavailable", "fresh"]
-  ])("the Cache-Status %s means %s", async (value, source) => {
+  ])("the Cache-Status %s gives a result the source %s", async (value, source) => {
     const service = makeService()
     service.respondWith(respondWithText("a", { "cache-status": value }))
     expect((await service.read()).source).toBe(source)
   })
 
-  it("a response that is older than ttl + maxStale is not returned; the bundle or the fallback is", async () => {
+  it("getResolved returns the bundled text or the fallback instead of a response that is older than ttl + maxStale", async () => {
     const service = makeService({ bundle, cache: { ttl: 30_000, maxStale: 30_000 } })
     service.respondWith(respondWithText("old", outageHeaders(61)))
     expect(await captureError(service.read({}, otherId))).toMatchObject({

@@ -55,7 +55,7 @@ describe("Retry-After", () => {
     }
   )
 
-  it("a Retry-After beyond the call's timeout rejects immediately with the response's error", async () => {
+  it("a Retry-After beyond the timeout makes the call reject immediately with the error of the response", async () => {
     for (const value of ["30", "60", "999999999999999"]) {
       const { client, requests } = makeScriptedClient([() => rateLimited(value)])
       const outcome = await settle(client.prompts.get(promptId))
@@ -74,7 +74,7 @@ describe("Retry-After", () => {
 })
 
 describe("a Retry-After of more than a minute", () => {
-  it("pauses the client for one minute at most after 429, and the error has the value received", async () => {
+  it("a Retry-After of more than a minute pauses the client for one minute after a 429, and the error has the received value", async () => {
     const { client, requests } = makeScriptedClient([() => rateLimited("86400"), ok])
     expect(await captureError(client.prompts.get(toId("a")))).toMatchObject({
       status: 429,
@@ -87,22 +87,25 @@ describe("a Retry-After of more than a minute", () => {
     expect(await settle(client.prompts.get(toId("c")))).toEqual({ value: envelope, took: 0 })
   })
 
-  it.each([429, 503])("delays a retry after %s by one minute at most", async (status) => {
-    for (const value of ["86400", "999999999999999"]) {
-      const { client } = makeScriptedClient([
-        () => errorResponse(status, "CODE", "Later", { "retry-after": value }),
-        ok
-      ])
-      expect(await settle(client.prompts.get(promptId, { timeout: 90_000 }))).toEqual({
-        value: envelope,
-        took: 60_000
-      })
+  it.each([429, 503])(
+    "a Retry-After of more than a minute delays a retry after a %s by one minute",
+    async (status) => {
+      for (const value of ["86400", "999999999999999"]) {
+        const { client } = makeScriptedClient([
+          () => errorResponse(status, "CODE", "Later", { "retry-after": value }),
+          ok
+        ])
+        expect(await settle(client.prompts.get(promptId, { timeout: 90_000 }))).toEqual({
+          value: envelope,
+          took: 60_000
+        })
+      }
     }
-  })
+  )
 })
 
 describe("the pause after a 429", () => {
-  it("a 429 delays every call of the client, but not another client's", async () => {
+  it("a 429 delays every call of the client, but no call of another client", async () => {
     const { client, requests } = makeScriptedClient([() => rateLimited("10"), ok])
     const other = makeScriptedClient([ok])
     const all = [client.prompts.get(toId("a"))]

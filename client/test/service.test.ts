@@ -67,7 +67,7 @@ describe("the client of a real service", () => {
     expect(response!.headers.get("prompt-version")).toBe(String(agent.current_version))
     const resolved = await client.prompts.getResolved(agent.id)
     expect(resolved).toMatchObject({ ...stored, etag, source: "cached" })
-    // The ETag identifies the text: another client, and a later request, get the same one.
+    // The ETag identifies the text, so another client and a later request get the same ETag.
     expect((await connect().client.prompts.getResolved(agent.id)).etag).toBe(resolved.etag)
     expect((await client.prompts.versions.get(agent.id, 2)).version).toBe(2)
     expect((await client.prompts.list()).version).toBeUndefined()
@@ -113,7 +113,7 @@ describe("the client of a real service", () => {
   })
 
   it.each(["/api/v1", "/elsewhere"])(
-    "rejects with an InvalidResponseError if baseUrl ends with %s",
+    "every call rejects with an InvalidResponseError if baseUrl ends with %s",
     async (path) => {
       const { client } = connect({ baseUrl: service.url + path })
       const message = "Unexpected response: 404 Route not found; check baseUrl"

@@ -117,7 +117,7 @@ describe("concurrent reads of the same target", () => {
     const late = client.prompts.get(promptId)
     await advance(400)
     expect(await early).toEqual(new TimeoutError("No result within 1000 ms"))
-    // The shared request has timed out, the late call has not.
+    // The shared request has timed out, but the late call has not timed out.
     expect(requests).toHaveLength(2)
     expect(await settle(late)).toEqual({ error: new TimeoutError("No result within 1000 ms"), took: 600 })
     expect((await client.prompts.get(promptId)).data.title).toBe("a")

@@ -10,7 +10,9 @@ import {
 
 export const key = `key_live_${"0123456789abcdef".repeat(4)}`
 
-/** Returns an id that represents a text of up to six characters. Scripted clients record the text in its place. */
+/**
+ * Returns an id that represents a text of up to six characters. Scripted clients record the text in place of the id.
+ */
 export const toId = (text: string): string =>
   `00000000-0000-4000-8000-${Buffer.from(text).toString("hex").padStart(12, "0")}`
 
@@ -22,10 +24,10 @@ const replaceIds = (url: string): string =>
 
 export const promptId = toId("p")
 
-/** The timer of the platform, also while the timers are fake. */
+/** The real `setTimeout`, which works even while the timers are fake. */
 const setRealTimeout = globalThis.setTimeout
 
-/** Installs fake timers. Real I/O continues; time passes only when a test advances it. */
+/** Installs fake timers. Real I/O continues. The fake time passes only when a test advances it. */
 export const installFakeTime = () =>
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] })
 
@@ -112,7 +114,7 @@ export interface Request extends FetchInit {
 }
 export type Responder = (request: Request) => Response | Promise<Response>
 
-/** Creates a client that gets scripted responses, the last one repeatedly. Records its requests and log lines. */
+/** Creates a client that gets scripted responses, and records its requests and log lines. The last response repeats. */
 export const makeScriptedClient = (
   responders: ReadonlyArray<Responder>,
   options: Partial<ClientOptions> = {}

@@ -51,7 +51,7 @@ it("TypeScript distinguishes the error classes by name", () => {
   expectTypeOf(getName).returns.toEqualTypeOf<"NotFoundError" | "UnauthorizedError">()
 })
 
-// Each line below that must not compile is checked by tsc: an unused `@ts-expect-error` is an error.
+// tsc checks that the marked lines below do not compile, because an unused `@ts-expect-error` is an error.
 
 const generated = {
   supportAgent: {
@@ -62,7 +62,7 @@ const generated = {
   greeting: { id: "5f9a9b0e-7c5a-5b0e-9a39-0d7c3b2b6a11", slots: [] }
 } as const satisfies Readonly<Record<string, Client.PromptReference>>
 
-/** Compiles and runs, so that the types are those of what happens. */
+/** A test runs this function, so that its types are compared with real values. */
 const useTypedReferences = async (client: Client.PromptClient, id: string) => {
   const { data, source } = await client.prompts.getResolved(generated.supportAgent)
   expectTypeOf(source).toEqualTypeOf<Client.Source>()
@@ -82,7 +82,7 @@ const useTypedReferences = async (client: Client.PromptClient, id: string) => {
   // @ts-expect-error The prompt has no slots.
   Client.fillSlots(greeting, { shop: "Acme" })
 
-  // The names of the slots are also known if the reference is written in place, and unknown for an id.
+  // TypeScript also infers the slots of a reference that is written in place. For an id, it infers no slots.
   const inline = await client.prompts.getResolved({ id: generated.greeting.id, slots: ["shop"] })
   // @ts-expect-error A variable is missing.
   Client.fillSlots(inline.data, {})

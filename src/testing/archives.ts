@@ -19,10 +19,9 @@ import type {
 } from "../domain/workspace/Workspace.ts"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 
-/** Returns a random id of any kind. */
 export const newId = <Id extends string>(): Id => randomUUID() as string as Id
 
-/** Converts any text that `Date` parses to a timestamp. */
+/** Returns the timestamp of any text that `Date` can parse. */
 export const instant = (text: string): Timestamp => new Date(text).toISOString() as Timestamp
 
 export const versionNumber = (number: number): VersionNumber => number as VersionNumber
@@ -103,7 +102,7 @@ export interface Key {
   readonly stored: StoredKey
 }
 
-/** Returns a random key of a workspace or, for null, of no workspace. */
+/** Returns a random key of a workspace. If `workspace` is null, the key has no workspace. */
 export const key = (workspace: WorkspaceId | null, owner: User, overrides: Partial<StoredKey> = {}): Key => {
   const hex = randomBytes(32).toString("hex")
   const plaintext = `${keyPrefix}${hex}` as ApiKey
@@ -146,7 +145,7 @@ export const archive = (overrides: Partial<Archive> = {}): Archive => ({
   ...overrides
 })
 
-/** Texts that an encoding error in a round trip through a database would change. */
+/** Texts that would change if a round trip through a database had an encoding error. */
 export const awkwardTexts: ReadonlyArray<string> = [
   "",
   " leading and trailing ",
@@ -165,9 +164,10 @@ export const awkwardTexts: ReadonlyArray<string> = [
 ]
 
 /**
- * Returns a workspace with every kind of item: prompts of every type, some favorites, some archived, inside and
- * outside folders, with no, one and several tags; a chain of versions; fragments with and without values, one of them
- * bound twice; and keys in every state. Its ids are new; its times and texts are always the same.
+ * Returns a workspace that has every kind of item, and keys in every state. It has prompts of every type, with and
+ * without a folder, and with no, one or several tags. One prompt is a favorite, and one is archived. One prompt has a
+ * chain of versions, and a fragment that is bound twice. Some slots of fragments have no value. The ids are new in each
+ * call. The times and texts are always the same.
  */
 export const sample = (
   overrides: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}

@@ -4,17 +4,19 @@ import * as Effect from "effect/Effect"
 import type { Archive } from "../application/formats/Archive.ts"
 import type { Page } from "../domain/Page.ts"
 
-/** A test of a contract suite, for any test runner. It fails, or dies with an `AssertionError`, if the store is wrong. */
+/**
+ * A test of a contract suite, for any test runner. If the store breaks the rule, `run` fails or dies with an
+ * `AssertionError`.
+ */
 export interface ContractTest<R> {
   /** The rule that the test checks. */
   readonly name: string
   readonly run: Effect.Effect<void, unknown, R>
 }
 
-/** Stores a workspace with its content in the store under test, and replaces the content of an existing workspace. */
+/** Stores a workspace with its content in the store under test. If the workspace exists, its content is replaced. */
 export type LoadWorkspace<R> = (archive: Archive) => Effect.Effect<unknown, unknown, R>
 
-/** Collects the tests of a suite. */
 export class ContractTests<R> {
   readonly tests: Array<ContractTest<R>> = []
 
@@ -22,14 +24,17 @@ export class ContractTests<R> {
     this.tests.push({ name, run: Effect.suspend(run) })
   }
 
-  /** Adds a test of generated values. Its error names the smallest value that violates the property. */
+  /**
+   * Adds a test that checks generated values. The error of the test names the smallest value that violates the
+   * property.
+   */
   addProperty<A>(
     name: string,
     values: Arbitrary.Arbitrary<A>,
     check: (value: A) => Effect.Effect<void, unknown, R>,
     runs = 25
   ): void {
-    // A failed assertion is a defect, which would end the search for the smallest value.
+    // A failed assertion is a defect, which would end the search for the smallest value. `sandbox` makes it a failure.
     const holds = (value: A) =>
       Effect.sandbox(
         Effect.as(
@@ -46,7 +51,7 @@ export class ContractTests<R> {
   }
 }
 
-/** The whole of a list with at most 100 items. */
+/** The page that contains a whole list of at most 100 items. */
 export const wholeList: Page = { page: 1, per_page: 100 }
 
 const perPages = [1, 2, 3, 7, 100]
@@ -68,7 +73,6 @@ export const assertPages = Effect.fnUntraced(function* <A, E, R>(
   }
 })
 
-/** Returns `undefined` and each of the values. */
 export const withUndefined = <A>(values: ReadonlyArray<A>): ReadonlyArray<A | undefined> => [
   undefined,
   ...values

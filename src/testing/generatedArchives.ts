@@ -16,8 +16,8 @@ export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * Like `storable`, and replaces backslashes: after a name with a backslash, `JSON.parse` reads other escapes in names as a backslash,
- * so a test could not parse the JSON that it wrote (nodejs/node#63785).
+ * Like `storable`, but also replaces backslashes. After a name with a backslash, `JSON.parse` reads other escapes in
+ * names as a backslash (nodejs/node#63785). A test could therefore not parse the JSON that it wrote.
  */
 const storableName = (name: string): string => storable(name).replaceAll("\\", "/")
 
@@ -37,7 +37,7 @@ export const freeForm: Arbitrary.Arbitrary<Record<string, Schema.Json>> = Arbitr
   (map) => storableJson(map) as Record<string, Schema.Json>
 )
 
-/** A few times, so that ties are common. The first and the last are the earliest and the latest timestamp. */
+/** A few times, so that equal times are common. The first is the earliest timestamp, and the last is the latest. */
 const instants: ReadonlyArray<Timestamp> = [
   "0001-01-01T00:00:00.000Z",
   "1969-12-31T23:59:59.999Z",
@@ -105,9 +105,9 @@ const pick = <A>(from: ReadonlyArray<A>, index: number): A => from[index % from.
 const distinct = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(items)]
 
 /**
- * Archives of every shape that `ArchiveReader` accepts: equal times, equal folder names, awkward texts, archived
- * prompts, versions with gaps in their numbers. The ids are new each time, even while shrinking, so that no archive
- * conflicts with an earlier one in a shared database.
+ * Archives of every shape that `ArchiveReader` accepts. They have equal times, equal folder names, awkward texts,
+ * archived prompts, and versions with gaps in their numbers. Each archive has new ids, even during shrinking, so that
+ * it does not conflict with an earlier archive in a shared database.
  */
 export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
   Arbitrary.all({

@@ -9,10 +9,10 @@ import type { WorkspaceStore } from "../application/ports/WorkspaceStore.ts"
 import type { InvalidContent } from "../domain/workspace/Problem.ts"
 
 /**
- * Adds a workspace to the store, or replaces the content of an existing one.
+ * Adds a workspace to the store. If the workspace exists, its content is replaced. If `prompt-retrieval import` would
+ * reject the archive, fails with `InvalidContent` and changes nothing.
  *
- * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes. Fails with
- * `InvalidContent`, and changes nothing, where `prompt-retrieval import` would reject it.
+ * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes.
  */
 export const importArchive = (
   archive: unknown
@@ -21,6 +21,6 @@ export const importArchive = (
     administration.importArchive(Stream.suspend(() => Stream.fromIterable(toRawParts(archive))))
   ).pipe(
     Effect.asVoid,
-    // Built for each call: a memoized layer would keep the store of the first call.
+    // The layer is built for each call: a memoized layer would keep the store of the first call.
     Effect.provide(Administration.layer.pipe(Layer.provide(NodeCrypto.layerSecureRandom)), { local: true })
   )

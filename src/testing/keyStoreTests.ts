@@ -18,12 +18,10 @@ import { type ContractTest, ContractTests, type LoadWorkspace } from "./contract
 
 const find = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
 
-/**
- * Makes the contract suite of `KeyStore`. `load` stores the users and the keys of a workspace.
- */
+/** Makes the contract suite of `KeyStore`. `load` stores the users and the keys of a workspace. */
 export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<ContractTest<KeyStore | R>> => {
   const suite = new ContractTests<KeyStore | R>()
-  suite.add("find returns a key in every state, with the state of its owner and of its workspace", () =>
+  suite.add("KeyStore.find returns a key in any state, with the state of its owner and its workspace", () =>
     Effect.gen(function* () {
       const { archive, keys } = sample({ tier: "team", billing_status: "over_limit" })
       yield* load(archive)
@@ -49,7 +47,7 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
     })
   )
 
-  suite.add("find returns a key by the hash of its plaintext", () =>
+  suite.add("KeyStore.find returns a key by the hash of its plaintext", () =>
     Effect.gen(function* () {
       const { archive, keys } = sample()
       yield* load(archive)
@@ -59,7 +57,7 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
     })
   )
 
-  suite.add("find returns the workspace's tier and billing status, for every tier and every status", () =>
+  suite.add("KeyStore.find returns every tier and every billing status of a workspace unchanged", () =>
     Effect.gen(function* () {
       for (const tier of Tier.literals) {
         for (const billing_status of BillingStatus.literals) {
@@ -79,7 +77,7 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
     })
   )
 
-  suite.add("find returns each key's own workspace when one user has keys of two workspaces", () =>
+  suite.add("KeyStore.find returns the workspace of the key when its owner has keys of two workspaces", () =>
     Effect.gen(function* () {
       const owner = user()
       const homes = [workspace({ tier: "solo" }), workspace({ tier: "team" })]
@@ -93,7 +91,7 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
     })
   )
 
-  suite.add("find returns when a key expires, also once it has expired", () =>
+  suite.add("KeyStore.find returns the expiry of a key, even after the key has expired", () =>
     Effect.gen(function* () {
       const [home, owner] = [workspace(), user()]
       for (const expires_at of [instant("2026-01-02T00:00:00.000Z"), instant("2126-01-02T00:00:00.000Z")]) {
@@ -104,7 +102,7 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
     })
   )
 
-  suite.add("find fails with InvalidKey for a hash that no key has", () =>
+  suite.add("KeyStore.find fails with InvalidKey for a hash that no key has", () =>
     Effect.gen(function* () {
       const { archive } = sample()
       yield* load(archive)
@@ -112,7 +110,7 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
     })
   )
 
-  suite.add("find returns a revocation and a forced password reset as soon as they are stored", () =>
+  suite.add("KeyStore.find returns a revocation or a forced password reset once it is stored", () =>
     Effect.gen(function* () {
       const [home, owner] = [workspace(), user()]
       const [one, two] = [key(home.id, owner), key(home.id, owner)]
@@ -146,7 +144,7 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
   )
 
   suite.add(
-    "markUsed returns immediately for any key, even an unknown one, and does not change what find returns",
+    "KeyStore.markUsed returns immediately, even for an unknown key, and does not change the result of find",
     () =>
       Effect.gen(function* () {
         const { archive, keys } = sample()

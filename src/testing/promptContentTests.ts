@@ -22,7 +22,7 @@ import {
 import { assertPages, type ContractTests, type LoadWorkspace, wholeList, withUndefined } from "./contract.ts"
 import { archives } from "./generatedArchives.ts"
 
-/** Returns the times of all versions of an archive, and `undefined`, as history cutoffs. */
+/** Returns history cutoffs: `undefined`, and the time of each version of an archive. */
 const makeCutoffs = (archive: Archive): ReadonlyArray<Timestamp | undefined> =>
   withUndefined([
     ...new Set(archive.prompts.flatMap(({ versions }) => versions.map(({ created_at }) => created_at)))
@@ -31,7 +31,7 @@ const makeCutoffs = (archive: Archive): ReadonlyArray<Timestamp | undefined> =>
 /** Adds the tests of prompts, their fragments and their versions. */
 export const addContentTests = <R>(suite: ContractTests<PromptRepo | R>, load: LoadWorkspace<R>): void => {
   suite.addProperty(
-    "get, getSource and getVersion return what the model returns, for any workspace",
+    "PromptRepo.get, getSource and getVersion return what the in-memory adapter returns, for any workspace",
     archives,
     Effect.fnUntraced(function* (archive) {
       const repo = yield* PromptRepo
@@ -51,7 +51,7 @@ export const addContentTests = <R>(suite: ContractTests<PromptRepo | R>, load: L
   )
 
   suite.addProperty(
-    "listVersions and getVersion return what the model returns, for any history and cutoff",
+    "PromptRepo.listVersions and getVersion return what the in-memory adapter returns, for any cutoff",
     archives,
     Effect.fnUntraced(function* (archive) {
       const repo = yield* PromptRepo
@@ -76,7 +76,7 @@ export const addContentTests = <R>(suite: ContractTests<PromptRepo | R>, load: L
     15
   )
 
-  suite.add("an unknown prompt and an unknown version number are not found", () =>
+  suite.add("PromptRepo fails with PromptNotFound or VersionNotFound for unknown prompts and versions", () =>
     Effect.gen(function* () {
       const repo = yield* PromptRepo
       const [one, two] = [
@@ -111,7 +111,7 @@ export const addContentTests = <R>(suite: ContractTests<PromptRepo | R>, load: L
     })
   )
 
-  suite.add("get returns a prompt's tags ordered by the code points of their names", () =>
+  suite.add("PromptRepo.get returns a prompt's tags ordered by the code points of their names", () =>
     Effect.gen(function* () {
       const repo = yield* PromptRepo
       const names = [" ", "!", "10", "9", "B", "Z", "a", "a b", "ab", "b", "z", "ß", "ä", "\uffee", "😀"].map(
@@ -125,7 +125,7 @@ export const addContentTests = <R>(suite: ContractTests<PromptRepo | R>, load: L
   )
 
   suite.add(
-    "a version created exactly at the cutoff is visible, and one created a millisecond earlier is not",
+    "PromptRepo returns a version created at the cutoff, and hides a version created a millisecond earlier",
     () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
@@ -155,7 +155,7 @@ export const addContentTests = <R>(suite: ContractTests<PromptRepo | R>, load: L
   )
 
   suite.add(
-    "getSource orders fragments by position, then by the binding's id, and repeats a fragment that is bound twice",
+    "PromptRepo.getSource orders fragments by position and binding id, and repeats a twice-bound fragment",
     () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
@@ -178,7 +178,7 @@ export const addContentTests = <R>(suite: ContractTests<PromptRepo | R>, load: L
       })
   )
 
-  suite.add("every text is returned byte for byte", () =>
+  suite.add("PromptRepo returns every text byte for byte", () =>
     Effect.gen(function* () {
       const repo = yield* PromptRepo
       const longest = "long ä😀\n".repeat(70_000)
@@ -212,7 +212,7 @@ export const addContentTests = <R>(suite: ContractTests<PromptRepo | R>, load: L
     })
   )
 
-  suite.add("metadata and overrides are returned unchanged, with any names and values", () =>
+  suite.add("PromptRepo returns metadata and overrides unchanged, with any names and values", () =>
     Effect.gen(function* () {
       const repo = yield* PromptRepo
       const freeForm: Record<string, Schema.Json> = JSON.parse(

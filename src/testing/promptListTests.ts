@@ -35,7 +35,10 @@ const listPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page) =>
 const titles = (workspace: WorkspaceId, filter: PromptFilter) =>
   Effect.map(list(workspace, filter), ({ items }) => items.map(({ title }) => title).sort())
 
-/** Returns all combinations of some folders, tags and types of an archive, including none. */
+/**
+ * Returns filters with all combinations of some folders, tags and types of an archive. A filter may leave out each of
+ * them.
+ */
 const makeFilters = (archive: Archive): ReadonlyArray<PromptFilter> => {
   const folders = withUndefined([...archive.folders.slice(0, 2).map(({ id }) => id), newId<FolderId>()])
   const tags = withUndefined([...archive.tags.slice(0, 2).map(({ name }) => name), "no such tag"])
@@ -48,7 +51,7 @@ const makeFilters = (archive: Archive): ReadonlyArray<PromptFilter> => {
 /** Adds the tests of lists, and of the isolation of workspaces. */
 export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: LoadWorkspace<R>): void => {
   suite.addProperty(
-    "list and listPage return the prompts and totals that the model returns, for any workspace and filter",
+    "PromptRepo.list and listPage return what the in-memory adapter returns, for any workspace and filter",
     archives,
     Effect.fnUntraced(function* (archive) {
       yield* load(archive)
@@ -65,7 +68,7 @@ export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
     })
   )
 
-  suite.add("reads in a workspace never return anything of another workspace with the same content", () =>
+  suite.add("PromptRepo never returns anything of another workspace, even one with the same content", () =>
     Effect.gen(function* () {
       const repo = yield* PromptRepo
       const [own, other] = [sample().archive, sample().archive]
@@ -100,7 +103,7 @@ export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
     })
   )
 
-  suite.add("reads in an unknown workspace find nothing", () =>
+  suite.add("PromptRepo finds nothing in an unknown workspace", () =>
     Effect.gen(function* () {
       const repo = yield* PromptRepo
       const { archive } = sample()
@@ -122,7 +125,7 @@ export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
     })
   )
 
-  suite.add("list orders by updated_at, then by id, both descending", () =>
+  suite.add("PromptRepo.list orders by updated_at, then by id, both descending", () =>
     Effect.gen(function* () {
       const [early, late] = [instant("2026-01-01T00:00:00.000Z"), instant("2026-01-01T00:00:00.001Z")]
       const prompts = Array.from({ length: 12 }, (_, index) =>
@@ -151,7 +154,7 @@ export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
     })
   )
 
-  suite.add("a page far past the end is empty and still has the total", () =>
+  suite.add("PromptRepo.list and listVersions return no items but the total for a page past the end", () =>
     Effect.gen(function* () {
       const repo = yield* PromptRepo
       const one = prompt({ versions: [version(1), version(2)] })
@@ -170,7 +173,7 @@ export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
     })
   )
 
-  suite.add("archived prompts are in no list but are found by id", () =>
+  suite.add("PromptRepo.list leaves out archived prompts, but reads by id return them", () =>
     Effect.gen(function* () {
       const repo = yield* PromptRepo
       const [drawer, label] = [folder(), tag("label")]
@@ -207,7 +210,7 @@ export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
     })
   )
 
-  suite.add("any text is a valid tag, and only exact names match", () =>
+  suite.add("PromptRepo.list accepts any text as a tag, and matches only the exact name", () =>
     Effect.gen(function* () {
       const names = [
         "production",
@@ -268,7 +271,7 @@ export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
   )
 
   suite.addProperty(
-    "list finds a prompt by any tag name and not by similar names",
+    "PromptRepo.list finds a prompt by the exact name of its tag, whatever the name, and by no similar name",
     Arbitrary.schema(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256))),
     Effect.fnUntraced(function* (name) {
       const label = tag(storable(name))

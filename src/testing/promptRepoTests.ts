@@ -4,10 +4,10 @@ import { addContentTests } from "./promptContentTests.ts"
 import { addListTests } from "./promptListTests.ts"
 
 /**
- * Makes the contract suite of `PromptRepo`, which every adapter of the project passes. The in-memory adapter provides
- * the expected results that a test does not state.
+ * Makes the contract suite of `PromptRepo`, which every adapter of the project passes. If a test does not state the
+ * expected results, they come from the in-memory adapter.
  *
- * @param load Stores the content of a workspace, which each test makes with new ids.
+ * @param load Stores a workspace with its content. Each test makes workspaces with new ids.
  */
 export const makePromptRepoTests = <R>(
   load: LoadWorkspace<R>

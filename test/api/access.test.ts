@@ -12,7 +12,7 @@ const api = startApi(
   [freeAndDisputed, unknownTier, disputed, pastDue, overLimit].map(({ archive }) => archive)
 )
 beforeAll(async () => {
-  // An import accepts only known tiers.
+  // An import rejects an unknown tier, so the test writes the tier to the database.
   const { id } = unknownTier.archive.workspace
   await api.sql("update workspaces set tier = 'enterprise' where id = $1", [id])
 })
@@ -22,13 +22,13 @@ const paymentDispute: ExpectedError = [402, "DISPUTED", "Workspace has an active
 const paymentDue: ExpectedError = [402, "PAST_DUE", "Subscription is past due or over its limit"]
 
 it.each([
-  ["on the Free tier, even if it is disputed,", 403, freeAndDisputed, apiNotAllowed],
+  ["on the Free tier (also if it is disputed)", 403, freeAndDisputed, apiNotAllowed],
   ["on an unknown tier", 403, unknownTier, apiNotAllowed],
   ["that is disputed", 402, disputed, paymentDispute],
   ["that is past due", 402, pastDue, paymentDue],
   ["that is over its limit", 402, overLimit, paymentDue]
 ] as const)(
-  "a workspace %s gets %i on every endpoint, before the query and the id are checked",
+  "for a workspace %s, every endpoint returns %i, even if the query or the id is invalid",
   async (_, __, tenant, expected) => {
     const targets = [
       "/api/v1/prompts",

@@ -27,8 +27,8 @@ it.each([
   ["an empty Authorization header", ["Authorization:"]],
   ["an Authorization header without a token", ["Authorization: Bearer"]],
   ["an Authorization header without a scheme", [`Authorization: ${key}`]],
-  ["another scheme", [`Authorization: Basic ${key}`]],
-  ["a longer scheme", [`Authorization: Bearers ${key}`]],
+  ["the scheme Basic", [`Authorization: Basic ${key}`]],
+  ["the scheme Bearers", [`Authorization: Bearers ${key}`]],
   ["a tab before the token", [`Authorization: Bearer\t${key}`]],
   ["text after the token", [`Authorization: Bearer ${key} x`]],
   ["a list of tokens", [`Authorization: Bearer ${key}, Bearer ${key}`]],
@@ -60,8 +60,8 @@ it.each([
   ["a digit too few", key.slice(0, -1)],
   ["a digit too many", `${key}0`],
   ["uppercase digits", `key_live_${"A".repeat(64)}`],
-  ["characters that are not digits", `key_live_${"g".repeat(64)}`],
-  ["the digits of no key", `key_live_${"0".repeat(64)}`]
+  ["characters that are not hexadecimal", `key_live_${"g".repeat(64)}`],
+  ["digits that belong to no key", `key_live_${"0".repeat(64)}`]
 ])('a token with %s gets 401 "Invalid API key"', async (_, token) => {
   expectError(await send(target, [authorize(token)]), invalidKey)
 })
@@ -69,7 +69,7 @@ it.each([
 it.each([
   ["is revoked", keys.revoked, "API key has been revoked"],
   ["is expired", expired, "API key has been revoked"],
-  ["has an owner who must reset", keys.ownerMustReset, "API key owner must reset password"],
+  ["has an owner who must reset the password", keys.ownerMustReset, "API key owner must reset password"],
   ["has no organization", keys.legacy, "API key has no organization assigned"]
 ])("a key that %s gets 401", async (_, { plaintext }, message) => {
   expectError(await send(target, [authorize(plaintext)]), unauthorized(message))
@@ -78,7 +78,7 @@ it.each([
 it.each([
   ["in lowercase", `bearer ${key}`],
   ["in uppercase, before several spaces", `BEARER   ${key}`],
-  ["between spaces", ` Bearer ${key}  `]
+  ["with spaces around the value", ` Bearer ${key}  `]
 ])("the scheme Bearer %s is accepted", async (_, value) => {
   expectSuccess(await send(target, [`authorization:${value}`]))
 })

@@ -17,7 +17,7 @@ import { authorize, endpointTargets, startApi } from "./startApi.ts"
 
 const { archive, keys } = sample()
 const [greeting] = archive.prompts
-/** Fragments of 1 MiB each exceed the 1 MiB that resolved content may have. */
+/** Resolved content may have at most 1 MiB, so a prompt that contains this fragment exceeds the limit. */
 const megabyte = fragment("x".repeat(1024 * 1024))
 const large = prompt({
   title: "Large",
@@ -31,11 +31,13 @@ const home = {
 }
 
 const targets = endpointTargets(greeting!.id)
-/** Returns the version that the responses of an endpoint for `greeting` report. */
+/**
+ * Returns the version in the `Prompt-Version` header of an endpoint for `greeting`. Only two endpoints have the header.
+ */
 const versionOf = (endpoint: string): number | undefined =>
   endpoint === "get" || endpoint === "getResolved" ? greeting!.current_version : undefined
 
-describe("the API", () => {
+describe("the endpoints of the API", () => {
   const api = startApi([home])
   const send = (target: string, lines = [authorize(keys.active.plaintext)], method?: string) =>
     api.send(target, lines, method)
@@ -46,7 +48,7 @@ describe("the API", () => {
     expectSuccess(await send(targets.list), { data, meta })
   })
 
-  it("GET /prompts/{id} returns every prompt, archived or not, for its id in any case", async () => {
+  it("GET /prompts/{id} returns every prompt, also archived prompts, and accepts ids in uppercase", async () => {
     for (const stored of home.prompts)
       for (const id of [stored.id, stored.id.toUpperCase()])
         expectSuccess(
@@ -71,7 +73,7 @@ describe("the API", () => {
     expectSuccess(await send(targets.listVersions), { data, meta })
   })
 
-  it("GET /prompts/{id}/versions/{version} returns every version", async () => {
+  it("GET /prompts/{id}/versions/{version} returns each version of a prompt", async () => {
     for (const version of model.listVersions(greeting!))
       expectSuccess(await send(`${targets.listVersions}/${version.version_number}`), { data: version })
   })
@@ -84,21 +86,21 @@ describe("the API", () => {
     expect(api.service().output()).not.toContain('"level":"error"')
   })
 
-  describe.each(Object.entries(targets))("%s", (name, target) => {
-    it("returns 304 if If-None-Match contains the ETag of its response", async () => {
+  describe.each(Object.entries(targets))("the endpoint %s", (name, target) => {
+    it(`the endpoint ${name} returns 304 if If-None-Match contains the ETag of its response`, async () => {
       const etag = getHeader(await send(target), "etag")!
       const lines = [authorize(keys.active.plaintext), `If-None-Match: ${etag}`]
       expectNotModified(await send(target, lines), etag, versionOf(name))
     })
 
-    it("returns 401 without a key and for a revoked key", async () => {
+    it(`the endpoint ${name} returns 401 without a key and for a revoked key`, async () => {
       expectError(await send(target, []), malformedAuthorization)
       const lines = [authorize(keys.revoked.plaintext)]
       expectError(await send(target, lines), unauthorized("API key has been revoked"))
     })
 
-    it("returns 500 without details after an unexpected failure", async () => {
-      // A query that was never sent is not in the cache.
+    it(`the endpoint ${name} returns 500 without details after an unexpected failure`, async () => {
+      // The unused query string makes sure that the response is not cached.
       const uncached = `${target}?${newId()}`
       await api.sql("alter table prompts rename column title to gone")
       await api.sql("alter table prompt_versions rename column change_summary to gone")

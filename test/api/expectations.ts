@@ -24,7 +24,7 @@ export const expectCommonHeaders = (response: HttpResponse): void => {
   expect(getHeader(response, "x-request-id")).toMatch(generatedRequestId)
 }
 
-/** An error: status, code, message, and the headers that not every error has. */
+/** The status, the code, the message and the specific headers that an error must have. */
 export type ExpectedError = readonly [
   status: number,
   code: string,
@@ -32,7 +32,7 @@ export type ExpectedError = readonly [
   headers?: Readonly<Record<string, string>>
 ]
 
-/** Expects the status, the envelope and exactly the headers of an error. */
+/** Expects a response to have the status, the envelope and exactly the headers of an error. */
 export const expectError = (
   response: HttpResponse,
   [status, code, message, headers = {}]: ExpectedError
@@ -51,13 +51,13 @@ export const expectError = (
   })
 }
 
-/** The headers of a response with the current text of a prompt at this version. */
+/** Returns the `Prompt-Version` header for a version, and no header for `undefined`. */
 const versionHeaders = (version: number | undefined): Readonly<Record<string, string>> =>
   version === undefined ? {} : { "prompt-version": String(version) }
 
 /**
- * Expects a 200 with exactly the headers of a successful response, and this body if one is given. A prompt's current
- * text also has its `version` in a header.
+ * Expects a 200 with exactly the headers of a successful response. Compares the body only if `body` is given, and
+ * expects `Prompt-Version` only if `version` is given.
  */
 export const expectSuccess = (response: HttpResponse, body?: unknown, version?: number): void => {
   expectCommonHeaders(response)
@@ -73,7 +73,9 @@ export const expectSuccess = (response: HttpResponse, body?: unknown, version?: 
   if (body !== undefined) expect(JSON.parse(response.body)).toEqual(body)
 }
 
-/** Expects a 304 with exactly the caching headers, this ETag and, for a prompt's current text, its `version`. */
+/**
+ * Expects a 304 with exactly the caching headers and this ETag. Expects `Prompt-Version` only if `version` is given.
+ */
 export const expectNotModified = (response: HttpResponse, etag: string, version?: number): void => {
   expectCommonHeaders(response)
   expect({ status: response.status, body: response.body }).toEqual({ status: 304, body: "" })
@@ -88,7 +90,7 @@ export const expectNotModified = (response: HttpResponse, etag: string, version?
 const challenge = { "www-authenticate": 'Bearer realm="api"' }
 const invalidToken = { "www-authenticate": 'Bearer realm="api", error="invalid_token"' }
 
-/** Returns a 401 for a key that was sent and rejected. */
+/** Returns the 401 for a key that the service rejects with this message. */
 export const unauthorized = (message: string): ExpectedError => [401, "UNAUTHORIZED", message, invalidToken]
 
 export const malformedAuthorization: ExpectedError = [

@@ -17,7 +17,7 @@ describe("paging of prompts and of versions", () => {
     ...["9007199254740992", "99999999999999999999", "%", "%00", "null"]
   ]
   it.each(["page", "per_page"].flatMap((name) => invalidNumbers.map((value) => [name, value] as const)))(
-    "%s=%s returns 400",
+    "the list of prompts and the list of versions return 400 for %s=%s",
     async (name, value) => {
       const query = `${name}=${value.replaceAll(" ", "%20")}`
       const encoded = [...query].map((char) => (char > "~" ? encodeURIComponent(char) : char)).join("")
@@ -37,7 +37,7 @@ describe("paging of prompts and of versions", () => {
     ["?per_page=9007199254740991", 1, 100],
     ["?page=9007199254740991&per_page=100", 9007199254740991, 100],
     ["?Page=0&PER_PAGE=0&unknown=1&unknown=2&&=&=x", 1, 20]
-  ])("the query %j returns page %i with at most %i items", async (query, page, per_page) => {
+  ])("for the query %j, both lists return page %i with at most %i items", async (query, page, per_page) => {
     for (const [path, total] of [
       [prompts, 7],
       [versions, 3]
@@ -74,7 +74,7 @@ describe("GET /prompts", () => {
     ["type=System", invalidType],
     ["type=system%00", invalidType],
     ["type=few+shot", invalidType]
-  ])("?%s returns 400 with the rule and without the value", async (query, expected) => {
+  ])("GET /prompts?%s returns 400 and names the rule, not the value", async (query, expected) => {
     expectError(await send(`${prompts}?${query}`), expected)
   })
 
@@ -86,7 +86,7 @@ describe("GET /prompts", () => {
     return data.map(({ title }: { title: string }) => title)
   }
 
-  it("filters by folder, tag and type, and combines filters with AND", async () => {
+  it("GET /prompts filters by folder, tag and type, and combines filters with AND", async () => {
     const [support, empty] = home.archive.folders
     expect(await listTitles(`folder_id=${support!.id.toUpperCase()}`)).toContain("Greeting")
     expect(await listTitles(`folder_id=${empty!.id}`)).toEqual([])
@@ -109,16 +109,16 @@ describe("GET /prompts", () => {
     `tag=${"a".repeat(300)}`,
     "tag='%20or%201=1--",
     `folder_id=${newId()}`
-  ])("?%s returns an empty list, because nothing matches", async (query) => {
+  ])("GET /prompts?%s returns an empty list because no prompt matches", async (query) => {
     expect(await listTitles(query)).toEqual([])
   })
 
-  it("returns an empty list for a folder of another workspace", async () => {
+  it("GET /prompts returns an empty list for a folder of another workspace", async () => {
     expect(await listTitles(`folder_id=${other.archive.folders[0]!.id}`)).toEqual([])
   })
 })
 
-it("GET /prompts/{id} ignores the query", async () => {
+it("GET /prompts/{id} ignores the query string", async () => {
   const prompt = `${prompts}/${home.archive.prompts[0]!.id}`
   const { body } = await send(prompt)
   expect((await send(`${prompt}?page=0&per_page=x&type=`)).body).toBe(body)

@@ -15,7 +15,7 @@ const MiB = 1024 * 1024
 
 setFlagsFromString("--expose-gc")
 const collectGarbage: () => void = runInNewContext("gc")
-/** Returns the least of several measurements, because V8 frees array buffers in the background. */
+/** Returns the bytes in array buffers, as the lowest of 20 measurements: V8 frees array buffers in the background. */
 const measureArrayBuffers = async (): Promise<number> => {
   let least = Number.POSITIVE_INFINITY
   for (let i = 0; i < 20; i++) {
@@ -31,7 +31,7 @@ it("cached response bodies occupy at most 1.2 times their size in memory", async
   const text = JSON.stringify(envelope)
   const before = await measureArrayBuffers()
   const bodies = Array.from({ length: 2_000 }, () => {
-    // Most bodies that are encoded in between are not cached.
+    // The service also encodes bodies that it does not cache. They must not enlarge the memory of cached bodies.
     for (let i = 0; i < 40; i++) Buffer.from(text)
     return encodeBody(text).body
   })
@@ -47,7 +47,7 @@ describe("clients that read slowly or not at all", () => {
   const home = workspace()
   const ownKey = key(home.id, owner)
   const authorization = `Authorization: Bearer ${ownKey.plaintext}`
-  /** Too large for the cache. */
+  /** The response with this prompt is too large for the cache. */
   const large = prompt({ current_content: "x".repeat(1024 * 1024) })
   const cached = prompt({ current_content: "x".repeat(1_000_000) })
   const small = prompt()
@@ -87,7 +87,7 @@ describe("clients that read slowly or not at all", () => {
     return socket
   }
 
-  /** Returns the peak of the memory within a period, and expects that other callers are always served. */
+  /** Returns the peak memory of the service within `ms`, in bytes. Expects other callers to be served all the time. */
   const measurePeakWhileServing = async (ms: number): Promise<number> => {
     let peak = 0
     for (const end = performance.now() + ms; performance.now() < end; await setTimeout(50)) {
@@ -105,8 +105,9 @@ describe("clients that read slowly or not at all", () => {
     expect(service.output()).toBe("")
   }
 
-  it("150 connections that pipeline 66 KB of requests and read nothing cost less than 256 MiB, in a process with a heap of 256 MiB", async () => {
-    // Like the image, limits the young generation: without that, garbage of some 250 MiB adds to the peak at times.
+  it("150 connections that pipeline 66 KB of requests each and read nothing use less than 256 MiB", async () => {
+    // The container image sets the same limit of the young generation. With the default limit, up to 250 MiB of garbage
+    // may add to the peak.
     await start({ NODE_OPTIONS: "--max-old-space-size=256 --max-semi-space-size=8" })
     await exchange(service.port, rawRequest("/docs", [], "HEAD"))
     const before = readResidentBytes()
@@ -126,7 +127,7 @@ describe("clients that read slowly or not at all", () => {
     { name: "200 callers that read nothing of the largest response", count: 200, id: large.id },
     { name: "2,000 callers that read nothing of a cached response of 1 MB", count: 2_000, id: cached.id }
   ])(
-    "$name cost less than 150 MiB, and other callers are served",
+    "$name use less than 150 MiB, and other callers are served",
     async ({ name, count, id }) => {
       await start()
       const target = `/api/v1/prompts/${id}`
@@ -138,7 +139,7 @@ describe("clients that read slowly or not at all", () => {
       console.log(`${name}: ${Math.round(before / MiB)} MiB before, ${Math.round(peak / MiB)} MiB at most`)
       expect(peak - before).toBeLessThan(150 * MiB)
       for (const socket of sockets) socket.destroy()
-      // The memory that they held is free again.
+      // The service sends this large response again once the memory of the closed connections is free.
       await expect
         .poll(async () => (await exchange(service.port, rawRequest(target, [authorization]))).status)
         .toBe(200)

@@ -11,7 +11,7 @@ const send = (target: string) => api.send(target, [authorize(home.keys.active.pl
 
 it.each([
   ["the id of another workspace's prompt", other.archive.prompts[0]!.id],
-  ["the id of no prompt", newId()],
+  ["an id that no prompt has", newId()],
   ["x", "x"],
   ["0", "0"],
   ["an id without dashes", id.replaceAll("-", "")],
@@ -21,7 +21,7 @@ it.each([
   ["a quote", "'"],
   ["null", "null"],
   [":id", ":id"]
-])("every endpoint of one prompt returns the same 404, byte for byte, for %s", async (_, promptId) => {
+])("every endpoint below /prompts/{id} returns the same 404 for %s", async (_, promptId) => {
   const prompt = `/api/v1/prompts/${promptId}`
   for (const end of ["", "/resolved", "/versions"]) expectError(await send(prompt + end), promptNotFound)
   for (const version of ["1", "2", "x"])

@@ -26,8 +26,8 @@ afterAll(() => resources.release())
 const currentMinute = () => Math.floor(Date.now() / 60_000)
 
 /**
- * Runs a test on a new service, which has counted no request. The limits are per clock minute: a test that fails
- * while a minute ends runs once more.
+ * Runs a test on a new service, whose limits have counted no requests. Limits are counted per clock minute, so a test
+ * that fails while the minute changes runs a second time.
  */
 const runWithinMinute = async (test: (service: Service) => Promise<void>): Promise<void> => {
   const attempt = async () => {
@@ -51,7 +51,7 @@ const runWithinMinute = async (test: (service: Service) => Promise<void>): Promi
   if (!(await attempt())) expect(await attempt()).toBe(true)
 }
 
-/** Expects a 429 that names this limit, and headers that agree on the time until the limit resets. */
+/** Expects a 429 that names this limit. All headers must state the same time until the limit resets. */
 const expectRateLimited = (response: HttpResponse, scope: "key" | "process", limit: number): void => {
   const seconds = Number(getHeader(response, "retry-after"))
   expect(seconds).toBeGreaterThanOrEqual(1)
@@ -68,7 +68,7 @@ const expectRateLimited = (response: HttpResponse, scope: "key" | "process", lim
   ])
 }
 
-it("429 names the exceeded limit, and only requests of admitted callers count", async () => {
+it("a 429 names the exceeded limit, and requests of rejected callers do not count against limits", async () => {
   await runWithinMinute(async ({ port }) => {
     const send = (token: string, target: string = targets.list, method = "GET") =>
       exchange(port, rawRequest(target, [authorize(token)], method))
@@ -91,7 +91,7 @@ it("429 names the exceeded limit, and only requests of admitted callers count", 
   })
 })
 
-it("calls of the Model Context Protocol count like requests, and get 429 with the code of the API", () =>
+it("MCP calls count against the rate limits, and get 429 with the code RATE_LIMITED", () =>
   runWithinMinute(async (service) => {
     const key = home.keys.active.plaintext
     expect((await exchange(service.port, rawRequest(targets.list, [authorize(key)]))).status).toBe(200)

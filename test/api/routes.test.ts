@@ -53,7 +53,7 @@ it("CONNECT returns 404, because its target is not a path", async () => {
 })
 
 it.each(["http://localhost/api/v1/prompts", "HTTPS://user@else.where:99/api/v1/prompts"])(
-  "GET %s returns the same as GET /api/v1/prompts",
+  "GET %s returns the same response as GET /api/v1/prompts",
   async (target) => {
     const { headers: _, ...response } = await api.send(target, [authorization])
     const { headers: __, ...expected } = await api.send("/api/v1/prompts", [authorization])
@@ -84,7 +84,7 @@ it("HEAD returns the status and the headers of GET, and no body", async () => {
   }
 })
 
-it.each(["/healthz", "/readyz"])("GET %s needs no key and is never stored", async (target) => {
+it.each(["/healthz", "/readyz"])("GET %s needs no key, and its response has no-store", async (target) => {
   const response = await api.send(target, [])
   expectCommonHeaders(response)
   expect({ status: response.status, body: response.body }).toEqual({ status: 200, body: '{"status":"ok"}' })

@@ -9,7 +9,6 @@ import type { Service } from "../support/service.ts"
 /** A running service whose output is searched for leaked secrets when it stops. */
 export interface Api {
   readonly service: () => Service
-  /** Sends one request with these header lines and returns its response. */
   readonly send: (target: string, lines: ReadonlyArray<string>, method?: string) => Promise<HttpResponse>
   readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
 }
@@ -48,7 +47,7 @@ export const startApi = (
 /** Returns the Authorization header line for a key. */
 export const authorize = (key: string): string => `Authorization: Bearer ${key}`
 
-/** Returns an otherwise empty workspace with one key. */
+/** Returns a workspace that contains only a key and its owner. */
 export const makeTenant = (overrides: Parameters<typeof workspace>[0] = {}) => {
   const home = workspace(overrides)
   const owner = user()
@@ -56,7 +55,7 @@ export const makeTenant = (overrides: Parameters<typeof workspace>[0] = {}) => {
   return { key: plaintext, archive: archive({ workspace: home, users: [owner], api_keys: [stored] }) }
 }
 
-/** Returns the targets of the five endpoints for a prompt with a version 1. */
+/** Returns the target of each of the five endpoints by name. The prompt must have a version 1. */
 export const endpointTargets = (promptId: string) => {
   const prompt = `/api/v1/prompts/${promptId}`
   return {

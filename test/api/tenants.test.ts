@@ -15,7 +15,7 @@ import { startApi } from "./startApi.ts"
 const connections = 50
 const rounds = 40
 
-/** Makes a workspace in which every text contains the canary, and a key of the workspace. */
+/** Makes a workspace with a key. Every text contains the canary, which another workspace must never get. */
 const makeCanaryTenant = (canary: string) => {
   const home = workspace({ name: canary })
   const owner = user()
@@ -48,7 +48,7 @@ const makeCanaryTenant = (canary: string) => {
 const tenants = [makeCanaryTenant("canary-of-the-first"), makeCanaryTenant("canary-of-the-second")] as const
 const api = startApi(tenants.map(({ archive }) => archive))
 
-it(`${connections} connections of two workspaces never get each other's content`, async () => {
+it(`${connections} concurrent connections of two workspaces never get content of the other workspace`, async () => {
   const responsesByStatus = new Map<number, number>()
   const runConnection = async (index: number) => {
     const mine = tenants[index % 2]!

@@ -16,8 +16,8 @@ const home = workspace()
 const owner = user()
 
 /**
- * Stores keys of one workspace. Returns them and `request`, which returns the outcome of a request with a key:
- * "admitted", the scope of the limit that rejected it, or the tag of another error.
+ * Stores keys of one workspace. Returns the keys, and a function `request` that sends a request with a key and returns
+ * "admitted", the scope of the limit that rejected the request, or the tag of another error.
  */
 export const setUp = Effect.fnUntraced(function* (count: number) {
   const keys = Array.from({ length: count }, () => key(home.id, owner))
@@ -60,7 +60,7 @@ export const testAdmissionLimits = (name: string, limiter: Layer.Layer<RateLimit
         }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 9 }, limiter)))
     )
 
-    it.effect("the key's limit comes first, even while the process limit is exhausted", () =>
+    it.effect("the limit of the key is checked first, even while the process limit is exhausted", () =>
       Effect.gen(function* () {
         const { keys, request } = yield* setUp(2)
         const [one, other] = [keys[0]!, keys[1]!]

@@ -44,7 +44,7 @@ const importTexts = (workspace: WorkspaceId, texts: Texts, options?: { readonly 
     importFiles(workspace, parse(workspace, texts), options)
   )
 
-/** Orders items that have no order by their text. */
+/** Sorts the texts of items that have no fixed order. */
 const sorted = (items: ReadonlyArray<unknown>): ReadonlyArray<string> =>
   items.map((item) => JSON.stringify(item)).sort()
 
@@ -57,7 +57,7 @@ const toText = (value: unknown): string => {
     .sort()}}`
 }
 
-/** What applications read of prompts and fragments, without ids: titles, contents and bindings. */
+/** Describes what applications read of prompts and fragments, without ids, as sorted texts. */
 const describeStates = (items: ReadonlyArray<Pick<ContentFile, "id" | "state">>): ReadonlyArray<string> => {
   const fragments = new Map(
     items.flatMap(({ id, state }) => (state.kind === "fragment" ? [[id, state]] : []))
@@ -83,7 +83,7 @@ const describeStates = (items: ReadonlyArray<Pick<ContentFile, "id" | "state">>)
   )
 }
 
-/** What applications read of a workspace, without ids. */
+/** Describes what applications read of a workspace, without ids. */
 const describeWorkspace = (archive: Archive) =>
   describeStates([...readItems(archive).values()].filter(({ isArchived }) => !isArchived))
 
@@ -136,7 +136,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
           const after = yield* exportArchive(id)
           assert.deepStrictEqual(describeWorkspace(after), describeStates(parse(id, texts)))
           assert.deepStrictEqual(yield* Effect.forEach(untouched, exportArchive), before)
-          // A repeated import changes nothing, so the ids that applications know stay.
+          // A repeated import changes nothing, so the ids that applications use stay the same.
           if (ids.has(id)) {
             assert.deepStrictEqual(changes, [])
             assert.deepStrictEqual(listIds(after), ids.get(id))
@@ -257,7 +257,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
     )
 
     it.effect(
-      "a prompt whose id is in its file is reported if it was deleted, and returns with overwrite",
+      "an import reports a deleted prompt whose file contains its id, and with overwrite restores the prompt",
       () =>
         Effect.gen(function* () {
           const { original, texts, home } = yield* importSample
@@ -274,27 +274,29 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
         })
     )
 
-    it.effect("an import accepts an edit that its files contain, and edits before the first import", () =>
-      Effect.gen(function* () {
-        const { original, texts, home } = yield* importSample
-        const edited: Archive = {
-          ...original,
-          prompts: original.prompts.map((prompt) => ({ ...prompt, current_content: "Edited" }))
-        }
-        yield* load(edited)
-        const exported = renderFiles(assignPaths(edited))
-        assert.deepStrictEqual((yield* importTexts(home, exported)).changes, [])
-        const { changes } = yield* importTexts(home, changeContents(exported))
-        assert.strictEqual(changes.length, texts.size)
+    it.effect(
+      "an import accepts an edit that its files contain, and any edit from before the first import",
+      () =>
+        Effect.gen(function* () {
+          const { original, texts, home } = yield* importSample
+          const edited: Archive = {
+            ...original,
+            prompts: original.prompts.map((prompt) => ({ ...prompt, current_content: "Edited" }))
+          }
+          yield* load(edited)
+          const exported = renderFiles(assignPaths(edited))
+          assert.deepStrictEqual((yield* importTexts(home, exported)).changes, [])
+          const { changes } = yield* importTexts(home, changeContents(exported))
+          assert.strictEqual(changes.length, texts.size)
 
-        const first = sample().archive
-        yield* load(first)
-        const { changes: firstChanges }: FileImport = yield* importTexts(
-          first.workspace.id,
-          changeContents(renderFiles(assignPaths(first)))
-        )
-        assert.isAbove(firstChanges.length, 0)
-      })
+          const first = sample().archive
+          yield* load(first)
+          const { changes: firstChanges }: FileImport = yield* importTexts(
+            first.workspace.id,
+            changeContents(renderFiles(assignPaths(first)))
+          )
+          assert.isAbove(firstChanges.length, 0)
+        })
     )
 
     it.effect("after recordFiles, an import accepts the edits that were made before recordFiles", () =>

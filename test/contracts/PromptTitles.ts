@@ -18,7 +18,7 @@ export const testPromptTitles = <E>(
 ): void =>
   suite(layer, { excludeTestServices: true, timeout: "60 seconds" })(`PromptTitles: ${name}`, (it) => {
     it.effect.prop(
-      "listAfter returns what follows any prompt in the list of the model, for any workspace",
+      "listAfter returns the titles that follow any prompt in the list of the model, for any workspace",
       { archive: archives },
       Effect.fnUntraced(function* ({ archive }) {
         const titles = yield* PromptTitles

@@ -31,7 +31,7 @@ export const countAdmitted = (
 
 const limit = 2
 
-/** One step of a client: a call for one of three buckets, and how far the clock moves first, perhaps backwards. */
+/** One step: the clock moves, perhaps backwards, and then the client calls one of three buckets. */
 const Step = Schema.Struct({
   call: Schema.Literals(["take", "take", "take", "refund", "isKnownExhausted"]),
   bucket: Schema.Literals([0, 1, 2]),
@@ -39,7 +39,7 @@ const Step = Schema.Struct({
   isClockFrozen: Schema.Boolean
 })
 
-/** Makes the model: a count for each bucket and minute that is never dropped. */
+/** Makes the model, which keeps one count per bucket and minute and never drops a count. */
 const makeModel = () => {
   const counts = new Map<string, number>()
   const toKey = (bucket: Bucket, now: number) => `${bucket} ${Math.floor(now / minute)}`
@@ -67,7 +67,7 @@ export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): 
   describe(`RateLimiter contract: ${name}`, () => {
     for (const newBucket of [newKey, () => "process" as const]) {
       describe(newBucket() === "process" ? "the process" : "a key", () => {
-        test("admits the limit in each clock minute, from its first millisecond to its last", (limiter) =>
+        test("a bucket admits its limit in each clock minute, from first to last millisecond", (limiter) =>
           Effect.gen(function* () {
             const bucket = newBucket()
             assert.deepStrictEqual(
@@ -83,7 +83,7 @@ export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): 
             )
           }))
 
-        test("admits exactly the limit of 1000 concurrent requests", (limiter) =>
+        test("a bucket admits exactly its limit out of 1000 concurrent requests", (limiter) =>
           Effect.gen(function* () {
             const bucket = newBucket()
             assert.strictEqual(yield* countAdmitted(limiter, bucket, 1000, start), 100)
@@ -95,7 +95,7 @@ export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): 
     }
 
     it.effect.prop(
-      "any sequence of calls returns what a count for each bucket and minute returns",
+      "any sequence of calls returns the same as the model, which counts per bucket and minute",
       [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 120 })],
       ([steps]) =>
         Effect.gen(function* () {
@@ -105,7 +105,7 @@ export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): 
           let now = start
           let latest = start
           for (const { call, bucket: index, elapsed, isClockFrozen } of steps) {
-            // Backwards by less than a minute, like a corrected clock or a late request.
+            // The clock may go back by less than a minute, like a corrected clock or a late request.
             now = isClockFrozen ? now : Math.max(now + elapsed, latest - 59_000)
             latest = Math.max(latest, now)
             const bucket = buckets[index]!

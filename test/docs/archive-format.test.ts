@@ -25,12 +25,12 @@ const readExample = () => JSON.parse(examples[0]!.code)
 
 const validate = new Ajv2020({ allErrors: true }).compile(archiveSchema)
 
-/** Returns the places where an archive violates the JSON Schema. */
+/** Returns the path and the message of each violation of the JSON Schema in an archive. */
 const findViolations = (archive: unknown): ReadonlyArray<string> =>
   validate(archive) ? [] : validate.errors!.map(({ instancePath, message }) => `${instancePath} ${message}`)
 
-// After a change of the schemas: npx vitest run test/docs/archive-format.test.ts -u
-it("docs/archive.schema.json is the JSON Schema of the archive's schemas", async () => {
+// To update the file after a change of the schemas: npx vitest run test/docs/archive-format.test.ts -u
+it("docs/archive.schema.json is the JSON Schema generated from the schemas that read archives", async () => {
   await expect(`${JSON.stringify(archiveSchema, null, 2)}\n`).toMatchFileSnapshot(
     join(root, "docs/archive.schema.json")
   )
@@ -82,12 +82,12 @@ it.each<[name: string, change: (archive: ReturnType<typeof readExample>) => void
 })
 
 describe("docs/archive-format.md", () => {
-  it("has one example, which is valid under the JSON Schema", () => {
+  it("docs/archive-format.md has one example, which is valid under the JSON Schema", () => {
     expect(examples).toHaveLength(1)
     expect(findViolations(readExample())).toEqual([])
   })
 
-  it("has an example that an import accepts and an export returns unchanged", async () => {
+  it("the example in docs/archive-format.md is accepted by an import and returned unchanged by an export", async () => {
     const imported = Effect.gen(function* () {
       yield* importArchive(readExample())
       return yield* exportArchive(readExample().workspace.id)

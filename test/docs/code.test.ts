@@ -6,7 +6,7 @@ import { parseAllDocuments } from "yaml"
 import { bin, run } from "../support/programs/packages.ts"
 import { type CodeModule, documents, readCodeBlocks, readModules, root } from "./markdown.ts"
 
-/** Below `node_modules`, so that the documents' code imports the packages of the project. */
+/** This folder is in `node_modules`, so that code in the documents can import the packages of the project. */
 const cache = join(root, "node_modules/.cache")
 mkdirSync(cache, { recursive: true })
 const folder = mkdtempSync(join(cache, "docs-"))
@@ -19,7 +19,7 @@ const findBlocks = (...languages: ReadonlyArray<string>) =>
       .map(({ code, line }) => ({ place: `${document}:${line}`, code }))
   )
 
-/** Returns the text of a module with the code on the lines that it has in its document. */
+/** Returns the code of a module. Empty lines give each line the same number as in the document. */
 const placeCode = ({ blocks }: CodeModule): string => {
   let text = ""
   let line = 1
@@ -49,19 +49,19 @@ it("every ts block of the documents type-checks", async () => {
   expect(await run(folder, bin("tsc"), ["-p", "."])).toEqual({ code: 0, stdout: "", stderr: "" })
 }, 120_000)
 
-it.each(findBlocks("sh", "bash"))("bash parses $place", ({ code }) => {
+it.each(findBlocks("sh", "bash"))("bash parses the code block at $place", ({ code }) => {
   const { status, stderr } = spawnSync("bash", ["-n"], { input: code, encoding: "utf8" })
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" })
 })
 
-it.each(findBlocks("json"))("$place is JSON", ({ code }) => {
+it.each(findBlocks("json"))("the code block at $place is valid JSON", ({ code }) => {
   JSON.parse(code)
 })
 
-it.each(findBlocks("yaml"))("$place is YAML", ({ code }) => {
+it.each(findBlocks("yaml"))("the code block at $place is valid YAML", ({ code }) => {
   expect(parseAllDocuments(code).flatMap(({ errors }) => errors)).toEqual([])
 })
 
-it("code blocks use one name for each language that is checked", () => {
+it("code blocks use only one name for each checked language, such as ts but not typescript", () => {
   expect(findBlocks("typescript", "js", "javascript", "shell", "console", "jsonc", "yml")).toEqual([])
 })

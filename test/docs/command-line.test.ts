@@ -32,7 +32,7 @@ const readHelp = async (words: ReadonlyArray<string>): Promise<string> => {
   return stdout
 }
 
-/** Returns the row of a command: its usage, its flags and its description. */
+/** Returns the table row of a command: its usage, its flags and its description. */
 const renderRow = async ({ words, description }: DocumentedCommand): Promise<string> => {
   const help = await readHelp(words)
   const [, usage] = /^ {2}prompt-retrieval (.+)$/m.exec(help)!
@@ -40,7 +40,7 @@ const renderRow = async ({ words, description }: DocumentedCommand): Promise<str
   return `| \`${usage!.replace(" [flags]", "")}\` | ${flags.join(", ")} | ${description} |\n`
 }
 
-// After a change of a command: npx vitest run test/docs/command-line.test.ts -u
+// To update the table after a change of a command: npx vitest run test/docs/command-line.test.ts -u
 it("docs/command-line.md lists every command with its flags", async () => {
   const rows: Array<string> = []
   for (const command of commands) rows.push(await renderRow(command))
@@ -59,7 +59,7 @@ const splitWords = (line: string): ReadonlyArray<string> =>
 
 describe("the examples in the help", () => {
   it.each(commands.filter(({ words }) => words[0] !== "version"))(
-    "of $words are examples of this command, and valid command lines",
+    "the examples in the help of $words are valid command lines, and at least one runs this command",
     async ({ words }) => {
       const [, examples] = (await readHelp(words)).split("\nEXAMPLES\n")
       const lines = [...examples!.matchAll(/^ {2}(?:[A-Z_]+=\S+ )*(prompt-retrieval .+)$/gm)].map(

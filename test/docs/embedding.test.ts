@@ -7,7 +7,7 @@ import { readDocument, readTable, root } from "./markdown.ts"
 const document = "docs/embedding.md"
 const readNames = (heading: string) => readTable(document, heading).map(([name]) => name!.replaceAll("`", ""))
 
-it("the tables of createPromptApi list all options and all members of the API", () => {
+it("the tables in docs/embedding.md list all options of createPromptApi and all members of its API", () => {
   const options: Record<keyof Parameters<typeof createPromptApi>[0], true> = {
     databaseUrl: true,
     databaseFeedUrl: true,

@@ -7,7 +7,7 @@ export interface CodeBlock {
   /** The first word after the fence, such as `ts`. */
   readonly language: string
   readonly code: string
-  /** The line of the opening fence, from 1. */
+  /** The line of the opening fence, counted from 1. */
   readonly line: number
 }
 
@@ -34,14 +34,14 @@ export const readCodeBlocks = (path: string): ReadonlyArray<CodeBlock> => {
 export interface CodeModule {
   /** The code of the blocks, with an empty line between two blocks. */
   readonly code: string
-  /** The line of the first opening fence, from 1. */
+  /** The line of the first opening fence, counted from 1. */
   readonly line: number
   readonly blocks: ReadonlyArray<CodeBlock>
 }
 
 /**
- * Returns the modules that the `ts` blocks of a document form: a block that starts with an import begins a module,
- * and every other block continues the module before it.
+ * Returns the modules that the `ts` blocks of a document form. A block that starts with an import begins a module, and
+ * every other block continues the previous module.
  */
 export const readModules = (path: string): ReadonlyArray<CodeModule> => {
   const modules: Array<Array<CodeBlock>> = []
@@ -58,7 +58,7 @@ export const readModules = (path: string): ReadonlyArray<CodeModule> => {
   }))
 }
 
-/** Returns the table under a heading, as rows of cells without the head of the table. */
+/** Returns the rows of the table under a heading, without the head of the table. Each row is a list of cells. */
 export const readTable = (path: string, heading: string): ReadonlyArray<ReadonlyArray<string>> => {
   const section = readDocument(path)
     .split(/^#+ /m)
@@ -76,6 +76,6 @@ export const readTable = (path: string, heading: string): ReadonlyArray<Readonly
     )
 }
 
-/** Returns the path of a link's target relative to the root of the repository. */
+/** Returns the path of the target of a link, relative to the root of the repository. */
 export const resolveLink = (document: string, target: string): string =>
   relative(root, join(root, dirname(document), target))

@@ -13,7 +13,7 @@ const document = "docs/operations.md"
 describe("docs/operations.md, Exit codes", () => {
   const unreachable = async () => ({ DATABASE_URL: `postgres://postgres@127.0.0.1:${await freePort()}/test` })
 
-  /** Runs a command until it has connected to a database that never responds, and then interrupts it. */
+  /** Runs a command that connects to a database that never responds, and then sends SIGTERM. Returns the exit code. */
   const interruptCommand = async () => {
     const server = createServer()
     await once(server.listen(0, "127.0.0.1"), "listening")
@@ -31,12 +31,12 @@ describe("docs/operations.md, Exit codes", () => {
     return code
   }
 
-  /** Sends SIGTERM to a service, and again while the service still accepts requests. */
+  /** Sends SIGTERM to a service, and a second SIGTERM while the service still accepts requests. */
   const stopTwice = async () => {
     const service = await startService({ ...(await unreachable()), SHUTDOWN_GRACE: "1 minute" }, "/healthz")
     service.process.kill("SIGTERM")
     await vi.waitFor(() => expect(service.output()).toContain("Shutting down"), 30_000)
-    // Two signals within 250 ms count as one.
+    // The service treats two signals within 250 ms as one signal.
     await setTimeout(300)
     return service.stop()
   }
@@ -62,7 +62,7 @@ describe("docs/operations.md, Exit codes", () => {
     expect(await exit()).toBe(code)
   })
 
-  it("lists these codes and no other codes", () => {
+  it("docs/operations.md lists exactly the exit codes that the tests above produce", () => {
     expect(readTable(document, "Exit codes").map(([code]) => Number(code))).toEqual([
       ...new Set(situations.map(([code]) => code))
     ])
@@ -76,7 +76,7 @@ interface Metric {
   readonly description: string
 }
 
-/** Returns the metrics of a Prometheus text, in the order of their names. */
+/** Returns the metrics of a Prometheus text, sorted by name. */
 const parseMetrics = (text: string): ReadonlyArray<Metric> =>
   [...text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)\n(.*)$/gm)]
     .map(([, name, description, type, sample]) => ({
@@ -119,12 +119,12 @@ describe("docs/operations.md, Metrics", () => {
     }))
   const documented = readMetricTable("Metrics")
 
-  it("lists every metric of /metrics with its type, labels and description", async () => {
+  it("docs/operations.md lists every metric of /metrics with its type, labels and description", async () => {
     const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
     expect(parseMetrics(await response.text())).toEqual(documented.toSorted(compareNames))
   })
 
-  it("lists every metric that only a service with replicas has", async () => {
+  it("docs/operations.md lists every metric that only a service with replicas has", async () => {
     const port = await freePort()
     const unreachable = `postgres://postgres@127.0.0.1:${await freePort()}/test`
     const env = { DATABASE_URL: unreachable, DATABASE_REPLICA_URL: unreachable, METRICS_PORT: String(port) }
@@ -139,13 +139,13 @@ describe("docs/operations.md, Metrics", () => {
     }
   })
 
-  it("lists only metrics whose names begin with prompt_retrieval_", () => {
+  it("docs/operations.md lists only metrics whose names begin with prompt_retrieval_", () => {
     expect(
       documented.map(({ name }) => name).filter((name) => !name.startsWith("prompt_retrieval_"))
     ).toEqual([])
   })
 
-  it("explains every label", () => {
+  it("docs/operations.md explains every label of the metrics", () => {
     expect(new Set(readTable(document, "Labels").flatMap(([label]) => readNames(label!)))).toEqual(
       new Set(documented.flatMap(({ labels }) => labels))
     )

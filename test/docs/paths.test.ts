@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { expect, it } from "vitest"
 import { documents, readDocument, root } from "./markdown.ts"
 
-/** What documents may name although version control does not contain it. */
+/** The paths that documents may name although version control does not contain them. */
 const outputs = ["bench/results", "prompts.ts"]
 
 /** The paths of all files and folders that may be in version control, relative to the root. */
@@ -24,7 +24,7 @@ const paths: ReadonlySet<string> = new Set(
     .concat(outputs)
 )
 
-/** Returns true for what looks like a path of a source file or of a folder with source files. */
+/** Returns true if a name looks like the path of a source file or of a folder with source files. */
 const isSourcePath = (name: string): boolean =>
   /^[\w.-]+(\/[\w.-]+)*\.ts$/.test(name) ||
   /^(src|test|bench|docs|deploy|examples|client)\/[\w./-]+$/.test(name)
@@ -35,7 +35,7 @@ const expand = (name: string): ReadonlyArray<string> => {
   return names === undefined ? [name] : names.split(",").map((each) => `${before}${each}${after}`)
 }
 
-/** Returns the names in backticks of a document that look like paths, each once. */
+/** Returns the names in backticks of a document that look like paths, without duplicates. */
 const listPaths = (document: string): ReadonlyArray<string> => [
   ...new Set(
     [...readDocument(document).matchAll(/`([^`\n]+)`/g)]
@@ -44,13 +44,13 @@ const listPaths = (document: string): ReadonlyArray<string> => [
   )
 ]
 
-/** Returns the paths that a name in a document may mean: an exact path, or every path that ends with the name. */
+/** Returns the paths that a name in a document may mean: the exact path, or every path that ends with the name. */
 const findPaths = (name: string): ReadonlyArray<string> => {
   const path = name.replace(/\/$/, "")
   return paths.has(path) ? [path] : [...paths].filter((candidate) => candidate.endsWith(`/${path}`))
 }
 
-// The change log also names files of earlier versions.
+// CHANGELOG.md is excluded, because it also names files of earlier versions.
 it.each(documents.filter((document) => document !== "CHANGELOG.md" && listPaths(document).length > 0))(
   "%s names only files and folders that exist, each with enough of its path to be unambiguous",
   (document) => {

@@ -13,7 +13,6 @@ import { readCodeBlocks, readDocument, readTable, root } from "./markdown.ts"
 
 const document = "README.md"
 
-/** Returns the text of a cell without backticks. */
 const unquote = (cell: string): string => cell.replaceAll("`", "")
 
 describe("README.md, Quick start", () => {
@@ -36,13 +35,13 @@ describe("README.md, Quick start", () => {
   const documented = blocks.find(({ code }) => code.startsWith("curl "))!.code.trim()
   const response = blocks.find(({ language }) => language === "json")!.code
 
-  it("has the curl command that the first start prints", () => {
+  it("README.md has the curl command that the first start prints", () => {
     expect(
       printed.replace(/key_live_[0-9a-f]{64}/, "KEY").replace(service.url, "http://127.0.0.1:3000")
     ).toBe(documented)
   })
 
-  it("has the response to that command", async () => {
+  it("README.md has the response to its curl command", async () => {
     expect(JSON.parse(response)).toEqual(await runCurl(printed))
   })
 })
@@ -50,8 +49,8 @@ describe("README.md, Quick start", () => {
 describe("README.md, Configuration", () => {
   const rows: ReadonlyArray<readonly [string, Variable]> = Object.entries(variables)
 
-  // After a change of a variable: npx vitest run test/docs/readme.test.ts -u
-  it("lists every variable as its definition describes it", async () => {
+  // To update the table after a change of a variable: npx vitest run test/docs/readme.test.ts -u
+  it("README.md lists every variable with the default and the description of its definition", async () => {
     const table = rows.map(([name, { description, defaultValue, document }]) => {
       const value = defaultValue === undefined ? "" : `\`${defaultValue}\``
       const link = document === undefined ? "" : ` ([more](${document}))`
@@ -64,7 +63,9 @@ describe("README.md, Configuration", () => {
     await expect(generated).toMatchFileSnapshot(join(root, document))
   })
 
-  /** Reads the configuration from these variables. Also returns the names of the variables that it looked up. */
+  /**
+   * Reads the configuration from these variables. Also returns the names of all variables that `readConfig` looks up.
+   */
   const read = (env: Readonly<Record<string, string>>) => {
     const names = new Set<string>()
     const provider = ConfigProvider.make((path) =>
@@ -80,14 +81,14 @@ describe("README.md, Configuration", () => {
     }))
   }
 
-  effectIt.effect("readConfig reads the variables of serve", () =>
+  effectIt.effect("readConfig reads exactly the variables of serve", () =>
     Effect.map(read({}), ({ names }) => {
       expect([...names].sort()).toEqual([...serveVariables].sort())
     })
   )
 
   effectIt.effect.each(rows.filter(([, { defaultValue }]) => defaultValue !== undefined))(
-    "readConfig returns the default of %s",
+    "readConfig treats an unset %s like the documented default of the variable",
     ([name, { defaultValue }]) =>
       Effect.gen(function* () {
         const value = name === "LOG_FORMAT" && process.stderr.isTTY ? "pretty" : defaultValue!
@@ -97,7 +98,7 @@ describe("README.md, Configuration", () => {
   )
 })
 
-it("README.md, Benchmarks, names commands that run existing groups of scenarios", () => {
+it("the commands under Benchmarks in README.md run existing groups of scenarios", () => {
   const groups = new Set(scenarios.map(({ group }) => group))
   for (const [, , , , command] of readTable(document, "Benchmarks")) {
     const [, group] = /^npm run bench -- --only (\w+)$/.exec(unquote(command!)) ?? []

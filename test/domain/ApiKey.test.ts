@@ -30,13 +30,13 @@ const bytes = Arbitrary.map(
 const key = Arbitrary.map(bytes, makeApiKey)
 
 describe("makeApiKey", () => {
-  it.prop("returns the prefix followed by the bytes in hexadecimal", { bytes }, ({ bytes }) => {
+  it.prop("makeApiKey returns the prefix followed by the bytes in hexadecimal", { bytes }, ({ bytes }) => {
     const hex = Array.from(bytes, (byte) => (byte < 16 ? "0" : "") + byte.toString(16)).join("")
     assert.strictEqual(makeApiKey(bytes), `key_live_${hex}`)
     assert.match(makeApiKey(bytes), /^key_live_[0-9a-f]{64}$/)
   })
 
-  it("throws for any number of bytes except 32", () => {
+  it("makeApiKey throws for any number of bytes except 32", () => {
     for (const length of [0, 1, 31, 33, 64]) {
       assert.throws(() => makeApiKey(new Uint8Array(length)), RangeError)
     }
@@ -55,12 +55,12 @@ describe("makeApiKey", () => {
 })
 
 describe("parseApiKey", () => {
-  it.prop("accepts every key that makeApiKey returns", { key }, ({ key }) => {
+  it.prop("parseApiKey accepts every key that makeApiKey returns", { key }, ({ key }) => {
     assert.deepStrictEqual(parseApiKey(key), Result.succeed(key))
   })
 
   it.prop(
-    "fails with InvalidKey when one character after the prefix is wrong",
+    "parseApiKey fails with InvalidKey when one character after the prefix is wrong",
     {
       key,
       at: Schema.Int.check(Schema.isBetween({ minimum: 9, maximum: 72 })),
@@ -72,13 +72,17 @@ describe("parseApiKey", () => {
     }
   )
 
-  it.prop("fails with InvalidKeyFormat when the prefix is missing", { token: Schema.String }, ({ token }) => {
-    if (token.startsWith("key_live_")) return
-    assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKeyFormat))
-  })
+  it.prop(
+    "parseApiKey fails with InvalidKeyFormat when the prefix is missing",
+    { token: Schema.String },
+    ({ token }) => {
+      if (token.startsWith("key_live_")) return
+      assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKeyFormat))
+    }
+  )
 
   it.prop(
-    "fails with InvalidKeyFormat when the prefix is in another case or not at the start",
+    "parseApiKey fails with InvalidKeyFormat when the prefix is in another case or not at the start",
     { key },
     ({ key }) => {
       const rest = key.slice(9)
@@ -131,7 +135,7 @@ describe("isExpired and isActive", () => {
 
 describe("endKey", () => {
   it.prop(
-    "ends a key at the given time, never later than before, and keeps a revocation",
+    "endKey ends a key at the given time, never later than before, and keeps a revocation",
     { expires: EndTime, revoked: EndTime, ends: Millis, now: Millis },
     ({ expires, revoked, ends, now }) => {
       const before = { revoked_at: toEnd(revoked), expires_at: toEnd(expires) }
@@ -144,7 +148,7 @@ describe("endKey", () => {
     }
   )
 
-  it("revokes a key that ends now", () => {
+  it("endKey revokes a key that ends now", () => {
     const now = toTimestamp(0)
     const expires_at = toTimestamp(1)
     assert.deepStrictEqual(endKey({ revoked_at: null, expires_at }, now, now), {
@@ -156,7 +160,7 @@ describe("endKey", () => {
 
 describe("authenticate", () => {
   it.prop(
-    "checks revocation and expiry first, then the forced reset, then the workspace",
+    "authenticate checks revocation and expiry first, then the forced password reset, then the workspace",
     {
       revoked: Schema.Boolean,
       expires: EndTime,

@@ -13,7 +13,7 @@ import {
 
 describe("checkAccess", () => {
   it.prop(
-    "fails with ApiNotAllowed for every tier but Solo and Team, whatever the billing status",
+    "checkAccess fails with ApiNotAllowed for every tier but Solo and Team, whatever the billing status",
     { tier: Schema.Union([Tier, Schema.String]), billing_status: BillingStatus },
     ({ tier, billing_status }) => {
       const paid = ["solo", "team"].includes(tier)
@@ -45,14 +45,17 @@ describe("checkAccess", () => {
       [tier, "past_due", PastDue] as const,
       [tier, "over_limit", PastDue] as const
     ])
-  ])("returns the error of the tier %j with billing status %s, if any", (tier, billing_status, expected) => {
-    assert.deepStrictEqual(checkAccess({ tier, billing_status }), expected)
-  })
+  ])(
+    "checkAccess returns the error of the tier %j with billing status %s, if any",
+    (tier, billing_status, expected) => {
+      assert.deepStrictEqual(checkAccess({ tier, billing_status }), expected)
+    }
+  )
 })
 
 describe("toTier", () => {
   it.prop(
-    "returns a known tier unchanged, and free for every other tier",
+    "toTier returns a known tier unchanged, and free for every other tier",
     { tier: Schema.Union([Tier, Schema.String]) },
     ({ tier }) => {
       const isKnown = ["free", "solo", "team"].includes(tier)

@@ -9,7 +9,7 @@ import {
 } from "../../src/domain/Json.ts"
 import { jsonMaps, numberTexts } from "../support/json.ts"
 
-/** Parses a number as PostgreSQL stores it: an integer and how many of its digits are after the decimal point. */
+/** Parses a number as PostgreSQL stores it: an integer, and how many of its digits are decimals. */
 const parseDecimal = (text: string): { readonly units: bigint; readonly scale: number } => {
   const [mantissa = "", power = "0"] = text.toLowerCase().split("e")
   const [integer = "", fraction = ""] = mantissa.split(".")
@@ -49,7 +49,7 @@ const parseByModel = (text: string): unknown => {
       token(/\s*:/)
       return [name, value()] as const
     })
-    // Of several members with the same name, the last value is kept, at the position of the first.
+    // Members with the same name become one member, with the last value and the position of the first.
     return { members: [...new Map(members)].sort(([a], [b]) => (a < b ? -1 : 1)) }
   }
   return value()
@@ -76,14 +76,14 @@ const assertSame = (a: unknown, b: unknown): void => {
 
 describe("parseNumber", () => {
   it.prop(
-    "keeps the value and the scale of every number",
+    "parseNumber keeps the value and the scale of every number",
     { text: numberTexts },
     ({ text }) => assert.deepStrictEqual(parseDecimal(toText(parseNumber(text))), parseDecimal(text)),
     { arbitrary: { runs: 1500 } }
   )
 
   it.prop(
-    "returns a JavaScript number exactly if its text has the same value and scale",
+    "parseNumber returns a JavaScript number if and only if the text of that number has the same value and scale",
     { text: numberTexts },
     ({ text }) => {
       const nearest = Number(text)
@@ -108,7 +108,7 @@ describe("parseNumber", () => {
     ["1e21", 1e21],
     ["1000000000000000000000", 1e21],
     ["12345678901234567890.123456789", "12345678901234567890.123456789"]
-  ])("parses %s as %s", (text, expected) => {
+  ])("parseNumber parses %s as %s", (text, expected) => {
     const number = parseNumber(text)
     assert.strictEqual(isExactNumber(number) ? number.rawJSON : number, expected)
   })
@@ -116,7 +116,7 @@ describe("parseNumber", () => {
 
 describe("formatDecimal", () => {
   it.prop(
-    "formats every number without an exponent, with the same value and scale",
+    "formatDecimal formats every number without an exponent, with the same value and scale",
     { text: numberTexts },
     ({ text }) => {
       const written = formatDecimal(text)!
@@ -139,7 +139,7 @@ describe("formatDecimal", () => {
     ["-", undefined],
     ["abc", undefined],
     ["1e131072", undefined]
-  ])("formats %j as %j", (text, expected) => assert.strictEqual(formatDecimal(text), expected))
+  ])("formatDecimal formats %j as %j", (text, expected) => assert.strictEqual(formatDecimal(text), expected))
 })
 
 describe("isStorableNumber", () => {
@@ -154,14 +154,14 @@ describe("isStorableNumber", () => {
     ["9".repeat(131_072), true],
     ["9".repeat(131_073), false],
     ["1e99999999999999999999", false]
-  ])("returns whether PostgreSQL can store %.20s", (text, expected) =>
+  ])("isStorableNumber returns whether PostgreSQL can store %.20s", (text, expected) =>
     assert.strictEqual(isStorableNumber(text), expected)
   )
 })
 
 describe("parseJson", () => {
   it.prop(
-    "keeps every number, name and value of a JSON text",
+    "parseJson keeps every number, name and value of a JSON text",
     { text: jsonMaps },
     ({ text }) => {
       assertSame(markNumbers(parseJson(text)), parseByModel(text))
@@ -170,17 +170,17 @@ describe("parseJson", () => {
     { arbitrary: { runs: 1500 } }
   )
 
-  it.each(["", "{", "[1.10,]", "01.10", '{"a":1.10}x', "1.", ".50"])("throws for %j", (text) => {
+  it.each(["", "{", "[1.10,]", "01.10", '{"a":1.10}x', "1.", ".50"])("parseJson throws for %j", (text) => {
     assert.throws(() => parseJson(text), SyntaxError)
   })
 
-  it("parses a name with an escape sequence after a name that is a backslash", () => {
+  it("parseJson parses a name with an escape sequence after a name that is a backslash", () => {
     JSON.parse('{"": 0, "\\\\": 1}')
     assert.deepStrictEqual(parseJson('{"": 0, "\\n": 1.10}'), { "": 0, "\n": parseNumber("1.10") })
     assert.deepStrictEqual(parseJson('{"a": [{"": 0, "\\u0041": 1}]}'), { a: [{ "": 0, A: 1 }] })
   })
 
-  it("parses a value that nests deeper than the call stack", () => {
+  it("parseJson parses a value that nests deeper than the call stack", () => {
     const deep = `${"[".repeat(6000)}1.10${"]".repeat(6000)}`
     assert.isArray(parseJson(deep))
   })
@@ -192,7 +192,7 @@ describe("toPlainNumbers", () => {
     (typeof value === "object" && value !== null && Object.values(value).some(hasExact))
 
   it.prop(
-    "returns JavaScript numbers only, which JSON.stringify writes as exact numbers",
+    "toPlainNumbers returns only JavaScript numbers, and JSON.stringify still writes their exact digits",
     { text: jsonMaps },
     ({ text }) => {
       const exact = { data: parseJson(text) }
@@ -204,7 +204,7 @@ describe("toPlainNumbers", () => {
     { arbitrary: { runs: 2000 } }
   )
 
-  it("replaces each exact number with the nearest JavaScript number", () => {
+  it("toPlainNumbers replaces each exact number with the nearest JavaScript number", () => {
     const plain = toPlainNumbers(parseJson('{"a": 1234567890123456789, "b": [1.10, 1e400], "c": {"d": 0.1}}'))
     assert.deepStrictEqual(plain, {
       a: 1234567890123456800,

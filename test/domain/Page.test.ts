@@ -24,7 +24,7 @@ const numeric = Arbitrary.map(
 
 describe("parsePositiveInt", () => {
   it.prop(
-    "parses the decimal spelling of 1 to 2^53-1 and nothing else",
+    "parsePositiveInt parses the decimal digits of the integers from 1 to 2^53-1 and nothing else",
     { text: numeric },
     ({ text }) => {
       const isWhole = text !== "" && [...text].every((char) => "0123456789".includes(char))
@@ -45,7 +45,7 @@ describe("parsePositiveInt", () => {
 })
 
 describe("makePage", () => {
-  it("defaults to page 1 with 20 items", () => {
+  it("makePage defaults to page 1 with 20 items", () => {
     assert.deepStrictEqual(makePage({}), Result.succeed({ page: 1, per_page: 20 }))
     assert.deepStrictEqual(
       makePage({ page: undefined, per_page: undefined }),
@@ -54,7 +54,7 @@ describe("makePage", () => {
   })
 
   it.prop(
-    "accepts any page and reduces per_page to at most 100",
+    "makePage accepts any page and reduces per_page to at most 100",
     { page: Count, per_page: Count },
     (input) => {
       const { page, per_page } = input
@@ -63,19 +63,23 @@ describe("makePage", () => {
     }
   )
 
-  it.prop("fails for everything but integers from 1 to 2^53-1", { number: Schema.Number }, ({ number }) => {
-    const isCount = Number.isInteger(number) && number >= 1 && number <= 2 ** 53 - 1
-    const failure = (name: string) => Result.fail(InvalidParameter(`${name} ${positiveIntRule}`))
-    if (isCount) return
-    assert.deepStrictEqual(makePage({ page: number }), failure("page"))
-    assert.deepStrictEqual(makePage({ per_page: number }), failure("per_page"))
-    assert.deepStrictEqual(makePage({ page: number, per_page: number }), failure("page"))
-  })
+  it.prop(
+    "makePage fails for everything but integers from 1 to 2^53-1",
+    { number: Schema.Number },
+    ({ number }) => {
+      const isCount = Number.isInteger(number) && number >= 1 && number <= 2 ** 53 - 1
+      const failure = (name: string) => Result.fail(InvalidParameter(`${name} ${positiveIntRule}`))
+      if (isCount) return
+      assert.deepStrictEqual(makePage({ page: number }), failure("page"))
+      assert.deepStrictEqual(makePage({ per_page: number }), failure("per_page"))
+      assert.deepStrictEqual(makePage({ page: number, per_page: number }), failure("page"))
+    }
+  )
 })
 
 describe("paginate", () => {
   it.prop(
-    "returns the items of any page and the total, so that consecutive pages are the whole list",
+    "paginate returns the items of any page and the total, and all pages together are the whole list",
     { all: Schema.Array(Schema.Int), per_page: PerPage },
     ({ all, per_page }) => {
       const pages = Array.from({ length: Math.ceil(all.length / per_page) + 1 }, (_, index) =>
@@ -96,7 +100,7 @@ describe("paginate", () => {
 
 describe("isWithinOffsetLimit", () => {
   it.prop(
-    "is true for every page that starts before item 2^31",
+    "isWithinOffsetLimit is true for every page that starts before item 2^31",
     { page: Count, per_page: PerPage },
     (page) => {
       const exact = BigInt(page.page - 1) * BigInt(page.per_page)

@@ -14,12 +14,12 @@ describe("toSlug", () => {
     ["プロンプト", "prompt"],
     ["a".repeat(100), "a".repeat(64)],
     [`${"a".repeat(63)} b`, "a".repeat(63)]
-  ])("turns %j into %j", (title, slug) => {
+  ])("toSlug turns %j into %j", (title, slug) => {
     assert.strictEqual(toSlug(title), slug)
   })
 
   it.effect.prop(
-    "returns 1 to 64 characters of ASCII that depend only on the start of the title",
+    "toSlug returns 1 to 64 characters of ASCII that depend only on the start of the title",
     { title: Schema.String },
     ({ title }) => {
       assert.match(toSlug(title), /^[a-z0-9_-]{1,64}$/)
@@ -52,7 +52,7 @@ const withIds = (prompts: typeof Prompts.Type) =>
 
 describe("PromptNames", () => {
   it.effect.prop(
-    "gives every prompt a unique name, and finds the prompt by this name",
+    "PromptNames gives every prompt a unique name, and finds the prompt by this name",
     { prompts: Prompts },
     ({ prompts }) => {
       const all = withIds(prompts)
@@ -68,7 +68,7 @@ describe("PromptNames", () => {
   )
 
   it.effect.prop(
-    "never lets a name denote another prompt after prompts are added or removed",
+    "a name never selects another prompt after prompts are added or removed",
     { prompts: Prompts },
     ({ prompts }) => {
       const all = withIds(prompts)
@@ -83,7 +83,7 @@ describe("PromptNames", () => {
     }
   )
 
-  it("appends digits of the id to equal slugs, and accepts such a name for any prompt", () => {
+  it("PromptNames appends digits of the id to equal slugs, and finds any prompt by its slug with these digits", () => {
     const [first, second, third] = [makeId("aaaaaaaa", 1), makeId("bbbbbbbb", 2), makeId("cccccccc", 3)]
     const titles = [
       { id: first, title: "Same" },

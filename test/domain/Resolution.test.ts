@@ -32,7 +32,7 @@ const resolveContent = (current_content: string, fragments: ReadonlyArray<Source
 const fill = (content: string, variable_overrides: unknown): string =>
   resolveContent("", [{ content, variable_overrides }]).slice(2)
 
-// A model that reads character by character, without regular expressions and without a bound on its time
+// The model of `resolve` reads character by character, without regular expressions. It has no time bound.
 
 const isSlotName = (name: string): boolean =>
   name.length <= 256 && !name.includes("{") && !name.includes("}") && name.trim() !== ""
@@ -56,7 +56,7 @@ const fillByModel = (content: string, overrides: unknown): string => {
   return out
 }
 
-// Generated prompts: texts with slots, near-slots, and characters that have a meaning in substitutions
+// Parts of generated prompts: slots, incomplete slots, and special characters of `String.replace`.
 
 const names = ["a", "b", "tone", "__proto__", "constructor", "toString", "", "ä", "$&", "a b"]
 
@@ -104,13 +104,13 @@ const fragment = Arbitrary.all({ content: text, variable_overrides: overrides })
 const fragments = Arbitrary.array(fragment, { maxLength: 5 })
 
 describe("resolve", () => {
-  it("returns no further fields of its input", () => {
+  it("resolve returns only the fields of a resolved prompt", () => {
     const from = makeSource("content", [])
     assert.deepStrictEqual(resolve({ ...from, description: "Internal" }), resolve(from))
   })
 
   it.prop(
-    "appends two newlines and the filled content of every fragment, and counts the fragments",
+    "resolve appends two newlines and the filled content of every fragment, and counts the fragments",
     { content: text, fragments },
     ({ content, fragments }) => {
       const from = makeSource(content, fragments)
@@ -133,7 +133,7 @@ describe("resolve", () => {
   )
 
   it.each(["[]", "null", "7", '"a"', '["a", "x"]', "{}", '{"b": "x"}', '{"b": {"a": "x"}}', '{"a": [1]}'])(
-    "finds no binding of a in the overrides %s",
+    "resolve finds no binding of the slot a in the overrides %s",
     (text) => assert.strictEqual(fill("{{a}}", parseJson(text)), "{{a}}")
   )
 
@@ -142,11 +142,11 @@ describe("resolve", () => {
     ["1.10", "1.10"],
     ["0.1", "0.1"],
     ["9007199254740993", "9007199254740993"]
-  ])("fills a slot bound to the number %s with %s", (number, text) => {
+  ])("resolve fills a slot bound to the number %s with %s", (number, text) => {
     assert.strictEqual(fill("{{a}}", parseJson(`{"a": ${number}}`)), text)
   })
 
-  it("takes a step for each fragment", () => {
+  it("resolveInSteps takes one step for each fragment", () => {
     const fragments = Array.from({ length: 100 }, () => ({
       content: "{{a}}",
       variable_overrides: { a: "x" }
@@ -154,7 +154,7 @@ describe("resolve", () => {
     assert.strictEqual([...resolveInSteps(makeSource("", fragments))].length, 100)
   })
 
-  it("ignores inherited properties of the bindings", () => {
+  it("resolve ignores inherited properties of the bindings", () => {
     const inherited = ["__proto__", "constructor", "toString", "hasOwnProperty", "valueOf"]
     const content = inherited.map((name) => `{{${name}}}`).join()
     assert.strictEqual(fill(content, {}), content)
@@ -164,7 +164,7 @@ describe("resolve", () => {
     assert.strictEqual(Object.hasOwn(Object.prototype, "polluted"), false)
   })
 
-  it("treats 1 to 256 code units that are not all blank as a slot name", () => {
+  it("resolve treats 1 to 256 code units that are not all blank as a slot name", () => {
     const name = "n".repeat(256)
     assert.strictEqual(fill(`{{${name}}}`, { [name]: "x" }), "x")
     assert.strictEqual(fill(`{{${name}n}}`, { [`${name}n`]: "x" }), `{{${name}n}}`)
@@ -195,38 +195,41 @@ const makeText = (bytes: number, char: string): string => {
 }
 
 describe("the size limit of resolved content", () => {
-  it.each(["x", "é", "€", "😀"])("is exact to the byte for characters like %s", (char) => {
-    const full = makeText(sizes.contentBytes, char)
-    assert.isFalse(isTooLarge(full, []))
-    assert.isTrue(isTooLarge(`${full}x`, []))
+  it.each(["x", "é", "€", "😀"])(
+    "the size limit of resolved content is exact to the byte for characters like %s",
+    (char) => {
+      const full = makeText(sizes.contentBytes, char)
+      assert.isFalse(isTooLarge(full, []))
+      assert.isTrue(isTooLarge(`${full}x`, []))
 
-    const rest = makeText(sizes.contentBytes - 2 - 100, char)
-    const use = (content: string, variable_overrides = {}): SourceFragment => ({
-      content,
-      variable_overrides
-    })
-    assert.isFalse(isTooLarge("h".repeat(100), [use(rest)]))
-    assert.isTrue(isTooLarge("h".repeat(101), [use(rest)]))
-    assert.isFalse(isTooLarge("h".repeat(100), [use("{{a}}", { a: rest })]))
-    assert.isTrue(isTooLarge("h".repeat(100), [use("{{a}}!", { a: rest })]))
-    assert.isTrue(isTooLarge("h".repeat(100), [use(rest), use("")]))
-  })
+      const rest = makeText(sizes.contentBytes - 2 - 100, char)
+      const use = (content: string, variable_overrides = {}): SourceFragment => ({
+        content,
+        variable_overrides
+      })
+      assert.isFalse(isTooLarge("h".repeat(100), [use(rest)]))
+      assert.isTrue(isTooLarge("h".repeat(101), [use(rest)]))
+      assert.isFalse(isTooLarge("h".repeat(100), [use("{{a}}", { a: rest })]))
+      assert.isTrue(isTooLarge("h".repeat(100), [use("{{a}}!", { a: rest })]))
+      assert.isTrue(isTooLarge("h".repeat(100), [use(rest), use("")]))
+    }
+  )
 
-  it("applies to the resolved content, not to a fragment before its slots are filled", () => {
+  it("the size limit applies to the resolved content, not to a fragment before its slots are filled", () => {
     const slots = `{{${"a".repeat(250)}}}`.repeat(8_000)
     assert.isAbove(slots.length, sizes.contentBytes)
     assert.isFalse(isTooLarge("", [{ content: slots, variable_overrides: { ["a".repeat(250)]: "" } }]))
     assert.isTrue(isTooLarge("", [{ content: slots, variable_overrides: {} }]))
   })
 
-  it("applies with twice the size to all contents together, before their slots are filled", () => {
+  it("twice the size limit applies to all contents together before their slots are filled", () => {
     const slots = `{{${"a".repeat(250)}}}`.repeat(sizes.sourceBytes / 512)
     const half = { content: slots, variable_overrides: { ["a".repeat(250)]: "" } }
     assert.isFalse(isTooLarge("x".repeat(10_000), [half, half]))
     assert.isTrue(isTooLarge("x".repeat(50_000), [half, half]))
   })
 
-  it("ends the resolution as soon as it is exceeded", () => {
+  it("resolve stops as soon as the size limit is exceeded", () => {
     const mebibyte = "x".repeat(1024 * 1024)
     const untouched: SourceFragment = {
       content: "{{a}}",
@@ -263,8 +266,8 @@ describe("resolve with hostile content", () => {
     "blank slots": (size) => "{{ }}".repeat(size / 5)
   }
 
-  // Four times the size takes 4 times the time if it is linear and 16 times if it is quadratic.
-  it.each(Object.keys(hostile))("takes linear time: %s", (kind) => {
+  // Four times the size takes 4 times as long in linear time and 16 times as long in quadratic time.
+  it.each(Object.keys(hostile))("resolve takes linear time for hostile content: %s", (kind) => {
     const measure = (size: number) => {
       const content = hostile[kind]!(size)
       return measureBestTime(() => assert.strictEqual(fill(content, { a: "x" }).length, content.length))
@@ -276,11 +279,11 @@ describe("resolve with hostile content", () => {
 })
 
 describe("findSlots", () => {
-  it("stops at the first name that exceeds the limit", () => {
+  it("findSlots stops at the first name that exceeds the given number of names", () => {
     assert.deepStrictEqual([...findSlots("{{a}} {{a}} {{b}} {{c}} {{d}}", 2)], ["a", "b", "c"])
   })
 
-  it("finds every slot after a resolution that failed", () => {
+  it("findSlots finds every slot after a resolution that failed", () => {
     const variable_overrides = { a: "x".repeat(128 * 1024) }
     assert.isTrue(isTooLarge("", [{ content: "{{a}}".repeat(9), variable_overrides }]))
     assert.deepStrictEqual([...findSlots("{{a}} {{b}}")], ["a", "b"])
@@ -292,20 +295,20 @@ describe("fillSlots", () => {
     ["Hi {{ name }}, {{name}}!", { name: "Ada" }, "Hi Ada, Ada!"],
     ["{{a}}{{b}}", { a: "{{b}}", b: "$&" }, "{{b}}$&"],
     ["{{toString}} {{__proto__}} {{ }}", {}, "{{toString}} {{__proto__}} {{ }}"]
-  ])("fills %j with %j to %j", (content, values, filled) => {
+  ])("fillSlots fills %j with %j and returns %j", (content, values, filled) => {
     assert.strictEqual(fillSlots(content, values as unknown as Record<string, string>), filled)
   })
 
-  it("returns undefined for more than 1 MiB, without filling first", () => {
+  it("fillSlots returns undefined if the result would exceed 1 MiB, without building the result", () => {
     const slots = "{{a}}{{ a }}".repeat(4)
     assert.strictEqual(fillSlots(slots, { a: "x".repeat(128 * 1024) })?.length, sizes.contentBytes)
     assert.isUndefined(fillSlots(`${slots}{{b}}`, { a: "x".repeat(128 * 1024) }))
-    // This would be longer than a string can be.
+    // The result would be longer than the longest possible string.
     assert.isUndefined(fillSlots("{{a}}".repeat(1_000), { a: "x".repeat(1024 * 1024) }))
   })
 
   it.effect.prop(
-    "leaves no slot that was filled, for values without braces",
+    "fillSlots replaces every slot if the values contain no braces",
     { content: Schema.String, values: Schema.Array(Schema.String) },
     ({ content, values }) => {
       const text = values.reduce(

@@ -14,7 +14,7 @@ const latest = 253_402_300_799_999
 const Instant = Schema.Int.check(Schema.isBetween({ minimum: earliest, maximum: latest }))
 
 describe("toTimestamp", () => {
-  it.prop("formats an instant in UTC with milliseconds", { millis: Instant }, ({ millis }) => {
+  it.prop("toTimestamp formats an instant in UTC with milliseconds", { millis: Instant }, ({ millis }) => {
     const text = toTimestamp(millis)
     assert.match(text, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     assert.isTrue(Schema.is(Timestamp)(text))
@@ -22,20 +22,28 @@ describe("toTimestamp", () => {
     assert.strictEqual(Date.parse(text), millis)
   })
 
-  it.prop("preserves the order of instants as text order", { a: Instant, b: Instant }, ({ a, b }) => {
-    assert.strictEqual(toTimestamp(a) < toTimestamp(b), a < b)
-    assert.strictEqual(toTimestamp(a) === toTimestamp(b), a === b)
-    assert.isTrue(toTimestamp(Math.min(a, latest - 1)) < toTimestamp(Math.min(a, latest - 1) + 1))
-  })
+  it.prop(
+    "toTimestamp returns texts that sort in the order of the instants",
+    { a: Instant, b: Instant },
+    ({ a, b }) => {
+      assert.strictEqual(toTimestamp(a) < toTimestamp(b), a < b)
+      assert.strictEqual(toTimestamp(a) === toTimestamp(b), a === b)
+      assert.isTrue(toTimestamp(Math.min(a, latest - 1)) < toTimestamp(Math.min(a, latest - 1) + 1))
+    }
+  )
 
-  it.prop("clamps instants to the years 0001 to 9999", { beyond: Schema.Natural }, ({ beyond }) => {
-    assert.strictEqual(toTimestamp(earliest - beyond), "0001-01-01T00:00:00.000Z")
-    assert.strictEqual(toTimestamp(latest + beyond), "9999-12-31T23:59:59.999Z")
-    assert.isFalse(isRepresentable(earliest - 1 - beyond))
-    assert.isFalse(isRepresentable(latest + 1 + beyond))
-  })
+  it.prop(
+    "toTimestamp clamps instants to the years 0001 to 9999",
+    { beyond: Schema.Natural },
+    ({ beyond }) => {
+      assert.strictEqual(toTimestamp(earliest - beyond), "0001-01-01T00:00:00.000Z")
+      assert.strictEqual(toTimestamp(latest + beyond), "9999-12-31T23:59:59.999Z")
+      assert.isFalse(isRepresentable(earliest - 1 - beyond))
+      assert.isFalse(isRepresentable(latest + 1 + beyond))
+    }
+  )
 
-  it("clamps infinite instants too", () => {
+  it("toTimestamp clamps infinite instants, and isRepresentable rejects NaN", () => {
     assert.strictEqual(toTimestamp(Number.NEGATIVE_INFINITY), "0001-01-01T00:00:00.000Z")
     assert.strictEqual(toTimestamp(Number.POSITIVE_INFINITY), "9999-12-31T23:59:59.999Z")
     assert.isFalse(isRepresentable(Number.NaN))
@@ -56,7 +64,7 @@ describe("toTimestamp", () => {
 })
 
 describe("normalizeTime", () => {
-  it.prop("returns a Timestamp unchanged", { millis: Instant }, ({ millis }) => {
+  it.prop("normalizeTime returns a Timestamp unchanged", { millis: Instant }, ({ millis }) => {
     assert.strictEqual(normalizeTime(toTimestamp(millis)), toTimestamp(millis))
   })
 
@@ -71,13 +79,13 @@ describe("normalizeTime", () => {
     "2026-01-01T00:00:00-23:59",
     "2026-01-01T00:00:00.000+02:00",
     "2024-02-29T12:00:00.999+00:00"
-  ])("converts %s to UTC with milliseconds", (text) => {
+  ])("normalizeTime converts %s to UTC with milliseconds", (text) => {
     assert.strictEqual(normalizeTime(text), new Date(text).toISOString())
   })
 })
 
 describe("parseTime", () => {
-  it("accepts only days that the month has", () => {
+  it("parseTime accepts only days that the month has", () => {
     for (const year of ["1900", "2000", "2023", "2024"]) {
       for (let month = 1; month <= 13; month++) {
         for (let day = 0; day <= 32; day++) {

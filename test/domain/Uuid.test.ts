@@ -15,16 +15,20 @@ const digits = (length: number) =>
 const uuid = Arbitrary.map(Arbitrary.all([8, 4, 4, 4, 12].map(digits)), (groups) => groups.join("-"))
 
 describe("parseUuid", () => {
-  it.prop("accepts 8-4-4-4-12 hexadecimal digits in any case and returns lowercase", { uuid }, ({ uuid }) => {
-    const lower = uuid.toLowerCase()
-    assert.strictEqual(parseUuid(uuid), lower)
-    assert.strictEqual(parsePromptId(uuid), lower)
-    assert.strictEqual(Schema.is(Uuid)(uuid), uuid === lower)
-    assert.isTrue(Schema.is(Uuid)(lower))
-  })
+  it.prop(
+    "parseUuid accepts 8-4-4-4-12 hexadecimal digits in any case and returns lowercase",
+    { uuid },
+    ({ uuid }) => {
+      const lower = uuid.toLowerCase()
+      assert.strictEqual(parseUuid(uuid), lower)
+      assert.strictEqual(parsePromptId(uuid), lower)
+      assert.strictEqual(Schema.is(Uuid)(uuid), uuid === lower)
+      assert.isTrue(Schema.is(Uuid)(lower))
+    }
+  )
 
   it.prop(
-    "returns undefined when one character is wrong, missing or added",
+    "parseUuid returns undefined when one character is wrong, missing or added",
     {
       uuid,
       at: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 35 })),
@@ -52,7 +56,7 @@ describe("parseUuid", () => {
     }
   )
 
-  it.prop("returns undefined for other spellings of a UUID", { uuid }, ({ uuid }) => {
+  it.prop("parseUuid returns undefined for other spellings of a UUID", { uuid }, ({ uuid }) => {
     for (const text of [
       `{${uuid}}`,
       uuid.replaceAll("-", ""),

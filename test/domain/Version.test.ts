@@ -11,12 +11,12 @@ const numeric = Arbitrary.map(
 )
 
 describe("parseVersionNumber", () => {
-  it.prop("parses every version number", { number: VersionNumber }, ({ number }) => {
+  it.prop("parseVersionNumber parses every version number", { number: VersionNumber }, ({ number }) => {
     assert.strictEqual(parseVersionNumber(String(number)), number)
   })
 
   it.prop(
-    "returns undefined for every other spelling",
+    "parseVersionNumber returns undefined for every other spelling",
     { text: numeric },
     ({ text }) => {
       const isWhole = text !== "" && [...text].every((char) => "0123456789".includes(char))

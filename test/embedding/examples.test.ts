@@ -51,7 +51,10 @@ const evaluate = async (code: string, env: Readonly<Record<string, string>>): Pr
   return JSON.parse(stdout)
 }
 
-/** Sends bytes to a local port; ends its half of the connection or resets it, and returns what was received. */
+/**
+ * Sends bytes to a local port, and then ends its half of the connection or resets the connection. Returns the received
+ * text.
+ */
 const sendRaw = async (port: number, bytes: string, ending: "end" | "reset"): Promise<string> => {
   const socket = connect(port, "127.0.0.1")
   let received = ""
@@ -64,7 +67,7 @@ const sendRaw = async (port: number, bytes: string, ending: "end" | "reset"): Pr
   return received
 }
 
-it("every example that does not use the client is run here", () => {
+it("this file runs every example that does not use the client", () => {
   expect(readdirSync(examples).filter((name) => name.endsWith(".ts") && !name.startsWith("client"))).toEqual(
     [...servers, ...modules, ...programs, ...tests].toSorted()
   )
@@ -84,8 +87,8 @@ describe("the examples that need PostgreSQL", () => {
   })
   afterAll(() => resources.release())
 
-  describe.each(servers)("%s", (example) => {
-    it("serves the API next to the pages of the application and survives every malformed request", async () => {
+  describe.each(servers)("the example %s", (example) => {
+    it(`${example} serves the API next to the pages of the application and survives malformed requests`, async () => {
       const port = await freePort()
       const child = spawn(process.execPath, [example], {
         cwd: project,

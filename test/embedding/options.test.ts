@@ -83,14 +83,14 @@ describe("createPromptApi rejects with a TypeError that names the option and its
       JSON.parse(`{"databaseUrl":"${unreachable}","__proto__":{}}`),
       "__proto__ is unknown; the options are databaseUrl, databaseFeedUrl, redisUrl, rateLimits, outageMaxAge, logger, metrics, basePath, publicUrl"
     ]
-  ])("the options %j are rejected", async (options, message) => {
+  ])("createPromptApi rejects the options %j with a TypeError", async (options, message) => {
     const rejection = create(options)
     await expect(rejection).rejects.toThrow(new TypeError(message))
     await expect(rejection).rejects.toBeInstanceOf(TypeError)
   })
 })
 
-it("TypeScript rejects options without a database, and a URL that may be missing", () => {
+it("TypeScript rejects options without databaseUrl, and a databaseUrl that may be undefined", () => {
   expectTypeOf<{ databaseUrl: string }>().toExtend<PromptApiOptions>()
   expectTypeOf<{ databaseUrl: string | undefined }>().not.toExtend<PromptApiOptions>()
   expectTypeOf<{ rateLimits: { perKey: number } }>().not.toExtend<PromptApiOptions>()
@@ -101,7 +101,7 @@ describe("an invalid option", () => {
     vi.restoreAllMocks()
   })
 
-  it("leaves nothing running and logs nothing", async () => {
+  it("createPromptApi with an invalid option leaves nothing running and logs nothing", async () => {
     const errors = vi.spyOn(console, "error")
     const before = process.getActiveResourcesInfo()
     await expect(create({ databaseUrl: unreachable, redisUrl: "x" })).rejects.toThrow(TypeError)
@@ -110,7 +110,7 @@ describe("an invalid option", () => {
   })
 
   it.prop(
-    "is rejected with an error that does not contain its value",
+    "an invalid option is rejected with an error that does not contain its value",
     { secret: Schema.String.check(Schema.isMinLength(4)) },
     ({ secret }) => {
       for (const name of [

@@ -30,7 +30,7 @@ const read = async (api: PromptApi, target = path) => {
   return [response.status, response.headers.get("cache-status"), response.headers.get("cache-control")]
 }
 
-/** Reads until the response is cached, so that it is known in an outage. The API must collect metrics. */
+/** Reads until the response is cached, so that the API can return it in an outage. The API must collect metrics. */
 const readUntilKnown = async (api: PromptApi) => {
   const countHits = () => {
     const line = /^prompt_retrieval_cache_lookups_total\{cache="responses",result="hit"\} (\d+)/m
@@ -44,8 +44,8 @@ const readUntilKnown = async (api: PromptApi) => {
   await expect.poll(isKnown, { timeout: 15_000 }).toBe(true)
 }
 
-// `Outage.test.ts` and the tests of the service have the other rules.
-it("while PostgreSQL is unreachable, createPromptApi serves known responses, and none if outageMaxAge is 0", async () => {
+// `Outage.test.ts` and the tests of the service test all other rules of outages.
+it("while PostgreSQL is unreachable, createPromptApi serves known responses, but returns 503 if outageMaxAge is 0", async () => {
   const database = await resources.acquire(freshDatabase)
   const env = { DATABASE_URL: toDatabaseUrl(database) }
   expect((await run(["migrate"], env)).code).toBe(0)

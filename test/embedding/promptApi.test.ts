@@ -36,14 +36,14 @@ describe("createPromptApi", () => {
     await resources.release()
   })
 
-  /** Returns a response without the headers that differ between equal requests. */
+  /** Returns a response without the headers that may differ even if the requests are equal. */
   const toComparable = async (response: Response) => {
     const headers = Object.fromEntries(response.headers)
     for (const name of ["x-request-id", "date", "connection", "keep-alive"]) delete headers[name]
     return { status: response.status, headers, body: await response.text() }
   }
 
-  it("handler returns the same responses as the HTTP server", async () => {
+  it("api.handler returns the same responses as the HTTP server", async () => {
     const service = await startService({ ...env, LOG_LEVEL: "Error" })
     try {
       for (const [target, token, method] of [
@@ -76,7 +76,7 @@ describe("createPromptApi", () => {
     }
   })
 
-  it("prompts returns the same envelopes as HTTP", async () => {
+  it("api.prompts returns the same envelopes as the HTTP API", async () => {
     const read = async (target: string) => (await api.handler(request(target, key))).json()
     expect(await api.prompts.list(member)).toEqual(await read("/api/v1/prompts"))
     const filtered = { page: 1, per_page: 2, tag: "production", type: "system" } as const
@@ -123,7 +123,7 @@ describe("createPromptApi", () => {
     expect(resolved.data.resolved_content.endsWith("\n\n1234567890123456789 0.1")).toBe(true)
   })
 
-  it("prompts applies no access check and no rate limit, only the 7 days of history of the Free tier", async () => {
+  it("api.prompts applies no access check and no rate limit, but applies the 7 days of history of the Free tier", async () => {
     const free = { ...member, tier: "free" }
     expect((await api.prompts.get(free, greeting!.id)).data.id).toBe(greeting!.id)
     expect(await api.prompts.versions.list(free, greeting!.id)).toEqual({
@@ -144,7 +144,7 @@ describe("createPromptApi", () => {
         error instanceof PromptApiError ? { code: error.code, message: error.message } : error
     )
 
-  it("prompts rejects with the code and the message of the HTTP response", async () => {
+  it("api.prompts rejects with the code and the message of the HTTP response", async () => {
     const notFound = { code: "NOT_FOUND", message: "Prompt not found" }
     expect(await captureError(api.prompts.get(member, "x"))).toEqual(notFound)
     expect(await captureError(api.prompts.get({ ...member, workspaceId: newId() }, greeting!.id))).toEqual(
@@ -168,7 +168,7 @@ describe("createPromptApi", () => {
     })
   })
 
-  it("prompts rejects with a PromptApiError for every invalid argument and never throws synchronously", async () => {
+  it("api.prompts rejects with a PromptApiError for every invalid argument and never throws synchronously", async () => {
     // biome-ignore lint/suspicious/noExplicitAny: callers in plain JavaScript pass any value
     const prompts = api.prompts as any
     const id = greeting!.id
@@ -214,12 +214,12 @@ describe("createPromptApi", () => {
     }
   })
 
-  it("rejects if the schema does not exist, and names the command that creates it", async () => {
+  it("createPromptApi rejects if the schema does not exist, and names the command that creates the schema", async () => {
     const empty = await resources.acquire(postgres.acquire)
     await expect(createPromptApi({ databaseUrl: empty.DATABASE_URL! })).rejects.toThrow(/run .*migrate/)
   })
 
-  it("starts without its database and returns 503", async () => {
+  it("createPromptApi starts without its database, and its handler returns 503", async () => {
     const withoutDatabase = await createPromptApi({ databaseUrl: "postgres://postgres@127.0.0.1:9/none" })
     try {
       expect((await withoutDatabase.handler(request("/readyz"))).status).toBe(503)
@@ -230,7 +230,7 @@ describe("createPromptApi", () => {
     }
   })
 
-  it("starts before its database exists and serves once the database is created and migrated", async () => {
+  it("createPromptApi starts before its database exists, and serves once the database is created and migrated", async () => {
     const printed: Array<string> = []
     const errors = vi
       .spyOn(console, "error")
@@ -251,7 +251,7 @@ describe("createPromptApi", () => {
       await database.sql(`create table ${table} (id integer primary key, name text not null)`)
       await database.sql(`insert into ${table} values (999, 'from a newer program')`)
       await expect.poll(() => countLogged(/version 999 .*upgrade the program/), { timeout: 10_000 }).toBe(1)
-      // Two more checks, which log nothing new.
+      // Waits for two more checks of the database, which must not log again.
       await setTimeout(1_200)
       expect(countLogged(/schema is version/)).toBe(2)
       expect(await readStatus()).toBe(503)
@@ -270,7 +270,7 @@ describe("createPromptApi", () => {
     }
   }, 60_000)
 
-  it("handler and prompts report SERVICE_UNAVAILABLE after close", async () => {
+  it("api.handler and api.prompts report SERVICE_UNAVAILABLE after close", async () => {
     const closed = await createPromptApi({ databaseUrl: env.DATABASE_URL! })
     expect((await closed.handler(request(path, key))).status).toBe(200)
     await closed.close()

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => resources.release())
 
 const apis: Array<PromptApi> = []
-/** Creates an API over the sample workspace, which is closed after the test. */
+/** Creates an API for the sample workspace. The API is closed after the test. */
 const makeApi = async (settings: Settings): Promise<PromptApi> => {
   const api = await createPromptApi({ databaseUrl: env.DATABASE_URL!, ...settings })
   apis.push(api)
@@ -43,12 +43,12 @@ const readStatuses = async (api: PromptApi, targets: ReadonlyArray<string>) =>
     await Promise.all(targets.map(async (target) => [target, (await send(api, target)).status] as const))
   )
 
-describe("rateLimits", () => {
+describe("the option rateLimits of createPromptApi", () => {
   it.each([
     [{ perKey: 2 }, '"key";q=2;w=60'],
     [{ perProcess: 2 }, '"process";q=2;w=60'],
     [{ perKey: 2, perProcess: 3 }, '"key";q=2;w=60']
-  ])("%j rejects the third request", async (rateLimits, policy) => {
+  ])("an API with the rateLimits %j rejects the third request", async (rateLimits, policy) => {
     const api = await makeApi({ rateLimits })
     const responses = []
     for (let count = 0; count < 3; count++) responses.push(await send(api, path))
@@ -57,10 +57,10 @@ describe("rateLimits", () => {
   })
 })
 
-describe("basePath", () => {
+describe("the option basePath of createPromptApi", () => {
   const basePath = "/prompts-service/v2"
 
-  it("is the prefix of every path of the API, and no other path exists", async () => {
+  it("basePath is the prefix of every path of the API, and all other paths return 404", async () => {
     const api = await makeApi({ basePath })
     const paths = [path, `${path}/versions?per_page=1`, "/healthz", "/readyz", "/openapi.json", "/docs"]
     expect(
@@ -86,7 +86,7 @@ describe("basePath", () => {
   const readServers = async (api: PromptApi, path: string) =>
     JSON.parse(await (await send(api, path)).text()).servers
 
-  it("is the path of the server in /openapi.json and /docs, and all their links start with it", async () => {
+  it("basePath is the server URL in /openapi.json and /docs, and links to /openapi.json are relative", async () => {
     const api = await makeApi({ basePath })
     expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([{ url: basePath }])
     const page = await (await send(api, `${basePath}/docs`)).text()
@@ -95,7 +95,7 @@ describe("basePath", () => {
     expect(page).not.toContain("(/openapi.json)")
   })
 
-  it("is the start of the target of redirects", async () => {
+  it("the target of every redirect starts with basePath", async () => {
     const api = await makeApi({ basePath })
     for (const path of ["/", "/docs/"]) {
       const response = await send(api, basePath + path)
@@ -103,7 +103,7 @@ describe("basePath", () => {
     }
   })
 
-  it("is the path of requests even if publicUrl has a different path; responses then contain publicUrl", async () => {
+  it("requests use basePath even if publicUrl has a different path, but responses contain publicUrl", async () => {
     const publicUrl = "https://example.com/public"
     const api = await makeApi({ basePath, publicUrl })
     expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([{ url: publicUrl }])
@@ -111,12 +111,12 @@ describe("basePath", () => {
     expect((await send(api, `/public${path}`)).status).toBe(404)
   })
 
-  it("is absent by default", async () => {
+  it("without basePath, the server URL in /openapi.json is /", async () => {
     expect(await readServers(await makeApi({}), "/openapi.json")).toEqual([{ url: "/" }])
   })
 })
 
-describe("logger", () => {
+describe("the option logger of createPromptApi", () => {
   type Line = readonly [level: string, message: string, fields: HostLogFields]
   const makeLogger = (levels: ReadonlyArray<keyof HostLogger>) => {
     const lines: Array<Line> = []
@@ -129,7 +129,7 @@ describe("logger", () => {
     return { lines, logger }
   }
 
-  it("with info receives a line for each request, without the key, the query or a prompt", async () => {
+  it("a logger with info receives a line for each request, without the key, the query or a prompt", async () => {
     const { lines, logger } = makeLogger(["info", "warn"])
     const api = await makeApi({ logger })
     await send(api, `${path}?secret=s3cret`)
@@ -150,7 +150,7 @@ describe("logger", () => {
     ])
   })
 
-  it("with warn alone receives warnings and errors, and nothing goes to stderr", async () => {
+  it("a logger with only warn receives warnings and errors, and nothing goes to stderr", async () => {
     const errors = vi.spyOn(console, "error")
     const { lines, logger } = makeLogger(["warn"])
     const api = await makeApi({ logger, redisUrl: "redis://127.0.0.1:9" })
@@ -161,7 +161,7 @@ describe("logger", () => {
     expect(errors.mock.calls).toEqual([])
   })
 
-  it("that throws fails no request", async () => {
+  it("a logger that throws does not make a request fail", async () => {
     const logger = {
       info: () => {
         throw new Error("disk full")
@@ -170,7 +170,7 @@ describe("logger", () => {
     expect((await send(await makeApi({ logger }), path)).status).toBe(200)
   })
 
-  it("by default is stderr, as JSON lines of warnings and errors", async () => {
+  it("without a logger, the API writes warnings and errors to stderr as JSON lines", async () => {
     const errors = vi.spyOn(console, "error").mockImplementation(() => {})
     const api = await makeApi({ redisUrl: "redis://127.0.0.1:9" })
     await send(api, path)
@@ -179,8 +179,8 @@ describe("logger", () => {
   })
 })
 
-describe("metrics", () => {
-  it("true makes api.metrics() return the metrics of requests and of the process as Prometheus text", async () => {
+describe("the option metrics of createPromptApi", () => {
+  it("with metrics set to true, api.metrics() returns metrics of requests and of the process as Prometheus text", async () => {
     const api = await makeApi({ metrics: true })
     await send(api, path)
     const text = api.metrics()
@@ -190,12 +190,12 @@ describe("metrics", () => {
     expect(text).toMatch(/^# TYPE prompt_retrieval_http_request_duration_seconds histogram$/m)
     expect(text).toMatch(/^prompt_retrieval_process_resident_memory_bytes \d+$/m)
     expect(text).not.toContain(key)
-    // The text can be appended to the metrics of the host, which may have the same names without the prefix.
+    // The prefix lets a host append the text to its own metrics, which may have the same names without the prefix.
     const names = text.split("\n").flatMap((line) => /^# TYPE (\S+)/.exec(line)?.[1] ?? [])
     expect(names.filter((name) => !name.startsWith("prompt_retrieval_"))).toEqual([])
   })
 
-  it("false makes api.metrics() throw", async () => {
+  it("without the option metrics, api.metrics() throws", async () => {
     const api = await makeApi({})
     expect(() => api.metrics()).toThrow(
       new Error("Metrics are not collected; set the option metrics to true")

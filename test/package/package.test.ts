@@ -40,14 +40,14 @@ afterAll(removeDirectories)
 
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const lowestNode = `${/^>=(\d+)$/.exec(manifest.engines.node)![1]}.0.0`
-/** The newest Node when this was last changed. */
+/** The newest version of Node at the time of the last change of this line. */
 const highestNode = "26.10.0"
 
-it("the version in the code is the version of the package", () => {
+it("programVersion is the version in package.json", () => {
   expect(programVersion).toBe(manifest.version)
 })
 
-it("every link of the README leads to a file of the tarball", async () => {
+it("every relative link of README.md leads to a file or folder in the tarball", async () => {
   const { stdout } = await run(root, "tar", ["tzf", tarball])
   const files = stdout.split("\n").map((path) => path.replace(/^package\//, ""))
   const links = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/\]\((?!https?:)([^)#]+)/g)]
@@ -82,7 +82,7 @@ describe("a project with prompt-retrieval installed", () => {
     writeFileSync(join(project, "tsconfig.json"), makeStrictConfig(true))
   }, 240_000)
 
-  it("a consumer of prompt-retrieval type-checks with strict and NodeNext", async () => {
+  it("code that imports prompt-retrieval type-checks with strict and NodeNext", async () => {
     writeFileSync(
       join(project, "consumer.ts"),
       `import { createPromptApi, PromptApiError, serviceLayer } from "prompt-retrieval"
@@ -127,7 +127,7 @@ export const wrong = createPromptApi({ database: 1 })
     const resources = makeResources()
     let env: Record<string, string>
     let script: ReadonlyArray<string>
-    /** The Nodes that the tests run under, by their versions. */
+    /** The path of each Node program that the tests use, by version. */
     let installed: Readonly<Record<string, string>>
     const versions = [lowestNode, highestNode]
 
@@ -187,7 +187,7 @@ run()`
     }
 
     it.each(versions)(
-      "works under Node %s",
+      "createPromptApi of an installed package works under Node %s",
       async (version) => {
         const result = await run(project, installed[version]!, ["run.js", ...script], env)
         expect(result.stderr).toBe("")
@@ -199,7 +199,7 @@ run()`
     it.each(
       versions.flatMap((version) => (["esm", "cjs"] as const).map((format) => [format, version] as const))
     )(
-      "bundled by esbuild as %s in an empty folder works under Node %s",
+      "createPromptApi bundled by esbuild as %s works in an empty folder under Node %s",
       async (format, version) => {
         const directory = makeDirectory("bundle")
         const bundle = join(directory, format === "esm" ? "bundle.mjs" : "bundle.cjs")

@@ -16,7 +16,6 @@ const root = join(import.meta.dirname, "../..")
 
 const apiKey = makeApiKey(new Uint8Array(32))
 const demo = JSON.parse(readFileSync(join(root, "src/demo/workspace.json"), "utf8"))
-/** The demo workspace with one key. */
 const archive = {
   ...demo,
   api_keys: [
@@ -47,7 +46,7 @@ const listTotal = Effect.gen(function* () {
 afterAll(removeDirectories)
 
 describe("prompt-retrieval/testing", () => {
-  it("the example in its doc comment compiles under strict and prints the prompts of an archive", async () => {
+  it("the example in the doc comment of src/testing.ts compiles under strict and prints the prompts of an archive", async () => {
     const project = makeLinkedProject("embedder")
     const [, comment] = /^ \* ```ts\n(.*?)^ \* ```$/ms.exec(
       readFileSync(join(root, "src/testing.ts"), "utf8")

@@ -30,7 +30,7 @@ describe("the connections of a process to PostgreSQL", () => {
     return (rows[0] as { readonly count: number }).count
   }
 
-  it("are at most DATABASE_MAX_CONNECTIONS while 200 requests read at once, and at most 4 after the start", async () => {
+  it("a process has at most 4 connections to PostgreSQL after its start, and at most DATABASE_MAX_CONNECTIONS under load", async () => {
     const max = 6
     const url = new URL(toDatabaseUrl(database, role))
     const service = await startService({

@@ -5,14 +5,14 @@ import { freePort } from "../support/ports.ts"
 import { type Service, startService } from "../support/service.ts"
 import { readMetric, responseHits } from "../support/services/metrics.ts"
 
-/** How long after its end a key may still be accepted, in milliseconds. */
+/** The longest time between the expiry of a key and the first rejected request, in milliseconds. */
 const maxDelay = 100
 /** How often each reader sends a request, in milliseconds. */
 const interval = 10
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
-/** A response, and when its request was sent and the response was complete, in milliseconds since the epoch. */
+/** A response, with the times of its request and of its last byte in milliseconds since the epoch. */
 interface Observation {
   readonly sentAt: number
   readonly receivedAt: number
@@ -20,7 +20,7 @@ interface Observation {
   readonly message: string | undefined
 }
 
-/** Sends a request every `interval` until `until`; `makeUrl` gets the number of the request. */
+/** Sends a request every `interval` until the time `until`. `makeUrl` gets the index of the request. */
 const observe = async (makeUrl: (n: number) => string, authorization: string, until: number) => {
   const requests: Array<Promise<Observation>> = []
   const send = async (): Promise<Observation> => {
@@ -66,7 +66,7 @@ describe("the expiry of a key in two processes", { timeout: 60_000 }, () => {
     await resources.release()
   })
 
-  it("makes both processes reject the key like a revoked key within 100 ms, even where its responses are cached", async () => {
+  it("both processes reject an expired key like a revoked key within 100 ms, even if its responses are cached", async () => {
     const expiring = key(home.id, owner)
     const lasting = key(home.id, owner)
     await database.importArchive(
@@ -90,7 +90,7 @@ describe("the expiry of a key in two processes", { timeout: 60_000 }, () => {
         )
       )
     const cached = () => ""
-    // An unknown parameter is ignored, but makes a target whose response is not cached.
+    // The service ignores the unknown parameter, but it has no cached response for the new target.
     const uncached = (n: number) => `?n=${n}`
     const [expiredCached, expiredUncached, others] = await Promise.all([
       observeAll(cached, expiring),

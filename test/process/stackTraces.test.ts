@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { run } from "../support/service.ts"
 
-it("a stack trace of the program names source files", async () => {
+it("the stack trace of a crash names the source files of the program", async () => {
   const script = `process.stderr.on = () => { throw new Error("broken") }`
   const { code, stderr } = await run(["--help"], {
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}`

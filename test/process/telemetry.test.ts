@@ -16,13 +16,11 @@ import { readMetric, responseHits } from "../support/services/metrics.ts"
 
 const root = join(import.meta.dirname, "../..")
 
-/** Returns the ids of the requests whose failure was logged. */
 const listFailedIds = (output: string): ReadonlyArray<unknown> =>
   parseLogLines(output)
     .filter(({ msg }) => msg === "Request failed")
     .map(({ request_id }) => request_id)
 
-/** Returns the request log lines. */
 const parseRequestLines = (output: string): ReadonlyArray<LogLine> =>
   parseLogLines(output).filter(({ msg }) => msg === "request")
 
@@ -32,7 +30,7 @@ const readMetrics = async (port: number): Promise<string> => {
   return response.text()
 }
 
-/** Returns the values of a metric by its labels, the text in braces. */
+/** Returns the values of a metric. The keys are the labels, as the text between the braces. */
 const parseSeries = (text: string, name: string): Record<string, number> =>
   Object.fromEntries(
     text
@@ -42,7 +40,7 @@ const parseSeries = (text: string, name: string): Record<string, number> =>
       .map(([, labels, value]) => [labels, Number(value)])
   )
 
-/** Returns the names of the metrics in a Prometheus text; a histogram has three names. */
+/** Returns the names of the metrics in a Prometheus text. A histogram has three names. */
 const parseMetricNames = (text: string): Set<string> =>
   new Set(
     [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
@@ -50,7 +48,7 @@ const parseMetricNames = (text: string): Set<string> =>
     )
   )
 
-/** Returns the metrics that a document names in backticks; a histogram's name stands for its three metrics. */
+/** Returns every name in backticks of a document, also with the three suffixes of the metrics of a histogram. */
 const listDocumentedMetrics = (document: string): ReadonlyArray<string> =>
   [...readFileSync(join(root, document), "utf8").matchAll(/`(\w+)`/g)].flatMap(([, name]) => [
     name!,
@@ -128,7 +126,7 @@ describe("logs, metrics and traces", () => {
     await send(rawRequest("/api/v1/prompts?page=0", authorize(keys.active)))
     await send(rawRequest("/nothing"))
 
-    // Requests that never reach the application.
+    // The service rejects these requests before they reach the application.
     for (const request of [
       "GET /nothing HTTP/1.1\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n",
@@ -143,7 +141,8 @@ describe("logs, metrics and traces", () => {
       await exchangeAll(service.port, `GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n${rawRequest("/nothing")}`)
     ).toHaveLength(2)
 
-    // Responses of 500: a row that does not decode, and an error of PostgreSQL.
+    // The first reads get 500 because a row has an unknown type. The later reads get 500 because of an error of
+    // PostgreSQL.
     await database.sql("alter table prompts drop constraint prompts_prompt_type_check")
     await database.sql("update prompts set prompt_type = 'none'")
     for (const path of paths.slice(0, 3)) await send(rawRequest(path, authorize(keys.active)))
@@ -175,7 +174,7 @@ describe("logs, metrics and traces", () => {
     )
   })
 
-  it("/metrics counts requests by route and status and their durations, in a text that Prometheus accepts", async () => {
+  it("/metrics counts requests by route and status, has only documented metrics, and has all metrics of alerts and dashboard", async () => {
     const { service, metricsPort } = await start({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` })
     const authorization = { authorization: `Bearer ${keys.active.plaintext}` }
     const send = async (path: string, headers: Record<string, string>, method = "GET") => {
@@ -229,7 +228,7 @@ describe("logs, metrics and traces", () => {
     const names = parseMetricNames(text)
     const documented = listDocumentedMetrics("docs/operations.md")
     expect([...names].filter((name) => !documented.includes(name))).toEqual([])
-    // This service has no replicas; replica.test.ts reads their metrics.
+    // This service has no replicas, so it has none of their metrics. replica.test.ts reads those metrics.
     const isMissing = (name: string) =>
       !(name.startsWith("prompt_retrieval_replica_") ? documented.includes(name) : names.has(name))
     for (const expression of [...readDashboardExpressions(), ...readAlerts().map(({ expr }) => expr)])
@@ -239,7 +238,10 @@ describe("logs, metrics and traces", () => {
   it("prompt_retrieval_rate_limit_denials_total counts 429 responses by the limit that was exceeded", async () => {
     const { service, metricsPort } = await start({ RATE_LIMIT_PER_KEY: "3", RATE_LIMIT_PER_PROCESS: "5" })
     const rejected = { key: 0, process: 0 }
-    /** Sends requests until this limit rejects one; a new minute in between only adds a few requests. */
+    /**
+     * Sends requests until this limit rejects a request. If a new minute starts in between, a few more requests are
+     * needed.
+     */
     const sendUntilRejected = async (name: keyof typeof rejected, tokens: ReadonlyArray<string>) => {
       for (let n = 0; n < 20 && rejected[name] === 0; n++) {
         const response = await fetch(`${service.url}/api/v1/prompts`, {
@@ -260,7 +262,6 @@ describe("logs, metrics and traces", () => {
     })
   })
 
-  /** Sends a request in a trace of the caller. */
   const sendTraced = async (service: Service, path: string) => {
     const [traceId, callerSpan] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
     const response = await fetch(service.url + path, {
@@ -368,7 +369,7 @@ describe("logs, metrics and traces", () => {
     expect(await service.stop()).toBe(0)
   })
 
-  it("METRICS_HOST selects the address of the metrics, whatever HOST is", async () => {
+  it("METRICS_HOST selects the address of the metrics server independently of HOST", async () => {
     const { metricsPort } = await start({ HOST: "0.0.0.0", METRICS_HOST: "127.0.0.2" })
     expect((await fetch(`http://127.0.0.2:${metricsPort}/metrics`)).status).toBe(200)
     await expect(fetch(`http://127.0.0.1:${metricsPort}/metrics`)).rejects.toThrow("fetch failed")
@@ -379,7 +380,7 @@ describe("while PostgreSQL does not respond", () => {
   const resources = makeResources()
   afterAll(() => resources.release())
 
-  it("running statements are counted, and a request whose client disconnected is logged", async () => {
+  it("while PostgreSQL does not respond, running statements are counted, and a request is logged after its client disconnects", async () => {
     const database = await resources.acquire(freshDatabase)
     const proxy = await resources.acquire(proxyTo(database))
     const { archive, keys } = archives.sample()
@@ -399,7 +400,7 @@ describe("while PostgreSQL does not respond", () => {
       expect(await readRunning()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
       const lines = parseRequestLines(service.output()).length
 
-      // The lookup of a key that is not cached.
+      // This key is not cached, so the service looks it up in PostgreSQL, which does not respond.
       await Effect.runPromise(proxy.freeze)
       const client = new AbortController()
       const aborted = expect(send(keys.second, { signal: client.signal })).rejects.toThrow("aborted")

@@ -6,9 +6,9 @@ const root = join(import.meta.dirname, "../..")
 
 /** Builds the program that users run for the processes that tests start, and removes it after the last test. */
 export const setup = (): (() => void) | undefined => {
-  // Each project of vitest has its own set-up; the first one builds the program.
+  // Each vitest project runs this set-up. The first set-up builds the program.
   if (process.env.TEST_PROGRAM !== undefined) return undefined
-  // Inside the checkout, so that the program finds the packages with the programs of PostgreSQL.
+  // The program is inside the checkout, so that it finds the packages that contain PostgreSQL.
   const cache = join(root, "node_modules/.cache")
   mkdirSync(cache, { recursive: true })
   const directory = mkdtempSync(join(cache, "test-program-"))

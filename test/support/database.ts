@@ -32,7 +32,7 @@ export const postgres = {
   )
 }
 
-/** Opens a scope for tests that are not Effects; `release` closes it and removes everything acquired in it. */
+/** Opens a scope for tests that are not Effects. `release` closes the scope and releases its resources. */
 export const makeResources = () => {
   const scope = Effect.runSync(Scope.make())
   return {

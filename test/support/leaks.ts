@@ -9,8 +9,8 @@ import demo from "../../src/demo/workspace.json" with { type: "json" }
 const isTest = process.env.VITEST !== undefined
 
 /**
- * Texts that must not occur in the logs, metrics and spans of a service, each with its kind. They are collected
- * from the requests that a test file sends and from the archives that it imports.
+ * Texts that must not occur in the logs, metrics and spans of a service, each with its kind. They are collected from
+ * the requests that a test file sends and from the archives that the test file imports.
  */
 const secrets = new Map<string, string>()
 /** Request ids that callers chose, which the service may log. */
@@ -24,7 +24,7 @@ const ownTexts = [
   ...["/openapi.json", "/metrics", "Resolved content is too large", "on http://127.0.0.1", ...METHODS],
   ...migrations.flatMap(({ statements }) => statements)
 ].join("\n")
-/** A shorter text could occur by chance. */
+/** The minimum length of a secret. A shorter text could occur by chance. */
 const minLength = 8
 
 const addSecret = (kind: string, word: string): void => {
@@ -47,12 +47,12 @@ const addTarget = (target: string): void => {
   const [, origin = "", path = "", query] = /^([a-z]+:\/\/[^/?]*)?([^?]*)(?:\?(.*))?$/is.exec(target)!
   if (!/\/\/(127\.0\.0\.1|localhost)(:|$)/.test(origin))
     addSecret("an authority", origin.replace(/^.*\/\//, ""))
-  // A generated method may end with a space before the path of a route, which spans and logs name.
+  // A generated path may begin with a space. Untrimmed, it would be found in "GET /healthz" of a log line.
   addSecret("a path", path.trim())
   for (const segment of path.split("/"))
     for (const word of [segment, segment.toLowerCase()]) addSecret("a path", word)
   if (query === undefined) return
-  // A name with its value is recorded even if it is short, because nothing else looks like it.
+  // A name with its value is recorded even if the pair is short, because no other text looks like the pair.
   for (const part of [query, ...query.split("&")]) if (/...=./.test(part)) secrets.set(part, "a query")
   for (const part of query.split(/[&=]/)) for (const word of [part, decode(part)]) addSecret("a query", word)
 }
@@ -100,7 +100,7 @@ const toHeaderLines = (request: ClientRequest): ReadonlyArray<string> =>
     ? request.headers!.flatMap((name, n, all) => (n % 2 === 0 ? [`${name}: ${all[n + 1]}`] : []))
     : Object.entries(request.getHeaders()).map(([name, value]) => `${name}: ${value}`)
 
-// Requests sent with `fetch` and `node:http`; rawHttp.ts records the requests that it sends itself.
+// Records the requests that `fetch` and `node:http` send. rawHttp.ts records its own requests.
 for (const channel of isTest ? ["undici:request:create", "http.client.request.start"] : [])
   subscribe(channel, (message) => {
     const { request } = message as { readonly request: ClientRequest }
@@ -132,13 +132,13 @@ recordImported(demo as unknown as Archive)
 
 const isUuid = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 
-/** True for fields that hold a time, a random id, or an id that the service logs on purpose. */
+/** True for fields that contain a time, a random id, or an id that the service logs on purpose. */
 const isHarmless = (name: string, value: unknown): boolean =>
   /^(time|traceId|spanId|parentSpanId|\w+UnixNano)$/.test(name) ||
   (name === "request_id" && requestIds.has(String(value))) ||
   (name === "prompt_id" && isUuid(String(value)))
 
-/** Lists the names and texts in a JSON value, without those of harmless fields. */
+/** Lists the names and texts in a JSON value, except in harmless fields. */
 const listWords = (value: unknown): ReadonlyArray<string> =>
   typeof value === "string"
     ? [value]
@@ -150,7 +150,7 @@ const listWords = (value: unknown): ReadonlyArray<string> =>
           )
         : []
 
-/** Lists the words of a line of JSON (a log line, an OTLP body); returns any other line as it is and unescaped. */
+/** Lists the names and texts of a line of JSON. Returns any other line twice: unchanged and unescaped. */
 const listLineWords = (line: string): ReadonlyArray<string> => {
   try {
     return listWords(JSON.parse(line))
@@ -159,20 +159,20 @@ const listLineWords = (line: string): ReadonlyArray<string> => {
   }
 }
 
-/** Patterns of secrets that no test has sent. */
+/** Patterns that find secrets that no test has sent. */
 const suspicious = [
   ["what looks like a key", /key_live_/i],
   ["what looks like a key or a hash", /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/i],
   ["what looks like a query", /\/\S*\?[^\s=]*=/]
 ] as const
 
-/** The demo's key, which a start on a new database prints once on purpose. */
+/** The message with the key of the demo workspace, which the first start prints on purpose. */
 const demoNotice = /^Created the demo workspace, .*\n\n {2}key_live_[0-9a-f]{64}\n\nTry it:\n\n {2}curl .*\n/m
 
 /** The log line that names the prompt whose resolved content is too large, on purpose. */
 const tooLarge = /"ResolvedTooLarge","id":"[0-9a-f-]{36}"/g
 
-/** Returns the secrets that occur in a text that a service wrote: its output, its metrics, its OTLP requests. */
+/** Returns the secrets in a text that a service wrote: its output, its metrics or its OTLP requests. */
 const findLeaks = (output: string): ReadonlyArray<string> => {
   const words = [...new Set(output.replace(demoNotice, "").split("\n").flatMap(listLineWords))]
   const ids = words.filter(isUuid)
@@ -197,7 +197,7 @@ const findLeaks = (output: string): ReadonlyArray<string> => {
 
 const leaks: Array<string> = []
 
-/** Returns the leaks found since the last call and forgets them. */
+/** Returns the leaks that were found since the last call, and deletes the leaks from the list. */
 const takeLeaks = (): ReadonlyArray<string> => leaks.splice(0)
 
 /** Searches a text for leaks. If there are any, the test file fails at its end, after all cleanup. */

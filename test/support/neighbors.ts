@@ -12,7 +12,7 @@ import type { Burst, BurstRequest } from "./burst.ts"
 import { connectTo, postgres } from "./database.ts"
 import { type Service, startService } from "./service.ts"
 
-/** One kind of values, the largest that the database accepts, and the requests that read them. */
+/** A kind of value with the largest size that the database accepts, and the requests that read the values. */
 export interface Kind {
   readonly name: string
   /** Fills the workspace `$1`, which has no content. */
@@ -21,10 +21,10 @@ export interface Kind {
   readonly request: (id: string, index: number) => BurstRequest
 }
 
-/** How many requests are sent at once: within the default limit per minute. */
+/** The number of requests that are sent at once. It is less than the default limit per minute. */
 const burstSize = 90
 const smallPrompts = 10_000
-/** The reads of the other tenant begin this many milliseconds apart. */
+/** The time between two reads of the other tenant, in milliseconds. */
 const intervalMs = 10
 
 const quote = (text: string): string => `'${text}'`
@@ -39,7 +39,7 @@ const content = `repeat('Answer briefly. ', ${sizes.contentBytes / 16})`
 const controls = `repeat(chr(1), ${sizes.contentBytes})`
 const summary = `repeat(chr(1), ${sizes.summaryBytes})`
 const slots = `repeat(rpad('{{name}}', ${Math.floor(sizes.contentBytes / sizes.contentSlots)}, 'x'), ${sizes.contentSlots})`
-/** A JSON object whose numbers are exact, which takes the longest to parse. */
+/** A JSON object with many exact numbers, which take the longest to parse. */
 const json = (() => {
   let text = '{"name": "value"'
   for (let i = 0; text.length < sizes.jsonBytes - 20; i++) text += `, "${i.toString(36)}": 1.0`
@@ -72,7 +72,7 @@ const mcpArguments = Object.fromEntries(
   Array.from({ length: mcpSlots }, (_, index) => [`argument ${index + 1}`, "value"])
 )
 
-/** All kinds; the first has small prompts, for comparison. */
+/** All kinds. The first kind has small prompts, for comparison. */
 export const kinds: ReadonlyArray<Kind> = [
   { name: "small prompts", fill: [fillPrompts({ current_content: "'Answer briefly.'" })], request: read("") },
   { name: "content", fill: [fillPrompts({ current_content: content })], request: read("") },
@@ -172,8 +172,8 @@ export interface Tenants {
 }
 
 /**
- * The limits are raised only because the reads of several kinds fall into the same minute. The options of
- * memory are those of the image and of the systemd unit.
+ * The settings of the service. The rate limits are raised because the test reads several kinds in the same minute. The
+ * memory options are equal to those of the image and of the systemd unit.
  */
 const env = {
   NODE_OPTIONS: "--max-semi-space-size=8",
@@ -194,7 +194,7 @@ const makeUnlimitedSql = (databaseUrl: string) => {
     : makeSql({ path: join(directory, ".s.PGSQL.5432"), user: username, database: pathname.slice(1), max: 1 })
 }
 
-/** Starts a service with both tenants; closing the scope stops it. */
+/** Starts a service with both tenants. Closing the scope stops the service. */
 export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen(function* () {
   const serviceEnv: Record<string, string> = { ...(yield* postgres.acquire), ...env }
   const service = yield* Effect.acquireRelease(
@@ -227,7 +227,7 @@ export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen
   return { service, sql, large, small: { key: small.key, ids, next: 0 } }
 })
 
-/** Replaces the content of the large tenant by that of one kind, and returns the requests of a burst. */
+/** Replaces the content of the large tenant by content of one kind, and returns the requests of a burst. */
 const prepare = async ({ sql, large }: Tenants, kind: Kind): Promise<ReadonlyArray<BurstRequest>> => {
   for (const table of ["prompts", "fragments", "tags"])
     await sql(`delete from ${table} where workspace_id = $1`, [large.workspace])
@@ -249,7 +249,6 @@ const sendBurst = async (burst: Burst): Promise<Statuses> => {
   return statuses
 }
 
-/** Returns the resident memory of a process in MiB. */
 export const readResidentMiB = (pid: number): number =>
   Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "latin1"))![1]) / 1024
 

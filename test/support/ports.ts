@@ -1,14 +1,14 @@
 import { once } from "node:events"
 import { createServer } from "node:net"
 
-/** The ports that `freePort` draws from. The system does not use them for outgoing connections (Linux: 32,768 and up). */
+/** The ports that `freePort` draws from. Linux uses ports from 32,768 for outgoing connections. */
 const firstPort = 10_000
 const lastPort = 32_767
 
-/** The ports that this process has been given. A port that is not in use yet must not be given twice. */
+/** The ports that `freePort` has returned. It returns no port again, even if no process uses the port yet. */
 const given = new Set<number>()
 
-/** Whether a server can listen on a port of the loopback interface. */
+/** Returns true if a server can listen on a port of the loopback interface. */
 const canListen = async (port: number): Promise<boolean> => {
   const server = createServer().listen(port, "127.0.0.1")
   try {
@@ -22,8 +22,8 @@ const canListen = async (port: number): Promise<boolean> => {
 }
 
 /**
- * Returns a random loopback port on which no process is listening. The same process never gets a port twice. Rejects
- * if 100 random ports are in use.
+ * Returns a random loopback port on which no process is listening. The same process never gets a port twice. Rejects if
+ * 100 random ports are in use.
  */
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -35,7 +35,7 @@ const makeDatabase = (template: string): Effect.Effect<string, never, Scope.Scop
     (name) => onServer(`drop database ${name} with (force)`)
   )
 
-/** Creates an empty database and returns its name; closing the scope drops the database even while sessions are connected. */
+/** Creates an empty database and returns its name. Closing the scope drops the database. */
 export const freshDatabase: Effect.Effect<string, never, Scope.Scope> = makeDatabase("template0")
 
 /** Returns the adapter's database layer for a database, for another role if `role` is given. */
@@ -56,14 +56,14 @@ export const migratedDatabase = Layer.unwrap(
 /** A TCP proxy on loopback that tests can interrupt. */
 export interface Proxy {
   readonly url: string
-  /** Stops forwarding in both directions until `thaw`; connections stay open. */
+  /** Stops forwarding in both directions until `thaw`. Connections stay open. */
   readonly freeze: Effect.Effect<void>
   readonly thaw: Effect.Effect<void>
-  /** Stops forwarding on open connections permanently, like a router that lost them; new connections work. */
+  /** Permanently stops forwarding on open connections, like a router that lost them. New connections work. */
   readonly silence: Effect.Effect<void>
   /** Closes every open connection. */
   readonly cut: Effect.Effect<void>
-  /** Delays what the server sends from now on by some milliseconds. */
+  /** From now on, delays everything that the server sends by some milliseconds. */
   readonly delay: (milliseconds: number) => void
 }
 
@@ -82,7 +82,7 @@ const makeNotificationFilter = () => {
   }
 }
 
-/** Starts a proxy in front of a database; `pooler` makes it drop notifications. Closing the scope stops it. */
+/** Starts a proxy in front of a database. With `pooler`, the proxy drops notifications. */
 export const proxyTo = (
   database: string,
   options: { readonly pooler: boolean } = { pooler: false }
@@ -101,7 +101,7 @@ export const proxyToUrl = (
     const silenced = new WeakSet<Socket>()
     let frozen = false
     let delayMs = 0
-    /** Returns a function that passes chunks on in their order, each after the delay of its arrival. */
+    /** Returns a function that delivers chunks in order, each after the delay at its arrival. */
     const makeDelivery = (deliver: (chunk: Buffer) => void) => {
       let last = Promise.resolve()
       return (chunk: Buffer): void => {

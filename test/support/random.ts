@@ -11,7 +11,7 @@ export const makeRandom = (seed: number) => {
   const int = (limit: number): number => Math.floor(uniform() * limit)
   return {
     uniform,
-    /** Returns an integer of at least 0 below the limit. */
+    /** Returns an integer of at least 0 and less than the limit. */
     int,
     pick: <A>(items: ReadonlyArray<A>): A => items[int(items.length)]!,
     /** Returns true with this probability. */

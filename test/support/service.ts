@@ -8,7 +8,7 @@ import { freePort } from "./ports.ts"
 /** The program of this checkout, from its sources. */
 export const sourceProgram = join(import.meta.dirname, "../../src/main.ts")
 
-/** The program of this checkout: the bundle of `bundleProgram.ts`; outside of vitest, the sources. */
+/** The program of this checkout: in vitest, the bundle of `bundleProgram.ts`, and otherwise the sources. */
 export const currentProgram = process.env.TEST_PROGRAM ?? sourceProgram
 
 /** How long a start may take on a busy machine, including the creation of an embedded database, in milliseconds. */
@@ -48,9 +48,9 @@ const isOk = async (url: string): Promise<boolean> => {
 }
 
 /**
- * Starts `serve` with flags, on a free port unless `PORT` is given, and waits until `until` responds 200: /healthz if
- * the database is not available yet. Rejects with the output if the process exits before that. `program` is the path
- * of another `main.ts`.
+ * Starts `serve` with flags, by default on a free port, and waits until the path `until` responds 200. For a database
+ * that is not available yet, `until` is /healthz. Rejects with the output if the process exits first. `program` is the
+ * path of another `main.ts`.
  */
 export const startService = async (
   env: Readonly<Record<string, string>>,

@@ -31,11 +31,11 @@ const startEmbedded = Effect.gen(function* () {
     Effect.andThen(Effect.forEach(settings, (setting) => onServer(`alter system set ${setting}`))),
     Effect.scoped
   )
-  // Some settings take effect with the start of the server.
+  // Some settings take effect only when the server starts.
   yield* openServer
 })
 
-/** Creates the database with every table that `migratedDatabase` copies. */
+/** Creates the template database, which has every table. `migratedDatabase` copies the template. */
 const createTemplate = Effect.acquireRelease(
   Effect.gen(function* () {
     const name = freshName()
@@ -48,11 +48,11 @@ const createTemplate = Effect.acquireRelease(
 )
 
 /**
- * Provides the PostgreSQL server that all tests share: the embedded one, or that of TEST_DATABASE_URL. Its databases
- * are removed after the last test.
+ * Provides the PostgreSQL server that all tests share: the embedded server, or the server of TEST_DATABASE_URL. Its
+ * databases are removed after the last test.
  */
 export const setup = async (): Promise<(() => Promise<void>) | undefined> => {
-  // Each project of vitest has its own set-up; the first one provides the server.
+  // Each vitest project runs this set-up. The first set-up provides the server.
   if (process.env.TEST_TEMPLATE_DATABASE !== undefined) return undefined
   const scope = Scope.makeUnsafe()
   const start = process.env.TEST_DATABASE_URL === undefined ? startEmbedded : Effect.void

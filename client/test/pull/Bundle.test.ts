@@ -32,7 +32,7 @@ const fails = async (promise: Promise<unknown>): Promise<BundleError> => {
   return error
 }
 
-/** Runs a function as if the runtime had no hash function but WebCrypto's. */
+/** Runs a function as if WebCrypto were the only hash function of the runtime. */
 const withoutNodeHash = async (run: () => Promise<void>): Promise<void> => {
   const getBuiltinModule = vi.spyOn(process, "getBuiltinModule").mockReturnValue({} as never)
   try {
@@ -43,15 +43,18 @@ const withoutNodeHash = async (run: () => Promise<void>): Promise<void> => {
 }
 
 describe("a bundle", () => {
-  it.effect.prop("a bundle of any prompts survives the file byte for byte", { texts }, ({ texts }) =>
-    Effect.promise(async () => {
-      const bundle = makeTextBundle(texts)
-      const bytes = toBytes(bundle.prompts)
-      const parsed = await parseBundleFile(bytes)
-      assert.deepStrictEqual(parsed, bundle.prompts)
-      assert.deepStrictEqual(toBytes(parsed), bytes)
-      assert.deepStrictEqual(await verifyBundle(JSON.parse(bytes.toString())), bundle)
-    })
+  it.effect.prop(
+    "a bundle of any prompts is unchanged after it is written to a file and read back",
+    { texts },
+    ({ texts }) =>
+      Effect.promise(async () => {
+        const bundle = makeTextBundle(texts)
+        const bytes = toBytes(bundle.prompts)
+        const parsed = await parseBundleFile(bytes)
+        assert.deepStrictEqual(parsed, bundle.prompts)
+        assert.deepStrictEqual(toBytes(parsed), bytes)
+        assert.deepStrictEqual(await verifyBundle(JSON.parse(bytes.toString())), bundle)
+      })
   )
 
   it.effect.prop(
@@ -71,7 +74,7 @@ describe("a bundle", () => {
     { arbitrary: { runs: 1_000 } }
   )
 
-  it("the error names the prompt whose field or hash was changed", async () => {
+  it("the error for a changed bundle names the prompt whose field or hash was changed", async () => {
     const bundle = makeTextBundle([
       ["First", "One"],
       ["Second", "Two"]
@@ -99,7 +102,7 @@ describe("a bundle", () => {
     }
   })
 
-  it("added, removed, repeated and reordered prompts, another hash and other values are rejected", async () => {
+  it("verifyBundle rejects a bundle with removed, repeated or reordered prompts or another hash, and any other value", async () => {
     const bundle = makeTextBundle([
       ["First", "One"],
       ["Second", "Two"]
@@ -125,7 +128,7 @@ describe("a bundle", () => {
     for (const value of values) await fails(verifyBundle(value))
   })
 
-  it("the hashes are computed as the documentation describes", () => {
+  it("the hashes of a bundle are computed as the documentation describes", () => {
     const hash = (text: string) => createHash("sha256").update(text).digest("hex")
     const { prompts, sha256 } = makeTextBundle([
       ["First", "One {{a}}\n😀"],
@@ -162,13 +165,13 @@ describe("a bundle", () => {
     }
   })
 
-  it("a file that a formatter has changed is rejected, with the reason", async () => {
+  it("a bundle file that a formatter has changed is rejected, with the reason", async () => {
     const bundle = makeTextBundle([["First", "One {{a}}"]])
     const formatted = Buffer.from(JSON.stringify(bundle))
     assert.include((await fails(parseBundleFile(formatted))).message, "exclude it from formatters")
   })
 
-  it("a file with the line endings of Windows is accepted", async () => {
+  it("a bundle file with Windows line endings is accepted", async () => {
     const bundle = makeTextBundle([["First", "One\r\nTwo"]])
     const text = toBytes(bundle.prompts).toString().replaceAll("\n", "\r\n")
     assert.deepStrictEqual(await parseBundleFile(Buffer.from(text)), bundle.prompts)

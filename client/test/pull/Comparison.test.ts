@@ -11,7 +11,7 @@ const diff = (etag: string, version: number): ReadonlyArray<string> => {
   return renderDiff(comparison).split("\n")
 }
 
-it("a changed ETag is shown if nothing else has changed", () => {
+it("renderDiff shows a changed ETag only if nothing else has changed", () => {
   const head = [`--- ${id} Title`, `+++ ${id} Title`]
   expect(diff('"b"', 1)).toEqual([...head, '-etag: "a"', '+etag: "b"', ""])
   expect(diff('"b"', 2)).toEqual([...head, "-version: 1", "+version: 2", ""])

@@ -28,7 +28,7 @@ const isValidName = (name: string): boolean => {
 
 describe("nameConstants", () => {
   it.prop(
-    "gives every prompt a valid and unique name, whatever the titles and the order of the prompts",
+    "nameConstants gives every prompt a valid and unique name, whatever the titles and the order of the prompts",
     { titles },
     ({ titles }) => {
       const prompts = toPrompts(titles)
@@ -52,7 +52,7 @@ describe("nameConstants", () => {
     }
   )
 
-  it("converts titles to camel case", () => {
+  it("nameConstants converts titles to camel case", () => {
     const examples = {
       "Support agent": "supportAgent",
       "support-agent (v2)": "supportAgentV2",
@@ -71,7 +71,7 @@ describe("nameConstants", () => {
     for (const [title, expected] of Object.entries(examples)) assert.deepStrictEqual(name(title), [expected])
   })
 
-  it("adds the first 8 digits of the id to equal names and to names of titles without letters, or more digits if names would be equal", () => {
+  it("nameConstants adds 8 or more digits of the id to equal names and to the names of titles without letters", () => {
     const prompts = [
       { id: "cef02dd3-514f-5723-8852-d3305a2e66a8", title: "Support agent" },
       { id: "cef02dd3-614f-5723-8852-d3305a2e66a8", title: "support Agent" },
@@ -86,7 +86,7 @@ describe("nameConstants", () => {
 
 describe("prompts.ts", () => {
   it.prop(
-    "has the name and the id of every prompt, whatever the titles and slots",
+    "prompts.ts contains the name and the id of every prompt, whatever the titles and slots",
     { titles },
     ({ titles }) => {
       const prompts = toPrompts(titles)
@@ -99,7 +99,7 @@ describe("prompts.ts", () => {
     }
   )
 
-  it("reports constants whose prompt has another title, and names that belong to another prompt", () => {
+  it("describeRenames reports prompts with a new name, and names that now belong to another prompt", () => {
     const before = new Map([
       ["id1", "a"],
       ["id2", "b"],

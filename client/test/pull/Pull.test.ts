@@ -33,7 +33,7 @@ describe("pull", () => {
     first = await pull(["--out", directory])
   })
 
-  it("writes every prompt of the list, ordered by id, with the fields that the service returns", async () => {
+  it("pull writes every prompt of the list, ordered by id, with the fields that the service returns", async () => {
     expect(first).toEqual({ code: 0, stdout: "232 prompts: 232 added\n", stderr: "" })
     expect(readdirSync(directory).toSorted()).toEqual([bundleFile, typesFile])
     const bundle = await verifyBundle(readBundle(directory))
@@ -57,7 +57,7 @@ describe("pull", () => {
     expect([bundled.name, bundled.slots]).toEqual(["support-agent", ["shop", "reader"]])
   })
 
-  it("leaves both files untouched if nothing has changed, and pull --check and --frozen exit with 0", async () => {
+  it("if nothing has changed, pull leaves both files untouched, and pull --check and pull --frozen exit with 0", async () => {
     const before = [bundleFile, typesFile].map((name) => statSync(join(directory, name)))
     expect(await pull(["--out", directory])).toEqual({
       code: 0,
@@ -75,7 +75,7 @@ describe("pull", () => {
     expect(readBoth(again)).toEqual(readBoth(directory))
   })
 
-  it("--tag and --type select prompts; a selection without prompts fails unless --allow-empty is given", async () => {
+  it("pull --tag and --type select prompts, and an empty selection fails without --allow-empty", async () => {
     const out = makeDirectory("pull")
     const listTitles = () => readBundle(out).prompts.map(({ title }) => title)
     await pull(["--out", out, "--tag", "production"])
@@ -101,7 +101,7 @@ describe("pull", () => {
     await verifyBundle(readBundle(out))
   })
 
-  it("--check prints a diff of every changed text and exits with 1; the next pull reports the changes that it writes", async () => {
+  it("pull --check prints a diff of every changed text and exits with 1, and the next pull writes and reports the changes", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
     const before = readBoth(out)
@@ -111,7 +111,7 @@ describe("pull", () => {
       [content, "Support bot", agent.id]
     )
     try {
-      // Without the change feed's notification, the service's cache may be up to 30 s old.
+      // The service may return a cached response for some seconds after the edit.
       const selection = ["--out", out, "--tag", "production"]
       await expect.poll(async () => (await pull([...selection, "--check"])).code, { timeout: 20_000 }).toBe(1)
       const checked = await pull([...selection, "--check"])
@@ -153,7 +153,7 @@ describe("pull", () => {
     }
   })
 
-  it("--frozen sends no request, needs no key, and rejects damaged files with the name of the prompt", async () => {
+  it("pull --frozen sends no request, needs no key, and rejects damaged files with the name of the prompt", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
     const offline = { PROMPT_RETRIEVAL_KEY: "", PROMPT_RETRIEVAL_URL: "http://127.0.0.1:1" }
@@ -175,7 +175,7 @@ describe("pull", () => {
     })
   })
 
-  it("replaces damaged files", async () => {
+  it("pull replaces damaged files", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
     const before = readBoth(out)
@@ -184,7 +184,7 @@ describe("pull", () => {
     expect(readBoth(out)).toEqual(before)
   })
 
-  it("writes neither file if one of them cannot be written, and leaves no temporary file", async () => {
+  it("pull writes neither file if one of them cannot be written, and leaves no temporary file", async () => {
     const out = makeDirectory("pull")
     mkdirSync(join(out, bundleFile))
     expect(await pull(["--out", out, "--tag", "production"])).toMatchObject({ code: 1, stdout: "" })
@@ -199,14 +199,14 @@ describe("pull", () => {
     expect(readText(out, bundleFile)).toBe("old")
   })
 
-  it("does not overwrite a prompts.ts that pull did not write", async () => {
+  it("pull does not overwrite a prompts.ts that pull did not write", async () => {
     const out = makeDirectory("pull")
     writeFileSync(join(out, typesFile), "export const mine = 1\n")
     expect(await pull(["--out", out])).toMatchObject({ code: 2, stderr: expect.stringContaining("--out") })
     expect(readdirSync(out)).toEqual([typesFile])
   })
 
-  it("rejects a prompt that contains the API key, and writes nothing", async () => {
+  it("pull rejects a prompt that contains the API key, and writes nothing", async () => {
     const out = makeDirectory("pull")
     await api.sql("UPDATE prompts SET current_content = $1 WHERE id = $2", [`Use ${apiKey}`, template.id])
     try {

@@ -5,7 +5,7 @@ import type { BundledPrompt } from "../../src/Bundle.ts"
 import { sealPrompt } from "../../src/pull/BundleFile.ts"
 import { listSlots } from "../../src/pull/PromptReader.ts"
 
-/** Returns a prompt of a bundle. Its slots are those of its content. */
+/** Returns a prompt of a bundle. Its slots are the slots in its content. */
 export const bundledPrompt = (overrides: Partial<BundledPrompt> = {}): BundledPrompt => {
   const fields = {
     id: newId<string>(),
@@ -34,7 +34,7 @@ const pieces = [
   "export const x = 1"
 ]
 
-/** Text of titles and contents, with everything that JSON, comments, identifiers and slots could get wrong. */
+/** Generates titles and contents with the special characters of JSON, comments, identifiers and slots. */
 export const anyText = Arbitrary.map(
   Arbitrary.all([
     Arbitrary.array(Arbitrary.schema(Schema.Literals(pieces)), { maxLength: 8 }),

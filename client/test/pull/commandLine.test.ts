@@ -21,12 +21,15 @@ describe("the command line of pull", () => {
     [["production"], /only flags/],
     [["--api-key", apiKey], /set PROMPT_RETRIEVAL_KEY/],
     [["--base-url", "ftp://host"], /--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL/]
-  ] as const)("exits with 2 and one line for %j", async (args, message) => {
-    const { code, stdout, stderr } = await pull(args)
-    expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
-    expect(stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
-    expect(stderr).toMatch(message)
-  })
+  ] as const)(
+    "pull exits with 2 and prints one line to stderr for the arguments %j",
+    async (args, message) => {
+      const { code, stdout, stderr } = await pull(args)
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
+      expect(stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
+      expect(stderr).toMatch(message)
+    }
+  )
 
   it.each([
     ["without a key", { PROMPT_RETRIEVAL_KEY: "" }, 2, /PROMPT_RETRIEVAL_KEY is required/],
@@ -43,18 +46,21 @@ describe("the command line of pull", () => {
       /Invalid API key; check PROMPT_RETRIEVAL_KEY/
     ],
     ["of a service with another path", { PROMPT_RETRIEVAL_URL: "/elsewhere" }, 1, /check baseUrl/]
-  ] as const)("a pull %s exits with one line and writes nothing", async (_, env, exitCode, message) => {
-    const out = makeDirectory("pull")
-    const url = (env as { PROMPT_RETRIEVAL_URL?: string }).PROMPT_RETRIEVAL_URL
-    const variables = url === undefined ? env : { PROMPT_RETRIEVAL_URL: api.service().url + url }
-    const { code, stdout, stderr } = await pull(["--out", out], variables)
-    expect({ code, stdout }).toEqual({ code: exitCode, stdout: "" })
-    expect(stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
-    expect(stderr).toMatch(message)
-    expect(readdirSync(out)).toEqual([])
-  })
+  ] as const)(
+    "a pull %s fails with one line on stderr and writes nothing",
+    async (_, env, exitCode, message) => {
+      const out = makeDirectory("pull")
+      const url = (env as { PROMPT_RETRIEVAL_URL?: string }).PROMPT_RETRIEVAL_URL
+      const variables = url === undefined ? env : { PROMPT_RETRIEVAL_URL: api.service().url + url }
+      const { code, stdout, stderr } = await pull(["--out", out], variables)
+      expect({ code, stdout }).toEqual({ code: exitCode, stdout: "" })
+      expect(stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
+      expect(stderr).toMatch(message)
+      expect(readdirSync(out)).toEqual([])
+    }
+  )
 
-  it("--help names every flag and variable", async () => {
+  it("pull --help names every flag and environment variable", async () => {
     const { code, stdout } = await pull(["--help"])
     expect(code).toBe(0)
     for (const name of [

@@ -46,7 +46,7 @@ export const others = Array.from({ length: 230 }, (_, index) =>
 export const prompts = [agent, template, archived, ...others]
 let running: Api | undefined
 
-/** Starts the service before the tests of a file, and stops it after them. Every file that uses it calls this. */
+/** Starts the service before the tests of the current file and stops the service after them. */
 export const startPullService = (): void => {
   running = startApi([
     archive({
@@ -60,7 +60,7 @@ export const startPullService = (): void => {
   ])
 }
 
-/** The service of the current file. */
+/** The service of the current test file. */
 export const api: Pick<Api, "service" | "sql"> = {
   service: () => running!.service(),
   sql: (text, params) => running!.sql(text, params)
@@ -94,7 +94,7 @@ export const readBoth = (directory: string) => [
   readText(directory, typesFile)
 ]
 
-/** Starts a proxy of the service, whose responses a handler may replace. */
+/** Starts a proxy in front of the service. A handler may replace the responses of the service. */
 export const startProxy = async (
   handle: (request: IncomingMessage, response: ServerResponse) => boolean,
   changeHeaders: (headers: Headers) => void = () => {}

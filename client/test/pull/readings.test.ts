@@ -17,7 +17,7 @@ startPullService()
 afterAll(removeDirectories)
 
 describe("the readings of pull", () => {
-  it("waits for the time in Retry-After without sending any request, and then continues", async () => {
+  it("after a 429, pull sends no request for the time in Retry-After, and then continues", async () => {
     let limitedAt = 0
     const early: Array<string> = []
     const proxy = await startProxy((request, response) => {
@@ -35,7 +35,7 @@ describe("the readings of pull", () => {
         stdout: "232 prompts: 232 added\n"
       })
       expect(Date.now() - limitedAt).toBeGreaterThanOrEqual(1_000)
-      // The calls that were in flight when the 429 arrived.
+      // Up to three other requests were in flight when the 429 was sent.
       expect(early.length).toBeLessThan(4)
       const undelayed = makeDirectory("pull")
       await pull(["--out", undelayed])
@@ -45,7 +45,7 @@ describe("the readings of pull", () => {
     }
   })
 
-  it("takes the version from Prompt-Version, and the ETag without the W/ of a proxy that compresses", async () => {
+  it("pull takes the version from Prompt-Version, and removes the W/ that a compressing proxy adds to the ETag", async () => {
     const proxy = await startProxy(
       () => false,
       (headers) => {
@@ -58,7 +58,7 @@ describe("the readings of pull", () => {
       await pull(["--out", out, "--tag", "production"], proxy.env)
       const [bundled] = readBundle(out).prompts
       expect(bundled).toMatchObject({ version: 17, etag: expect.stringMatching(/^"[^"]+"$/) })
-      // All prompts decide whether a name is unique: three pages, read until two readings agree.
+      // A name must be unique among all prompts, so pull reads all three pages, until two readings agree.
       const pages = ["per_page=100", "page=2&per_page=100", "page=3&per_page=100"]
       expect(proxy.requests).toEqual([
         ...["per_page=100&tag=production", ...pages, ...pages].map((query) => `/api/v1/prompts?${query}`),
@@ -69,7 +69,7 @@ describe("the readings of pull", () => {
     }
   })
 
-  it("without Prompt-Version, reads again until the prompt was the same before and after its content was read", async () => {
+  it("without Prompt-Version, pull reads a prompt again until the prompt is the same before and after its content is read", async () => {
     let edits = 0
     const respond = (response: ServerResponse, data: object, meta?: object) => {
       response.writeHead(200, { "content-type": "application/json", etag: `"${edits}"` })
@@ -102,7 +102,7 @@ describe("the readings of pull", () => {
     }
   })
 
-  it("reads a list of several pages again if a prompt was deleted while it was read", async () => {
+  it("pull reads a list of several pages again if a prompt was deleted during the reading", async () => {
     let isDeleted = false
     const pages = [others.slice(0, 100), others.slice(100, 200), others.slice(200)]
     const proxy = await startProxy(({ url }, response) => {
@@ -112,7 +112,7 @@ describe("the readings of pull", () => {
       const data = isDeleted ? list.slice((page - 1) * 100, page * 100) : pages[page - 1]
       response.writeHead(200, { "content-type": "application/json" })
       response.end(JSON.stringify({ data, meta: { page, per_page: 100, total: list.length } }))
-      // The prompts after the deleted one move to earlier pages, so the next page misses one of them.
+      // The prompts after the deleted prompt move up by one place, so the next page lacks one of them.
       isDeleted = true
       return true
     })

@@ -38,7 +38,7 @@ it("pull shows its progress on a terminal and removes it before the summary", as
     const { code, lines } = await pullOnTerminal(server.url)
     expect(code).toBe(0)
     expect(lines.slice(0, 3)).toEqual(["", "Listing prompts", "Reading prompts: 0 of 3"])
-    // Further lines depend on the time that the prompts take.
+    // How many more lines appear depends on how long the prompts take.
     for (const line of lines.slice(3, -1)) expect(line).toMatch(/^Reading prompts: [123] of 3$/)
     expect(lines.at(-1)).toBe("3 prompts: 3 added\r\n")
   } finally {

@@ -117,7 +117,7 @@ describe("prompts.ts", () => {
     writeFileSync(join(project, "bundle.json"), bundle)
     writeFileSync(join(project, "prompts.ts"), generated)
     writeFileSync(join(project, "user.ts"), user)
-    // A module that the compiler emits as CommonJS.
+    // The compiler emits this module as CommonJS.
     mkdirSync(join(project, "common"))
     writeFileSync(join(project, "common/package.json"), '{"type":"commonjs"}')
     writeFileSync(join(project, "common/prompts.ts"), generated)
@@ -130,7 +130,7 @@ describe("prompts.ts", () => {
       strict: true,
       exactOptionalPropertyTypes: true,
       isolatedModules: true,
-      // TypeScript 5.5 has introduced the option.
+      // TypeScript 5.5 introduced this option.
       ...(version !== "5.4" && { isolatedDeclarations: true }),
       declaration: true,
       noUnusedLocals: true,
@@ -154,7 +154,7 @@ describe("prompts.ts", () => {
   const success = { code: 0, stdout: "", stderr: "" }
 
   it.each([...Object.keys(compilers), "7.0"])(
-    "compiles with TypeScript %s, wrong uses do not, and a CommonJS module has every constant",
+    "prompts.ts compiles with TypeScript %s, wrong uses do not compile, and a CommonJS module has every constant",
     async (version) => {
       expect(await compile(version, { module: "NodeNext", moduleResolution: "NodeNext" })).toEqual(success)
       writeFileSync(join(project, `out-${version}/package.json`), '{"type":"commonjs"}')
@@ -164,7 +164,7 @@ describe("prompts.ts", () => {
     }
   )
 
-  it("compiles for a bundler", async () => {
+  it("prompts.ts compiles with the settings for a bundler", async () => {
     const options = { module: "ESNext", moduleResolution: "Bundler", verbatimModuleSyntax: true }
     expect(await compile("7.0", options)).toEqual(success)
   })

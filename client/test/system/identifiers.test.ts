@@ -4,7 +4,7 @@ import { assert, it } from "@effect/vitest"
 import { toolsDirectory } from "../../../test/support/programs/tools.ts"
 import { nameConstants } from "../../src/pull/Identifiers.ts"
 
-/** Returns the constant for a prompt with this title. */
+/** Returns the name of the constant for a prompt with this title. */
 const name = (title: string): string => {
   const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
   const [constant] = nameConstants([{ id, title }]).values()

@@ -60,13 +60,13 @@ const expected = {
   rejected: agent.id
 }
 
-/** Prints what the program returns for its only argument, the JSON of its parameters. */
+/** Runs the program with its parameters, which are one argument in JSON, and prints the result. */
 const entry = `
 import { start } from "./program.js"
 console.log(await start(JSON.parse(process.argv[2])))
 `
 
-/** Prints the message of the client for an empty name. */
+/** Loads the client with require() and prints the error message for an empty name. */
 const required = `
 const { PromptClient } = require("@prompt-retrieval/client")
 new PromptClient({ apiKey: "k" }).prompts.get("").catch(({ message }) => console.log(message))
@@ -121,13 +121,13 @@ describe("Node", () => {
     expect(await run(project, node, [main, "pull", "--frozen"])).toEqual({ code: 0, stdout: "", stderr: "" })
   })
 
-  it("require() loads the client where Node supports it", async () => {
+  it("require() loads the client in versions of Node that support require() of ES modules", async () => {
     for (const node of [process.execPath, await installNode("22.19.0")]) {
       expect(await run(project, node, ["required.cjs"])).toEqual({ code: 0, stdout: loaded, stderr: "" })
     }
   })
 
-  it("require() fails with a message that names import() where Node does not support it", async () => {
+  it("require() fails with a message that names import() in versions of Node without require() of ES modules", async () => {
     const { code, stderr } = await run(project, await installNode("20.0.0"), ["required.cjs"])
     expect(code).toBe(1)
     expect(stderr).toMatch(/require\(\) of ES Module .* not supported/)
@@ -142,7 +142,7 @@ describe("other runtimes", () => {
     expect(await run(project, bun, ["required.cjs"])).toMatchObject({ code: 0, stdout: loaded })
   })
 
-  it("Deno runs the packed client with the permission to connect only, with import and require()", async () => {
+  it("Deno runs the packed client with import and require(), and needs only the permission to connect", async () => {
     const deno = findTool("@deno/*/deno")
     writeFileSync(
       join(project, "deno.js"),
@@ -200,7 +200,7 @@ const config :Workerd.Config = (
   })
 })
 
-/** Builds the program to one script for browsers, which defines the global `Program`. */
+/** Functions that build the program as one script for browsers. The script defines the global `Program`. */
 const bundlers: Readonly<Record<string, () => Promise<string>>> = {
   esbuild: async () => {
     const { outputFiles } = await buildWithEsbuild({
@@ -263,14 +263,17 @@ describe("a browser", () => {
   beforeAll(async () => {
     const { context } = await resources.acquire(openBrowser)
     page = await context.newPage()
-    // The service sends no CORS headers, so the page must be of the same origin.
+    // The service sends no CORS headers, so the page must have the same origin as the service.
     await page.goto(`${api.service().url}/healthz`)
   }, 60_000)
   afterAll(() => resources.release())
 
-  it.each(Object.keys(bundlers))("runs the packed client in a script that %s builds", async (bundler) => {
-    const script = await bundlers[bundler]!()
-    const result = await page.evaluate(`(async () => { ${script}; return Program.start(${parameters}) })()`)
-    expect(JSON.parse(result as string)).toEqual(expected)
-  })
+  it.each(Object.keys(bundlers))(
+    "Chromium runs the packed client in a script that %s builds",
+    async (bundler) => {
+      const script = await bundlers[bundler]!()
+      const result = await page.evaluate(`(async () => { ${script}; return Program.start(${parameters}) })()`)
+      expect(JSON.parse(result as string)).toEqual(expected)
+    }
+  )
 })

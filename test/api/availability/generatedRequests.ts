@@ -4,7 +4,10 @@ import type { HttpResponse } from "../../support/clients/rawHttp.ts"
 
 const positiveIntUpTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
 
-/** Makes the generator of requests of a workspace: reads of every endpoint, valid and invalid, in different forms. */
+/**
+ * Returns a schema of valid and invalid requests to every endpoint of a workspace, and functions that format a
+ * generated request.
+ */
 export const makeRequestGenerator = (archive: Archive) => {
   const GeneratedRequest = Schema.Struct({
     method: Schema.Literals(["GET", "HEAD"]),
@@ -48,7 +51,7 @@ export const makeRequestGenerator = (archive: Archive) => {
   return { GeneratedRequest, toTarget, toConditionLines }
 }
 
-/** Returns a response without the headers that differ between equal requests. */
+/** Returns a response without `X-Request-Id` and `Date`, which differ even if the requests are equal. */
 export const toComparable = ({ status, headers, body }: HttpResponse) => ({
   status,
   body,

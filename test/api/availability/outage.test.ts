@@ -12,7 +12,7 @@ import type { Service } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 import { makeRequestGenerator, toComparable } from "./generatedRequests.ts"
 
-/** The headers in which a response from before an outage differs. */
+/** The headers that the service changes when it serves a response from before the outage. */
 const ownHeaders = ["age", "cache-control", "cache-status"]
 
 const withoutOwnHeaders = (response: HttpResponse) => {
@@ -49,7 +49,7 @@ describe("responses while the database is unreachable", () => {
     exchange(service.port, rawRequest(target, lines, method))
 
   it.effect.prop(
-    "a response from before the outage equals the fresh response, but may not be stored and states its age",
+    "while the database is unreachable, a known response differs from the original only in Age, Cache-Control and Cache-Status",
     {
       requests: Arbitrary.array(
         Arbitrary.schema(GeneratedRequest as Schema.Codec<typeof GeneratedRequest.Type>),
@@ -77,7 +77,7 @@ describe("responses while the database is unreachable", () => {
         await expect.poll(readStatus, { timeout: 10_000 }).toBe(outageStatus)
         const counts = { 200: 0, 304: 0 }
         for (const [index, expected] of fresh.entries()) {
-          // An error is not known; its response needs the database.
+          // The service does not cache errors, so it cannot repeat an error while the database is unreachable.
           if (expected.status !== 200 && expected.status !== 304) continue
           counts[expected.status]++
           const response = await send(...all[index]!)

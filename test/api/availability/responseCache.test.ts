@@ -42,13 +42,13 @@ const send = (target: string, lines: ReadonlyArray<string>, method = "GET") =>
 const authorization = `Authorization: Bearer ${tenant.keys.active.plaintext}`
 
 let spaces = 10
-/** Returns an Authorization header line with bytes that no earlier request had, so that no cached response matches. */
+/** Returns an Authorization header line that no earlier request had, so that no cached response matches. */
 const makeUncachedAuthorization = () => authorization.replace("Bearer ", `Bearer${" ".repeat(++spaces)}`)
 
 const { GeneratedRequest, toTarget, toConditionLines } = makeRequestGenerator(tenant.archive)
 
 it.effect.prop(
-  "a cached response equals the fresh response byte for byte, and only a 200 is cached",
+  "a cached response equals the fresh response, and only a 200 is cached",
   { request: GeneratedRequest },
   ({ request }) =>
     Effect.promise(async () => {
@@ -66,7 +66,7 @@ it.effect.prop(
   { arbitrary: { runs: 200 }, timeout: 60_000 }
 )
 
-it("a cached response is served only for the same bytes of Authorization and target", async () => {
+it("a cached response is served only if the target and the Authorization header have the same bytes as before", async () => {
   await send(base, [authorization])
   const before = await readMetric(metricsPort, responseHits)
   const others: ReadonlyArray<readonly [string, ReadonlyArray<string>, string?]> = [
@@ -86,7 +86,7 @@ it("a cached response is served only for the same bytes of Authorization and tar
   expect((await send(base, [authorization, "Host: other"])).status).toBe(400)
 })
 
-it("a 304 names the current version, although the text and its ETag are those of an earlier version", async () => {
+it("Prompt-Version of a 304 is the current version, even if that version did not change the text", async () => {
   const first = await send(`${base}/resolved`, [authorization])
   const version = Number(getHeader(first, "prompt-version"))
   const condition = `If-None-Match: ${getHeader(first, "etag")}`
@@ -98,7 +98,7 @@ it("a 304 names the current version, although the text and its ETag are those of
   await expect.poll(read).toEqual([304, String(version + 1)])
 })
 
-it("an edit and a revocation take effect although responses are cached", async () => {
+it("an edit of a prompt and the revocation of a key take effect although responses are cached", async () => {
   const key = tenant.keys.second.plaintext
   const read = () => send(base, [`Authorization: Bearer ${key}`])
   for (let i = 0; i < 20; i++) {
@@ -110,7 +110,7 @@ it("an edit and a revocation take effect although responses are cached", async (
   await expect.poll(async () => (await read()).status).toBe(401)
 })
 
-it("a cached response has a separate log line and request id", async () => {
+it("each cached response has its own log line and request id", async () => {
   await send(base, [authorization])
   const id = "cached-response-1"
   expect(getHeader(await send(base, [authorization, `X-Request-Id: ${id}`]), "x-request-id")).toBe(id)

@@ -28,7 +28,7 @@ const send = (target: string, lines: ReadonlyArray<string> = [authorization], me
   exchange(service.port, rawRequest(target, lines, method))
 
 it.each(Object.entries(endpointTargets(newId())))(
-  "%s returns 503 while the database is unreachable",
+  "the endpoint %s returns 503 while the database is unreachable",
   async (_, target) => {
     expectError(await send(target), unavailable)
   }
@@ -39,7 +39,7 @@ it("/readyz returns 503 and /healthz returns 200 while the database is unreachab
   expect((await send("/healthz", [])).status).toBe(200)
 })
 
-it("errors that need no database stay the same while the database is unreachable", async () => {
+it("errors that need no database are returned as usual while the database is unreachable", async () => {
   expectError(await send("/nowhere"), routeNotFound)
   expectError(await send("/api/v1/prompts", [authorization], "POST"), methodNotAllowed)
   expectError(await send("/api/v1/prompts", []), malformedAuthorization)

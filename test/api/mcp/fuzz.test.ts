@@ -58,7 +58,7 @@ const randomValue = (depth = 0): unknown => {
   }
 }
 
-/** Returns a value, often replaced by any other. */
+/** Returns the value, or a random value in 15% of the calls. */
 const mutate = (value: unknown): unknown => (chance(0.15) ? randomValue() : value)
 
 const randomMessage = (): { readonly text: string; readonly headers: Record<string, string> } => {
@@ -83,7 +83,7 @@ const randomMessage = (): { readonly text: string; readonly headers: Record<stri
   return { text, headers }
 }
 
-it(`${messages} generated messages all get a response of the protocol that is not a 5xx (FUZZ_SEED=${seed})`, async () => {
+it(`each of ${messages} generated messages gets a valid MCP response that is not a 5xx (FUZZ_SEED=${seed})`, async () => {
   console.log(`FUZZ_SEED=${seed}`)
   const outcomes = new Map<string, number>()
   let sent = 0
@@ -113,7 +113,7 @@ it(`${messages} generated messages all get a response of the protocol that is no
     }
   }
   await Promise.all(Array.from({ length: clients }, runClient))
-  // The generator makes messages of every kind.
+  // The generator must make messages of every kind, so every outcome must occur.
   for (const outcome of ["result", "202", "-32700", "-32600", "-32601", "-32602", "-32020"])
     expect([outcome, (outcomes.get(outcome) ?? 0) >= 3]).toEqual([outcome, true])
   expect(api.service().output()).not.toContain('"level":"error"')

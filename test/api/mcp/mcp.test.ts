@@ -15,7 +15,9 @@ import { startApi } from "../startApi.ts"
 
 const pageSize = 50
 
-/** Makes a workspace whose prompts all contain the canary. */
+/**
+ * Makes a workspace with a key. Some of its prompts contain the canary, a text that another workspace must never get.
+ */
 const makeTenant = (canary: string) => {
   const home = workspace({ name: canary })
   const owner = user()
@@ -84,7 +86,7 @@ const listAll = async (tenantKey: string) => {
 }
 
 describe("prompts/list", () => {
-  it("lists every prompt that is not archived once, in the order of the HTTP API, under a separate name", async () => {
+  it("prompts/list lists each prompt that is not archived once, under a unique name, in the order of the HTTP API", async () => {
     const prompts = await listAll(own.key)
     expect(prompts.length).toBe(own.total)
     expect(new Set(prompts.map(({ name }) => name)).size).toBe(own.total)
@@ -99,7 +101,7 @@ describe("prompts/list", () => {
     expect(prompts.map(({ title }) => title)).toEqual(titles)
   })
 
-  it("lists the slots that the resolved content leaves as required arguments, in their order, each once", async () => {
+  it("prompts/list lists each unfilled slot of the resolved content once, in order, as a required argument", async () => {
     const [first] = await listAll(own.key)
     expect(first).toEqual({
       name: "greeting-of-ada",
@@ -109,16 +111,19 @@ describe("prompts/list", () => {
     })
   })
 
-  it.each(["", "x", "cGFnZTox", 1])("rejects the cursor %j with invalid params", async (cursor) => {
-    const { status, body } = await call(api.service(), own.key, "prompts/list", { cursor })
-    expect([status, body.error.code, body.error.data.code]).toEqual([200, -32602, "BAD_REQUEST"])
-  })
+  it.each(["", "x", "cGFnZTox", 1])(
+    "prompts/list rejects the cursor %j with the error -32602",
+    async (cursor) => {
+      const { status, body } = await call(api.service(), own.key, "prompts/list", { cursor })
+      expect([status, body.error.code, body.error.data.code]).toEqual([200, -32602, "BAD_REQUEST"])
+    }
+  )
 })
 
 describe("prompts/get", () => {
   const values = { name: "Ada", who: "Bob", mood: "{{x}}" }
 
-  it("returns the resolved content with the arguments filled in, in both protocol versions", async () => {
+  it("prompts/get returns the resolved content with the arguments filled in, in both protocol versions", async () => {
     const text = `Greet Ada and Ada. ${own.canary}\n\n${own.canary} Answer Bob in a {{x}} tone. Ada`
     const messages = [{ role: "assistant", content: { type: "text", text } }]
     const params = { name: "greeting-of-ada", arguments: values }
@@ -133,7 +138,7 @@ describe("prompts/get", () => {
     }
   })
 
-  it("finds prompts with the same title by the digits of their ids, and no prompt by the title alone", async () => {
+  it("prompts/get finds one of two prompts with the same title only if the name ends with the start of the prompt's id", async () => {
     const slug = `${own.canary}-twin`
     for (const [index, { id }] of own.twins.entries()) {
       const { body } = await call(api.service(), own.key, "prompts/get", {
@@ -149,7 +154,7 @@ describe("prompts/get", () => {
     })
   })
 
-  it("returns an edit at once", async () => {
+  it("prompts/get returns edited content within 5 s of the edit", async () => {
     const name = "filler-7"
     const read = async () =>
       (await call(api.service(), own.key, "prompts/get", { name })).body.result.messages[0].content.text
@@ -162,8 +167,8 @@ describe("prompts/get", () => {
   })
 })
 
-describe("two workspaces", () => {
-  it("never see each other's prompts", async () => {
+describe("MCP clients of two workspaces", () => {
+  it("MCP clients of two workspaces never get each other's prompts", async () => {
     for (const [mine, theirs] of [
       [own, other],
       [other, own]
@@ -182,7 +187,7 @@ describe("two workspaces", () => {
   })
 })
 
-describe("a rejected request", () => {
+describe("a rejected MCP request", () => {
   const send = (headers: Readonly<Record<string, string>>, body = "{}") => post(api.service(), body, headers)
 
   it.each([
@@ -195,7 +200,7 @@ describe("a rejected request", () => {
       "API access requires the Solo plan or higher"
     ]
   ])(
-    "with %s has the status, the code and the message of the HTTP API",
+    "an MCP request with %s gets the status, the code and the message of the HTTP API",
     async (_, headers, status, code, message) => {
       const response = await send(headers)
       expect([response.status, response.body]).toEqual([
@@ -212,7 +217,7 @@ describe("a rejected request", () => {
     ["null", 403],
     ["http://localhost:6274", 400]
   ])(
-    "with the origin %s has the status %i, and its key is not checked before that",
+    "an MCP request with the origin %s gets %i, and the origin is checked before the key",
     async (origin, status) => {
       const authorization: Record<string, string> =
         status === 403 ? {} : { authorization: `Bearer ${own.key}` }
@@ -220,12 +225,12 @@ describe("a rejected request", () => {
     }
   )
 
-  it("with another method than GET and POST has the status 405", async () => {
+  it("an MCP request with a method other than GET and POST gets 405", async () => {
     const response = await exchange(api.service().port, rawRequest("/mcp", [], "DELETE"))
     expect([response.status, JSON.parse(response.body).error.data.code]).toEqual([405, "METHOD_NOT_ALLOWED"])
   })
 
-  it("with a body of more than 1 MiB has the status 413, and the connection closes", async () => {
+  it("an MCP request with a body of more than 1 MiB gets 413, and the connection closes", async () => {
     const body = "x".repeat(1024 * 1024 + 1)
     const lines = [`Authorization: Bearer ${own.key}`, `Content-Length: ${body.length}`]
     const request = rawRequest("/mcp", lines, "POST").replace("Connection: close\r\n", "") + body
@@ -234,8 +239,8 @@ describe("a rejected request", () => {
   })
 })
 
-describe("the endpoint", () => {
-  it("leaves requests of an unknown path below /mcp to the HTTP API", async () => {
+describe("the endpoint /mcp", () => {
+  it("a request for an unknown path below /mcp gets the 404 of the HTTP API", async () => {
     const response = await fetch(`${api.service().url}/mcp/x`, { method: "POST", body: "{}" })
     expect([response.status, await response.json()]).toEqual([
       404,
@@ -243,7 +248,7 @@ describe("the endpoint", () => {
     ])
   })
 
-  it("responds to a notification or a response with 202 and without a body", async () => {
+  it("an MCP notification or response gets 202 without a body", async () => {
     for (const message of [
       { jsonrpc: "2.0", method: "notifications/initialized" },
       { jsonrpc: "2.0", id: 1, result: {} }
@@ -258,7 +263,7 @@ describe("the endpoint", () => {
 describe("an unsupported MCP-Protocol-Version", () => {
   const headers = { authorization: `Bearer ${other.key}`, "mcp-protocol-version": "2024-11-05" }
 
-  it("is rejected for notifications and responses", async () => {
+  it("an unsupported MCP-Protocol-Version is rejected for notifications and responses", async () => {
     for (const message of [
       { jsonrpc: "2.0", method: "notifications/initialized" },
       { jsonrpc: "2.0", id: 1, result: {} }
@@ -268,7 +273,7 @@ describe("an unsupported MCP-Protocol-Version", () => {
     }
   })
 
-  it("is rejected for streams", async () => {
+  it("an unsupported MCP-Protocol-Version is rejected for streams", async () => {
     const response = await fetch(`${api.service().url}/mcp`, {
       headers: { ...headers, accept: "text/event-stream" }
     })
@@ -279,7 +284,7 @@ describe("an unsupported MCP-Protocol-Version", () => {
   })
 })
 
-it("the log contains neither arguments nor the content of prompts", async () => {
+it("the log contains neither the arguments of MCP calls nor the content of prompts", async () => {
   await call(api.service(), own.key, "prompts/get", {
     name: "argument-canary",
     arguments: { x: "argument-canary" }

@@ -39,14 +39,13 @@ const api = startApi([own.archive, other.archive], {
   env: { MCP: "on", RATE_LIMIT_PER_KEY: "100000", RATE_LIMIT_PER_PROCESS: "100000" }
 })
 
-/** Returns the bytes of a GET request on a connection that stays open. */
+/** Returns the bytes of a GET request that does not ask the service to close the connection. */
 const rawGet = (key: string, path = "/mcp"): string =>
   rawRequest(path, [`Authorization: Bearer ${key}`, "Accept: text/event-stream"]).replace(
     "Connection: close\r\n",
     ""
   )
 
-/** Connects to the service and sends bytes. */
 const connectRaw = async (bytes: string): Promise<Socket> => {
   const socket = connect(api.service().port, "127.0.0.1")
   socket.on("error", () => {})
@@ -55,7 +54,7 @@ const connectRaw = async (bytes: string): Promise<Socket> => {
   return socket
 }
 
-/** Reads until a text has arrived. Returns what has arrived up to the text and after it. */
+/** Reads until `text` has arrived. Returns the bytes up to the end of `text`, and the bytes after `text`. */
 const readUntil = (socket: Socket, text: string): Promise<[string, string]> =>
   new Promise((resolve, reject) => {
     let received = ""
@@ -70,7 +69,7 @@ const readUntil = (socket: Socket, text: string): Promise<[string, string]> =>
     socket.once("close", () => reject(new Error(`The connection closed after: ${received}`)))
   })
 
-describe("a stream of notifications", () => {
+describe("an MCP stream of notifications", () => {
   const streams: Array<MessageStream> = []
   const open = async (opening: Promise<MessageStream>): Promise<MessageStream> => {
     const stream = await opening
@@ -88,7 +87,7 @@ describe("a stream of notifications", () => {
     ...(meta === undefined ? {} : { params: { _meta: meta } })
   })
 
-  it("of 2025-11-25 reports an edit within 100 ms, and no edit of another workspace", async () => {
+  it("an MCP stream of revision 2025-11-25 reports an edit within 100 ms, and no edit of another workspace", async () => {
     const stream = await open(openNotifications(api.service(), own.key))
     expect([
       stream.status,
@@ -107,11 +106,11 @@ describe("a stream of notifications", () => {
       durations.push(performance.now() - start)
       next = stream.next()
     }
-    // The third fastest: other processes use the processors too.
+    // The median, because other processes on the machine delay some of the messages.
     expect(durations.sort((a, b) => a - b)[2]).toBeLessThan(100)
   })
 
-  it("of 2026-07-28 is acknowledged first, and its messages carry the id of the request", async () => {
+  it("an MCP stream of revision 2026-07-28 is acknowledged first, and its messages contain the id of the request", async () => {
     const meta = { "io.modelcontextprotocol/subscriptionId": 7 }
     const stream = await open(
       listen(api.service(), own.key, { promptsListChanged: true, toolsListChanged: true }, 7)
@@ -125,14 +124,14 @@ describe("a stream of notifications", () => {
     expect(await stream.next()).toEqual(changed(meta))
   })
 
-  it("without promptsListChanged reports no edit", async () => {
+  it("an MCP stream that is opened without promptsListChanged reports no edit", async () => {
     const stream = await open(listen(api.service(), own.key, { toolsListChanged: true }))
     expect((await stream.next()).params.notifications).toEqual({})
     await edit(own.id)
     expect(await Promise.race([stream.next(), setTimeout(300, "none")])).toBe("none")
   })
 
-  it("ends when its key is revoked, and later calls with the key are rejected", async () => {
+  it("an MCP stream ends when its key is revoked, and later calls with the key get 401", async () => {
     const stream = await open(openNotifications(api.service(), own.expelled.plaintext))
     const ping = async () => (await call(api.service(), own.expelled.plaintext, "ping")).status
     expect([await ping(), await ping()]).toEqual([200, 200])
@@ -141,7 +140,7 @@ describe("a stream of notifications", () => {
     expect(await ping()).toBe(401)
   })
 
-  it("sends a comment at once and every 5 s, so that proxies do not end it", async () => {
+  it("an MCP stream sends a comment at once and every 5 s, so that proxies do not close the stream", async () => {
     const socket = await connectRaw(rawGet(own.key))
     const [, received] = await readUntil(socket, ":\n\n")
     expect(received).not.toContain(":\n\n")
@@ -151,10 +150,11 @@ describe("a stream of notifications", () => {
     socket.destroy()
   })
 
-  it("is not opened while other requests of its connection are in flight", async () => {
+  it("an MCP stream is not opened while other requests of its connection are in flight", async () => {
     const socket = await connectRaw(rawGet(other.key).repeat(2))
     const [status] = await readUntil(socket, "\r\n")
-    // The first request may open its stream before the second arrives, which then ends the connection.
+    // If the first request opens its stream before the second request arrives, the second request closes the
+    // connection.
     if (status === "HTTP/1.1 200 OK\r\n") await once(socket, "close")
     else expect(status).toBe("HTTP/1.1 503 Service Unavailable\r\n")
     socket.destroy()
@@ -162,8 +162,8 @@ describe("a stream of notifications", () => {
 
   it.each([
     ["another request", () => rawGet(other.key)],
-    ["bytes that are no request", () => "\0garbage\r\n\r\n"]
-  ])("ends when its client sends %s, and then no longer counts against the limit", async (_, makeBytes) => {
+    ["bytes that are not a request", () => "\0garbage\r\n\r\n"]
+  ])("an MCP stream ends and is not counted as open when its client sends %s", async (_, makeBytes) => {
     for (let n = 0; n < 16; n++) {
       const socket = await connectRaw(rawGet(other.key))
       await readUntil(socket, ":\n\n")
@@ -191,7 +191,7 @@ describe("a stream of notifications", () => {
         socket.destroy()
       }
     ]
-  ])("does not count against the limit 1 s after its client %s", async (_, leave) => {
+  ])("an MCP stream is not counted as open 1 s after its client %s", async (_, leave) => {
     const sockets = await Promise.all(Array.from({ length: 16 }, () => connectRaw(rawGet(other.key))))
     await Promise.all(sockets.map((socket) => readUntil(socket, ":\n\n")))
     for (const socket of sockets) leave(socket)
@@ -200,7 +200,7 @@ describe("a stream of notifications", () => {
       expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
   })
 
-  it("does not count against the limit 1 s after its client left, even if the GET had an unread body", async () => {
+  it("an MCP stream is not counted as open 1 s after its client disconnects, even if the GET had an unread body", async () => {
     const body = "x".repeat(512 * 1024)
     const head = rawGet(other.key).replace("\r\n\r\n", `\r\nContent-Length: ${2 * body.length}\r\n\r\n`)
     const sockets = await Promise.all(Array.from({ length: 16 }, () => connectRaw(head + body)))
@@ -211,7 +211,7 @@ describe("a stream of notifications", () => {
       expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
   })
 
-  it("keeps no response in memory that is pipelined behind it, so that other workspaces get their large responses", async () => {
+  it("requests pipelined behind an MCP stream do not prevent large responses to other workspaces", async () => {
     const read = rawGet(own.key, `/api/v1/prompts/${own.large.id}/resolved`)
     const sockets = await Promise.all(
       Array.from({ length: 16 }, () => connectRaw(rawGet(own.key) + read.repeat(15)))
@@ -224,8 +224,8 @@ describe("a stream of notifications", () => {
     expect(status).toBe(200)
   })
 
-  it("is not opened for a key that has 16 open streams", async () => {
-    // Streams whose clients have gone do not count.
+  it("an MCP stream is not opened for a key that has 16 open streams", async () => {
+    // Closed streams must not be counted in the limit of 16 open streams.
     for (let n = 0; n < 20; n++) await (await openNotifications(api.service(), own.key)).close()
     await setTimeout(100)
     for (let n = 0; n < 16; n++)

@@ -10,7 +10,7 @@ type Json = any
 
 const document: Json = JSON.parse(JSON.stringify(openApi))
 
-/** Returns a part of the document, or the part that it refers to. */
+/** Returns a part of the document. Follows the reference if the part is a `$ref`. */
 const deref = (part: Json): Json =>
   part.$ref === undefined
     ? part
@@ -71,7 +71,7 @@ it("the OpenAPI document has a title, the version of the package and bearer auth
   for (const { operation } of operations) expect(operation.security).toEqual([{ bearer: [] }])
 })
 
-describe("the parameters", () => {
+describe("the parameters in the OpenAPI document", () => {
   const positiveInt = (value: number) => ({
     type: "integer",
     minimum: 1,
@@ -106,20 +106,23 @@ describe("the parameters", () => {
       "prompts.getVersion",
       [id, ["path", "version", true, { type: "integer", minimum: 1, maximum: 2147483647 }]]
     ]
-  ])("%s has the specification's parameters, If-None-Match and X-Request-Id", (operationId, expected) => {
-    const parameters = findOperation(operationId).parameters.map(deref)
-    expect(
-      parameters.map((parameter: Json) => [
-        parameter.in,
-        parameter.name,
-        parameter.required ?? false,
-        parameter.schema
-      ])
-    ).toEqual([...expected, ...headers])
-  })
+  ])(
+    "%s has the parameters of the specification, If-None-Match and X-Request-Id",
+    (operationId, expected) => {
+      const parameters = findOperation(operationId).parameters.map(deref)
+      expect(
+        parameters.map((parameter: Json) => [
+          parameter.in,
+          parameter.name,
+          parameter.required ?? false,
+          parameter.schema
+        ])
+      ).toEqual([...expected, ...headers])
+    }
+  )
 })
 
-it("a parameter has an example only if it is required", () => {
+it("required parameters have an example, and optional parameters have none", () => {
   const parameters = allOperations.flatMap(({ operation }) => operation.parameters.map(deref))
   for (const { name, required = false, example, examples, schema } of parameters)
     expect([name, examples, example, schema.example, schema.examples]).toEqual([
@@ -131,7 +134,7 @@ it("a parameter has an example only if it is required", () => {
     ])
 })
 
-it("every object of a response allows further fields, and every error code is a string with known examples", () => {
+it("response objects allow additional fields, and the examples of error codes are the codes of the service", () => {
   const schemas: ReadonlyArray<Json> = Object.values(document.components.schemas)
   expect(JSON.stringify(schemas)).not.toContain('"additionalProperties":false')
   const codes = schemas.flatMap(({ properties }) => properties.error?.properties.code ?? [])
@@ -161,7 +164,7 @@ it("the code samples of each operation have no optional header and no query para
 describe("the description of the API", () => {
   const { description } = document.info
 
-  it("lists every status with its codes", () => {
+  it("the description of the API lists every error status with its codes", () => {
     const listed = [...description.matchAll(/^- \*\*(\d+)\*\* `(\w+)`: [A-Z].*\.$/gm)]
     const expected = Object.values(errors).map(({ status, code }) => `${status} ${code}`)
     expect(listed.map(([, status, code]) => `${status} ${code}`)).toEqual([...new Set(expected)])
@@ -170,7 +173,7 @@ describe("the description of the API", () => {
 
 type Tag = ApiError["_tag"]
 
-/** The errors that only some operations have. Every operation has all other errors. */
+/** The errors that only some operations document. Every operation documents all other errors. */
 const specificErrors: Readonly<Record<string, ReadonlyArray<Tag>>> = {
   "prompts.list": ["InvalidParameter"],
   "prompts.get": ["PromptNotFound", "RouteNotFound"],
@@ -208,7 +211,7 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
   })
 
   const commonHeaders = ["Cache-Control", "Vary", "X-Content-Type-Options", "X-Request-Id"]
-  /** Headers that only responses without the database have. */
+  /** The headers that only responses during an outage of the database have. */
   const outageHeaders = ["Age", "Cache-Status"]
   const successHeaders = [
     ...(/^prompts\.get(Resolved)?$/.test(operationId) ? ["ETag", "Prompt-Version"] : ["ETag"]),
@@ -222,7 +225,7 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
     429: ["RateLimit", "RateLimit-Policy", "Retry-After"],
     503: ["Retry-After"]
   }
-  it(`${operationId} documents the caching headers, the common headers and those of each status`, () => {
+  it(`${operationId} documents the headers of all responses and the headers that only some statuses have`, () => {
     for (const [status, response] of Object.entries(responses)) {
       const headers: Json = response.headers
       expect(Object.keys(headers).toSorted()).toEqual(

@@ -31,7 +31,7 @@ let service: Service
 let withoutDatabase: Service
 let openApi: Json
 
-/** Returns a schema whose objects allow only the fields that they name. */
+/** Returns a copy of a schema in which objects reject fields that they do not define. */
 const closeObjects = (part: Json): Json => {
   if (Array.isArray(part)) return part.map(closeObjects)
   if (typeof part !== "object" || part === null) return part
@@ -92,7 +92,7 @@ const send = (
 ): Promise<Response> =>
   fetch(to + target, { headers: authorization === "" ? headers : { authorization, ...headers } })
 
-/** Returns a part of the document, or the part that it refers to. */
+/** Returns a part of the document. Follows the reference if the part is a `$ref`. */
 const deref = (part: Json): Json =>
   part.$ref === undefined
     ? part
@@ -103,7 +103,7 @@ const deref = (part: Json): Json =>
 
 const ajv = new Ajv2020({ strict: false, validateFormats: false })
 
-/** Whether a value has a schema of the document, without fields of later versions. */
+/** Returns true if a value matches a schema of the document and has only the fields of that schema. */
 const matches = (schema: Json, value: unknown): boolean =>
   ajv.validate(closeObjects({ ...schema, components: { schemas: openApi.components.schemas } }), value)
 
@@ -115,7 +115,10 @@ const findOperation = (target: string): Json => {
   return openApi.paths[template].get
 }
 
-/** Returns the status of a response, and what in the response does not match the document. */
+/**
+ * Returns the status of a response. `violations` names what does not match the document: the status, the body or
+ * headers.
+ */
 const findViolations = async (target: string, response: Response) => {
   const documented = findOperation(target).responses[response.status]
   if (documented === undefined) return { status: response.status, violations: ["status"] }
@@ -135,7 +138,7 @@ const findViolations = async (target: string, response: Response) => {
 const missing = `/api/v1/prompts/${newId()}`
 const { revoked, ownerMustReset, legacy } = home.keys
 
-/** Requests by the status of their responses: the target, and the token or header. */
+/** The status that each request must get, the target, and the options of the request. */
 const requests: ReadonlyArray<readonly [status: number, target: string, options?: SendOptions]> = [
   [200, "/api/v1/prompts"],
   [200, "/api/v1/prompts?page=1&per_page=100"],
@@ -169,15 +172,15 @@ const requests: ReadonlyArray<readonly [status: number, target: string, options?
 ]
 
 it.each(requests.map(([status, target, options = {}]) => ({ status, target, options })))(
-  "a $status matches the OpenAPI document: GET $target",
+  "the $status response to GET $target matches the OpenAPI document",
   async ({ status, target, options }) => {
     expect(await findViolations(target, await send(target, options))).toEqual({ status, violations: [] })
   }
 )
 
-it("a 429 matches the OpenAPI document", async () => {
+it("a 429 response matches the OpenAPI document", async () => {
   const authorization = `Bearer ${home.keys.second.plaintext}`
-  // Even if a minute ends meanwhile, one of these requests exceeds the limit.
+  // One of these requests exceeds the limit, even if a new minute starts between them.
   for (let i = 0; i <= 2 * perKey; i++) {
     const found = await findViolations(stored, await send(stored, { authorization }))
     if (found.status === 200) continue
@@ -187,7 +190,7 @@ it("a 429 matches the OpenAPI document", async () => {
 })
 
 it.each(["/healthz", "/readyz", "/openapi.json"])(
-  "GET %s without a key matches the OpenAPI document",
+  "the response to GET %s without a key matches the OpenAPI document",
   async (path) => {
     expect(await findViolations(path, await send(path, { authorization: "" }))).toEqual({
       status: 200,
@@ -196,17 +199,17 @@ it.each(["/healthz", "/readyz", "/openapi.json"])(
   }
 )
 
-it("a 503 of every endpoint and of /readyz matches the OpenAPI document", async () => {
+it("the 503 responses of the API and of /readyz match the OpenAPI document", async () => {
   for (const target of ["/api/v1/prompts", stored, `${stored}/resolved`, `${stored}/versions/1`, "/readyz"]) {
     const response = await send(target, { to: withoutDatabase.url })
     expect(await findViolations(target, response)).toEqual({ status: 503, violations: [] })
   }
 })
 
-/** Returns the example of a parameter or a body, which the page starts from. */
+/** Returns the default example of a parameter or a body. */
 const getExample = ({ examples }: Json): string => examples.default.value
 
-it("the examples of the document are the responses of the demo workspace", async () => {
+it("the example of each operation is the response that the demo workspace returns", async () => {
   const operations = Object.entries<Json>(openApi.paths).filter(([path]) => path.startsWith("/api/v1/"))
   for (const [path, { get }] of operations) {
     const example = getExample(get.responses[200].content["application/json"])

@@ -12,17 +12,17 @@ import { freePort } from "../../support/ports.ts"
 import { exchange, exchangeAll, rawRequest } from "../../support/clients/rawHttp.ts"
 import { startService } from "../../support/service.ts"
 
-/** Returns the client ports of the connections that a server process holds, in any state. */
+/** Returns the client ports of the connections to a server port that the server process has not closed. */
 const findHeldConnections = (serverPort: number): ReadonlySet<number> => {
   const local = serverPort.toString(16).toUpperCase().padStart(4, "0")
   const held = new Set<number>()
   for (const line of readFileSync("/proc/net/tcp", "latin1").split("\n")) {
-    // Most of thousands of lines belong to other processes.
+    // Most lines belong to other processes. This check skips them without parsing.
     if (!line.includes(`:${local} `)) continue
     const fields = line.trim().split(/\s+/)
     const [localPort, remotePort] = [fields[1], fields[2]].map((address) => address?.split(":")[1])
     const isListening = fields[3] === "0A"
-    // A connection that its process has closed has no inode, although the kernel still holds it.
+    // The kernel still lists a connection after the process has closed it, but with the inode 0.
     if (localPort === local && !isListening && fields[9] !== "0") held.add(Number.parseInt(remotePort!, 16))
   }
   return held
@@ -46,7 +46,10 @@ const home = workspace()
 const ownKey = key(home.id, owner)
 const authorization = `Authorization: Bearer ${ownKey.plaintext}`
 const stored = prompt()
-/** Six bytes of JSON for each byte: larger than the socket buffers of both kernels. */
+/**
+ * Makes a prompt whose response has 6 MiB, more than the socket buffers of client and server. JSON needs 6 bytes for
+ * each of these characters.
+ */
 const largest = () => prompt({ current_content: "\u0001".repeat(1024 * 1024) })
 const large = largest()
 const otherHome = workspace()
@@ -54,7 +57,7 @@ const otherKey = key(otherHome.id, owner)
 const otherLarge = largest()
 let env: Record<string, string>
 
-describe("connections", () => {
+describe("the connections of a service", () => {
   beforeAll(async () => {
     env = {
       ...(await resources.acquire(postgres.acquire)),
@@ -74,7 +77,7 @@ describe("connections", () => {
   })
   afterAll(() => resources.release())
 
-  describe("with short limits", () => {
+  describe("the connections of a service with short limits", () => {
     const limits = {
       headersTimeoutMs: 1_000,
       requestTimeoutMs: 1_500,
@@ -87,7 +90,10 @@ describe("connections", () => {
       maxConnections: 1_000,
       maxUnsentBytes: 128 * 1024 * 1024
     }
-    /** The longest time that a connection may last: 5 s for a request that waits for the database, 1.5 s, and tolerance. */
+    /**
+     * The longest time that a connection may last: 5 s for a request that waits for the database, 1.5 s for the timeout
+     * of its response, and a tolerance.
+     */
     const boundMs = 10_000
 
     const children = new Set<ChildProcess>()
@@ -95,7 +101,6 @@ describe("connections", () => {
       for (const child of children) child.kill("SIGKILL")
     })
 
-    /** Starts a program with these limits. */
     const start = async (overrides: Partial<typeof limits> = {}) => {
       const child = spawn(process.execPath, [join(import.meta.dirname, "limitedService.ts")], {
         env: {
@@ -121,7 +126,10 @@ describe("connections", () => {
       }
     }
 
-    /** The state of a request when its client acts: the bytes sent so far, and whether the client has read a response. */
+    /**
+     * The state of a request at the time when its client stops: the bytes sent so far, and whether the client has read
+     * a response.
+     */
     const states: Readonly<Record<string, (line: string, lines: string) => [bytes: string, reads: boolean]>> =
       {
         "before the head": () => ["", false],
@@ -162,10 +170,10 @@ describe("connections", () => {
       "half-close": (socket) => socket.end()
     }
 
-    // Locks tables of the database that the other tests read, so it runs alone.
+    // This test locks tables that the other tests read, so it does not run concurrently with them.
     it("every connection ends within 10 s, regardless of how and when its client stops", async () => {
       const { port, stop } = await start()
-      // The page is rendered when it is first requested.
+      // The service renders the page for the first request, which therefore takes longer than later requests.
       await exchange(port, rawRequest("/docs", [], "HEAD"))
       const release = await lockTables(env.DATABASE_URL!, promptTables)
       try {
@@ -212,7 +220,7 @@ describe("connections", () => {
       await stop()
     }, 60_000)
 
-    it.concurrent("a client that continues to send gets the rejection of its request", async () => {
+    it.concurrent("a client that sends more bytes after an invalid request gets the 400 response", async () => {
       const { port, stop } = await start()
       for (let round = 0; round < 20; round++) {
         const responses = exchangeAll(port, `GARBAGE\r\n\r\n${"x".repeat(300_000)}`)
@@ -221,7 +229,7 @@ describe("connections", () => {
       await stop()
     })
 
-    it.concurrent("a reader that is slow but makes progress gets its complete responses", async () => {
+    it.concurrent("a client that reads slowly without a long pause gets complete responses", async () => {
       const { port, stop } = await start({ stallTimeoutMs: 1_000 })
       const socket = await open(port)
       socket.write("GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5) + rawRequest("/docs"))
@@ -229,7 +237,7 @@ describe("connections", () => {
       const started = performance.now()
       for await (const chunk of socket) {
         bytes += chunk.length
-        // About 6 MB/s: several seconds in all, with short pauses between two chunks.
+        // Reads about 6 MB/s, with a short pause between chunks. All responses together take several seconds.
         if (performance.now() - started < bytes / 6_000)
           await setTimeout(bytes / 6_000 - (performance.now() - started))
       }
@@ -238,7 +246,7 @@ describe("connections", () => {
       await stop()
     })
 
-    it.concurrent("responses that a client does not read leave room for large responses of other workspaces", async ({
+    it.concurrent("unread responses of one workspace do not prevent large responses to other workspaces", async ({
       expect
     }) => {
       const { port, stop } = await start({ stallTimeoutMs: 60_000, maxUnsentBytes: 20_000_000 })
@@ -262,7 +270,7 @@ describe("connections", () => {
       }
     })
 
-    it.concurrent("at the connection limit, the connections that have been idle longest are closed to make room for new ones", async ({
+    it.concurrent("at the connection limit, a new connection makes the service close the connection that has been idle longest", async ({
       expect
     }) => {
       const { port, stop } = await start({
@@ -286,7 +294,7 @@ describe("connections", () => {
       for (let i = 0; i < 20; i++) await expectServed(port)
       await expect.poll(() => closed).toBeGreaterThanOrEqual(50)
       expect(findHeldConnections(port).size).toBeLessThanOrEqual(100)
-      // The newest connections are still open.
+      // A connection that was opened late must still be open.
       idle[148]!.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
       const [response] = (await once(idle[148]!, "data")) as [Buffer]
       expect(response.toString()).toMatch(/^HTTP\/1\.1 200 OK/)
@@ -295,18 +303,18 @@ describe("connections", () => {
     })
   })
 
-  describe("with the real limits", () => {
+  describe("the connections of a service with the default limits", () => {
     it("10,000 connections from one host that send nothing do not block new callers", async () => {
       const service = await startService(env)
       const sockets: Array<Socket> = []
-      // As many as the service accepts, or as this process can open in addition to its own files.
+      // The number of connections that the service accepts, or fewer if this process may not open that many files.
       const limit = Number(/Max open files\s+(\d+)/.exec(readFileSync("/proc/self/limits", "latin1"))![1])
       const count = Math.min(10_000, limit - 1_000)
       while (sockets.length < count) {
         const some = Array.from({ length: Math.min(250, count - sockets.length) }, () => open(service.port))
         sockets.push(...(await Promise.all(some)))
       }
-      // Half of the connections are rejected, and the client keeps its side of them open.
+      // The service rejects half of the connections, but the client does not close its side.
       for (const socket of sockets.slice(0, count / 2))
         socket.write("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n")
       const durations: Array<number> = []
@@ -320,7 +328,7 @@ describe("connections", () => {
       expect(await service.stop()).toBe(0)
     }, 60_000)
 
-    it.concurrent("the metrics server survives resets around a CONNECT and closes pipelining connections", async () => {
+    it.concurrent("the metrics server survives connections that are reset after CONNECT, and closes connections that pipeline requests", async () => {
       const metricsPort = await freePort()
       const service = await startService({ ...env, METRICS_PORT: String(metricsPort) })
       const get = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -80,7 +80,10 @@ const header = () =>
 const method = () =>
   pick(["GET", "GET", "GET", "GET", "HEAD", "POST", "OPTIONS", "DELETE", visible(), junk()])
 
-/** Makes a raw HTTP request: a valid one, an invalid one or noise, against the prompts and keys of the tenant. */
+/**
+ * Makes a raw HTTP request that is valid, invalid or random text. Valid requests use the prompts and keys of the
+ * tenant.
+ */
 const generate = (): string => {
   const lines = [...authorization(), ...some(3, header)].map((line) => line.replaceAll(/[\r\n]/g, ""))
   return [
@@ -109,7 +112,7 @@ const isEnvelope = (response: HttpResponse): boolean => {
 
 const api = startApi([tenant.archive])
 
-it(`${requests} generated requests all get a response that has the envelope and is not a 5xx (FUZZ_SEED=${seed})`, async () => {
+it(`each of ${requests} generated requests gets a response that has the envelope and no 5xx status (FUZZ_SEED=${seed})`, async () => {
   console.log(`FUZZ_SEED=${seed}`)
   const statuses = new Map<number, number>()
   let sent = 0
@@ -126,7 +129,7 @@ it(`${requests} generated requests all get a response that has the envelope and 
     }
   }
   await Promise.all(Array.from({ length: clients }, runClient))
-  // The generator makes requests of every kind.
+  // The generator must make requests of every kind, so every status must occur.
   for (const status of [200, 304, 400, 401, 404, 405]) expect(statuses.get(status)).toBeGreaterThanOrEqual(3)
   expect(api.service().output()).not.toContain('"level":"error"')
 }, 120_000)

@@ -1,6 +1,6 @@
 /**
- * A program that serves the API with the connection limits in `LIMITS`, a JSON object, from the migrated database at
- * `DATABASE_URL`. It prints the port that it listens on, and serves until SIGTERM.
+ * A program that serves the API from the migrated database at `DATABASE_URL` until SIGTERM. `LIMITS` contains the
+ * connection limits as a JSON object. The program prints the port that it listens on.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"

@@ -75,7 +75,7 @@ const makeLayer = (limits: RateLimits) =>
     )
   )
 
-/** What `Admission` reports as rejected, in order. */
+/** The keys and workspaces that `Admission` reports as rejected, in order. */
 class Rejections extends Context.Service<Rejections, Array<string>>()("test/Rejections") {}
 
 const rejections = Layer.sync(Rejections, () => [])
@@ -111,7 +111,7 @@ const Millis = Schema.Int.check(Schema.isBetween({ minimum: start - 5, maximum: 
 /** How far the clock advances between requests, in milliseconds. */
 const Step = Schema.Literals([0, 1, 2, 10, 999, 1_000])
 
-/** Makes a key for every combination of states of key, owner and workspace, with the errors that apply to it, in order. */
+/** Makes a key for every combination of states of key, owner and workspace, with the expected errors. */
 const makeEveryState = () =>
   Tier.literals.flatMap((tier) =>
     BillingStatus.literals.map((billing_status) => {
@@ -148,7 +148,7 @@ const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof makeEver
 })
 
 describe("admit", () => {
-  it.effect("fails with the first error that applies, rate limits last", () =>
+  it.effect("admit fails with the first error that applies, and checks the rate limits last", () =>
     Effect.gen(function* () {
       const workspaces = makeEveryState()
       yield* load(workspaces)
@@ -243,7 +243,7 @@ describe("admit", () => {
     )
   )
 
-  it.effect("a key that expires while it is looked up is not admitted", () =>
+  it.effect("admit rejects a key that expires while the key is looked up", () =>
     Effect.gen(function* () {
       const record: KeyRecord = {
         id: newId(),
@@ -266,7 +266,7 @@ describe("admit", () => {
     })
   )
 
-  it.effect("looks up no key for a missing or malformed token, and a well-formed key once", () =>
+  it.effect("admit looks up no key for a missing or malformed token, and a well-formed key once", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
@@ -282,7 +282,7 @@ describe("admit", () => {
     }).pipe(Effect.provide(makeLayer(limits)))
   )
 
-  it.effect("marks a key as used when it is admitted, and no other key", () =>
+  it.effect("admit marks a key as used when it is admitted, and no other key", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
@@ -299,7 +299,7 @@ describe("admit", () => {
   )
 
   it.effect(
-    "fails with Unavailable until the service has started, unless the token is missing or malformed",
+    "before the service has started, admit checks the form of a token and then fails with Unavailable",
     () =>
       Effect.gen(function* () {
         const lifecycle = yield* Lifecycle
@@ -323,7 +323,7 @@ describe("admit", () => {
       )
   )
 
-  it.effect("reports each rejection with the limit that was exceeded", () => {
+  it.effect("admit reports each rejection with the limit that was exceeded", () => {
     const observed: RecordedObservations = { rejections: [], lookups: [] }
     return Effect.gen(function* () {
       const { archive: own, keys } = sample()

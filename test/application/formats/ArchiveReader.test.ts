@@ -79,25 +79,29 @@ const makeFullArchive = (): Archive => {
 const nest = (depth: number): unknown => (depth === 0 ? {} : { a: nest(depth - 1) })
 
 describe("ArchiveReader", () => {
-  it.prop("reads every archive without changes", { archive: archives }, ({ archive }) => {
+  it.prop("ArchiveReader reads every archive without changes", { archive: archives }, ({ archive }) => {
     assert.deepStrictEqual(parseArchive(toJson(archive)), Result.succeed(archive))
   })
 
   it.prop(
-    "reads the members of an archive in any order",
+    "ArchiveReader reads the members of an archive in any order",
     { archive: archives, order: Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 8 }) },
     ({ archive, order }) => {
       assert.deepStrictEqual(parseArchive(toJson(shuffleMembers(archive, order))), Result.succeed(archive))
     }
   )
 
-  it.prop("accepts ids in any case and converts them to lowercase", { archive: archives }, ({ archive }) => {
-    const upper = JSON.stringify(archive).replace(
-      /"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"/g,
-      (id) => id.toUpperCase()
-    )
-    assert.deepStrictEqual(parseArchive(JSON.parse(upper)), Result.succeed(archive))
-  })
+  it.prop(
+    "ArchiveReader accepts ids in any case and converts them to lowercase",
+    { archive: archives },
+    ({ archive }) => {
+      const upper = JSON.stringify(archive).replace(
+        /"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"/g,
+        (id) => id.toUpperCase()
+      )
+      assert.deepStrictEqual(parseArchive(JSON.parse(upper)), Result.succeed(archive))
+    }
+  )
 
   it.each([
     ["2026-03-01T12:00:00Z", "2026-03-01T12:00:00.000Z"],
@@ -109,7 +113,7 @@ describe("ArchiveReader", () => {
     ["2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000Z"],
     ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"],
     ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"]
-  ])("converts the time %s to %s", (written, converted) => {
+  ])("ArchiveReader converts the time %s to %s", (written, converted) => {
     const read = Result.getOrThrow(
       parseArchive(withValue(makeFullArchive(), "prompts[0].updated_at", written))
     )
@@ -212,12 +216,12 @@ describe("ArchiveReader", () => {
     ["prompts[0].versions[1].version_number", 2147483647],
     ["api_keys[0].workspace_id", null],
     ["prompts[0].title", ""]
-  ])("at %s, accepts a value at its limit", (path, value) => {
+  ])("ArchiveReader accepts the largest allowed value at %s", (path, value) => {
     assert.deepStrictEqual(findProblems(withValue(makeFullArchive(), path, value)), [])
   })
 
   it.each([null, undefined, 7, "archive", [], [archive()]])(
-    "rejects %j, which is not a JSON object",
+    "ArchiveReader rejects %j, which is not a JSON object",
     (json) => {
       assert.deepStrictEqual(
         parseArchive(json),
@@ -226,7 +230,7 @@ describe("ArchiveReader", () => {
     }
   )
 
-  it("reports every malformed value with its path", () => {
+  it("ArchiveReader reports every malformed value with its path", () => {
     const own = makeFullArchive()
     const json = {
       ...own,
@@ -255,7 +259,7 @@ describe("ArchiveReader", () => {
     ])
   })
 
-  it("reports every duplicate and every unknown reference with its path", () => {
+  it("ArchiveReader reports every duplicate and every unknown reference with its path", () => {
     const own = makeFullArchive()
     const one = own.prompts[0]!
     const stranger = newId<TagId>()
@@ -317,18 +321,21 @@ describe("ArchiveReader", () => {
   it.each([
     ["of malformed values", { color: "red" }, "must be a color like #rrggbb", 0],
     ["of duplicates", {}, "is a duplicate", 1]
-  ])("reports the first 100 problems %s and the number of all problems", (_, overrides, message, first) => {
-    const reader = new ArchiveReader()
-    const value = tag("same", overrides)
-    for (let index = 0; index < 10_000; index++) reader.read({ path: ["tags", index], value })
-    const { problems, count } = reader.toError()
-    assert.strictEqual(problems.length, 100)
-    assert.strictEqual(problems[0]!.path.split(".")[0], `tags[${first}]`)
-    assert.isTrue(problems.every((problem) => problem.message === message))
-    assert.strictEqual(count, 10_000 - first)
-  })
+  ])(
+    "ArchiveReader reports the first 100 problems %s and the number of all problems",
+    (_, overrides, message, first) => {
+      const reader = new ArchiveReader()
+      const value = tag("same", overrides)
+      for (let index = 0; index < 10_000; index++) reader.read({ path: ["tags", index], value })
+      const { problems, count } = reader.toError()
+      assert.strictEqual(problems.length, 100)
+      assert.strictEqual(problems[0]!.path.split(".")[0], `tags[${first}]`)
+      assert.isTrue(problems.every((problem) => problem.message === message))
+      assert.strictEqual(count, 10_000 - first)
+    }
+  )
 
-  it("reports one problem for all references to the same missing item, at the path of the first reference", () => {
+  it("ArchiveReader reports one problem for all references to the same missing item, at the path of the first reference", () => {
     const [stranger, other] = [newId<TagId>(), newId<TagId>()]
     const prompts = Array.from({ length: 1_000 }, () => prompt({ tags: [stranger] }))
     assert.deepStrictEqual(
@@ -343,7 +350,7 @@ describe("ArchiveReader", () => {
     )
   })
 
-  it("reports one problem for JSON that is no workspace archive at all", () => {
+  it("ArchiveReader reports a single problem for JSON that has no member of a workspace archive", () => {
     assert.deepStrictEqual(findProblems({ name: "x", version: "1.0.0", dependencies: {} }), [
       {
         path: "",
@@ -353,13 +360,13 @@ describe("ArchiveReader", () => {
     ])
   })
 
-  it("does not check references if any value is malformed", () => {
+  it("ArchiveReader does not check references if any value is malformed", () => {
     const own = makeFullArchive()
     const json = withValue({ ...own, folders: [...own.folders, ...own.folders] }, "prompts[0].title", null)
     assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
 
-  it("accepts 1.0 and 1e0 as integers and keeps their text in free-form JSON", () => {
+  it("ArchiveReader accepts 1.0 and 1e0 as integers and keeps their text in free-form JSON", () => {
     const text = JSON.stringify(withValue(makeFullArchive(), "prompts[0].sort_order", "SORT"))
       .replace('"SORT"', "1.0")
       .replace('"position":1', '"position":1e0')
@@ -370,7 +377,7 @@ describe("ArchiveReader", () => {
     assert.strictEqual(JSON.stringify(one!.versions[0]!.metadata), '{"position":1.0}')
   })
 
-  it.each(["1.50", "1e400", "9007199254740993"])("rejects %s as an integer", (number) => {
+  it.each(["1.50", "1e400", "9007199254740993"])("ArchiveReader rejects %s as an integer", (number) => {
     const text = JSON.stringify(withValue(makeFullArchive(), "prompts[0].sort_order", "SORT")).replace(
       '"SORT"',
       number
@@ -379,14 +386,14 @@ describe("ArchiveReader", () => {
     assert.deepStrictEqual([...new Set(paths)], ["prompts[0].sort_order"])
   })
 
-  it("rejects a title that nests 5,000 levels deep without a stack overflow", () => {
+  it("ArchiveReader rejects a title that nests 5,000 levels deep without a stack overflow", () => {
     const deep = JSON.parse(`${"[".repeat(5000)}1${"]".repeat(5000)}`)
     const json = toJson(makeFullArchive()) as { prompts: Array<{ title: unknown }> }
     json.prompts[0]!.title = deep
     assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
 
-  it("keeps free-form names that have a meaning in JavaScript", () => {
+  it("ArchiveReader keeps free-form names that have a special meaning in JavaScript, such as __proto__", () => {
     const metadata = JSON.parse('{"__proto__": {"a": 1}, "constructor": 2, "toString": null}')
     const read = Result.getOrThrow(
       parseArchive(withValue(makeFullArchive(), "prompts[0].versions[0].metadata", metadata))

@@ -39,7 +39,7 @@ const toLines = ({ workspace, format: _, ...lists }: Archive): string => {
 
 describe("ArchiveWriter", () => {
   it.prop(
-    "writes one item per line, and the text parses as the archive",
+    "ArchiveWriter writes one item per line, and the text parses as the archive",
     { original: archives },
     ({ original }) => {
       const ordered = inExportOrder(original)
@@ -49,7 +49,7 @@ describe("ArchiveWriter", () => {
     }
   )
 
-  it("writes prompts with and without fragments and versions in any order", () => {
+  it("ArchiveWriter writes prompts with and without fragments and versions in any order", () => {
     const { archive: own } = sample()
     const [greeting] = own.prompts
     const original = archive({
@@ -72,17 +72,17 @@ describe("the expires_at of a key in an archive", () => {
   const { stored } = key(null, owner)
   const original = archive({ users: [owner], api_keys: [expiring, stored] })
 
-  it("is written if the key expires, and is absent otherwise, as before the field existed", () => {
+  it("an archive contains expires_at only for a key that expires", () => {
     const { expires_at: _, ...withoutExpiry } = stored
     assert.deepStrictEqual(JSON.parse(toArchiveText(original)).api_keys, [expiring, withoutExpiry])
   })
 
-  it("may be absent or null for a key that does not expire", () => {
+  it("expires_at may be absent or null in an archive for a key that does not expire", () => {
     assert.deepStrictEqual(parseArchive(JSON.parse(toArchiveText(original))), Result.succeed(original))
     assert.deepStrictEqual(parseArchive(original), Result.succeed(original))
   })
 
-  it("may have any offset", () => {
+  it("expires_at in an archive may have any UTC offset", () => {
     const elsewhere = { ...expiring, expires_at: "2027-01-01T01:00:00+01:00" }
     assert.deepStrictEqual(
       parseArchive({ ...original, api_keys: [elsewhere, stored] }),
@@ -93,7 +93,7 @@ describe("the expires_at of a key in an archive", () => {
 
 describe("toExportParts", () => {
   it.prop(
-    "keeps every item of an archive and the order of each list",
+    "toExportParts keeps every item of an archive and the order of each list",
     { original: archives },
     ({ original }) => {
       assert.deepStrictEqual(archiveFromExport(toExportParts(toWorkspaceParts(original))), {

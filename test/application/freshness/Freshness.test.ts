@@ -18,12 +18,12 @@ const workspaces = [newId<WorkspaceId>(), newId<WorkspaceId>()] as const
 
 const index = (count: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: count - 1 }))
 const Workspace = index(workspaces.length)
-/** Selects one of the unfinished requests or reads, counted from the oldest, with wraparound. */
+/** Selects an unfinished request or read by its age, the oldest first. Larger numbers wrap around. */
 const Nth = index(6)
 const pick = <A>(items: ReadonlyArray<A>, nth: number): A | undefined => items[nth % items.length]
 
 const Step = Schema.Union([
-  /** A caller requests a workspace's value. Depending on the mode, the read knows its workspace beforehand. */
+  /** A caller requests the value of a workspace. */
   Schema.Struct({ step: Schema.Literal("request"), workspace: Workspace }),
   /** The database gives its current value to an unfinished read, which returns the value when it finishes. */
   Schema.Struct({ step: Schema.Literal("snapshot"), nth: Nth }),
@@ -44,10 +44,8 @@ interface Read {
 }
 
 /**
- * Runs random steps against a database whose values are version numbers, and checks every request: the request must
- * return the version of the last change that the feed had reported when the request was made, or a later version.
- * While the feed is down, the request must return what the database held when the request was made, or a later
- * version.
+ * Runs random steps against a database whose values are version numbers. Checks that every request returns at least the
+ * version that the database contained when the request was made.
  */
 const checkSteps = Effect.fnUntraced(function* (
   steps: ReadonlyArray<typeof Step.Type>,
@@ -98,7 +96,7 @@ const checkSteps = Effect.fnUntraced(function* (
   const apply = Effect.fnUntraced(function* (step: typeof Step.Type) {
     switch (step.step) {
       case "request": {
-        // While the feed is up, every change is reported at once, so both floors are the stored version.
+        // The lowest version that the request may return.
         const floor = stored[step.workspace]!
         const fiber = yield* Effect.forkChild(
           Effect.suspend(() => request(step.workspace)),
@@ -139,7 +137,7 @@ const checkSteps = Effect.fnUntraced(function* (
 
   const run = Effect.fnUntraced(function* (step: typeof Step.Type) {
     yield* apply(step)
-    // Lets every fiber run that can continue.
+    // Lets every fiber run until it waits.
     for (let turn = 0; turn < 5; turn++) yield* Effect.yieldNow
     checkFinished()
   })
@@ -155,7 +153,7 @@ describe("freshness", () => {
     ["whose workspace only the read reveals", false]
   ] as const) {
     it.effect.prop(
-      `for a value ${name}, no interleaving of reads, changes and feed outages returns a state from before the last reported change`,
+      `for a value ${name}, a request never returns a state from before the last reported change`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(60)) },
       Effect.fnUntraced(function* ({ steps }) {
         yield* checkSteps(steps, knowsWorkspace)
@@ -176,31 +174,35 @@ describe("RevisionedCache", () => {
     return { feed, lookups, cache, load }
   }
 
-  it.effect("load returns the result of the read and stores what belongs in the cache", () =>
-    Effect.gen(function* () {
-      const { cache, load } = setUp()
-      assert.strictEqual(yield* load("value"), "value")
-      assert.strictEqual(cache.get("key"), "VALUE")
-      yield* cache.load("other", Effect.succeed("value"), () => undefined)
-      assert.isUndefined(cache.get("other"))
-    })
+  it.effect(
+    "load returns the result of the read and stores the value that the caller makes from the result",
+    () =>
+      Effect.gen(function* () {
+        const { cache, load } = setUp()
+        assert.strictEqual(yield* load("value"), "value")
+        assert.strictEqual(cache.get("key"), "VALUE")
+        yield* cache.load("other", Effect.succeed("value"), () => undefined)
+        assert.isUndefined(cache.get("other"))
+      })
   )
 
-  it.effect("reports each lookup as a hit, a miss or, after a change of the workspace, a drop", () =>
-    Effect.gen(function* () {
-      const { cache, feed, load, lookups } = setUp()
-      cache.get("key")
-      yield* load("value")
-      cache.get("key")
-      feed.changes.invalidate(newId())
-      cache.get("key")
-      feed.changes.invalidate(workspace)
-      cache.get("key")
-      assert.deepStrictEqual(lookups, ["miss", "hit", "hit", "drop"])
-    })
+  it.effect(
+    "RevisionedCache reports each lookup as a hit or a miss, or as a drop after a change of the workspace",
+    () =>
+      Effect.gen(function* () {
+        const { cache, feed, load, lookups } = setUp()
+        cache.get("key")
+        yield* load("value")
+        cache.get("key")
+        feed.changes.invalidate(newId())
+        cache.get("key")
+        feed.changes.invalidate(workspace)
+        cache.get("key")
+        assert.deepStrictEqual(lookups, ["miss", "hit", "hit", "drop"])
+      })
   )
 
-  it.effect("readWith discards what was read if the workspace changed or the feed went down meanwhile", () =>
+  it.effect("readWith discards a value that was read while the workspace changed or the feed went down", () =>
     Effect.gen(function* () {
       const { cache, feed, load } = setUp()
       const read = (meanwhile: () => void) =>
@@ -232,7 +234,7 @@ describe("SingleFlight", () => {
     () =>
       Effect.gen(function* () {
         const slow = Effect.delay(Effect.succeed(1), "1 second")
-        // A fiber yields after some 2,000 steps, and may be interrupted there.
+        // A fiber yields after about 2,000 steps. The scheduler may interrupt the fiber at that point.
         for (let steps = 900; steps < 1100; steps++) {
           const flight = new SingleFlight<number, never>(switchedFeed())
           let first: Effect.Effect<unknown> = Effect.void

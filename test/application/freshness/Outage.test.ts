@@ -18,7 +18,7 @@ const keys = ["a".repeat(64), "b".repeat(64)] as const as readonly [KeyHash, Key
 const maxAgeMs = 10_000
 const heartbeatTtlMs = 3_000
 
-/** A change feed like PostgreSQL's, on clocks that the test sets, and the `Outage` service that uses the feed. */
+/** Makes a change feed with clocks that the test sets, and the `Outage` service that uses the feed. */
 const setUp = () => {
   let clock: Instant = { monotonic: 1_000, wall: 5_000_000 }
   const revisions = new WorkspaceRevisions()
@@ -58,7 +58,7 @@ const setUp = () => {
         wall: contactAt.wall + heartbeatTtlMs
       }
     },
-    /** The connection is lost, noticed at once or only when heartbeats are missing. */
+    /** Cuts the connection of the feed. If not `isNoticed`, the feed stays up until heartbeats are late. */
     lose: (isNoticed: boolean) => {
       isConnected = false
       if (isNoticed) upUntil = undefined
@@ -108,10 +108,10 @@ const Step = Schema.Union([
 ])
 
 /**
- * Runs random steps and checks each response of the callers, of which each workspace has one: it is as new as the last
- * heartbeat that arrived and as every response before, no older than the bound by the time that has really passed,
- * from the database once contact has returned, and none follows a rejection of the key from before an outage. What is
- * read is deleted in every second version.
+ * Runs random steps with one caller per workspace, and checks each response. A response is at least as new as the last
+ * heartbeat that arrived and as every earlier response. Its age, measured in true time, is at most the bound. Once the
+ * feed is up again, responses come from the database. A caller whose key the database rejected last gets no response
+ * from before the outage. In every second version of a value, the value is deleted.
  */
 const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspend" | "set back") => {
   const world = setUp()
@@ -123,13 +123,13 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
   })
   const cache = new RevisionedCache<number>(feed, entries)
   const stored = workspaces.map(() => 0)
-  /** The versions at the last heartbeat that arrived, and those that the callers have received. */
+  /** The version of each workspace when the last heartbeat arrived. */
   let atContact: ReadonlyArray<number> = stored
   const received = workspaces.map(() => 0)
   /** The workspaces whose entries are too old to be served except in an outage. */
   const expired = new Set<number>()
   const revoked = new Set<number>()
-  /** The callers whose last response of the database was a rejection. */
+  /** The workspaces whose caller was rejected by its last response from the database. */
   const rejected = new Set<number>()
   let isDatabaseUp = true
   let trueTime = 0
@@ -251,7 +251,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
 describe("Outage", () => {
   for (const disturbance of ["suspend", "set back"] as const) {
     it.prop(
-      `with a clock that is ${disturbance === "suspend" ? "suspended" : "set back"}, no interleaving of requests, changes and losses serves a value that is too old, outdated or older than before`,
+      `with a clock that is ${disturbance === "suspend" ? "suspended" : "set back"}, no sequence of steps serves a value that is too old, outdated or older than before`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(80)) },
       ({ steps }) => {
         checkSteps([{ step: "beat" }, ...steps], disturbance)
@@ -260,7 +260,7 @@ describe("Outage", () => {
     )
   }
 
-  it("the random steps serve values from before an outage", () => {
+  it("a value from before an outage is served until the value is too old", () => {
     const request = { step: "request", workspace: 0 } as const
     const steps = [{ step: "beat" }, request, { step: "database down" }, { step: "run", ms: 5_000 }] as const
     assert.strictEqual(checkSteps([...steps, request, request], "suspend"), 2)
@@ -269,7 +269,7 @@ describe("Outage", () => {
     assert.strictEqual(checkSteps([...steps, { step: "disturb clock", ms: 3_600 }, request], "set back"), 1)
   })
 
-  it("logs once when values from before are served, and once when contact returns or the maximum age has passed", () => {
+  it("Outage logs one line when it serves values from before an outage, and one line when it stops", () => {
     const world = setUp()
     world.beat()
     world.check()
@@ -308,7 +308,7 @@ describe("Outage", () => {
   }
 
   it.live(
-    "a known value is served at once after an error, or after 250 ms without a result; a result takes precedence",
+    "a known value is served at once after an error, and after 250 ms without a result from the database",
     () =>
       Effect.gen(function* () {
         const { policy } = setUpLost()
@@ -355,7 +355,7 @@ describe("Outage", () => {
   )
 
   it.live(
-    "after a failure, calls fail at once for 250 ms; then one call probes the database, and its result decides",
+    "after a failure, calls fail at once for 250 ms, and then one call decides whether calls succeed again",
     () =>
       Effect.gen(function* () {
         const { policy } = setUpLost()
@@ -373,7 +373,7 @@ describe("Outage", () => {
         for (const _ of [1, 2, 3]) assert.isTrue(Result.isFailure(yield* count(Effect.succeed(1))))
         assert.strictEqual(calls, 1)
         yield* Effect.sleep(270)
-        // The probe does not respond: it opens the breaker again, although its caller has left.
+        // The probe gets no response, so it opens the breaker again, although its caller was interrupted.
         const probe = yield* Effect.forkChild(count(silent), { startImmediately: true })
         yield* count(Effect.succeed(1))
         yield* Fiber.interrupt(probe)
@@ -397,16 +397,18 @@ describe("Outage", () => {
     })
   )
 
-  it.effect("no call fails at once while the change feed is up, or in the next outage", () =>
-    Effect.gen(function* () {
-      const world = setUpLost()
-      yield* Effect.result(world.policy.protect(failing))
-      world.reconnect()
-      world.run(1)
-      world.beat()
-      assert.strictEqual(yield* world.policy.protect(Effect.succeed(1)), 1)
-      world.lose(true)
-      assert.strictEqual(yield* world.policy.protect(Effect.succeed(2)), 2)
-    })
+  it.effect(
+    "the failure of one outage makes no call fail at once while the feed is up or in the next outage",
+    () =>
+      Effect.gen(function* () {
+        const world = setUpLost()
+        yield* Effect.result(world.policy.protect(failing))
+        world.reconnect()
+        world.run(1)
+        world.beat()
+        assert.strictEqual(yield* world.policy.protect(Effect.succeed(1)), 1)
+        world.lose(true)
+        assert.strictEqual(yield* world.policy.protect(Effect.succeed(2)), 2)
+      })
   )
 })

@@ -84,7 +84,7 @@ describe("Prompts", () => {
   ]
 
   it.effect.prop(
-    "a malformed id is not found, without a query",
+    "a read with a malformed id fails as not found, without a query",
     { id: Schema.Union([Schema.Literals(malformed), Schema.String]) },
     Effect.fnUntraced(function* ({ id }) {
       const caller = toCaller(archive())
@@ -98,7 +98,7 @@ describe("Prompts", () => {
   )
 
   it.effect(
-    "a malformed version number is not found, without a query; a well-formed one takes one query",
+    "a read with a malformed version number fails without a query, and a well-formed number takes one query",
     () =>
       Effect.gen(function* () {
         const [prompts, calls] = [yield* Prompts, yield* Calls]

@@ -8,7 +8,7 @@ import { workspace } from "../../support/archives.ts"
 
 const largeUnits = 1024 * 1024
 
-/** Returns the number of reads that run at once among 100 that wait for each other, after other reads have ended. */
+/** Starts 100 reads after reads of the given sizes have ended. Returns how many of the 100 run at once. */
 const countAtOnce = (sizesBefore: ReadonlyArray<number>) =>
   Effect.gen(function* () {
     const { id } = workspace()
@@ -36,20 +36,20 @@ const countAtOnce = (sizesBefore: ReadonlyArray<number>) =>
   })
 
 describe("reads of a workspace", () => {
-  it.live("4 run at once at first", () =>
+  it.live("at first, 4 reads of a workspace run at once", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* countAtOnce([]), 4)
     })
   )
 
-  it.live("each small read lets one more read run at once, up to 32 reads", () =>
+  it.live("after each small read, one more read of the workspace runs at once, up to 32 reads", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* countAtOnce([1, 1, 1]), 7)
       assert.strictEqual(yield* countAtOnce(Array.from({ length: 100 }, () => 1)), 32)
     })
   )
 
-  it.live("4 run at once after a large read", () =>
+  it.live("after a large read, 4 reads of the workspace run at once", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* countAtOnce([1, 1, 1, largeUnits]), 4)
     })

@@ -10,19 +10,21 @@ const timeout = { _tag: "Timeout" } as const
 const countTimers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
 
 describe("withDeadline", () => {
-  it.effect("has the outcome of an effect that ends before the deadline, and leaves no timer", () =>
-    Effect.gen(function* () {
-      const before = countTimers()
-      const defect = new Error("unexpected")
-      for (const effect of [Effect.succeed(1), Effect.fail("no"), Effect.die(defect), Effect.yieldNow]) {
-        const expected: Exit.Exit<unknown, unknown> = yield* Effect.exit(effect)
-        assert.deepStrictEqual(yield* Effect.exit(withDeadline(60_000, timeout)(effect)), expected)
-      }
-      assert.isAtMost(countTimers(), before)
-    })
+  it.effect(
+    "withDeadline returns the outcome of an effect that ends before the deadline, and leaves no timer",
+    () =>
+      Effect.gen(function* () {
+        const before = countTimers()
+        const defect = new Error("unexpected")
+        for (const effect of [Effect.succeed(1), Effect.fail("no"), Effect.die(defect), Effect.yieldNow]) {
+          const expected: Exit.Exit<unknown, unknown> = yield* Effect.exit(effect)
+          assert.deepStrictEqual(yield* Effect.exit(withDeadline(60_000, timeout)(effect)), expected)
+        }
+        assert.isAtMost(countTimers(), before)
+      })
   )
 
-  it.effect("fails after the deadline, and interrupts the effect", () =>
+  it.effect("withDeadline fails after the deadline, and interrupts the effect", () =>
     Effect.gen(function* () {
       const interrupted = yield* Deferred.make<void>()
       const never = Effect.onInterrupt(Effect.never, () => Deferred.succeed(interrupted, undefined))
@@ -31,7 +33,7 @@ describe("withDeadline", () => {
     })
   )
 
-  it.effect("fails after the deadline even if the effect is uninterruptible", () =>
+  it.effect("withDeadline fails after the deadline even if the effect is uninterruptible", () =>
     Effect.gen(function* () {
       const uninterruptible = Effect.uninterruptible(Effect.promise(() => new Promise<void>(() => {})))
       assert.deepStrictEqual(
@@ -41,7 +43,7 @@ describe("withDeadline", () => {
     })
   )
 
-  it.effect("interrupts the effect when its caller is interrupted, and leaves no timer", () =>
+  it.effect("withDeadline interrupts the effect when its caller is interrupted, and leaves no timer", () =>
     Effect.gen(function* () {
       const before = countTimers()
       const interrupted = yield* Deferred.make<void>()

@@ -10,29 +10,33 @@ const collect = () => {
 }
 
 describe("makeRepeatingLog", () => {
-  it.effect("logs a message at once and again every minute while it is reported", () =>
-    Effect.gen(function* () {
-      const { lines, log } = collect()
-      const counts: Array<number> = []
-      for (let second = 0; second <= 150; second++) {
-        yield* log.report("refused")
-        if (second % 30 === 0) counts.push(lines.length)
-        yield* TestClock.adjust("1 second")
-      }
-      assert.deepStrictEqual(counts, [1, 1, 2, 2, 3, 3])
-    })
+  it.effect(
+    "makeRepeatingLog logs a message at once, and again every minute while callers report the message",
+    () =>
+      Effect.gen(function* () {
+        const { lines, log } = collect()
+        const counts: Array<number> = []
+        for (let second = 0; second <= 150; second++) {
+          yield* log.report("refused")
+          if (second % 30 === 0) counts.push(lines.length)
+          yield* TestClock.adjust("1 second")
+        }
+        assert.deepStrictEqual(counts, [1, 1, 2, 2, 3, 3])
+      })
   )
 
-  it.effect("logs another message at once, and repeats neither message within the minute", () =>
-    Effect.gen(function* () {
-      const { lines, log } = collect()
-      for (const message of ["refused", "no such database", "refused", "no such database"])
-        yield* log.report(message)
-      assert.deepStrictEqual(lines, ["refused", "no such database"])
-    })
+  it.effect(
+    "makeRepeatingLog logs another message at once, and repeats neither message within the minute",
+    () =>
+      Effect.gen(function* () {
+        const { lines, log } = collect()
+        for (const message of ["refused", "no such database", "refused", "no such database"])
+          yield* log.report(message)
+        assert.deepStrictEqual(lines, ["refused", "no such database"])
+      })
   )
 
-  it.effect("logs a message at once again after the condition has ended", () =>
+  it.effect("makeRepeatingLog logs a message at once again after the condition has ended", () =>
     Effect.gen(function* () {
       const { lines, log } = collect()
       yield* log.report("refused")
@@ -42,7 +46,7 @@ describe("makeRepeatingLog", () => {
     })
   )
 
-  it.effect("logs at most 10 messages per minute when every message is different", () =>
+  it.effect("makeRepeatingLog logs at most 10 messages per minute when every message is different", () =>
     Effect.gen(function* () {
       const { lines, log } = collect()
       for (let n = 0; n < 100; n++) yield* log.report(`error ${n}`)

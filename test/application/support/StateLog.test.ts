@@ -15,7 +15,7 @@ const reportAll = ({ up, down }: StateLog, states: ReadonlyArray<string>) =>
   Effect.forEach(states, (state) => (state === "up" ? up : down(state)))
 
 describe("makeStateLog", () => {
-  it.effect("logs each change of state once, with the reason of the first failure", () =>
+  it.effect("makeStateLog logs each change of state once, with the reason of the first failure", () =>
     Effect.gen(function* () {
       const stateLog = makeStateLog({ failed: "Redis failed", restored: "Redis restored" })
       const states = ["first", "second", "up", "up", "third", "fourth"]
@@ -27,14 +27,14 @@ describe("makeStateLog", () => {
     })
   )
 
-  it.effect("logs nothing about a dependency that works from the start", () =>
+  it.effect("makeStateLog logs nothing about a dependency that works from the start", () =>
     Effect.gen(function* () {
       const stateLog = makeStateLog({ failed: "Redis failed", restored: "Redis restored" })
       assert.deepStrictEqual(yield* collectLines(reportAll(stateLog, ["up", "up"])), [])
     })
   )
 
-  it.effect("logs no recovery if there is no recovery message", () =>
+  it.effect("makeStateLog logs no recovery if there is no recovery message", () =>
     Effect.gen(function* () {
       const stateLog = makeStateLog({ failed: "Redis failed" })
       const states = ["first", "up", "second"]
@@ -45,7 +45,7 @@ describe("makeStateLog", () => {
     })
   )
 
-  it.effect("logs the message alone if no reason is given", () =>
+  it.effect("makeStateLog logs the message alone if no reason is given", () =>
     Effect.gen(function* () {
       const { down } = makeStateLog({ failed: "Redis failed" })
       assert.deepStrictEqual(yield* collectLines(down()), ["Warn: Redis failed"])

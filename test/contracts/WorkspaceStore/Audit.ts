@@ -103,34 +103,36 @@ export const testAudit = (it: ContractTests): void => {
       })
   )
 
-  it.effect("changes and deletions of users are recorded, with each deleted key in its workspace", () =>
-    Effect.gen(function* () {
-      const store = yield* WorkspaceStore
-      const [home, owner] = [workspace(), user()]
-      const own = key(home.id, owner, { name: "Production" })
-      yield* load(archive({ workspace: home, users: [owner], api_keys: [own.stored] }))
-      for (const on of [true, true, false]) yield* store.setUser(owner.email, on)
-      yield* store.deleteUser(owner.email, { now: 0, withActiveKeys: true })
-      const events = (yield* listEvents({ limit: 1_000 })).filter(({ subject }) => subject === owner.email)
-      assert.deepStrictEqual(
-        events.map(({ id: _, at: __, ...event }) => event).toReversed(),
-        [
-          { action: "user.changed", details: { must_reset_password: true } },
-          { action: "user.changed", details: { must_reset_password: false } },
-          { action: "user.deleted", details: { api_keys: 1 } }
-        ].map((event) => ({ ...event, actor: "unknown", workspace_id: null, subject: owner.email }))
-      )
-      assert.deepStrictEqual((yield* readLog(home.id)).at(-1), {
-        action: "key.deleted",
-        actor: "unknown",
-        workspace_id: home.id,
-        subject: own.stored.id,
-        details: { name: "Production", owner: owner.email }
+  it.effect(
+    "changes and deletions of users are recorded, and each deleted key is recorded in its workspace",
+    () =>
+      Effect.gen(function* () {
+        const store = yield* WorkspaceStore
+        const [home, owner] = [workspace(), user()]
+        const own = key(home.id, owner, { name: "Production" })
+        yield* load(archive({ workspace: home, users: [owner], api_keys: [own.stored] }))
+        for (const on of [true, true, false]) yield* store.setUser(owner.email, on)
+        yield* store.deleteUser(owner.email, { now: 0, withActiveKeys: true })
+        const events = (yield* listEvents({ limit: 1_000 })).filter(({ subject }) => subject === owner.email)
+        assert.deepStrictEqual(
+          events.map(({ id: _, at: __, ...event }) => event).toReversed(),
+          [
+            { action: "user.changed", details: { must_reset_password: true } },
+            { action: "user.changed", details: { must_reset_password: false } },
+            { action: "user.deleted", details: { api_keys: 1 } }
+          ].map((event) => ({ ...event, actor: "unknown", workspace_id: null, subject: owner.email }))
+        )
+        assert.deepStrictEqual((yield* readLog(home.id)).at(-1), {
+          action: "key.deleted",
+          actor: "unknown",
+          workspace_id: home.id,
+          subject: own.stored.id,
+          details: { name: "Production", owner: owner.email }
+        })
       })
-    })
   )
 
-  it.effect("a change that fails and a dry run are not recorded", () =>
+  it.effect("neither a change that fails nor a dry run is recorded in the audit log", () =>
     Effect.gen(function* () {
       const store = yield* WorkspaceStore
       const taken = makeOneOfEach()

@@ -78,7 +78,7 @@ export const testImport = (it: ContractTests): void => {
       const parts = [...toWorkspaceParts(archive)]
       for (const number of order) parts.push(...parts.splice(number % parts.length, parts.length))
       yield* importWorkspace(Stream.fromIterable(parts.toReversed()))
-      // The paths of problems count the items of a list, whose order has changed, so only the content is compared.
+      // The order of the items has changed the paths of problems, so the test compares only the content.
       yield* assertReads(archive)
     }),
     { arbitrary: { runs: 6, maxShrinks: 50 } }
@@ -601,7 +601,7 @@ export const testImport = (it: ContractTests): void => {
       })
   )
 
-  it.effect("a dry run of importWorkspace fails where the import would fail, and changes nothing", () =>
+  it.effect("a dry run of importWorkspace fails whenever the import would fail, and changes nothing", () =>
     Effect.gen(function* () {
       const { importWorkspace, workspaces } = yield* WorkspaceStore
       const { archive: own, keys } = sample()

@@ -125,7 +125,7 @@ export const testKeys = (it: ContractTests): void => {
       })
   )
 
-  it.effect("rotateKey leaves the old key unchanged if the new key exists", () =>
+  it.effect("rotateKey leaves the old key unchanged if the new key already exists", () =>
     Effect.gen(function* () {
       const { rotateKey, keys } = yield* WorkspaceStore
       const { archive: own, keys: ownKeys } = sample()
@@ -200,7 +200,7 @@ export const testKeys = (it: ContractTests): void => {
     })
   )
 
-  it.effect("addKey adds neither the key nor the user if the key exists", () =>
+  it.effect("addKey adds neither the key nor the user if the key already exists", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* load(own)

@@ -29,7 +29,7 @@ import {
 } from "../../support/archives.ts"
 import * as model from "../../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 
-/** The `it` of a suite, with which each area of the contract registers its tests. */
+/** The `it` of a suite. Each area of the contract registers its tests with this `it`. */
 export type ContractTests = Vitest.MethodsNonLive<PromptRepo | KeyStore | WorkspaceStore>
 
 export const everything = { page: 1, per_page: 100 }
@@ -44,7 +44,7 @@ const toNewKey = ({ stored }: Key): NewKey => {
   return rest
 }
 
-/** Returns a key as one that replaces another key, which gives it its name. */
+/** Returns a key without a name, because a replacement key gets the name of the key that it replaces. */
 export const toReplacement = (added: Key): ReplacementKey => {
   const { name: _, ...replacement } = toNewKey(added)
   return replacement
@@ -112,7 +112,7 @@ export const inExportOrder = (archive: Archive): Archive => ({
   }))
 })
 
-/** Returns the content of an archive with one item of each kind; `makeId` makes their ids. */
+/** Returns the content of an archive with one item of each kind. `makeId` makes the ids of the items. */
 const makeContent = (makeId: <Id extends string>() => Id) => {
   const drawer = folder({ id: makeId() })
   const label = tag("label", { id: makeId() })

@@ -11,7 +11,7 @@ const Distance = Schema.Int.check(Schema.isBetween({ minimum: -1_000_000, maximu
 
 describe("historyCutoff", () => {
   it.prop(
-    "is exactly seven days before now for every tier but Solo and Team",
+    "historyCutoff is exactly seven days before now for every tier but Solo and Team",
     {
       now: Now,
       distance: Distance,
@@ -29,7 +29,7 @@ describe("historyCutoff", () => {
   )
 
   it.prop(
-    "does not limit Solo and Team",
+    "historyCutoff is undefined for Solo and Team, so every version is visible",
     { now: Now, created: Now, tier: Schema.Literals(["solo", "team"]) },
     ({ now, created, tier }) => {
       assert.strictEqual(historyCutoff(tier, now), undefined)
@@ -37,7 +37,7 @@ describe("historyCutoff", () => {
     }
   )
 
-  it("includes a version that is exactly seven days old", () => {
+  it("historyCutoff includes a version that is exactly seven days old", () => {
     assert.strictEqual(
       historyCutoff("free", Date.UTC(2024, 2, 7, 12, 30, 15, 250)),
       "2024-02-29T12:30:15.250Z"

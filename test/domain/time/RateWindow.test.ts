@@ -5,7 +5,7 @@ import { RateLimited, secondsUntilReset, toRateWindow } from "../../../src/domai
 const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(9999, 0) }))
 
 describe("toRateWindow", () => {
-  it.prop("returns the clock minute that contains the instant", { now: Now }, ({ now }) => {
+  it.prop("toRateWindow returns the clock minute that contains the instant", { now: Now }, ({ now }) => {
     const start = toRateWindow(now) * 60_000
     assert.isTrue(Number.isInteger(toRateWindow(now)) && start <= now && now < start + 60_000)
     assert.strictEqual(toRateWindow(start), toRateWindow(now))
@@ -15,7 +15,7 @@ describe("toRateWindow", () => {
   })
 
   it.prop(
-    "ends after secondsUntilReset, which is 1 to 60 and never a whole second too long",
+    "secondsUntilReset returns the time until the window ends, rounded up to 1 to 60 seconds",
     { now: Now },
     ({ now }) => {
       const left = secondsUntilReset(now)
@@ -34,7 +34,7 @@ describe("toRateWindow", () => {
     [59_000, 1],
     [59_999, 1],
     [60_000, 60]
-  ])("at %d ms, the window has %d s left", (now, left) => {
+  ])("secondsUntilReset at %d ms returns %d", (now, left) => {
     assert.strictEqual(secondsUntilReset(now), left)
     assert.strictEqual(secondsUntilReset(Date.UTC(2026, 0) + now), left)
   })
@@ -42,7 +42,7 @@ describe("toRateWindow", () => {
 
 describe("RateLimited", () => {
   it.prop(
-    "returns the scope, the limit and the seconds until the reset",
+    "RateLimited returns the scope, the limit and the seconds until the reset",
     { scope: Schema.Literals(["key", "process"]), limit: Schema.Natural, now: Now },
     ({ scope, limit, now }) => {
       assert.deepStrictEqual(RateLimited(scope, limit, now), {

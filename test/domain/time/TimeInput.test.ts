@@ -17,28 +17,36 @@ const parse = (text: string, now = 0) => {
 
 describe("parseTimeInput", () => {
   it.prop(
-    "parses a duration as that many minutes, hours or days of 24 hours from now",
+    "parseTimeInput parses a duration as that many minutes, hours or days of 24 hours from now",
     { count: Count, unit: Schema.Literals(["m", "h", "d"]), now: Instant },
     ({ count, unit, now }) => {
       assert.strictEqual(parse(`${count}${unit}`, now), now + count * milliseconds[unit])
     }
   )
 
-  it.prop("parses every timestamp as its instant, regardless of now", { instant: Instant }, ({ instant }) => {
-    assert.strictEqual(parse(toTimestamp(instant), 1), instant)
-  })
+  it.prop(
+    "parseTimeInput parses every timestamp, independently of the current time",
+    { instant: Instant },
+    ({ instant }) => {
+      assert.strictEqual(parse(toTimestamp(instant), 1), instant)
+    }
+  )
 
-  it.prop("parses a date as its start in UTC", { instant: Instant }, ({ instant }) => {
-    const date = toTimestamp(instant).slice(0, 10)
-    assert.strictEqual(parse(date), Date.parse(`${date}T00:00:00.000Z`))
-  })
+  it.prop(
+    "parseTimeInput parses a date as the start of that day in UTC",
+    { instant: Instant },
+    ({ instant }) => {
+      const date = toTimestamp(instant).slice(0, 10)
+      assert.strictEqual(parse(date), Date.parse(`${date}T00:00:00.000Z`))
+    }
+  )
 
   it.each([
     ["now", 123],
     ["2026-12-31T23:59Z", Date.UTC(2026, 11, 31, 23, 59)],
     ["2026-03-29T02:30:00+02:00", Date.UTC(2026, 2, 29, 0, 30)],
     ["2028-02-29", Date.UTC(2028, 1, 29)]
-  ] as const)("parses %s", (text, instant) => {
+  ] as const)("parseTimeInput parses %s", (text, instant) => {
     assert.strictEqual(parse(text, 123), instant)
   })
 
@@ -63,7 +71,7 @@ describe("parseTimeInput", () => {
     "2026-12-31T23:59:00 Europe/Paris",
     "1767225600000",
     "10000-01-01"
-  ])("rejects %j", (text) => {
+  ])("parseTimeInput rejects %j", (text) => {
     assert.isUndefined(parseTimeInput(text))
   })
 })

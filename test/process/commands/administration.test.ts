@@ -17,7 +17,7 @@ afterAll(() => rmSync(scratch, { recursive: true }))
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-describe("commands beside a running service", { timeout: 120_000 }, () => {
+describe("commands while a service runs", { timeout: 120_000 }, () => {
   const resources = makeResources()
   let env: Record<string, string>
   let service: Service
@@ -32,7 +32,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     await resources.release()
   })
 
-  /** Runs a command that must succeed and print nothing but JSON, and returns the value. */
+  /** Runs a command that must succeed and print only JSON. Returns the parsed JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: the value depends on the command
   const json = async (...args: ReadonlyArray<string>): Promise<any> => {
     const result = await run([...args, "--json"], env)
@@ -56,7 +56,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
       data: body.data
     }
   }
-  /** Waits until the service has seen a change and responds with the status. */
+  /** Waits until the service has applied a change, so that it responds with `status`. */
   const waitForStatus = (path: string, key: string, status: number) =>
     expect.poll(async () => (await get(path, key)).status, { timeout: 5_000 }).toBe(status)
 
@@ -74,7 +74,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     await importText(archive({ workspace: { ...acme, tier: "team" }, prompts: [one] }))
 
     const issue = ["keys", "issue", "--workspace", acme.id, "--user", "Ada@example.com"]
-    // The Free tier has no API access, so there is a warning on stderr.
+    // The Free tier has no API access, so the command prints a warning on stderr.
     const production = await run([...issue, "--name", "Production", "--json"], env)
     const { id, key } = JSON.parse(production.stdout)
     const issued = await run(issue, env)
@@ -170,7 +170,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
 
   it("keys issue and keys rotate set when keys end, and keys list shows whether a replaced key is still in use", async () => {
     const hour = 60 * 60 * 1000
-    /** Expects a time to be this many hours from now, within a minute. */
+    /** Expects a time to be this many hours from now, with a tolerance of a minute. */
     const expectHoursFromNow = (text: string, hours: number) => {
       expect(text).toMatch(time)
       expect(Math.abs(Date.parse(text) - Date.now() - hours * hour)).toBeLessThan(60_000)
@@ -202,7 +202,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     expect(third.expires_at).toBeNull()
     expectHoursFromNow(third.replaced.expires_at, 12)
     for (const { key } of [first, second, third]) expect((await get(path, key)).status).toBe(200)
-    // The listing shows that the rotated key is still in use.
+    // keys list must show that the replaced key is still in use.
     const readUse = async () => {
       const listed = await json("keys", "list", "--workspace", shop.id)
       return listed.find(({ id }: { id: string }) => id === first.id).last_used_at
@@ -232,7 +232,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
       expect(JSON.stringify(events)).not.toContain(key.slice(9, 25))
   })
 
-  it("workspaces are renamed and deleted, users are deleted, and audit list names the actor of each change", async () => {
+  it("commands rename and delete workspaces and delete users, and audit list names the actor of each change", async () => {
     const { archive: original, keys } = sample()
     const [{ email }, shop] = [original.users[0]!, original.workspace]
     const own = keys.active
@@ -284,7 +284,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     expect(log.stdout).toMatch(/Z +pipeline 7 +workspace\.created +\S+ +Named +tier="free"\n/)
   })
 
-  it("import of the same directory into two workspaces, edits in one of them, and export --update keep the files in step", async () => {
+  it("import and export --update keep a directory consistent with two workspaces, even if prompts are edited in one of them", async () => {
     const [staging, production] = [workspace(), workspace()]
     for (const home of [staging, production]) await importText(archive({ workspace: home }))
     const directory = join(scratch, `git-${staging.id}`)
@@ -317,7 +317,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     const ids = [...first.prompts, ...second.prompts].map(({ id }) => id)
     expect(new Set(ids).size).toBe(4)
 
-    // An edit in the editor of staging, and another edit in the files.
+    // Edits the prompt in the staging workspace, and changes its file in a different way.
     const edited = first.prompts.map((prompt) =>
       prompt.current_content === "Answer." ? { ...prompt, current_content: "Answer briefly." } : prompt
     )
@@ -351,13 +351,13 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
       agent.replace("Answer.", "Answer briefly.")
     )
     expect(readFileSync(join(directory, "prompts/Support/greeting.md"), "utf8")).toBe(plain)
-    // The files contain the edit now, so the next import may change it.
+    // The files now contain the edit, so the next import may replace the edited content.
     write("prompts/agent.md", agent.replace("Answer.", "Answer very briefly."))
     for (const home of [staging, production]) {
       expect(await load(home, "--detailed-exitcode")).toMatchObject({ code: 2, stderr: "" })
     }
 
-    // Both the file and the prompt have changed since the import.
+    // Changes both the file and the prompt after the latest import.
     const diverged = await exported(production)
     await importText({
       ...diverged,
@@ -393,7 +393,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
       agent.replace("Answer.", "Edited.")
     )
 
-    // Bindings and slots that do not fit are warnings.
+    // A binding without a slot and a slot without a binding cause warnings.
     write("prompts/agent.md", agent.replace("{tone: kind}", "{tonee: kind}"))
     expect((await load(production)).stderr).toBe(
       [
@@ -472,7 +472,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
   })
 
   it.each(["SIGINT", "SIGKILL"] as const)(
-    "an import that %s ends changes nothing and can be repeated",
+    "an import that %s interrupts changes nothing and can be repeated",
     async (signal) => {
       const versions = () => Array.from({ length: 5 }, (_, index) => version(index + 1))
       const original = archive({

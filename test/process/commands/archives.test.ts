@@ -17,7 +17,7 @@ describe("import of a large archive", { timeout: 240_000 }, () => {
     await resources.release()
   })
 
-  it("needs less memory than the archive, even if the prompts come first and the workspace last", async () => {
+  it("import of a large archive needs less memory than the archive, even if the prompts come first and the workspace last", async () => {
     const env = await resources.acquire(postgres.acquire)
     const file = join(directory, "archive.json")
     const { prompts: _, ...others } = archive()

@@ -20,7 +20,7 @@ beforeAll(async () => {
   }
 })
 
-// The other shells are not needed to develop or test the service.
+// Only bash must be installed. The other shells are tested if they are installed.
 it.each(shells.filter((shell) => shell === "bash" || isInstalled(shell)))(
   "%s accepts its completion script",
   (shell) => {
@@ -29,8 +29,11 @@ it.each(shells.filter((shell) => shell === "bash" || isInstalled(shell)))(
   }
 )
 
-describe("in bash on a terminal", () => {
-  /** Types a line into an interactive bash that has loaded the script. Returns the arguments that the command gets. */
+describe("completion in bash on a terminal", () => {
+  /**
+   * Types a line into an interactive bash that has loaded the completion script. Returns the arguments that the command
+   * gets.
+   */
   const type = (line: string): string | undefined => {
     const input = [
       `source ${fileOf("bash")}`,
@@ -53,7 +56,7 @@ describe("in bash on a terminal", () => {
     ["prompt-retrieval keys iss\t--work\tAcme", "keys issue --workspace Acme"],
     ["prompt-retrieval workspaces set Acme --tier so\t", "workspaces set Acme --tier solo"],
     ["prompt-retrieval completion fi\t", "completion fish"]
-  ])("%j completes to %s", (line, completed) => {
+  ])("bash completes %j to %s", (line, completed) => {
     expect(type(line)).toBe(completed)
   })
 })

@@ -26,8 +26,8 @@ const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message:
   [["audit", "list", "--limit", "0"], /an integer from 1 to 10000/]
 ]
 
-it.each(wrongUsages)("%j exits with 2 and opens no database", async (args, message) => {
-  // A command that opened the database would exit with 1.
+it.each(wrongUsages)("the command %j exits with 2 and opens no database", async (args, message) => {
+  // The command would exit with 1 if it tried to open the database.
   expectFailure(args, await runInProcess(args), 2, message)
 })
 
@@ -44,7 +44,10 @@ describe("workspaces delete on a terminal", () => {
   })
   afterAll(() => resources.release())
 
-  /** Runs a command on a pseudo terminal, types a line once the command asks for it, and returns its exit code. */
+  /**
+   * Runs a command on a pseudo terminal and types a line when the command asks for confirmation. Returns exit code and
+   * output.
+   */
   const runOnTerminal = async (command: string, line: string) => {
     const child = spawn("script", ["-qec", `${process.execPath} ${currentProgram} ${command}`, "/dev/null"], {
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
@@ -76,7 +79,7 @@ describe("workspaces delete on a terminal", () => {
   const exists = async (id: string) =>
     (await database.sql("select from workspaces where id = $1", [id])).length === 1
 
-  it("deletes the workspace when its name is typed", async () => {
+  it("workspaces delete on a terminal deletes the workspace if its name is typed", async () => {
     const id = await importWorkspace()
     const { code, output } = await runOnTerminal(`workspaces delete ${id}`, "Acme Inc\n")
     expect(output).toContain(`Deleted workspace ${id} (Acme Inc) with 1 prompt and 1 key`)
@@ -89,7 +92,7 @@ describe("workspaces delete on a terminal", () => {
     ["nothing", "\n"],
     ["the end of the input", "\u0004"],
     ["Ctrl+C", "\u0003"]
-  ])("deletes nothing and exits with 1 when %s is typed", async (_, line) => {
+  ])("workspaces delete deletes nothing and exits with 1 if the answer is %s", async (_, line) => {
     const id = await importWorkspace()
     const { code, output } = await runOnTerminal(`workspaces delete ${id}`, line)
     expect(output).toContain("not confirmed; nothing was deleted")

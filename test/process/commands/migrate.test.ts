@@ -3,7 +3,7 @@ import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migra
 import { makeResources, postgres } from "../../support/database.ts"
 import { run } from "../../support/service.ts"
 
-describe("migrate", { timeout: 120_000 }, () => {
+describe("the command migrate", { timeout: 120_000 }, () => {
   const resources = makeResources()
   const all = migrations.map(({ name }, index) => ({ id: index + 1, name }))
   const version = migrations.length
@@ -14,14 +14,13 @@ describe("migrate", { timeout: 120_000 }, () => {
   })
   afterAll(() => resources.release())
 
-  /** Runs a command and expects its exit code and its stderr; returns stdout. */
   const runMigrate = async (flags: ReadonlyArray<string>, code = 0, stderr = "") => {
     const result = await run(["migrate", ...flags], env)
     expect(result).toMatchObject({ code, stderr })
     return result.stdout
   }
 
-  it("migrate --status lists pending migrations and exits with 1, or exits with 0 if none is pending; migrate prints the migrations that it ran", async () => {
+  it("migrate prints the migrations that it ran, and migrate --status exits with 1 while migrations are pending", async () => {
     const message = `the schema is not up to date (pending: ${version}); run 'prompt-retrieval migrate'`
     const notCurrent = `prompt-retrieval: ${message}\n`
     const notCurrentJson = `${JSON.stringify({ error: { message, exit_code: 1 } })}\n`

@@ -16,13 +16,14 @@ const readModules = (output: string): ReadonlySet<string | undefined> => {
   )
 }
 
-/** Returns the output of a command, and the modules that it loads. */
 const listModules = async (...args: ReadonlyArray<string>) => {
   const { stdout, stderr } = await run(args, env, "", sourceProgram)
   return { stdout, modules: readModules(stderr) }
 }
 
-/** Returns the path of a module in `src`. Throws if the module does not exist, which no process could load. */
+/**
+ * Returns the path of a module in `src`. Throws if the module does not exist, because the test would then always pass.
+ */
 const source = (path: string): string => {
   if (!existsSync(join(import.meta.dirname, "../../../src", path))) throw new Error(`There is no ${path}`)
   return path

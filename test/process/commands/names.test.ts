@@ -41,14 +41,14 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     expect(JSON.parse(set.stdout)).toMatchObject({ id: acme.id })
   })
 
-  it("the variable is the default of --workspace, and an empty variable is none", async () => {
+  it("PROMPT_RETRIEVAL_WORKSPACE is the default of --workspace, and an empty value is ignored", async () => {
     const byFlag = await run(["export", "--workspace", acme.id], env)
     expect(await run(["export"], withDefault("Acme Inc."))).toEqual(byFlag)
     expect(await run(["export", "--workspace", acme.id], withDefault("Twin"))).toEqual(byFlag)
     expect(await run(["export"], withDefault(""))).toMatchObject({ code: 2 })
   })
 
-  it("import of a directory uses the variable, and import of an archive ignores the variable", async () => {
+  it("import of a directory uses PROMPT_RETRIEVAL_WORKSPACE, but import of an archive ignores the variable", async () => {
     const files = await run(["import", directory, "--json"], withDefault("Acme Inc."))
     expect(files).toMatchObject({ code: 0, stderr: "" })
     expect(JSON.parse(files.stdout)).toMatchObject({ workspace_id: acme.id })
@@ -62,7 +62,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     })
   })
 
-  it("a name of several workspaces is an error that lists the ids of these workspaces", async () => {
+  it("a command fails and lists the ids if several workspaces have the given name", async () => {
     const { code, stderr } = await run(["keys", "list", "--workspace", "Twin"], env)
     const ids = twins.map(({ id }) => id).sort()
     expect({ code, stderr }).toEqual({
@@ -71,7 +71,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     })
   })
 
-  it("a key is given by its name among the working keys of a workspace", async () => {
+  it("keys revoke finds a key by its name among the keys of the workspace that are not revoked", async () => {
     const issue = [
       "keys",
       "issue",
@@ -111,7 +111,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     expect(JSON.parse(rotated.stdout)).toMatchObject({ replaced: { id: working.stored.id } })
   })
 
-  it("workspaces rename, audit list and workspaces delete take a name", async () => {
+  it("workspaces rename, audit list and workspaces delete accept the name of a workspace", async () => {
     const created = await run(["workspaces", "create", "--name", "Old", "--json"], env)
     const { id } = JSON.parse(created.stdout)
     const renamed = await run(["workspaces", "rename", "Old", "New", "--json"], env)
@@ -123,7 +123,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
   })
 
   it.each(["acme inc.", "Nobody", "00000000-0000-0000-0000-000000000000"])(
-    "the workspace %j, which does not exist, is an error",
+    "a command fails if the workspace %j does not exist",
     async (name) => {
       const stderr = `prompt-retrieval: there is no workspace "${name}"; see 'prompt-retrieval workspaces list'\n`
       expect(await run(["users", "list", "--workspace", name], env)).toEqual({ code: 1, stdout: "", stderr })

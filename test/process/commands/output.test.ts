@@ -24,7 +24,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
   }, 60_000)
   afterAll(() => resources.release())
 
-  /** Runs a command whose stdout is a device without space. */
+  /** Runs a command whose stdout is a device without free space. */
   const runOnFullDevice = async (...args: ReadonlyArray<string>) => {
     const device = openSync("/dev/full", "w")
     const child = spawn(process.execPath, [currentProgram, ...args], {
@@ -48,13 +48,14 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
     [["--version"]],
     [["keys", "issue", "--help"]],
     [["completion", "bash"]]
-  ])("%j exits with 1", async (args) => {
+  ])("the command %j exits with 1 if its output cannot be written", async (args) => {
     expect(await runOnFullDevice(...args)).toEqual({ code: 1, stderr: `prompt-retrieval: ${full}\n` })
   })
 
   it("a command exits with 1 if stdout is a file into which only a part of the output fits", async () => {
     const file = join(scratch, "listing")
-    // One block of 1,024 bytes is the limit, and 1,000 bytes are in use. Node ignores the signal at the limit.
+    // The file may have one block of 1,024 bytes, and 1,000 bytes are in use. The trap makes Node ignore the signal
+    // that a process gets at the limit.
     writeFileSync(file, "x".repeat(1_000))
     const limited = `trap "" XFSZ; ulimit -f 1; exec "$0" "$@" >> "$FILE"`
     const child = spawn("bash", ["-c", limited, process.execPath, currentProgram, "help"], {
@@ -70,7 +71,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
     expect(readFileSync(file, "utf8")).toHaveLength(1_024)
   })
 
-  it("workspaces list --json exits with 1 and an error in JSON", async () => {
+  it("workspaces list --json exits with 1 and prints a JSON error if its output cannot be written", async () => {
     const { code, stderr } = await runOnFullDevice("workspaces", "list", "--json")
     expect({ code, error: JSON.parse(stderr).error }).toEqual({
       code: 1,
@@ -78,7 +79,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
     })
   })
 
-  it("keys issue names the key that is lost, and how to revoke it", async () => {
+  it("if its output cannot be written, keys issue names the lost key and how to revoke the key", async () => {
     expect(await run(["workspaces", "set", "Acme", "--tier", "solo"], env)).toMatchObject({ code: 0 })
     const { code, stderr } = await runOnFullDevice("keys", "issue", "--user", "ada@example.com")
     const [issued] = JSON.parse((await run(["keys", "list", "--json"], env)).stdout)
@@ -89,7 +90,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
     expect(await run(["keys", "revoke", issued.id], env)).toMatchObject({ code: 0 })
   })
 
-  it("keys rotate names the key that is lost, how to revoke it, and when the replaced key ends", async () => {
+  it("if its output cannot be written, keys rotate names the lost key, how to revoke it, and when the replaced key ends", async () => {
     expect(await run(["workspaces", "set", "Acme", "--tier", "solo"], env)).toMatchObject({ code: 0 })
     const issued = await run(["keys", "issue", "--user", "ada@example.com", "--name", "CI", "--json"], env)
     const { id } = JSON.parse(issued.stdout)

@@ -6,19 +6,18 @@ import { runInProcess as run } from "../../support/services/commandLine.ts"
 
 const agent = demo.prompts[0]!
 
-describe("prompts reads a workspace without an API key", { timeout: 60_000 }, () => {
+describe("the command prompts reads a workspace without an API key", { timeout: 60_000 }, () => {
   const resources = makeResources()
   let env: Record<string, string>
 
   beforeAll(async () => {
     env = { ...(await resources.acquire(postgres.acquire)), PROMPT_RETRIEVAL_WORKSPACE: "Demo" }
-    // The Free tier has no API access and sees only recent versions; operators see all of them.
+    // The Free tier has no API access and sees only recent versions, but the commands must show all versions.
     const free = { ...demo, workspace: { ...demo.workspace, tier: "free" } }
     expect(await run(["import", "-"], env, JSON.stringify(free))).toMatchObject({ code: 0 })
   }, 60_000)
   afterAll(() => resources.release())
 
-  /** Runs a command that must succeed, and returns what it prints. */
   const print = async (...args: ReadonlyArray<string>): Promise<string> => {
     const result = await run(["prompts", ...args], env)
     expect(result).toMatchObject({ code: 0, stderr: "" })
@@ -26,7 +25,7 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
   }
   const json = async (...args: ReadonlyArray<string>) => JSON.parse(await print(...args, "--json"))
 
-  it("list shows the prompts that are not archived, most recently updated first", async () => {
+  it("prompts list shows the prompts that are not archived, most recently updated first", async () => {
     const listed = demo.prompts
       .filter(({ is_archived }) => !is_archived)
       .sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1))
@@ -38,7 +37,7 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
     expect(first).toMatch(new RegExp(`^${listed[0]!.id}  ${listed[0]!.title} `))
   })
 
-  it("list filters by folder, tag and type", async () => {
+  it("prompts list filters by folder, tag and type", async () => {
     const titles = async (...filter: ReadonlyArray<string>) =>
       (await json("list", ...filter)).map(({ title }: { readonly title: string }) => title)
     const expected = (matches: (prompt: (typeof demo.prompts)[number]) => boolean) =>
@@ -55,7 +54,7 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
     expect(await titles("--type", "user")).toEqual(expected(({ prompt_type }) => prompt_type === "user"))
   })
 
-  it("list shows every prompt of a workspace with more prompts than a page of the API", async () => {
+  it("prompts list shows every prompt of a workspace with more prompts than a page of the API", async () => {
     const large = archive({
       workspace: workspace({ name: "Large" }),
       prompts: Array.from({ length: 205 }, () => prompt())
@@ -68,7 +67,7 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
   })
 
   it.each(["Support agent", "support-agent", agent.id])(
-    "get %s shows the prompt's fields and content",
+    "prompts get %s shows the prompt's fields and content",
     async (name) => {
       const shown = await print("get", name)
       expect(shown).toMatch(/^title +Support agent$/m)
@@ -83,7 +82,7 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
     }
   )
 
-  it("folders list and tags list show the ids by name", async () => {
+  it("folders list and tags list show ids and names, sorted by name", async () => {
     const byName = (a: { readonly name: string }, b: { readonly name: string }) => (a.name < b.name ? -1 : 1)
     for (const [list, items] of [
       ["folders", demo.folders],
@@ -97,14 +96,14 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
     }
   })
 
-  it("resolve prints exactly the resolved content", async () => {
+  it("prompts resolve prints only the resolved content", async () => {
     const { resolved_content, fragment_count } = await json("resolve", "Support agent")
     expect(fragment_count).toBe(3)
     expect(resolved_content).toContain("Write as Acme does: warm and calm")
     expect(await print("resolve", agent.id)).toBe(`${resolved_content}\n`)
   })
 
-  it("diff compares two versions by line, whatever the tier of the workspace", async () => {
+  it("prompts diff compares two versions by line, even in a workspace of the Free tier", async () => {
     expect(await print("diff", "Support agent", "--from", "1", "--to", "2")).toBe(`--- version 1
 +++ version 2
 @@ -1,1 +1,1 @@
@@ -121,7 +120,7 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
     })
   })
 
-  it("diff compares the last version with the current content by default", async () => {
+  it("prompts diff compares the last version with the current content by default", async () => {
     expect(await print("diff", "Support agent")).toBe("Version 3 equals the current content\n")
     const edited = prompt({
       title: "Edited",
@@ -141,7 +140,7 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
 `)
   })
 
-  it("a title that several prompts have is an error that lists their ids", async () => {
+  it("prompts get fails and lists the ids if several prompts have the given title", async () => {
     const twins = [prompt({ title: "Twin" }), prompt({ title: "Twin" })]
     const doubled = archive({ workspace: workspace({ name: "Doubled" }), prompts: twins })
     expect(await run(["import", "-"], env, JSON.stringify(doubled))).toMatchObject({ code: 0 })
@@ -162,7 +161,7 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
     [["diff", unknownId], noPrompt(unknownId)],
     [["diff", agent.id, "--from", "9"], `prompt ${agent.id} has no version 9`],
     [["diff", agent.id, "--from", "1", "--to", "9"], `prompt ${agent.id} has no version 9`]
-  ])("%j exits with 1", async (args, message) => {
+  ])("prompts %j exits with 1 if the prompt or the version does not exist", async (args, message) => {
     expect(await run(["prompts", ...args], env)).toEqual({
       code: 1,
       stdout: "",

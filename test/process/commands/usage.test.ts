@@ -10,7 +10,7 @@ afterAll(() => rmSync(scratch, { recursive: true }))
 
 const env = { DATA_DIR: join(scratch, "never") }
 
-// Commands.test.ts has every kind of wrong usage.
+// Commands.test.ts tests every kind of wrong command line.
 it("a wrong command line exits with 2 and one line on stderr, and opens no database", async () => {
   expect(await run(["nonsense"], env)).toEqual({
     code: 2,

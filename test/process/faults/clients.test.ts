@@ -35,7 +35,7 @@ describe("clients that misbehave", () => {
   })
   afterAll(async () => {
     expect(await service?.stop()).toBe(0)
-    // Neither a disconnect nor a rejected request is worth a warning.
+    // The service must not log a warning for a disconnect or a rejected request.
     expect(service.output()).toBe("")
     await resources.release()
   })
@@ -81,7 +81,8 @@ describe("clients that misbehave", () => {
   it("10,000 pipelined requests get 10,000 responses in order and do not delay other clients", async () => {
     const authorized = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`
     const notFound = "GET /nowhere HTTP/1.1\r\nHost: a\r\n"
-    // Long ids, so that one read from the socket contains fewer requests than a connection may have.
+    // The request ids are long, so that one read from the socket contains fewer requests than the limit of a
+    // connection.
     const requests = Array.from(
       { length: 10_000 },
       (_, i) =>

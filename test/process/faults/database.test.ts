@@ -61,7 +61,7 @@ describe("a database that fails or blocks", () => {
     await resources.release()
   })
 
-  it("while the prompt tables are locked, reads get 503, and rejections that need no prompt arrive within 1 s", async () => {
+  it("while the prompt tables are locked, reads get 503, and requests without access get 401 or 403 within 1 s", async () => {
     await lock(promptTables)
     const blocked = sendReads(service, 100)
     await expect.poll(countLockWaits).toBeGreaterThan(0)

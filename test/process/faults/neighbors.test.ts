@@ -8,7 +8,7 @@ import {
   twoTenants
 } from "../../support/neighbors.ts"
 
-/** Generous, because the machine may be busy: `bench/neighbors.ts` has the real bounds of times. */
+/** A generous bound, because the machine may be busy. `bench/neighbors.ts` has the strict bounds. */
 const maxMs = 2_000
 const maxResidentMiB = 400
 
@@ -22,7 +22,7 @@ describe("a tenant with the largest values that the database accepts", () => {
   afterAll(() => resources.release())
 
   it.each(kinds)(
-    "90 requests at once neither delay nor fail the reads of another tenant: $name",
+    "90 concurrent requests of one tenant neither delay nor fail the reads of another tenant: $name",
     async (kind) => {
       const { meanwhile, large, peak } = await measureNeighbors(tenants, kind)
       expect(meanwhile.statuses).toEqual({ 200: expect.any(Number) })

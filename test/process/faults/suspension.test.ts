@@ -31,7 +31,7 @@ describe("a service that is suspended while its database works", () => {
   const readAll = (key: string) => Promise.all(paths.map((path) => read(service.url + path, key)))
 
   it.each([2, 6])(
-    "after %i s, no response is from before an edit, and no key is admitted that was revoked meanwhile",
+    "after a service is suspended for %i s, it returns no outdated prompt and accepts no key that was revoked meanwhile",
     { timeout: 60_000 },
     async (seconds) => {
       await database.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
@@ -42,7 +42,7 @@ describe("a service that is suspended while its database works", () => {
         .toBe(true)
       await warm([service], tenant)
       const title = `Edited after ${seconds} s`
-      // A load on the service, so that it is suspended while it handles requests.
+      // This load makes sure that the service is suspended while it handles requests.
       let isLoaded = true
       const load = Promise.all(
         Array.from({ length: 4 }, async () => {
@@ -55,7 +55,7 @@ describe("a service that is suspended while its database works", () => {
       await setTimeout(100)
       await database.sql("update prompts set title = $1", [title])
       await database.sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
-      // These requests arrive while the service is suspended, all other requests after it has resumed.
+      // These requests arrive while the service is suspended. All later requests arrive after it has resumed.
       const replies: Array<Promise<ReadonlyArray<Reply>>> = [
         readAll(active.plaintext),
         readAll(second.plaintext)
@@ -71,7 +71,7 @@ describe("a service that is suspended while its database works", () => {
       const [edited, revoked] = [0, 1].map(async (parity) =>
         (await Promise.all(replies.filter((_, index) => index % 2 === parity))).flat()
       )
-      // A service that wakes up to a queue of requests may reject some.
+      // After the service resumes, it may reject some of the queued requests with 503.
       const stale = (await edited!).filter(
         ({ status, body }) => status !== 503 && (status !== 200 || JSON.parse(body).data.title !== title)
       )

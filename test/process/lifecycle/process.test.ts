@@ -18,7 +18,6 @@ describe("a service that receives SIGTERM", () => {
 
   const start = (env: Record<string, string> = {}) => startService({ ...database, ...env })
 
-  /** Sends a request on a keep-alive connection. */
   const sendRequest = async (service: Service, path: string, agent = new Agent({ keepAlive: true })) => {
     const request = get(service.url + path, { agent, headers: { authorization } })
     const [response] = (await once(request, "response")) as [IncomingMessage]
@@ -26,7 +25,7 @@ describe("a service that receives SIGTERM", () => {
     return { status: response.statusCode, connection: response.headers.connection, body }
   }
 
-  /** Opens a connection and requests responses of 12 MB on it: more than the buffers of the system hold. */
+  /** Opens a connection and requests 12 MB of responses, which is more than the socket buffers can contain. */
   const requestLargeResponses = (service: Service) => {
     const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
     const socket = connect(service.port, "127.0.0.1", () => socket.write(request.repeat(4)))
@@ -59,7 +58,7 @@ describe("a service that receives SIGTERM", () => {
   })
   afterAll(() => resources.release())
 
-  it("keeps serving after its log pipe closes, and exits with 0", async () => {
+  it("a service keeps serving after its log pipe closes, and exits with 0 on SIGTERM", async () => {
     for (const LOG_FORMAT of ["json", "pretty"]) {
       const service = await start({ LOG_FORMAT, LOG_LEVEL: "All" })
       service.process.stderr!.destroy()
@@ -68,7 +67,7 @@ describe("a service that receives SIGTERM", () => {
     }
   })
 
-  it("reports itself as not ready, accepts requests during the grace, finishes requests in flight and exits with 0", async () => {
+  it("on SIGTERM, a service is not ready, accepts requests during SHUTDOWN_GRACE, completes in-flight requests and exits with 0", async () => {
     const service = await start({ SHUTDOWN_GRACE: "1 second" })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     expect(await sendRequest(service, "/readyz", agent)).toMatchObject({
@@ -82,7 +81,7 @@ describe("a service that receives SIGTERM", () => {
       status: 200,
       connection: "keep-alive"
     })
-    // The request arrives during the grace; the lock delays its response until connections are refused.
+    // The request arrives during the grace. The lock delays its response until the service refuses connections.
     const inFlight = sendRequest(service, "/api/v1/prompts?per_page=1")
     await waitUntilRefusing(service)
     await release()
@@ -90,7 +89,7 @@ describe("a service that receives SIGTERM", () => {
     expect(await stopped).toBe(0)
   })
 
-  it("closes connections that are idle, new or in the middle of a request without waiting", async () => {
+  it("on SIGTERM, a service immediately closes connections that are idle, new or in the middle of a request", async () => {
     const service = await start()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     await sendRequest(service, "/healthz", agent)
@@ -106,7 +105,7 @@ describe("a service that receives SIGTERM", () => {
     half.destroy()
   })
 
-  it("exits at once with 143 on a second SIGTERM, without finishing requests in flight", async () => {
+  it("a service exits at once with 143 on a second SIGTERM, without completing in-flight requests", async () => {
     const service = await start()
     await lock()
     const inFlight = sendRequest(service, "/api/v1/prompts").catch((error) => error.code)
@@ -121,14 +120,14 @@ describe("a service that receives SIGTERM", () => {
     expect(await inFlight).toBe("ECONNRESET")
   })
 
-  it("treats two signals within 250 ms as one signal, because Ctrl+C under npm arrives twice", async () => {
+  it("a service treats two signals within 250 ms as one signal, because Ctrl+C under npm sends two signals", async () => {
     const service = await start({ SHUTDOWN_GRACE: "1 second" })
     service.process.kill("SIGINT")
     await expect.poll(async () => (await sendRequest(service, "/readyz")).status, { interval: 1 }).toBe(503)
     expect(await service.stop()).toBe(0)
   })
 
-  it("sends responses in flight completely to a slow reader", async () => {
+  it("on SIGTERM, a service sends in-flight responses completely to a slow reader", async () => {
     const service = await start()
     const reading = requestLargeResponses(service)
     await once(reading, "readable")
@@ -138,7 +137,7 @@ describe("a service that receives SIGTERM", () => {
     expect(await stopped).toBe(0)
   })
 
-  it("a shutdown sends every in-flight pipelined response and closes the connection with the last response", async () => {
+  it("on SIGTERM, a service sends every in-flight pipelined response and closes the connection with the last response", async () => {
     const service = await start()
     await lock()
     const one = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
@@ -157,8 +156,8 @@ describe("a service that receives SIGTERM", () => {
     expect(await stopped).toBe(0)
   })
 
-  // Most of the time of these tests is waiting, so they wait at the same time.
-  describe.concurrent("with an open connection", () => {
+  // These tests spend most of their time waiting, so they run concurrently.
+  describe.concurrent("a service with an open connection that receives SIGTERM", () => {
     const startReading = async () => {
       const service = await start()
       const reader = requestLargeResponses(service)
@@ -171,7 +170,7 @@ describe("a service that receives SIGTERM", () => {
       return { code, duration: performance.now() - started }
     }
 
-    it("does not wait for a client that stalled 8 s before the shutdown, and exits with 0", async ({
+    it("on SIGTERM, a service does not wait for a client that has read nothing for 8 s, and exits with 0", async ({
       expect
     }) => {
       const { service, reader } = await startReading()
@@ -182,7 +181,7 @@ describe("a service that receives SIGTERM", () => {
       reader.destroy()
     })
 
-    it("disconnects a client that has read nothing for 8 s since the shutdown started, and exits with 0", async ({
+    it("a service disconnects a client that has read nothing for 8 s since SIGTERM, and exits with 0", async ({
       expect
     }) => {
       const { service, reader } = await startReading()
@@ -194,12 +193,14 @@ describe("a service that receives SIGTERM", () => {
       reader.destroy()
     })
 
-    it("disconnects a client that still reads slowly after 10 s, and exits with 0", async ({ expect }) => {
+    it("a service disconnects a client that still reads slowly 10 s after SIGTERM, and exits with 0", async ({
+      expect
+    }) => {
       const service = await start()
       const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
       const reader = connect(service.port, "127.0.0.1", () => reader.write(request.repeat(16)))
       await once(reader, "readable")
-      // About 2 MB/s of 50 MB.
+      // Reads about 2 MB/s of 50 MB in total.
       const reading = setInterval(() => reader.read(), 30)
       reader.on("close", () => clearInterval(reading)).on("error", () => {})
       const { code, duration } = await measureStop(service)
@@ -209,8 +210,9 @@ describe("a service that receives SIGTERM", () => {
       expect(service.output()).toContain("Responses cut off: not read within 10 s")
     })
 
-    it("exits with 1 if requests still run after 10 s", async ({ expect }) => {
-      // Requests for locked tables fail after 3 s, and a connection runs 16 of them at the same time.
+    it("a service exits with 1 if requests still run 10 s after SIGTERM", async ({ expect }) => {
+      // Each request for a locked table fails after 3 s, and a connection runs 16 requests at a time. So 80 requests
+      // take longer than 10 s.
       const locked = await resources.acquire(postgres.acquire)
       const service = await startService(locked)
       const { importArchive, sql } = await resources.acquire(connectTo(locked))
@@ -234,7 +236,7 @@ describe("a service that receives SIGTERM", () => {
   })
 })
 
-// Config.test.ts has the rule of each variable.
+// Config.test.ts tests the rules of all variables.
 it("serve exits with 1 and one line that names an invalid variable, not its value", async () => {
   expect(await run(["serve"], { REDIS_URL: "http://s3cret@host", PORT: "0" })).toEqual({
     code: 1,

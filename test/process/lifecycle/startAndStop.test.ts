@@ -12,7 +12,6 @@ import { run, startService } from "../../support/service.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
-/** Returns the log lines of an output without their times. */
 const parseLines = (output: string) => parseLogLines(output).map(({ time: _, ...line }) => line)
 
 const resources = makeResources()
@@ -25,7 +24,10 @@ beforeAll(async () => {
 afterAll(() => resources.release())
 
 describe("npm start", () => {
-  /** Runs `npm start` until `use` has ended. The processes have a group, so that none is left if a test fails. */
+  /**
+   * Runs `npm start` while `use` runs. The processes form a group, so that all of them can be killed, even if a test
+   * fails.
+   */
   const withNpmStart = async (
     port: number,
     use: (npm: ChildProcess, output: () => string) => Promise<void>
@@ -44,12 +46,12 @@ describe("npm start", () => {
       try {
         process.kill(-npm.pid!, "SIGKILL")
       } catch {
-        // No process of the group is left.
+        // All processes of the group have already ended.
       }
     }
   }
 
-  it("hands SIGTERM to the service, which stops within seconds and releases DATA_DIR", async () => {
+  it("npm start forwards SIGTERM to the service, and the service stops within seconds and releases DATA_DIR", async () => {
     const port = await freePort()
     await withNpmStart(port, async (npm, output) => {
       const isReady = () =>
@@ -72,7 +74,7 @@ describe("npm start", () => {
 })
 
 describe("the log of serve", () => {
-  it("begins with version, database, Redis and limits, and ends with the shutdown", async () => {
+  it("the log of serve begins with version, database, Redis and limits, and ends with the shutdown", async () => {
     const redisPort = await freePort()
     const service = await startService({
       DATA_DIR: dataDir,
@@ -103,7 +105,7 @@ describe("the log of serve", () => {
     expect(service.output()).not.toContain("s3cret")
   })
 
-  it("comes before the error of a start that fails", async () => {
+  it("if serve fails to start, the log contains the settings before the error", async () => {
     const { code, stderr } = await run(["serve"], { DATA_DIR: join(root, "package.json"), PORT: "0" })
     expect(code).toBe(1)
     const [first, second] = stderr.split("\n")
@@ -111,8 +113,11 @@ describe("the log of serve", () => {
     expect(second).toMatch(/^prompt-retrieval: DATA_DIR: \S+ cannot be used: it is not a directory$/)
   })
 
-  describe("on a PostgreSQL server", () => {
-    /** Starts a service that cannot use its database, waits for a log line, and returns its log lines. */
+  describe("the log of serve with a PostgreSQL server", () => {
+    /**
+     * Starts a service that cannot use its database, waits until its log contains `text`, and stops it. Returns its log
+     * lines.
+     */
     const startUnusable = async (url: URL, text: string) => {
       const service = await startService({ DATABASE_URL: url.href }, "/healthz")
       await expect.poll(() => service.output(), { timeout: 10_000 }).toContain(text)
@@ -121,7 +126,7 @@ describe("the log of serve", () => {
       return parseLines(service.output())
     }
 
-    it("names a database that does not exist at once, without the password of the URL", async () => {
+    it("serve logs at once that a database does not exist, without the password of the URL", async () => {
       const database = freshName()
       const url = new URL(toDatabaseUrl(database))
       url.password = "s3cret"
@@ -132,7 +137,7 @@ describe("the log of serve", () => {
       expect(JSON.stringify(lines)).not.toContain("s3cret")
     })
 
-    it("says why a role cannot serve a schema, and exits with 1", async () => {
+    it("serve exits with 1 and names the privileges that its role lacks", async () => {
       const role = await resources.acquire(
         Effect.acquireRelease(
           Effect.tap(Effect.sync(freshName), (role) => onServer(`create role ${role} login`)),
@@ -164,7 +169,7 @@ describe("the log of serve", () => {
     })
   })
 
-  it("has the requests of probes only at the level debug", async () => {
+  it("serve logs the requests of probes only at the level debug", async () => {
     for (const [LOG_LEVEL, levels] of [
       ["info", {}],
       ["debug", { "/healthz": "debug", "/readyz": "debug" }]

@@ -10,7 +10,7 @@ import { run, startService } from "../../support/service.ts"
 
 const unreachable = "postgres://postgres@127.0.0.1:9/none"
 
-/** Reads the configuration from these variables, in the way that `environment` reads those of the process. */
+/** Reads the configuration from these variables in the same way in which the program reads its environment. */
 const readFrom = (env: Record<string, string>) =>
   Effect.provideService(
     readConfig,
@@ -57,7 +57,7 @@ it.effect("readConfig returns the defaults for variables that are unset or empty
     ]
     const empty = Object.fromEntries([...names, "LOG_LEVEL", "LOG_FORMAT"].map((name) => [name, ""]))
     assert.deepStrictEqual(yield* readFrom(empty), defaults)
-    // Kubernetes sets such variables for services that are called port or host.
+    // Kubernetes sets variables like these for services with the name port or host.
     assert.deepStrictEqual(yield* readFrom({ PORT_80_TCP: "tcp://10.0.0.1:80", HOST_0: "a" }), defaults)
   })
 )
@@ -191,7 +191,7 @@ it.effect.each([
   [{ LOG_LEVEL: "s3cret" }, "LOG_LEVEL must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None"],
   [{ LOG_FORMAT: "xml" }, "LOG_FORMAT must be pretty or json"],
   [{ LOG_LEVEL: "s3cret", PORT: "s3cret" }, "PORT must be a port, 0 to 65535"]
-] as const)("readConfig fails for the first invalid variable without its value: %o", ([env, message]) =>
+] as const)("readConfig names the first invalid variable, but not its value: %o", ([env, message]) =>
   Effect.gen(function* () {
     assert.deepStrictEqual(yield* Effect.flip(readFrom(env)), new InvalidConfig({ message }))
   })
@@ -227,7 +227,7 @@ it("the environment of the process keeps empty variables, so an empty DATABASE_U
 })
 
 it.effect.each(["597 hours", "30 days", "2147483648 millis", "100000 weeks"])(
-  "readConfig fails for SHUTDOWN_GRACE=%s, which is longer than any timer",
+  "readConfig fails for SHUTDOWN_GRACE=%s, which is longer than the longest timer of Node",
   (grace) =>
     Effect.gen(function* () {
       assert.deepStrictEqual(

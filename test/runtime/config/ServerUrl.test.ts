@@ -34,7 +34,7 @@ describe("describeDatabaseUrl", () => {
     ["postgres://a:1,b,[::1]:3/prompts", "postgres://a:1,b:5432,[::1]:3/prompts"],
     ["postgres:///prompts?host=a,/run/postgresql&port=1,2", "postgres://a:1,%2Frun%2Fpostgresql:2/prompts"],
     ["postgres://old/prompts?host=a,b&port=6432", "postgres://a:6432,b:6432/prompts"]
-  ])("%s is logged as %s", (url, description) => {
+  ])("describeDatabaseUrl describes %s as %s", (url, description) => {
     expect(findDatabaseUrlProblem(url)).toBeUndefined()
     expect(describeDatabaseUrl(url)).toBe(description)
   })
@@ -56,12 +56,12 @@ describe("findDatabaseUrlProblem", () => {
     "postgres://a:1,b:70000/prompts",
     "postgres:///prompts?host=a,b&port=1,x",
     "postgres://ada@a,grace@b/%zz"
-  ])("rejects %s", (url) => {
+  ])("findDatabaseUrlProblem rejects %s", (url) => {
     expect(findDatabaseUrlProblem(url)).toBe("must be a URL like postgres://user:password@host:5432/database")
   })
 
   it.each(["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])(
-    "accepts sslmode=%s",
+    "findDatabaseUrlProblem accepts sslmode=%s",
     (mode) => {
       expect(findDatabaseUrlProblem(`postgres://db/prompts?sslmode=${mode}`)).toBeUndefined()
     }
@@ -86,11 +86,11 @@ describe("findDatabaseUrlProblem for URLs of several servers", () => {
       "host=a,b&sslmode=prefer",
       "must have one of these as its sslmode: disable, require, verify-ca, verify-full, because it has several hosts"
     ]
-  ])("rejects %s", (parameters, problem) => {
+  ])("findDatabaseUrlProblem rejects the parameters %s", (parameters, problem) => {
     expect(findDatabaseUrlProblem(`postgres:///prompts?${parameters}`)).toBe(problem)
   })
 
-  it.each(attributes.split(", "))("accepts target_session_attrs=%s", (attribute) => {
+  it.each(attributes.split(", "))("findDatabaseUrlProblem accepts target_session_attrs=%s", (attribute) => {
     expect(findDatabaseUrlProblem(`postgres://a,b/prompts?target_session_attrs=${attribute}`)).toBeUndefined()
   })
 })
@@ -100,7 +100,7 @@ describe("describeRedisUrl", () => {
     ["redis://cache", "redis://cache"],
     ["rediss://ada:s3cret@cache:6380/1?s3cret", "rediss://cache:6380/1"],
     ["redis://:s3cret@[::1]:6379", "redis://[::1]:6379"]
-  ])("%s is logged as %s", (url, description) => {
+  ])("describeRedisUrl describes %s as %s", (url, description) => {
     expect(isRedisUrl(url)).toBe(true)
     expect(describeRedisUrl(url)).toBe(description)
   })
@@ -111,7 +111,7 @@ describe("splitServers", () => {
     ["postgres://ada:s3cret@first:5433,second/prompts", ["first:5433", "second:5432"]],
     ["postgres://[::1]:5433,db/prompts", ["[::1]:5433", "db:5432"]],
     ["postgres:///prompts?host=first,second&port=5433", ["first:5433", "second:5433"]]
-  ])("returns a URL without problems for each server of %s", (url, hosts) => {
+  ])("splitServers returns a valid URL for each server of %s", (url, hosts) => {
     const urls = splitServers(url)
     expect(urls.map(findDatabaseUrlProblem)).toEqual(urls.map(() => undefined))
     expect(urls.map(describeDatabaseHost)).toEqual(hosts)

@@ -94,7 +94,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("a JSON log line has <redacted> in place of a redacted value", () =>
+  it.effect("a JSON log line contains <redacted> in place of a redacted value", () =>
     Effect.gen(function* () {
       const secret = Redacted.make("key_live_secret")
       const log = Effect.annotateLogs(Effect.logInfo("message", secret, { a: { b: secret } }), { c: secret })

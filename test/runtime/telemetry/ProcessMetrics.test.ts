@@ -5,7 +5,6 @@ import * as Metric from "effect/Metric"
 import * as TestClock from "effect/testing/TestClock"
 import { measureProcess } from "../../../src/runtime/telemetry/ProcessMetrics.ts"
 
-/** How long the event loop is blocked. */
 const blockedSeconds = 1
 /** The tolerance for a busy machine. */
 const toleranceSeconds = 0.3

@@ -3,7 +3,7 @@ import { promisify } from "node:util"
 
 /** Sends the request of a command `curl -H 'name: value' URL` without curl, and returns the body of the response. */
 export const runCurl = async (command: string): Promise<unknown> => {
-  // The shell parses the command; a function in place of curl prints its arguments.
+  // The shell parses the command. A shell function replaces curl and prints the arguments.
   const script = `curl() { printf '%s\\n' "$@"; }; ${command}`
   const { stdout } = await promisify(execFile)("sh", ["-c", script])
   const [option, header = "", url = ""] = stdout.split("\n")

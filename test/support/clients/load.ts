@@ -28,13 +28,13 @@ const sendOne = (
 
 /** Load that runs until it is stopped. */
 export interface Load {
-  /** Stops the clients once their requests have ended and returns how many requests ended with which outcome. */
+  /** Stops the clients after their current requests. Returns the number of requests with each outcome. */
   readonly stop: () => Promise<Readonly<Record<LoadOutcome, number>>>
   /** Returns how many requests have ended so far. */
   readonly count: () => number
 }
 
-/** Starts clients with one keep-alive connection each that send the next request as soon as the last one has ended. */
+/** Starts clients with one connection each. A client sends a request whenever its last request has ended. */
 export const startLoad = (
   urls: ReadonlyArray<string>,
   headers: Readonly<Record<string, string>>,

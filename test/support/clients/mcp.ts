@@ -80,7 +80,7 @@ export const callStateless = (
 export interface MessageStream {
   readonly status: number
   readonly headers: Headers
-  /** Returns the next message; undefined once the stream has ended. */
+  /** Returns the next message, or undefined once the stream has ended. */
   readonly next: () => Promise<Json>
   readonly close: () => Promise<void>
 }

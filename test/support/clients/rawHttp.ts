@@ -9,7 +9,7 @@ export interface HttpResponse {
   readonly body: string
 }
 
-/** Returns the value of a header, or undefined; throws if the header occurs more than once. */
+/** Returns the value of a header, or undefined. Throws if the header occurs more than once. */
 export const getHeader = (response: HttpResponse, name: string): string | undefined => {
   const values = response.headers.filter(([header]) => header === name)
   if (values.length > 1) throw new Error(`${name} occurs ${values.length} times`)

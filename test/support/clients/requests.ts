@@ -1,21 +1,21 @@
 import { expect } from "vitest"
 import type { Service } from "../service.ts"
 
-/** The outcome of a request, for a client that waits longer than the service may take. */
+/** The outcome of a request. The client waits longer than the service may take. */
 export interface Outcome {
   /** `closed`: the connection ended without a response. `hang`: no response before the client's timeout. */
   readonly status: number | "closed" | "hang"
-  /** `error.code` of an error envelope; `data` for any other response; undefined without a response. */
+  /** `error.code` of an error envelope, "data" for any other response, or undefined without a response. */
   readonly code: string | undefined
   readonly body: string
   /** Milliseconds. */
   readonly duration: number
 }
 
-/** The service's request deadline of 5 s and what a busy machine may add to it, in milliseconds. */
+/** The service's request deadline of 5 s, and a reserve of 1 s for a busy machine, in milliseconds. */
 const requestDeadlineMs = 5_000 + 1_000
 
-/** Returns `error.code` of an error envelope and `data` for any other JSON; throws if the body is not JSON. */
+/** Returns `error.code` of an error envelope, or "data" for other JSON. Throws if the body is not JSON. */
 const parseCode = (body: string): string => {
   const { error } = JSON.parse(body)
   return error === undefined ? "data" : error.code
@@ -42,7 +42,7 @@ export const send = async (service: Service, path: string, authorization?: strin
   }
 }
 
-/** Expects every outcome to be one of these codes or a closed connection, before the request deadline. */
+/** Expects every request to end before its deadline, with one of these codes or a closed connection. */
 export const expectCodesInTime = (outcomes: ReadonlyArray<Outcome>, codes: ReadonlyArray<string>): void => {
   const violations = outcomes.filter(
     ({ status, code, duration }) =>

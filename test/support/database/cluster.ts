@@ -31,7 +31,7 @@ const listChildren = (pid: number): ReadonlyArray<number> =>
     .map(Number)
     .filter((child) => {
       try {
-        // The command's name may contain any character; the state and the parent's id follow it.
+        // The state and the parent's id follow the name of the command, which may contain any character.
         return Number(readFileSync(`/proc/${child}/stat`, "latin1").split(") ").at(-1)!.split(" ")[1]) === pid
       } catch {
         return false
@@ -43,13 +43,13 @@ export interface Cluster {
   readonly url: string
   /** Starts the server, with further settings such as `fsync=on`, and resolves once it accepts queries. */
   readonly start: (settings?: ReadonlyArray<string>) => Promise<void>
-  /** Stops the server as `pg_ctl stop -m immediate` does, without a clean shutdown: its next start runs recovery. */
+  /** Stops the server as `pg_ctl stop -m immediate` does. The next start runs recovery. */
   readonly stop: () => Promise<void>
   /** Stops the server as `pg_ctl stop -m fast` does: its sessions end, and it shuts down cleanly. */
   readonly shutDown: () => Promise<void>
   /** Kills every process of the server with SIGKILL. */
   readonly kill: () => Promise<void>
-  /** Suspends every process of the server; its connections stay open. */
+  /** Suspends every process of the server. The connections stay open. */
   readonly freeze: () => void
   /** Resumes every suspended process. */
   readonly thaw: () => void
@@ -97,7 +97,7 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   }
 
   const thaw = () => {
-    // The postmaster last, because it removes the processes that have ended.
+    // Resumes the postmaster last, because the postmaster removes processes that have ended.
     for (const pid of frozen.toReversed()) process.kill(pid, "SIGCONT")
     frozen = []
   }
@@ -112,7 +112,7 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
       try {
         process.kill(pid, signal)
       } catch {
-        // It has ended.
+        // The process has already ended.
       }
     }
     await exited

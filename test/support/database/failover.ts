@@ -11,7 +11,7 @@ import { freePort } from "../ports.ts"
 import { adaptConfig, runProgram } from "../programs/programs.ts"
 import { run, type Service } from "../service.ts"
 
-/** No rule may depend on the time zone of the servers. */
+/** The servers use a time zone other than UTC, because no test may depend on their time zone. */
 const settings = ["timezone=Europe/Berlin"]
 
 const example = join(import.meta.dirname, "../../../deploy/haproxy.cfg")
@@ -37,7 +37,7 @@ export const startPair = Effect.fnUntraced(function* (archive: Archive) {
   return {
     primary,
     standby,
-    /** A URL of both servers that leads to the server that accepts writes. */
+    /** A URL of both servers. Clients connect to the server that accepts writes. */
     url: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`,
     /** Connects to the standby, which stays reachable. */
     connectToStandby: connectTo({ DATABASE_URL: standby.url })
@@ -73,7 +73,7 @@ export const balanceInstances = Effect.fnUntraced(function* (instances: Readonly
   return { url: `http://127.0.0.1:${port}` }
 })
 
-/** Runs HAProxy in TCP mode with backends until the scope closes; `directory` holds its configuration. */
+/** Runs HAProxy in TCP mode with backends until the scope closes. `directory` contains its configuration. */
 const runTcpBalancer = Effect.fnUntraced(function* (directory: string, global: string, backends: string) {
   const port = yield* Effect.promise(freePort)
   const config = join(directory, "haproxy.cfg")
@@ -95,7 +95,7 @@ ${backends}`
   return `postgres://postgres@127.0.0.1:${port}/postgres`
 })
 
-/** Runs HAProxy in TCP mode in front of a pair until the scope closes. It starts with the primary. */
+/** Runs HAProxy in TCP mode in front of a pair until the scope closes. Clients reach the primary at first. */
 export const balanceServers = Effect.fnUntraced(function* ({
   primary,
   standby
@@ -119,7 +119,7 @@ export const balanceServers = Effect.fnUntraced(function* ({
   }
   return {
     url,
-    /** New connections lead to the standby, as a health check that knows the primary would decide. */
+    /** Sends new connections to the standby, as HAProxy does when a health check finds a new primary. */
     switchOver: () => send("disable server primary/one; enable server primary/two"),
     /** Ends the connections to the first primary, as `on-marked-down shutdown-sessions` does. */
     closeOldSessions: () => send("shutdown sessions server primary/one")

@@ -2,7 +2,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 
-/** Every table that prompt reads use; the tables that key lookups use are not among them. */
+/** The tables that prompt reads use, except tables that key lookups also use. */
 export const promptTables =
   "prompts, prompt_tags, tags, folders, prompt_versions, fragments, prompt_fragments" as const
 

@@ -18,7 +18,7 @@ const acquireDirectory = Effect.acquireRelease(
 
 /** A running PgBouncer in front of one database. */
 export interface PgBouncer {
-  /** The URL of the database behind it. */
+  /** The URL that connects to the database through PgBouncer. */
   readonly url: string
   /** Kills PgBouncer and starts it again on the same port. */
   readonly restart: () => Promise<void>
@@ -35,7 +35,7 @@ export const runPgBouncer = (
     const target = new URL(databaseUrl)
     const database = target.pathname.slice(1)
     const config = join(home, "pgbouncer.ini")
-    // PgBouncer does not run as root; the user that it runs as must be able to read its files.
+    // PgBouncer refuses to run as root. The user that runs PgBouncer must be able to read its files.
     const isRoot = process.getuid!() === 0
     writeFileSync(join(home, "users.txt"), `"${target.username}" "${target.password}"\n`)
     writeFileSync(
@@ -72,6 +72,6 @@ pool_mode = ${mode}
     }
   })
 
-/** Starts PgBouncer like `runPgBouncer` and returns the URL of a database of the tests' server behind it. */
+/** Starts PgBouncer in front of a database of the tests' server. Returns the URL that connects through it. */
 export const startPgBouncer = (database: string, mode: PoolMode): Effect.Effect<string, never, Scope.Scope> =>
   Effect.map(runPgBouncer(toDatabaseUrl(database), mode), ({ url }) => url)

@@ -10,7 +10,7 @@ import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
 import { WorkspaceRevisions } from "../../../src/application/freshness/WorkspaceRevisions.ts"
 import { makeRandom } from "../random.ts"
 
-// A primary, two standbys, a change feed and the router, of which every step is taken separately, in any order.
+// A model of a primary, two standbys and a change feed, which the router uses. Its steps run in any order.
 
 const workspaces = ["a", "b", "c"]
 
@@ -20,10 +20,10 @@ interface Commit {
   readonly version: number
 }
 
-/** What the notification queue of the primary holds: a commit by its index in the WAL, or a marker. */
+/** An entry of the notification queue of the primary: a commit by its index in the WAL, or a marker. */
 type Queued = { readonly commit: number } | { readonly marker: string }
 
-/** A statement on its way to a server, and then back. */
+/** A statement on its way to a server, or a result on its way back. */
 interface PendingStatement {
   readonly server: number
   readonly statement: Statement
@@ -32,35 +32,35 @@ interface PendingStatement {
   isCommitted: boolean
 }
 
-/** A standby, as the router sees it and as it is. */
+/** A standby: the state that the router uses, and the real state. */
 interface ModelReplica {
   usable: ReplicaInUse | undefined
-  /** The number of commits that it has replayed. */
+  /** The number of commits that the standby has replayed. */
   replayed: number
 }
 
 /** A read of a caller. */
 interface ModelRead {
   readonly workspace: string
-  /** The version that the caller must see at least. */
+  /** The oldest version that the caller may see. */
   readonly floor: number
-  /** The version on the primary when the read started; undefined if the primary has been down since. */
+  /** The version on the primary when the read started. Undefined if the primary was down then or later. */
   latest: number | undefined
-  /** True if the caller must see `latest`, because changes go unreported. */
+  /** True if the caller must see `latest` or a newer version, because the feed was down at the start. */
   readonly mustBeLatest: boolean
 }
 
 const primaryServer = -1
 const lineage = "lineage"
 
-/** Runs random steps, and returns what went wrong and what the reads did. */
+/** Runs random steps. Returns the violations of the rules, and how often each kind of read happened. */
 export const runReplicaModel = async (seed: number, steps: number) => {
   const { int, pick } = makeRandom(seed)
   const problems: Array<string> = []
   const counts = { replica: 0, primary: 0, fenced: 0, repeated: 0 }
 
   const wal: Array<Commit> = []
-  /** The commit whose record is in the WAL and which the primary does not show yet. */
+  /** The commit that is in the WAL but not yet visible on the primary. */
   let committing: number | undefined
   let isPrimaryUp = true
   let queue: Array<Queued> = []
@@ -156,7 +156,7 @@ export const runReplicaModel = async (seed: number, steps: number) => {
     for (const { resume } of failed) resume(Exit.fail(Unavailable))
   }
 
-  /** Lets a server run a statement, or its result arrive. */
+  /** Lets a server run a statement, or lets the result of a statement arrive. */
   const advanceStatement = () => {
     if (pending.length === 0) return
     const statement = pick(pending)
@@ -170,7 +170,7 @@ export const runReplicaModel = async (seed: number, steps: number) => {
       if (isMarker) statement.rows = [{ position: String(wal.length), lineage } as unknown as Row]
       else statement.rows = version === 0 ? [] : [{ workspace, version } as unknown as Row]
     } else if (isMarker && !statement.isCommitted) {
-      // Waits for the other transaction that notifies.
+      // The commit of a marker waits for the other transaction that notifies.
       if (committing !== undefined) return
       statement.isCommitted = true
       queue.push({ marker: params[1] as string })

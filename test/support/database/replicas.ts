@@ -56,7 +56,7 @@ export const startReplicatedService = async (
     DATABASE_URL: primary.url,
     DATABASE_REPLICA_URL: joinHosts(standbys),
     METRICS_PORT: metricsPort,
-    // In an outage, responses from before may hide what the replicas return.
+    // In an outage, known responses would hide the responses of the replicas.
     OUTAGE_MAX_AGE: "0s",
     RATE_LIMIT_PER_KEY: "100000000",
     RATE_LIMIT_PER_PROCESS: "100000000",
@@ -68,7 +68,7 @@ export const startReplicatedService = async (
 export const replicaReads = 'replica_reads_total{target="replica"}'
 export const primaryReads = 'replica_reads_total{target="primary"}'
 
-/** Returns the gauge of one standby. */
+/** Returns the name of the series of a gauge for one standby. */
 export const gaugeOf = (gauge: "up" | "lag_seconds", { url }: Cluster): string =>
   `replica_${gauge}{replica="${new URL(url).host}"}`
 

@@ -20,10 +20,10 @@ interface Known {
   readonly parts: Parts
 }
 
-/** What a caller reads, and where it records the responses. */
+/** What a caller reads, and where the caller records the responses. */
 export interface CallerOptions {
   readonly instance: Instance
-  /** The index of its key. */
+  /** The index of the caller's key. */
   readonly key: number
   readonly world: World
   readonly random: Random
@@ -119,7 +119,7 @@ export class Caller {
   }
 }
 
-/** Says what a reply shows. `known` is the representation that the request revalidated. */
+/** Converts a reply to an outcome. `known` is the representation that the request revalidated. */
 const toOutcome = (target: string, { status, body }: Reply, known: Known | undefined): Outcome => {
   switch (status) {
     case 200:

@@ -43,7 +43,7 @@ const editFragment: MakeChange = (random, { fragments }, marker) => {
   return { name: `edit fragment ${index}`, statements: [editFragments([fragments[index]!], marker)] }
 }
 
-/** Changes the content of a prompt, its bindings and all fragments, so that a mix of two snapshots shows. */
+/** Changes a prompt, its bindings and all fragments, so that the checker detects a mix of two snapshots. */
 const editTogether: MakeChange = (random, { prompts, fragments }, marker) => {
   const index = random.int(prompts.length)
   return {
@@ -99,7 +99,7 @@ const toggleArchived: MakeChange = (random, { prompts }) => {
   }
 }
 
-/** Deletes a prompt and inserts it again. No reader may miss it. */
+/** Deletes a prompt and inserts it again in one transaction. Every reader must find the prompt. */
 const replacePrompt: MakeChange = (random, world, marker) => {
   const index = random.int(world.prompts.length)
   return {
@@ -140,7 +140,7 @@ const moveFragment: MakeChange = (random, { workspaces, fragments }) => {
   }
 }
 
-/** Moves every prompt and fragment of one workspace to the next workspace, and those of the next one back. */
+/** Exchanges the prompts and fragments of two workspaces. */
 const swapWorkspaces: MakeChange = (random, { workspaces }) => {
   const index = random.int(workspaces.length)
   const [first, second] = [workspaces[index], workspaces[(index + 1) % workspaces.length]]
@@ -254,7 +254,7 @@ const deck = kinds.flatMap(([weight, make]) => Array.from({ length: weight }, ()
 
 export const makeChange: MakeChange = (random, world, marker) => random.pick(deck)(random, world, marker)
 
-/** Makes a change that every response shows: it edits every prompt, version list and fragment, and lets every key read. */
+/** Makes a change of all prompts, version lists, fragments and keys, which is visible in every response. */
 export const changeEverything = (world: World, marker: string): Change => ({
   name: "edit everything",
   statements: [

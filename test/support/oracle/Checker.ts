@@ -20,26 +20,26 @@ export type Rule =
   | "rejected key reads"
   | "unexpected response"
 
-/** An observation that no state explains. */
+/** An observation that violates a rule. */
 export interface Violation {
   readonly rule: Rule
   readonly observation: Observation
-  /** What the observation shows instead of an allowed state. */
+  /** The observed fact that is in no allowed state. */
   readonly observed: string
   /** The first and the last commit whose state was allowed. */
   readonly allowed: readonly [first: number, last: number]
-  /** The latest commit whose state the observation shows, if any. */
+  /** The latest commit whose state contains the observed fact, if any. */
   readonly shown: number | undefined
 }
 
-/** One thing that an observation shows, which must come from one allowed state. */
+/** One fact of an observation. At least one allowed state must contain the fact. */
 interface Fact {
   readonly name: string
   readonly observed: string
   readonly holdsIn: (state: State) => boolean
-  /** Returns true if a caller with another key may have seen the fact in a state. */
+  /** Returns true if any workspace of a state contains the fact. */
   readonly isPartOf: (state: State) => boolean
-  /** The rule that is violated if the fact holds in no allowed state, instead of one of the general rules. */
+  /** The violated rule if no allowed state contains the fact. If undefined, a general rule is violated. */
   readonly rule: Rule | undefined
 }
 
@@ -57,7 +57,7 @@ const makeAdmissionFact = (
   return { name: "admission", observed, rule, holdsIn, isPartOf: holdsIn }
 }
 
-/** Returns what an observation shows. A response reads the key first and the resource in another statement. */
+/** Returns the facts of an observation. The service reads the key and the resource in separate statements. */
 const listFacts = (
   { key, target, outcome }: Observation,
   allowed: ReadonlyArray<Commit>
@@ -83,7 +83,7 @@ const listFacts = (
           .map(({ workspace }) => workspace)
       )
       const admission = makeAdmissionFact(key, "the key is admitted", "rejected key reads", isOfWorkspace)
-      // The parts of a response to a key that may not read anything say nothing more.
+      // If no allowed state admits the key, the admission is a violation, and the parts are not checked.
       if (workspaces.size === 0) return [admission]
       const { parts } = outcome
       const makePartFact = (part: string, index: number): Fact => {
@@ -103,12 +103,12 @@ const listFacts = (
 }
 
 /**
- * Returns every observation that violates a rule. A response to a request that was sent at t shows, of each thing, a
- * state that was current at t - `boundMs` or later, or as much earlier as the response states as its age. What a
- * caller receives from one process for one target never gets older.
+ * Returns the violations of the rules. Each fact of a response must be in a state that was current at most `boundMs`
+ * before the request was sent, plus the age that the response states. The facts that a caller receives from one process
+ * for one target never become older from one response to the next.
  */
 export const check = ({ commits, observations }: Timeline, boundMs: number): ReadonlyArray<Violation> => {
-  /** The commit whose state each caller has seen of each fact. */
+  /** The oldest commit that each caller may still see, by process, target and fact. */
   const seen = new Map<string, number>()
   const violations: Array<Violation> = []
 
@@ -117,7 +117,7 @@ export const check = ({ commits, observations }: Timeline, boundMs: number): Rea
     const floor = observation.process === undefined ? first : (seen.get(chain) ?? first)
     const find = (from: number) =>
       commits.findIndex(({ state }, index) => index >= from && index <= last && fact.holdsIn(state))
-    // The oldest state that explains the response leaves the most room for the next one.
+    // The oldest state that contains the fact restricts the next response the least.
     const found = find(Math.max(first, floor))
     if (found !== -1) {
       if (observation.process !== undefined) seen.set(chain, found)

@@ -12,12 +12,12 @@ export interface Step {
   readonly isUnheard: boolean
 }
 
-/** What happens to the database and to the processes. It depends only on the seed; the interleaving is real time. */
+/** The changes of the database and the disturbances. The seed determines them, but not their interleaving. */
 export interface History {
   readonly seed: number
   readonly world: World
   readonly steps: ReadonlyArray<Step>
-  /** These happen one after another, at the same time as the steps. */
+  /** The disturbances happen one after another, while the steps run. */
   readonly disturbances: ReadonlyArray<Disturbance>
 }
 
@@ -26,9 +26,9 @@ const maxPauseMs = 120
 const maxDisturbances = 3
 
 /**
- * Returns the last steps of a history. What a cache stores wrongly at that time stays wrong after it. The last change
- * finds caches that have begun to fill: where reads are slow, each caller's read is in flight. No change feed receives
- * the last change if `isUnheard`.
+ * Returns the last two steps of a history. No later change removes a wrong entry that a cache stores during these
+ * steps. During the last change, the caches fill and slow reads are in flight. If `isUnheard` is true, no change feed
+ * receives the last change.
  */
 const makeEnding = (world: World, isUnheard: boolean): ReadonlyArray<Step> =>
   [50, 1_300].map((pauseMs, number) => ({

@@ -13,7 +13,7 @@ const replicaReads = 'prompt_retrieval_replica_reads_total{target="replica"}'
 export interface Instance {
   readonly name: string
   readonly url: string
-  /** Returns the name of the running process; undefined while none is running. */
+  /** Returns the name of the running process, or undefined while no process is running. */
   readonly process: () => string | undefined
   /** Ends the process and starts another process. */
   readonly restart: (signal: "SIGTERM" | "SIGKILL") => Promise<void>

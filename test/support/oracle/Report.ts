@@ -9,7 +9,7 @@ const nearbyCommits = 3
 const describeOutcome = (outcome: Outcome): string =>
   outcome._tag === "Content" ? outcome.parts.join(" | ") : outcome.reason
 
-/** Describes one violation with the part of the history that it concerns. Times count from the first commit. */
+/** Describes one violation and its part of the history. Times are relative to the first commit. */
 const describeViolation = (
   { timeline: { commits, disturbed } }: RunResult,
   { rule, observation, observed, allowed: [first, last], shown }: Violation

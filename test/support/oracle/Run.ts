@@ -9,9 +9,9 @@ import type { Commit, Disturbed, Observation, Timeline } from "./Timeline.ts"
 import { createWorld, write } from "./Writer.ts"
 
 /**
- * How old a response may be, in milliseconds: the 3 s that the last heartbeat keeps the change feed up, by the clocks
- * of two processes. A busy machine adds nothing: the age counts from when the request is sent, and a process that
- * receives no notification in time serves nothing from its caches.
+ * How old a response may be, in milliseconds. After its last heartbeat, a change feed stays up for 3 s, and the clocks
+ * of two processes may differ slightly. A busy machine needs no reserve: the age counts from the start of the request,
+ * and a process that receives no heartbeat in time serves nothing from its caches.
  */
 export const boundMs = 3_100
 
@@ -19,13 +19,13 @@ export interface RunResult {
   readonly history: History
   readonly timeline: Timeline
   readonly violations: ReadonlyArray<Violation>
-  /** How many reads the standby ran for the processes that run at the end. */
+  /** How many reads the standby ran for the processes that are running at the end. */
   readonly replicaReads: number
 }
 
 /**
- * Runs a history on a stage while callers read, one per key and instance, and checks every response. At last, nothing
- * changes for longer than the bound; then every caller reads everything once more.
+ * Runs a history on a stage while callers read, one per key and instance, and checks every response. After the last
+ * change, waits for the bound. Then every caller reads everything once more.
  */
 export const runHistory = async (stage: Stage, history: History): Promise<RunResult> => {
   const { world, steps, disturbances, seed } = history

@@ -25,7 +25,7 @@ export const startServers: Effect.Effect<Servers, never, Scope.Scope> = Effect.g
   yield* Effect.promise(() => primary.start(settings))
   const standby = yield* makeStandby(primary)
   yield* Effect.promise(() => standby.start(settings))
-  /** The operation on the standby that was started last. They run one after another. */
+  /** The latest operation on the standby. Operations run one after another. */
   let last = Promise.resolve()
   const exclusively = (operation: () => Promise<void>): Promise<void> => {
     const result = last.then(operation)

@@ -2,8 +2,8 @@ import type { Prompt, PromptSummary, ResolvedPrompt } from "../../../src/domain/
 import type { VersionSummary } from "../../../src/domain/Version.ts"
 import type { Parts } from "./Timeline.ts"
 
-// What requests read, and what the oracle compares of each resource. PostgreSQL's rows and the bodies of responses
-// have the same fields.
+// The targets of requests, and the parts of each resource that the oracle compares. Rows of PostgreSQL and bodies of
+// responses have the same fields, so the same functions convert both to parts.
 
 /** The target of the list, with every prompt on one page. */
 export const listTarget = "/api/v1/prompts?per_page=100"
@@ -31,7 +31,7 @@ export const describeResolved = ({
   JSON.stringify({ title, resolved_content, fragment_count })
 ]
 
-/** The total of a list is cached apart from its items, so the two may come from different snapshots. */
+/** Returns two parts, because the total of a list is cached separately and may come from another snapshot. */
 export const describeList = (
   items: ReadonlyArray<Pick<PromptSummary, "id" | "title" | "current_version">>,
   total: number

@@ -2,8 +2,8 @@
 export type Admission = { readonly workspace: string } | { readonly rejection: string }
 
 /**
- * What a response shows of its resource, in parts that the service reads in separate statements. Lists have two: the
- * items and their total.
+ * The content of a resource, in parts that the service reads with separate statements. A list has two parts: its items
+ * and their total.
  */
 export type Parts = ReadonlyArray<string>
 
@@ -12,18 +12,18 @@ export const notFound: Parts = ["404"]
 
 /** The state of a world: what each key may do, and what the resources of each workspace contain. */
 export interface State {
-  /** By the index of the key. */
+  /** The admission of each key, by the index of the key. */
   readonly admissions: ReadonlyArray<Admission>
-  /** By workspace, then by request target. A target that is absent does not exist. */
+  /** The parts of each resource, by workspace and request target. An absent resource does not exist. */
   readonly contents: ReadonlyMap<string, ReadonlyMap<string, Parts>>
 }
 
-/** A committed transaction. Times are those of `performance.now()`. */
+/** A committed transaction. Times are values of `performance.now()`. */
 export interface Commit {
   readonly name: string
-  /** Before COMMIT was sent: no reader sees the state earlier. */
+  /** The time before COMMIT was sent. No reader sees the state earlier. */
   readonly startedAt: number
-  /** After COMMIT was acknowledged: every read that starts later sees the state. */
+  /** The time after COMMIT was acknowledged. Every read that starts later sees the state. */
   readonly endedAt: number
   readonly state: State
 }
@@ -32,7 +32,7 @@ export interface Commit {
 export type Outcome =
   | { readonly _tag: "Content"; readonly parts: Parts }
   | { readonly _tag: "Rejection"; readonly reason: string }
-  /** No response, or a response that shows nothing of the data, as during a restart. */
+  /** No response, or a response without data, such as during a restart. */
   | { readonly _tag: "Unavailable"; readonly reason: string }
   /** A response that no history explains. */
   | { readonly _tag: "Unexpected"; readonly reason: string }
@@ -42,7 +42,7 @@ export interface Observation {
   readonly caller: string
   /** The index of the caller's key. */
   readonly key: number
-  /** The process that responded; undefined if it was replaced meanwhile. */
+  /** The process that responded. Undefined if the process was replaced during the request. */
   readonly process: string | undefined
   readonly target: string
   readonly startedAt: number
@@ -52,7 +52,7 @@ export interface Observation {
   readonly outcome: Outcome
 }
 
-/** A span of time in which something was disturbed. */
+/** A disturbance and its span of time. */
 export interface Disturbed {
   readonly name: string
   readonly startedAt: number

@@ -40,7 +40,7 @@ export const makeUuid = (random: Random): string => {
   ].join("-")
 }
 
-/** Returns the rows of a new world, which do not exist yet. */
+/** Returns the rows of a new world without inserting the rows. */
 export const makeWorld = (random: Random): World => {
   const makeIds = (length: number) => Array.from({ length }, () => makeUuid(random))
   return {
@@ -88,7 +88,6 @@ export const insertPrompt = (
   params: [prompts[index], workspaces[index % workspaces.length], marker, makePromptContent(marker)]
 })
 
-/** Binds a fragment to a prompt. */
 export const bindFragment = (
   prompt: string,
   fragment: string,
@@ -122,7 +121,7 @@ export const insertWorld = (world: World): ReadonlyArray<SqlStatement> => {
       params: [id, workspaces[index % workspaces.length], makeFragmentContent(marker)]
     })),
     ...prompts.map((_, index) => insertPrompt(world, index, marker)),
-    // The fragment with the same index, and the next one of the same workspace.
+    // Binds the fragment with the same index, and the next fragment of the same workspace.
     ...prompts.flatMap((prompt, index) =>
       [index, index + workspaces.length].map((of, position) =>
         bindFragment(prompt, fragments[of % fragments.length]!, position, marker)

@@ -7,7 +7,7 @@ import type { Instance } from "./Instance.ts"
 import type { Commit } from "./Timeline.ts"
 import { insertWorld, type World } from "./World.ts"
 
-/** Ends a transaction without an error. */
+/** The failure that rolls a transaction back on purpose. */
 class RolledBack {
   readonly _tag = "RolledBack"
 }

@@ -35,7 +35,7 @@ const launch = async () => {
   return { directory, context }
 }
 
-/** Chromium with an empty profile, until the scope closes. It reaches only this machine. */
+/** Runs Chromium with an empty profile until the scope closes. Chromium can connect only to this machine. */
 export const openBrowser = Effect.acquireRelease(Effect.promise(launch), ({ directory, context }) =>
   Effect.promise(async () => {
     await context.close()

@@ -38,7 +38,7 @@ const copyProgram = (program: string, target: string): void => {
   for (const library of libraries) copy(library, base + library)
 }
 
-/** The image with Node and npm, which `deploy/Containerfile` builds in: the files of this machine that they need. */
+/** Writes the files of the build image: Node and npm of this machine, and the files that they need. */
 const writeBuildFiles = (files: string): void => {
   copyProgram(process.execPath, join(files, "usr/local/bin/node"))
   copyProgram("/bin/sh", join(files, "bin/sh"))
@@ -55,7 +55,7 @@ const writeBuildFiles = (files: string): void => {
   for (const directory of ["root", "tmp"]) mkdirSync(join(files, directory))
 }
 
-/** The image that runs the program: Node without a shell. */
+/** Writes the files of the image that runs the program: Node without a shell. */
 const writeRunFiles = (files: string): void => {
   copyProgram(process.execPath, join(files, "nodejs/bin/node"))
   mkdirSync(join(files, "etc"))
@@ -63,7 +63,7 @@ const writeRunFiles = (files: string): void => {
   for (const directory of ["proc", "dev", "tmp"]) mkdirSync(join(files, directory))
 }
 
-/** The images that `deploy/Containerfile` names, with the files and the settings of their stand-ins. */
+/** The base images of `deploy/Containerfile`. The tests replace them by images with these contents. */
 const bases = {
   "docker.io/library/node:24-bookworm-slim": {
     writeFiles: writeBuildFiles,
@@ -85,8 +85,8 @@ mount -o remount,bind,ro "$files"
 exec chroot --userspec="$user" "$files" "$@"`
 
 /**
- * Builds `deploy/Containerfile` unmodified, from base images that are made of this machine's Node and npm. The build
- * uses npm's cache of this machine. Closing the scope removes everything.
+ * Builds `deploy/Containerfile` unmodified, from base images with Node and npm of this machine. The build uses the npm
+ * cache of this machine. Closing the scope removes everything.
  */
 export const buildImage: Effect.Effect<Image, never, Scope.Scope> = Effect.gen(function* () {
   const home = yield* Effect.acquireRelease(
@@ -137,7 +137,7 @@ export const buildImage: Effect.Effect<Image, never, Scope.Scope> = Effect.gen(f
           env: {
             ...Object.fromEntries(config.Env.map((variable: string) => variable.split(/=(.*)/s).slice(0, 2))),
             ...env,
-            // For the programs that start the command. The image has no programs besides Node.
+            // For the programs of this machine that start the command. The image has no program except Node.
             PATH: programPath
           },
           stdio: ["ignore", "pipe", "pipe"]

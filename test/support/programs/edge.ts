@@ -40,7 +40,7 @@ export const startOrigin = Effect.gen(function* () {
   return { service, database, mine, theirs }
 })
 
-/** Starts an HTTP server and returns its port; closing the scope stops it. */
+/** Starts an HTTP server and returns its port. Closing the scope stops the server. */
 const listen = (listener: RequestListener): Effect.Effect<number, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -55,8 +55,8 @@ const listen = (listener: RequestListener): Effect.Effect<number, never, Scope.S
 const startWebApplication = listen((_request, response) => response.setHeader("content-length", 3).end("web"))
 
 /**
- * Starts a proxy that shortens the service's Cache-Control, 30 s fresh and 300 s stale, to the given seconds.
- * `delay` is how many milliseconds the proxy waits before it forwards a request.
+ * Starts a proxy that replaces the 30 s and the 300 s in the service's Cache-Control by the given seconds. The proxy
+ * waits `delay` milliseconds before it forwards a request.
  */
 export const shortenCacheTimes = (
   service: Service,

@@ -70,12 +70,12 @@ export const makeProject = (name: string): string => {
 
 const readManifest = (folder: string) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
 
-/** Creates the folder of a package whose exports lead to the sources in `folder` instead of `dist`. */
+/** Creates a package in a project. The package exports the sources in `folder` instead of `dist`. */
 const linkSources = (project: string, folder: string): void => {
   const manifest = readManifest(folder)
   const target = join(project, "node_modules", manifest.name)
   mkdirSync(target, { recursive: true })
-  // Node and tsc follow the link out of node_modules, where they accept TypeScript.
+  // Node and tsc accept TypeScript only outside of node_modules, and they follow the link there.
   symlinkSync(join(folder, "src"), join(target, "src"))
   const toSource = (path: string) => path.replace("./dist/", "./src/").replace(/(\.d\.ts|\.js)$/, ".ts")
   writeFileSync(
@@ -117,10 +117,10 @@ export const install = async (project: string, tarball: string): Promise<string>
   return stdout + stderr
 }
 
-/** Where installed versions of Node stay between test runs. */
+/** The directory that keeps installed versions of Node between test runs. */
 const nodeCache = join(homedir(), ".cache/prompt-retrieval/node")
 
-/** Installs a version of Node from npm, unless an earlier test run has. Returns the path of its executable. */
+/** Installs a version of Node from npm unless it is installed. Returns the path of its executable. */
 export const installNode = async (version: string): Promise<string> => {
   const target = join(nodeCache, version)
   const node = join(target, "node_modules/node/bin/node")

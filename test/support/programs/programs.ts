@@ -54,7 +54,7 @@ export const runProgram = (
     (child) => Effect.promise(() => endProcess(child))
   )
 
-/** Replaces texts of an example configuration with what a test needs. Throws if a text does not occur. */
+/** Replaces texts of an example configuration. Throws if a text does not occur. */
 export const adaptConfig = (text: string, replacements: Readonly<Record<string, string>>): string =>
   Object.entries(replacements).reduce((config, [from, to]) => {
     if (!config.includes(from)) throw new Error(`the configuration does not contain ${from}`)

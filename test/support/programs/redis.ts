@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "../ports.ts"
 
-/** A separate `redis-server` on loopback that stores nothing on disk; closing the scope stops it. */
+/** A separate `redis-server` on loopback that stores nothing on disk. Closing the scope stops the server. */
 export interface RedisServer {
   readonly url: string
   readonly port: number
@@ -23,7 +23,7 @@ export interface RedisServer {
   readonly ask: (command: string) => Effect.Effect<string>
 }
 
-/** Starts the server and resolves once it accepts connections; rejects if the server exits before that. */
+/** Starts the server and resolves once it accepts connections. Rejects if the server exits before that. */
 const launch = (port: number, dir: string): Promise<ChildProcess> =>
   new Promise((resolve, reject) => {
     const args = [

@@ -3,7 +3,7 @@ import { delimiter, join } from "node:path"
 import { programPath } from "./programs.ts"
 import { toolsDirectory } from "./tools.ts"
 
-/** The programs that the system tests start, with the packages of Debian that hold them. */
+/** The programs that the system tests start, with the packages of Debian that contain them. */
 const packages: Readonly<Record<string, string>> = {
   buildah: "buildah",
   chromium: "chromium",
@@ -23,7 +23,7 @@ const packages: Readonly<Record<string, string>> = {
 const isOnPath = (program: string): boolean =>
   programPath.split(delimiter).some((directory) => existsSync(join(directory, program)))
 
-/** Fails with the command that installs what the system tests need and this machine lacks. */
+/** Fails if a program for the system tests is missing. The error contains the command that installs it. */
 export const setup = (): void => {
   const missing = Object.entries(packages).flatMap(([program, name]) => (isOnPath(program) ? [] : [name]))
   if (!existsSync("/usr/lib/postgresql")) missing.push("postgresql")

@@ -1,7 +1,7 @@
 import { globSync } from "node:fs"
 import { join } from "node:path"
 
-/** The folder of a package apart: its tools need 900 packages with 900 MB, and older versions of TypeScript. */
+/** The folder of a separate package for tools, which need 900 packages and old versions of TypeScript. */
 export const toolsDirectory = join(import.meta.dirname, "../../tools")
 
 /** Returns the path of a file that the tools install, such as a program of this platform. `*` matches part of a name. */

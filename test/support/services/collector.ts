@@ -42,7 +42,7 @@ export interface Collector {
 export const toAttributes = ({ attributes }: { readonly attributes: ReadonlyArray<Attribute> }) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 
-/** Starts a collector on a free port; closing the scope stops it. */
+/** Starts a collector on a free port. Closing the scope stops the collector. */
 export const collector: Effect.Effect<Collector, never, Scope.Scope> = Effect.gen(function* () {
   const bodies: Array<{ readonly path: string | undefined; readonly body: string }> = []
   const server = createServer(async (request, response) => {

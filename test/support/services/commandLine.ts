@@ -17,7 +17,7 @@ const noDatabase = new CommandError({ message: "no database" })
 
 type Operations = Omit<CommandRuntime["Service"], "writeOutput">
 
-/** Operations that fail. */
+/** Operations that fail with the message "no database". */
 const withoutDatabase: Operations = {
   serve: () => Effect.fail(noDatabase),
   migrate: Effect.fail(noDatabase),
@@ -45,9 +45,9 @@ const makeCommandRuntime = Effect.map(
 )
 
 /**
- * Runs a command line in this process, which takes much less time than a process. Without `DATABASE_URL`, a command that
- * needs the database fails with exit code 1 and the message "no database". A command that reads stdin, and an export to
- * stdout, which streams, run in a process.
+ * Runs a command line in this process, which is much faster than a new process. Without `DATABASE_URL`, a command that
+ * needs the database fails with exit code 1 and the message "no database". Two kinds of command run in a new process:
+ * commands with input on stdin, and exports to stdout.
  */
 export const runInProcess = async (
   args: ReadonlyArray<string>,

@@ -22,7 +22,6 @@ export const outageStatus = "prompt-retrieval; hit; detail=database-unavailable"
 /** Returns true if a response was served without the database. */
 export const isFromBefore = ({ headers }: Reply): boolean => headers["cache-status"] === outageStatus
 
-/** Sends one GET request. */
 export const read = (
   url: string,
   key: string,
@@ -88,8 +87,8 @@ export interface KnownLoad {
 }
 
 /**
- * Starts clients that read the known targets in turn. Each waits `pauseMs` between requests, so that the load of two
- * phases is the same.
+ * Starts clients that read the known targets in turn. Each client waits `pauseMs` between its requests, so that the
+ * load of two phases is the same.
  */
 export const startKnownLoad = (
   services: ReadonlyArray<Service>,
@@ -105,7 +104,7 @@ export const startKnownLoad = (
       const { url } = services[i % services.length]!
       const target = targets[(i * 7) % targets.length]!
       const reply = await read(url + target, keys.active.plaintext, agent)
-      // A body of thousands of replies would fill the memory of the test.
+      // The bodies of thousands of replies would fill the memory of the test.
       replies.push({ ...reply, body: "" })
       await setTimeout(pauseMs)
     }

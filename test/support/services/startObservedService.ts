@@ -5,8 +5,8 @@ import { freePort } from "../ports.ts"
 import { type Service, startService } from "../service.ts"
 
 /**
- * Starts the service like `startService`, with every log line written, metrics served and spans sent to a
- * collector, and searches all of them for leaks when the service is stopped.
+ * Starts the service like `startService`, with every log line written, metrics served and spans sent to a collector,
+ * and searches all of them for leaks when the service is stopped.
  */
 export const startObservedService = async (
   ...[env, ...options]: Parameters<typeof startService>

@@ -37,7 +37,7 @@ describe("the server that connections lead to", () => {
     resources.acquire(Effect.orDie(PgConnection.make(makePoolConfig(config))))
   const setUp = (server: Server, connection: PgConnection.PgConnection): Promise<boolean> =>
     Effect.runPromise(Effect.map(Effect.exit(makeSetUpSession(server)(connection)), Exit.isSuccess))
-  /** Connects as the change feed does, and makes that server the only one. */
+  /** Connects like the change feed. From then on, only the server of this connection is accepted. */
   const follow = async (server: Server): Promise<void> => {
     const connection = await connect(server, server.feedConfig)
     const { rows } = await Effect.runPromise(
@@ -45,7 +45,7 @@ describe("the server that connections lead to", () => {
     )
     await Effect.runPromise(server.follow(rows[0]!.server as string))
   }
-  /** Returns the port of the server that a connection leads to; `undefined` if the connection is closed. */
+  /** Returns the port of the server that a connection leads to, or `undefined` if the connection is closed. */
   const findPort = (connection: PgConnection.PgConnection): Promise<unknown> =>
     Effect.runPromise(
       Effect.match(connection.query("select current_setting('port') as port", [], false), {
@@ -55,13 +55,13 @@ describe("the server that connections lead to", () => {
     )
   const portOf = ({ url }: Cluster): string => new URL(url).port
 
-  describe("behind HAProxy in TCP mode, when HAProxy leads to another server", () => {
+  describe("connections behind HAProxy in TCP mode, when HAProxy switches to another server", () => {
     const startBalanced = async () => {
       const haproxy = await resources.acquire(balanceServers({ primary: first, standby: second }))
       return { haproxy, server: makeDatabaseServer(Redacted.make(haproxy.url)) }
     }
 
-    it("a connection to another server than the change feed is rejected, and every connection is closed", async () => {
+    it("a connection to a different server than the change feed is rejected, and then all connections are closed", async () => {
       const { haproxy, server } = await startBalanced()
       await follow(server)
       const reads = await connect(server)
@@ -76,11 +76,11 @@ describe("the server that connections lead to", () => {
       expect(await Promise.all([reads, transactions, current].map(findPort))).toEqual(
         Array(3).fill(undefined)
       )
-      // Until the feed is up again, no server is the wrong one.
+      // Until the change feed is up again, connections to any server are accepted.
       expect(await setUp(server, await connect(server))).toBe(true)
     })
 
-    it("when the change feed comes up again, connections stay open if all lead to the server of the feed, and are closed if one led to another server", async () => {
+    it("when the change feed is up again, connections stay open only if all of them lead to the server of the feed", async () => {
       const { haproxy, server } = await startBalanced()
       await follow(server)
       const early = await connect(server)
@@ -98,8 +98,8 @@ describe("the server that connections lead to", () => {
     })
   })
 
-  describe("with several hosts", () => {
-    it("the first server is used, or the next server if the first does not respond", async () => {
+  describe("connections with several hosts in the URL", () => {
+    it("with several hosts, a connection leads to the first host that responds", async () => {
       const server = makeDatabaseServer(Redacted.make(joinHosts([first, second])))
       expect(await findPort(await connect(server))).toBe(portOf(first))
       try {
@@ -111,7 +111,7 @@ describe("the server that connections lead to", () => {
       expect(await findPort(await connect(server))).toBe(portOf(first))
     })
 
-    it("while the change feed is up, connections lead to its server, although an earlier host responds again", async () => {
+    it("while the change feed is up, connections lead to its server, even if an earlier host responds again", async () => {
       const server = makeDatabaseServer(Redacted.make(joinHosts([first, second])))
       try {
         first.freeze()
@@ -124,7 +124,7 @@ describe("the server that connections lead to", () => {
       expect(await findPort(await connect(server))).toBe(portOf(first))
     })
 
-    it("a server that requires a password rejects a URL without a password, and the error names the reason for each host", async () => {
+    it("if the URL lacks a required password, the connection fails and the error names the reason for each host", async () => {
       const asked = await resources.acquire(freshCluster)
       await asked.start()
       const administrator = await connect(makeDatabaseServer(Redacted.make(asked.url)))

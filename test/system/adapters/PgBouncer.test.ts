@@ -8,7 +8,7 @@ import { testPorts } from "../../contracts/postgresPorts.ts"
 import { startPgBouncer } from "../../support/database/pgbouncer.ts"
 import { freshDatabase } from "../../support/postgres.ts"
 
-/** A migrated database behind PgBouncer, where a process may open as few connections as possible. */
+/** A migrated database behind PgBouncer. The process may open only the smallest allowed number of connections. */
 const pooledDatabase = Layer.effectDiscard(Effect.orDie(migrate)).pipe(
   Layer.provideMerge(
     Layer.unwrap(

@@ -18,17 +18,17 @@ import { type RedisServer, redisServer, slowProxy } from "../../support/programs
 const now = 29_000_000 * 60_000
 const toRedisKey = (key: ApiKeyId) => `prompt-retrieval:rate:{${key}}:29000000`
 
-/** Returns Redis's count of a key in the minute of `now`. */
+/** Returns the count that Redis has for a key in the minute of `now`. */
 const readCount = (redis: RedisServer, key: ApiKeyId): Effect.Effect<number> =>
   Effect.map(redis.ask(`GET ${toRedisKey(key)}`), (reply) => Number(reply.split("\r\n")[1] ?? 0))
 
-/** Makes a limiter with a separate connection and separate counts, as in another process, until the scope closes. */
+/** Makes a limiter with its own connection and counts, like another process. Closing the scope closes the limiter. */
 const makeLimiter = (url: string) =>
   Effect.map(Layer.build(Layer.fresh(layer({ url }))), (context) => Context.get(context, RateLimiter))
 
 const sleepLive = (milliseconds: number) => TestClock.withLive(Effect.sleep(milliseconds))
 
-/** Advances the test clock, and lets real I/O happen, until Redis counts what the limiter admits. */
+/** Waits until the limiter counts in Redis again. Advances the test clock, and also waits in real time for I/O. */
 const waitUntilShared = Effect.fnUntraced(function* (redis: RedisServer, limiter: RateLimiter["Service"]) {
   for (let tries = 0; tries < 100; tries++) {
     const key = newKey()
@@ -40,7 +40,10 @@ const waitUntilShared = Effect.fnUntraced(function* (redis: RedisServer, limiter
   assert.fail("the limiter did not return to counting in Redis")
 })
 
-/** Takes one request that only the timeout can end, asserts that it ends after 50 ms and not earlier, and returns the result. */
+/**
+ * Takes one request that only the timeout can end. Asserts that the request ends after 50 ms and not earlier, and
+ * returns the result.
+ */
 const takeUntilTimeout = Effect.fnUntraced(function* (limiter: RateLimiter["Service"], key: ApiKeyId) {
   const fiber = yield* Effect.forkChild(limiter.take(key, 100, now), { startImmediately: true })
   yield* TestClock.adjust("49 millis")
@@ -65,7 +68,7 @@ describe("Redis RateLimiter", () => {
   testRateLimiter("Redis", shared)
   testAdmissionLimits("Redis", shared)
 
-  describe("with Redis", () => {
+  describe("the Redis rate limiter while Redis is up", () => {
     it.effect(
       "two processes together admit the limit of a key, and each process admits its own limit per process",
       () =>
@@ -90,7 +93,7 @@ describe("Redis RateLimiter", () => {
         assert.strictEqual(yield* countAdmitted(one, key, 100, now), 100)
         assert.strictEqual(yield* countAdmitted(other, key, 1, now), 0)
         yield* one.refund(key, now)
-        // The connection keeps the order of commands, so the refund arrives before this.
+        // The connection keeps the order of commands, so Redis gets the refund before this request.
         assert.isTrue(yield* one.take(key, 100, now))
         yield* one.refund(key, now)
         assert.isFalse(one.isKnownExhausted(key, 100, now))
@@ -115,10 +118,13 @@ describe("Redis RateLimiter", () => {
     )
   })
 
-  describe("with a Redis that loses its counts", () => {
+  describe("the Redis rate limiter when Redis loses its counts", () => {
     const limit = 200
 
-    /** Starts two limiters whose workers take requests of one key until `isDone`, and counts what each limiter admits. */
+    /**
+     * Starts two limiters with workers that take requests of one key until `isDone`. Counts the requests that each
+     * limiter admits.
+     */
     const startLoad = Effect.fnUntraced(function* (key: ApiKeyId, isDone: () => boolean) {
       const admitted = [0, 0]
       const limiters = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
@@ -157,7 +163,8 @@ describe("Redis RateLimiter", () => {
           yield* Fiber.join(running)
           const [one = 0, other = 0] = admitted
           assert.isAtMost(Math.max(one, other), limit, `${admitted}`)
-          // Until the first restart ends, each process may use up the requests that remain by its own count.
+          // Until the first restart ends, each process counts alone and may admit all requests that its own count
+          // leaves.
           assert.isTrue(one + other >= limit && one + other < 2 * limit, `${admitted}`)
         })
     )
@@ -183,9 +190,9 @@ describe("Redis RateLimiter", () => {
     )
   })
 
-  describe("without Redis", () => {
+  describe("the Redis rate limiter while Redis is down or slow", () => {
     it.effect(
-      "a limiter that starts without Redis counts in its process, and shares as soon as Redis is up",
+      "a limiter that starts without Redis counts in its process, and counts in Redis as soon as Redis is up",
       () =>
         Effect.gen(function* () {
           yield* redis.stop
@@ -200,7 +207,7 @@ describe("Redis RateLimiter", () => {
     )
 
     it.effect(
-      "when Redis is killed, no request fails or waits; when Redis restarts, counts are shared again",
+      "no request fails or waits while Redis is down, and counts are shared again after Redis restarts",
       () =>
         Effect.gen(function* () {
           const limiter = yield* makeLimiter(redis.url)
@@ -215,7 +222,7 @@ describe("Redis RateLimiter", () => {
     )
 
     it.effect(
-      "when Redis is frozen, one request waits 50 ms and later requests do not wait; when Redis resumes, counts are shared again",
+      "while Redis is frozen, only the first request waits 50 ms, and counts are shared again after Redis resumes",
       () =>
         Effect.gen(function* () {
           const limiter = yield* makeLimiter(redis.url)
@@ -249,7 +256,7 @@ describe("Redis RateLimiter", () => {
       })
     )
 
-    it.effect("requests in flight when Redis is killed are counted in the process at once", () =>
+    it.effect("requests that are in flight when Redis is killed are counted in the process at once", () =>
       Effect.gen(function* () {
         const limiter = yield* makeLimiter(redis.url)
         yield* redis.freeze
@@ -265,20 +272,20 @@ describe("Redis RateLimiter", () => {
       })
     )
 
-    it.live("a Redis that is slow from the start never counts a request", () =>
+    it.live("a limiter never counts in a Redis that is slow from the start", () =>
       Effect.gen(function* () {
         const proxy = yield* slowProxy(redis.port)
         yield* proxy.delay(70)
         const limiter = yield* makeLimiter(proxy.url)
         const key = newKey()
-        // This takes longer than a connection attempt with that delay.
+        // These requests take longer than a connection attempt with the delay.
         for (let n = 0; n < 80; n++) yield* Effect.delay(limiter.take(key, 100, now), 10)
         assert.strictEqual(yield* readCount(redis, key), 0)
         assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)
       })
     )
 
-    it.live("closing does not wait for a frozen Redis, whether connected or still connecting", () =>
+    it.live("closing a limiter does not wait for a frozen Redis, even during a connection attempt", () =>
       Effect.gen(function* () {
         yield* Effect.scoped(
           Effect.gen(function* () {
@@ -288,7 +295,7 @@ describe("Redis RateLimiter", () => {
           })
         ).pipe(Effect.timeout("5 seconds"))
         const [time] = yield* Effect.timed(Effect.scoped(makeLimiter(redis.url)))
-        // Includes the time that the start waits for its first connection.
+        // The time includes the wait for the first connection when the limiter starts.
         assert.isBelow(Duration.toMillis(time), 1000)
       }).pipe(Effect.ensuring(redis.thaw))
     )

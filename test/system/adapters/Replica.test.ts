@@ -14,7 +14,7 @@ describe("the set-up of a replica's sessions", () => {
   const connect = (url: string) =>
     resources.acquire(Effect.orDie(PgConnection.make({ url: Redacted.make(url), multiplex: true })))
 
-  it("recognizes a standby under each of its addresses, and no other standby", async () => {
+  it("the session setup of a replica accepts its standby under each address, and rejects every other server", async () => {
     const primary = await resources.acquire(freshCluster)
     await primary.start()
     const startStandby = async (): Promise<Cluster> => {

@@ -13,7 +13,6 @@ import { describeSqlError } from "../../../src/adapters/outbound/postgres/driver
 import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { makeResources } from "../../support/database.ts"
 
-/** Runs openssl in a directory, and returns what it prints. */
 const openssl = (directory: string, ...args: ReadonlyArray<string>): string =>
   execFileSync("openssl", args, { cwd: directory, encoding: "utf8", stdio: "pipe" })
 
@@ -21,12 +20,14 @@ describe("a URL with several hosts and TLS", () => {
   const resources = makeResources()
   let directory: string
   let authority: string
-  /** Its certificate is for localhost. */
+  /** A server whose certificate is for localhost. */
   let named: Cluster
-  /** Its certificate is for 127.0.0.1. */
+  /** A server whose certificate is for 127.0.0.1. */
   let numbered: Cluster
 
-  /** Connects, and returns the port of the server and whether the connection is encrypted, or why it fails. */
+  /**
+   * Connects to a URL. Returns the port of the server and whether the connection is encrypted, or the error message.
+   */
   const connect = (url: string): Promise<unknown> => {
     const { config } = makeDatabaseServer(Redacted.make(url))
     return Effect.runPromise(
@@ -57,7 +58,7 @@ describe("a URL with several hosts and TLS", () => {
   const toUrl = (...servers: ReadonlyArray<readonly [host: string, cluster: Cluster]>): string =>
     `postgres://postgres@${servers.map(([host, cluster]) => `${host}:${portOf(cluster)}`)}/postgres`
 
-  /** Turns TLS on, with a certificate of the authority for one name. */
+  /** Turns TLS on with a certificate for one name that the authority of the test has signed. */
   const enableTls = async ({ url }: Cluster, name: string): Promise<void> => {
     writeFileSync(join(directory, "name.txt"), `subjectAltName=${name}`)
     openssl(
@@ -74,7 +75,7 @@ describe("a URL with several hosts and TLS", () => {
     )
     const sign = ["-CA", "authority.crt", "-CAkey", "authority.key", "-days", "2", "-extfile", "name.txt"]
     openssl(directory, "x509", "-req", "-in", "server.csr", ...sign, "-out", "server.crt")
-    // The server's user must own the files.
+    // The user that runs the server must own the files, so the server writes them.
     for (const file of ["server.key", "server.crt"]) {
       const pem = readFileSync(join(directory, file), "utf8").trimEnd()
       await run(
@@ -114,7 +115,7 @@ describe("a URL with several hosts and TLS", () => {
     rmSync(directory, { recursive: true })
   })
 
-  it("the certificate of an unknown authority is rejected for every host", async () => {
+  it("a certificate of an unknown authority is rejected for every host of the URL", async () => {
     setDefaultCACertificates([])
     const url = toUrl(["localhost", named], ["127.0.0.1", numbered])
     expect(await connect(`${url}?sslmode=verify-full`)).toMatch(
@@ -123,7 +124,7 @@ describe("a URL with several hosts and TLS", () => {
   })
 
   it.each(["require", "verify-ca", "verify-full"])(
-    "with sslmode=%s, each host needs a certificate for its name, and a host without one is skipped",
+    "with sslmode=%s, a host is skipped if its certificate is not for its name",
     async (mode) => {
       setDefaultCACertificates([authority])
       const connectTo = (...servers: ReadonlyArray<readonly [host: string, cluster: Cluster]>) =>
@@ -133,7 +134,7 @@ describe("a URL with several hosts and TLS", () => {
       expect(await connectTo(["localhost", named])).toEqual(first)
       expect(await connectTo(["localhost", named], ["127.0.0.1", numbered])).toEqual(first)
       expect(await connectTo(["127.0.0.1", numbered], ["localhost", named])).toEqual(second)
-      // The certificate of the first host is that of the second name.
+      // The server of the first host has the certificate for localhost, so this host is skipped.
       expect(await connectTo(["127.0.0.1", named], ["127.0.0.1", numbered])).toEqual(second)
       expect(await connectTo(["localhost", numbered], ["localhost", named])).toEqual(first)
       expect(await connectTo(["127.0.0.1", named], ["localhost", numbered])).toMatch(

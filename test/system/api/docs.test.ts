@@ -34,21 +34,21 @@ const paths = ["/openapi.json", "/docs"]
 describe("GET /openapi.json", () => {
   const document = JSON.parse(JSON.stringify(openApi))
 
-  it("returns the OpenAPI document, whose server is the origin that the document comes from, whatever the host", async () => {
+  it("GET /openapi.json returns the OpenAPI document with the server URL /, which is the origin of the document", async () => {
     const response = await fetch(`${service.url}/openapi.json`)
     expect(response.status).toBe(200)
     expect(response.headers.get("content-type")).toBe("application/json")
     expect(await response.json()).toEqual({ ...document, servers: [{ url: "/" }] })
   })
 
-  it("names PUBLIC_URL as the server if it is set", async () => {
+  it("GET /openapi.json names PUBLIC_URL as the server if the variable is set", async () => {
     const response = await fetch(`${withPublicUrl.url}/openapi.json`)
     expect(((await response.json()) as typeof document).servers).toEqual([{ url: publicUrl }])
   })
 })
 
-describe.each(["/", "/docs/", "/?a=b"])("%s", (target) => {
-  it.each(["GET", "HEAD"])("redirects %s to /docs", async (method) => {
+describe.each(["/", "/docs/", "/?a=b"])("the redirect from %s", (target) => {
+  it.each(["GET", "HEAD"])(`%s ${target} redirects to /docs`, async (method) => {
     const send = ({ url }: Service) => fetch(url + target, { method, redirect: "manual" })
     const response = await send(service)
     expect([response.status, response.headers.get("location"), await response.text()]).toEqual([
@@ -60,7 +60,7 @@ describe.each(["/", "/docs/", "/?a=b"])("%s", (target) => {
   })
 })
 
-it("GET /docs returns a page whose policy allows only its own scripts and calls to this service", async () => {
+it("GET /docs returns a page whose content security policy allows only its own scripts and calls to this service", async () => {
   const response = await fetch(`${service.url}/docs`)
   expect(response.status).toBe(200)
   expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
@@ -85,7 +85,7 @@ it("GET /docs returns a page whose policy allows only its own scripts and calls 
 })
 
 describe.each(paths)("GET %s", (path) => {
-  it("is revalidated on each use, and returns 304 while the page has not changed", async () => {
+  it(`GET ${path} requires revalidation on each use, and returns 304 if the ETag matches`, async () => {
     const first = await fetch(service.url + path)
     const etag = first.headers.get("etag")!
     expect(etag).toMatch(/^"[A-Za-z0-9_-]{43}"$/)
@@ -101,7 +101,7 @@ describe.each(paths)("GET %s", (path) => {
     expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([200, bytes, ""])
   })
 
-  it("is compressed as Accept-Encoding demands, with an ETag for each coding", async () => {
+  it(`GET ${path} is compressed as Accept-Encoding demands, with a different ETag for each coding`, async () => {
     const get = async (headers: Record<string, string>) => {
       const response = await new Promise<IncomingMessage>((resolve, reject) => {
         request(service.url + path, { headers }, resolve)
@@ -138,13 +138,13 @@ describe.each(paths)("GET %s", (path) => {
     expect((await get({ "accept-encoding": "gzip", "if-none-match": etags[0]! })).status).toBe(200)
   })
 
-  it("needs no key and does not count against the rate limits", async () => {
+  it(`GET ${path} needs no key and does not count against the rate limits`, async () => {
     for (let i = 0; i <= perProcess; i++)
       expect((await fetch(service.url + path, { method: "HEAD" })).status).toBe(200)
   })
 })
 
-describe("the page in a browser", () => {
+describe("the page /docs in a browser", () => {
   const browser = makeResources()
   let page: Playwright
   const problems: Array<string> = []
@@ -177,7 +177,7 @@ describe("the page in a browser", () => {
     ["/api/v1/prompts/{id}/versions/{version}", `/${id}/versions/2`, '"applied_suggestions": 2']
   ] as const
 
-  it("shows the response of each endpoint for a key, without an error, a policy violation or a call to another host", async () => {
+  it("/docs in a browser shows the response of each endpoint, without an error, a policy violation or a call to another host", async () => {
     const key = await vi.waitFor(() => /key_live_[0-9a-f]{64}/.exec(service.output())![0], {
       timeout: 10_000
     })
@@ -204,7 +204,7 @@ describe("the page in a browser", () => {
     expect(stored).not.toContain(key)
   })
 
-  it("offers only the code samples of the document, and its search finds the rate limits", async () => {
+  it("/docs in a browser offers only the code samples of the OpenAPI document, and its search finds the rate limits", async () => {
     await page.goto(`${service.url}/docs`)
     for (const [, target] of operations)
       await page.getByText(`curl "$PROMPT_RETRIEVAL_URL/api/v1/prompts${target}"`).waitFor()

@@ -30,15 +30,15 @@ const api = startApi([archive({ workspace: home, users: [owner], api_keys: [stor
 })
 const resources = makeResources()
 
-describe("the conformance suite of the protocol", () => {
+describe("the conformance suite of the Model Context Protocol", () => {
   afterAll(async () => {
     await resources.release()
     removeDirectories()
   })
 
-  // The suite fails for a failure that the list does not have, and for an entry of the list that passes.
+  // The suite fails if a check fails that is not in the list, and if a check passes that is in the list.
   it.each(["2025-11-25", "2026-07-28"])(
-    "reports no failure for protocol version %s beyond the list of expected failures",
+    "the MCP conformance suite reports only expected failures for protocol version %s",
     async (version) => {
       const expected = join(import.meta.dirname, `mcp-expected-failures-${version}.yaml`)
       const url = await resources.acquire(authorizingProxy(api.service(), plaintext))
@@ -50,7 +50,8 @@ describe("the conformance suite of the protocol", () => {
         ...["--expected-failures", expected]
       ])
       expect(code, stdout + stderr).toBe(0)
-      // The suite tolerates entries of scenarios and checks that it does not have.
+      // The suite ignores entries for unknown scenarios and checks, so this line makes sure that the suite used every
+      // entry.
       for (const entry of parse(readFileSync(expected, "utf8")).server) expect(stdout).toContain(`~ ${entry}`)
     },
     180_000

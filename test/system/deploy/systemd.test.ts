@@ -18,7 +18,7 @@ const path = join(import.meta.dirname, "../../../deploy", unit)
 const text = readFileSync(path, "utf8")
 
 describe("deploy/prompt-retrieval.service", () => {
-  /** The files of a machine with the program, and the units that systemd brings. */
+  /** The root directory of a machine that has the program and the units that systemd installs. */
   const machine = mkdtempSync(join(tmpdir(), "systemd-"))
   const installed = join(machine, "etc/systemd/system", unit)
   const program = join(machine, /^ExecStart=(\S+)/m.exec(text)![1]!)
@@ -40,11 +40,11 @@ describe("deploy/prompt-retrieval.service", () => {
     return { status, stderr }
   }
 
-  it("systemd-analyze verify finds no problem", () => {
+  it("systemd-analyze verify finds no problem in deploy/prompt-retrieval.service", () => {
     expect(verify(text)).toEqual({ status: 0, stderr: "" })
   })
 
-  it("systemd-analyze security rates the sandbox as OK", () => {
+  it("systemd-analyze security rates the sandbox of deploy/prompt-retrieval.service as OK", () => {
     const { status, stdout } = spawnSync(
       "systemd-analyze",
       ["security", "--offline=true", "--threshold=20", "--no-pager", path],

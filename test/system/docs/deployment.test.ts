@@ -26,7 +26,9 @@ describe("docs/deployment.md, Upgrade and roll back", () => {
   const selectTables =
     "select oid, relname::text as table from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
 
-  /** Selects the tables `$1`, each with what the locks of the transaction block until its end. */
+  /**
+   * Selects the tables `$1`. `reads` and `writes` state whether the locks of the transaction block reads and writes.
+   */
   const selectBlocked = `select t.table, coalesce(bool_or(l.mode = 'AccessExclusiveLock'), false) as reads,
       coalesce(bool_or(l.mode ~ '^(Share|ShareRowExclusive|Exclusive|AccessExclusive)Lock$'), false) as writes
     from (${selectTables}) t left join pg_locks l on l.relation = t.oid and l.pid = pg_backend_pid()
@@ -38,7 +40,7 @@ describe("docs/deployment.md, Upgrade and roll back", () => {
     return blocked.length === all.length ? "all tables" : blocked.join(", ")
   }
 
-  it("lists every migration with the tables that it blocks", async () => {
+  it("docs/deployment.md lists every migration with the tables whose reads or writes the migration blocks", async () => {
     const rows = await Effect.runPromise(
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
@@ -91,9 +93,9 @@ describe("docs/deployment.md, TLS", () => {
       )
     )
 
-  /** Turns TLS on, with a certificate for localhost that no authority has signed, and returns the certificate. */
+  /** Turns TLS on with a self-signed certificate for localhost, and returns the certificate. */
   const enableTls = async (): Promise<string> => {
-    // The server's user must own the key, so the server creates it.
+    // The user that runs the server must own the key, so the server creates the key.
     await query(`copy (select) to program 'openssl req -new -x509 -nodes -days 2 -subj /CN=localhost \
       -addext subjectAltName=DNS:localhost -keyout server.key -out server.crt 2>&1'`)
     await query("alter system set ssl = on")
@@ -109,7 +111,7 @@ describe("docs/deployment.md, TLS", () => {
     return rows === undefined ? "no connection" : rows[0]!.ssl ? "encrypted" : "not encrypted"
   }
 
-  it("says for every sslmode whether the connection is encrypted, and how a private authority is trusted", async () => {
+  it("docs/deployment.md states for every sslmode whether connections are encrypted, and how to trust a private authority", async () => {
     const documented = readTable(document, "TLS").flatMap(([names, ...cells]) =>
       names!.match(/none|(?<=`)[a-z-]+(?=`)/g)!.map((mode) => [mode, ...cells])
     )
@@ -126,7 +128,7 @@ describe("docs/deployment.md, TLS", () => {
       unverified[index]
     ])
     expect(found).toEqual(documented)
-    // The certificate is of another host.
+    // The certificate is for localhost, not for 127.0.0.1.
     expect(await describeConnection(toUrl("require", "127.0.0.1"))).toBe("no connection")
 
     const file = join(directory, "authority.crt")

@@ -46,7 +46,7 @@ const commands: Readonly<Record<Language, (code: string) => readonly [string, Re
   python: (code) => ["python3", ["-Ic", code]]
 }
 
-/** Runs an example against the service at a URL and returns what the example prints. Rejects if the example fails. */
+/** Runs an example against the service at a URL and returns its output. Rejects if the example fails. */
 const runExample = async (language: Language, code: string, url = service().url): Promise<string> => {
   const [program, args] = commands[language](code)
   const { stdout } = await exec(program, args, {
@@ -61,7 +61,7 @@ const runExample = async (language: Language, code: string, url = service().url)
   return stdout
 }
 
-/** Converts what an example prints, and the block that shows it, to a form in which they are equal. */
+/** Normalizes the output of an example and the documented output, so that both texts can be compared. */
 const normalizers: Readonly<Record<string, (text: string) => string>> = {
   json: (text) => JSON.stringify(JSON.parse(text), null, 2),
   text: (text) => text,
@@ -104,7 +104,7 @@ describe("the code samples of the OpenAPI document", () => {
   }))
 
   it.each(operations)(
-    "the samples of GET $path in curl, TypeScript and Python print its response",
+    "the samples of GET $path in curl, TypeScript and Python print the response",
     async ({ path, samples }) => {
       const response = await fetch(service().url + path, {
         headers: { authorization: `Bearer ${demoKey.plaintext}` }
@@ -120,7 +120,7 @@ describe("the code samples of the OpenAPI document", () => {
 
 describe(path, () => {
   it.each(examples)(
-    "the $language example at line $line succeeds and prints what the next block shows",
+    "the $language example at line $line of docs/http-api.md succeeds and prints the documented output",
     async ({ language, code, shown }) => {
       const printed = await runExample(language, code)
       if (shown === undefined) return
@@ -129,7 +129,7 @@ describe(path, () => {
     }
   )
 
-  it("every block is an example, the output of the preceding example, or the 429", () => {
+  it("every code block of docs/http-api.md is an example, the output of the preceding example, or the 429", () => {
     const others = blocks.filter((block, i) => {
       const previous = blocks[i - 1]
       const isOutput = block.language in normalizers && previous !== undefined && isExample(previous)
@@ -139,7 +139,7 @@ describe(path, () => {
     expect(new Set(examples.map(({ language }) => language))).toEqual(new Set(["bash", "ts", "python"]))
   })
 
-  it("the 429 is the response to a request over the limit of a key", () => {
+  it("the 429 in docs/http-api.md is the response to a request over the limit of a key", () => {
     const response = withCommonHeaders(
       toErrorResponse(RateLimited("key", defaultRateLimits.perKey, 18_000)),
       "order-4711"
@@ -154,14 +154,14 @@ describe(path, () => {
     ])
   })
 
-  describe("after a 429", () => {
+  describe("the examples of docs/http-api.md after a 429", () => {
     const retrying = examples.filter(({ code }) => /retry-after/i.test(code))
 
     it.each(retrying)(
-      "the $language example at line $line waits for Retry-After and tries again",
+      "after a 429, the $language example at line $line waits for Retry-After and tries again",
       async ({ language, code, shown }) => {
         const arrivals: Array<number> = []
-        // Rejects the first request and forwards the others.
+        // The proxy rejects the first request and forwards all later requests.
         const proxy = createServer(async (request, response) => {
           arrivals.push(performance.now())
           if (arrivals.length === 1) return response.writeHead(429, { "retry-after": "1" }).end("{}")
@@ -183,7 +183,7 @@ describe(path, () => {
 
   const toCode = (text: string): string => `\`${text}\``
 
-  it("each error code has a section, with a row for each of its errors", () => {
+  it("docs/http-api.md has a section for each error code, with a row for each error of the code", () => {
     const byCode = Map.groupBy(Object.values(errors), ({ code }) => code)
     for (const [code, specs] of byCode) {
       const rows = readTable(path, code)
@@ -197,7 +197,7 @@ describe(path, () => {
     }
   })
 
-  it("the table of rate limits has the limits that the service has by default", () => {
+  it("the table of rate limits in docs/http-api.md has the default limits of the service", () => {
     const rows = readTable(path, "Rate limits").slice(0, 2)
     expect(rows.map(([scope, requests]) => [scope, requests])).toEqual([
       ["`key`", String(defaultRateLimits.perKey)],
@@ -205,21 +205,21 @@ describe(path, () => {
     ])
   })
 
-  /** Returns the texts in code format of a table's cells. */
+  /** Returns the texts in code format in the cells of a table. */
   const findCodes = (cells: ReadonlyArray<string>): ReadonlyArray<string> =>
     cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(({ 1: code }) => code!))
 
-  it("the table of endpoints has the paths of the OpenAPI document", () => {
+  it("the table of endpoints in docs/http-api.md has the paths of the OpenAPI document", () => {
     const codes = findCodes(readTable(path, "Endpoints").map(([path]) => path!))
     expect(codes).toEqual(endpointPaths)
   })
 
-  it("the table of other paths has the operational paths of the service", () => {
+  it("the table of other paths in docs/http-api.md has the operational paths of the service", () => {
     const cells = readTable(path, "Other paths").flat()
     expect(findCodes(cells).toSorted()).toEqual([...operationalPaths].toSorted())
   })
 
-  it("the table of query parameters has the parameters of the list of prompts", () => {
+  it("the table of query parameters in docs/http-api.md has the parameters of GET /prompts", () => {
     const parameters = openApi.paths["/api/v1/prompts"]!.get!.parameters
     expect(findCodes(readTable(path, "List prompts").map(([name]) => name!))).toEqual(
       parameters.flatMap((parameter) => (parameter.in === "query" ? [parameter.name] : []))
@@ -231,7 +231,7 @@ describe(path, () => {
     ["resolved content", "ResolvedPrompt", "ResolvedPrompt"],
     ["a version", "Version", "VersionSummary"]
   ])(
-    "the table of the fields of %s has the fields of %s, and marks those of %s",
+    "the table of the fields of %s has the fields of the schema %s, and marks the fields of the schema %s",
     (name, resource, summary) => {
       const listFields = (schema: string) =>
         Object.keys((openApi.components.schemas[schema] as { readonly properties: object }).properties)

@@ -17,7 +17,7 @@ const deploy = join(import.meta.dirname, "../../../deploy")
 const factor = 20
 const silenceMs = (3 * 30_000) / factor
 
-describe("a stream that sends no message", () => {
+describe("an MCP stream that sends no message", () => {
   const resources = makeResources()
   const directory = mkdtempSync(join(tmpdir(), "mcp-"))
   let upstream: Server
@@ -45,7 +45,7 @@ describe("a stream that sends no message", () => {
     rmSync(directory, { recursive: true })
   })
 
-  /** Reads the stream for as long as three times the longest timeout of a proxy. Then leaves. */
+  /** Expects the stream to stay open for three times the longest timeout of a proxy. Then disconnects. */
   const survives = async (proxyPort: number): Promise<void> => {
     const controller = new AbortController()
     const response = await fetch(`http://127.0.0.1:${proxyPort}/mcp`, { signal: controller.signal })
@@ -60,7 +60,7 @@ describe("a stream that sends no message", () => {
     await expect.poll(() => open, { timeout: (2 * keepAliveMs) / factor }).toBe(0)
   }
 
-  it("stays open behind HAProxy with deploy/haproxy.cfg", async () => {
+  it("an MCP stream without messages stays open behind HAProxy with deploy/haproxy.cfg", async () => {
     const proxyPort = await freePort()
     const file = join(directory, "haproxy.cfg")
     const text = readFileSync(join(deploy, "haproxy.cfg"), "utf8")
@@ -82,14 +82,14 @@ describe("a stream that sends no message", () => {
     await survives(proxyPort)
   }, 30_000)
 
-  it("stays open behind nginx with deploy/nginx.conf", async () => {
+  it("an MCP stream without messages stays open behind nginx with deploy/nginx.conf", async () => {
     const nginx = await resources.acquire(
       startNginxCache({ port }, { "proxy_read_timeout 15s;": `proxy_read_timeout ${15_000 / factor}ms;` })
     )
     await survives(nginx.port)
   }, 30_000)
 
-  it("has the same timeouts in the configuration for Compose", () => {
+  it("deploy/compose/haproxy.cfg has the same timeouts as deploy/haproxy.cfg", () => {
     const readTimeouts = (file: string) =>
       readFileSync(join(deploy, file), "utf8").match(/^ *timeout (client|server) .*$/gm)
     expect(readTimeouts("compose/haproxy.cfg")).toEqual(readTimeouts("haproxy.cfg"))

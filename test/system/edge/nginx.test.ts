@@ -6,7 +6,7 @@ import { acquireOrigin, cacheSuite, type Origin } from "./suite.ts"
 
 cacheSuite({ name: "nginx", start: startNginx })
 
-describe("nginx with a changed or unchanged configuration", () => {
+describe("nginx in front of the service and a web application", () => {
   let resources: ReturnType<typeof makeResources>
   let origin: Origin
 

@@ -10,7 +10,9 @@ import {
 } from "../../support/programs/edge.ts"
 import { acquireOrigin, type Origin, send } from "./suite.ts"
 
-/** Seconds in place of the service's 30 s fresh and 300 s stale, so that the tests take seconds. */
+/**
+ * The cache times in seconds. They replace the 30 s fresh and 300 s stale of the service, so that the tests are fast.
+ */
 const times = { fresh: 2, stale: 4 }
 /** nginx counts whole seconds, so its times may be this many seconds longer. */
 const nginxRounding = 1
@@ -18,14 +20,14 @@ const nginxRounding = 1
 const path = "/api/v1/prompts?per_page=2"
 const unreadPath = "/api/v1/prompts?per_page=3"
 
-/** The example configurations in deploy/, unchanged and with each remedy that docs/edge.md describes. */
+/** The caches use the configurations in deploy/, unchanged and with each remedy that docs/edge.md describes. */
 describe("a revoked key behind a cache", () => {
   let resources: ReturnType<typeof makeResources>
   let origin: Origin
   let upstream: { readonly port: number; delay: number }
   let caches: Readonly<Record<string, Cache>>
 
-  /** Runs an operation on all caches concurrently and returns the results by the cache's name. */
+  /** Runs an operation on all caches concurrently. Returns the results by the name of the cache. */
   const mapCaches = async <A>(run: (cache: Cache) => Promise<A>): Promise<Record<string, A>> =>
     Object.fromEntries(
       await Promise.all(Object.entries(caches).map(async ([name, cache]) => [name, await run(cache)]))
@@ -63,7 +65,7 @@ describe("a revoked key behind a cache", () => {
   })
   afterAll(() => resources?.release())
 
-  it("a revoked key stops reading within the time in docs/edge.md, whether it is used constantly or only once more", async () => {
+  it("behind a cache, a revoked key stops reading within the time in docs/edge.md, even if the key is used constantly", async () => {
     const { active: reader, second: revoked } = origin.mine.keys
     for (const key of [reader, revoked])
       for (const each of [path, unreadPath])
@@ -73,7 +75,10 @@ describe("a revoked key behind a cache", () => {
     await revoke(revoked)
     const revokedAt = performance.now()
 
-    /** The time of the last 200, in seconds after the revocation, and two late statuses of an entry that was not read in between. */
+    /**
+     * `last` is the time of the last 200, in seconds after the revocation. `late` contains two late statuses of an
+     * entry that was not read between the revocation and the first of the two reads.
+     */
     const measured = await mapCaches(async (cache) => {
       const late = setTimeout((times.fresh + times.stale - 1.5) * 1_000).then(async () => [
         await readStatus(cache, unreadPath, revoked),
@@ -101,7 +106,7 @@ describe("a revoked key behind a cache", () => {
       "nginx without this key": { last: 0, late: [401, 401] },
       "Varnish without this key": { last: 0, late: [401, 401] }
     })
-    // Entries of other keys are still stored.
+    // The caches that exclude the revoked key must still store responses for other keys.
     for (const name of ["nginx without this key", "Varnish without this key"]) {
       const { port } = caches[name]!
       await send(port, path, toBearer(reader))
@@ -109,7 +114,7 @@ describe("a revoked key behind a cache", () => {
     }
   })
 
-  it("a revoked key can read nothing once the cache is purged", async () => {
+  it("behind a cache, a revoked key can read nothing after the cache is purged", async () => {
     const { active: revoked } = origin.theirs.keys
     const purged = [caches.nginx!, caches.Varnish!]
     const read = () => Promise.all(purged.map((cache) => readStatus(cache, path, revoked)))
@@ -120,7 +125,7 @@ describe("a revoked key behind a cache", () => {
     expect(await read()).toEqual([401, 401])
   })
 
-  it("without stale responses, nginx still serves data to a request that arrives while another waits for the 401", async () => {
+  it("without stale responses, nginx serves old data to a request that arrives while another request waits for the 401", async () => {
     const { second: revoked } = origin.theirs.keys
     await mapCaches((cache) => readStatus(cache, path, revoked))
     await revoke(revoked)

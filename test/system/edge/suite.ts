@@ -14,7 +14,7 @@ export const acquireOrigin = async () => {
   return { resources, origin: await resources.acquire(startOrigin) }
 }
 
-/** Sends a request to a cache or to the service. `isStored` is whether the response came from a cache entry. */
+/** Sends a request to a cache or to the service. `isStored` is true if the response came from a cache entry. */
 export const send = async (port: number, path: string, authorization: string | undefined, method = "GET") => {
   const lines = authorization === undefined ? [] : [`Authorization: ${authorization}`]
   const response = await exchange(port, rawRequest(path, lines, method))
@@ -48,9 +48,9 @@ const listPaths = ({ mine, theirs }: Origin) => [
 ]
 
 /**
- * Sends every caller's request for every path three times and returns what a cache did wrong: a response that
- * differs from the service's own response to the caller, a response from an entry that the caller did not create,
- * an error from an entry. `hits` counts the responses that came from entries.
+ * Sends every caller's request for every path three times and returns the violations of a cache. A response must equal
+ * the response of the service to the same caller. A response from an entry must not be an error, and the caller must
+ * have created the entry. `hits` counts the responses that came from entries.
  */
 export const findViolations = async (port: number, origin: Origin) => {
   const violations: Array<string> = []
@@ -77,7 +77,10 @@ export const findViolations = async (port: number, origin: Origin) => {
   return { violations, hits }
 }
 
-/** Registers the tests that every cache in front of the service passes; `start` starts the cache and returns its port. */
+/**
+ * Registers the tests that every cache in front of the service must pass. `start` starts the cache and returns its
+ * port.
+ */
 export const cacheSuite = (options: {
   readonly name: string
   readonly start: (service: Service) => Effect.Effect<number, never, Scope.Scope>
@@ -99,8 +102,8 @@ export const cacheSuite = (options: {
     it(`${name} never shares an entry between two callers and never stores an error`, async () => {
       const { violations, hits } = await findViolations(port, origin)
       expect(violations).toEqual([])
-      // At most 4 callers get a 200, for at most 5 paths; of their GET and HEAD requests in three rounds only the
-      // first misses.
+      // At most 4 callers get a 200, for at most 5 paths. Of the 6 requests of a caller for a path, only the first is a
+      // cache miss.
       expect(hits).toBeGreaterThan(40)
     })
 
@@ -111,7 +114,7 @@ export const cacheSuite = (options: {
       expect(ids.size).toBe(5)
     })
 
-    it(`${name} serves a 200 and a 304 from an entry without asking the service`, async () => {
+    it(`${name} serves a 200 and a 304 from an entry without a request to the service`, async () => {
       const key = `Authorization: Bearer ${origin.mine.keys.active.plaintext}`
       const path = `/api/v1/prompts/${origin.mine.archive.prompts[0]!.id}/versions`
       const first = await exchange(port, rawRequest(path, [key]))

@@ -14,7 +14,7 @@ import {
 import type { Service } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 
-/** How soon the service recovers once PostgreSQL responds again, in milliseconds. */
+/** The longest time until the service recovers after PostgreSQL responds again, in milliseconds. */
 const recoveryMs = 2_000
 
 describe("a PostgreSQL server that fails and recovers", () => {
@@ -47,7 +47,7 @@ describe("a PostgreSQL server that fails and recovers", () => {
     await resources.release()
   })
 
-  it("without PostgreSQL at the start, the service listens, and is ready within 2 s of PostgreSQL's start", async () => {
+  it("a service that starts without PostgreSQL listens, and is ready within 2 s of PostgreSQL's start", async () => {
     const absent = await resources.acquire(freshCluster)
     const env = makeEnv(absent)
     const waiting = await startObservedService(env, "/healthz")
@@ -68,7 +68,7 @@ describe("a PostgreSQL server that fails and recovers", () => {
     }
   })
 
-  it("reads get 503 while PostgreSQL is stopped, and data within 2 s of its restart", async () => {
+  it("reads get 503 while PostgreSQL is stopped, and get data within 2 s of its restart", async () => {
     const inFlight = sendReads(30)
     await cluster.stop()
     expectCodesInTime(await inFlight, ["data", "SERVICE_UNAVAILABLE"])
@@ -81,13 +81,13 @@ describe("a PostgreSQL server that fails and recovers", () => {
     expect((await sendReads(30)).map(({ status }) => status)).toEqual(Array(30).fill(200))
   })
 
-  it("reads get 503 within the deadline while PostgreSQL is frozen, and data within 2 s of its thaw", async () => {
+  it("reads get 503 within the deadline while PostgreSQL is frozen, and get data within 2 s after it resumes", async () => {
     cluster.freeze()
     const during = sendReads(60)
     await setTimeout(500)
     await expectBystandersUnaffected(service)
     expectCodesInTime(await during, ["SERVICE_UNAVAILABLE"])
-    // Later reads find discarded connections and new connections without a server response.
+    // The service has now discarded the old connections, and the server does not respond on new connections.
     expectCodesInTime([...(await sendReads(10)), await send(service, "/readyz")], ["SERVICE_UNAVAILABLE"])
     await expectBystandersUnaffected(service)
     cluster.thaw()

@@ -14,28 +14,28 @@ import { send, uncachedPath } from "../../support/clients/requests.ts"
 import { type Service, startService } from "../../support/service.ts"
 
 /**
- * How soon an edit is visible once the standby accepts writes or, behind a balancer, once that has switched, in
- * milliseconds.
+ * The longest time until an edit is visible, in milliseconds. It is measured from the promotion of the standby or,
+ * behind HAProxy, from the switch of HAProxy.
  */
 const visibilityMs = 5_000
 /** How long other events may take on a busy machine, in milliseconds. */
 const patience = { timeout: 20_000, interval: 20 }
 
 const unlimited = {
-  // An outdated response would be right in an outage, and these tests search for outdated responses.
+  // In an outage, the service may return outdated responses. These tests must find no outdated response.
   OUTAGE_MAX_AGE: "0 seconds",
   RATE_LIMIT_PER_KEY: "1000000",
   RATE_LIMIT_PER_PROCESS: "1000000"
 }
 
-/** A service and the server that its database moves to. */
+/** A service, its two PostgreSQL servers, and a connection to the standby that is promoted. */
 interface Setting {
   readonly pair: Pair
   readonly service: Service
   readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
 }
 
-/** How a primary fails: its connections end, or nothing responds any more. */
+/** How a primary fails: its connections end, or it stops responding. */
 const failures: ReadonlyArray<readonly [name: string, fail: (pair: Pair) => Promise<void>]> = [
   ["killed", ({ primary }) => primary.kill()],
   ["silent", async ({ primary }) => primary.freeze()]
@@ -100,7 +100,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
   }
 
   it.each(failures)(
-    "when the primary is %s, an edit on the promoted standby is visible within 5 s of the promotion, and no later read is older",
+    "when the primary is %s, an edit on the promoted standby is visible within 5 s, and no later read returns an older state",
     async (_, fail) => {
       const setting = await start()
       await fail(setting.pair)
@@ -122,7 +122,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
     await pair.primary.start()
     const stray = await resources.acquire(connectTo({ DATABASE_URL: pair.primary.url }))
     await stray.sql(setTitle, ["Stray", prompt])
-    // Every connection is opened again.
+    // Closes the connections of the service, so that every connection is opened again.
     await sql(
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'prompt-retrieval' and pid <> pg_backend_pid()"
     )
@@ -134,7 +134,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
     }
 
     await pair.standby.stop()
-    // The stray is the only server left. Its timeline is older, so it stays unused.
+    // Only the old primary is left. Its timeline is older, so the service must not use it.
     const isRejected = () => service.output().includes("its timeline 1 is older than 2")
     await expect
       .poll(
@@ -148,7 +148,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
     expect(await readTitle(service)).toBeUndefined()
   })
 
-  describe("behind HAProxy in TCP mode", () => {
+  describe("a service whose PostgreSQL is behind HAProxy in TCP mode", () => {
     const startBehindHaproxy = async () => {
       const pair = await resources.acquire(startPair(archive))
       const { sql } = await resources.acquire(pair.connectToStandby)
@@ -159,7 +159,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
     }
 
     it.each(failures)(
-      "when the primary is %s, an edit on the promoted standby is visible within 5 s of the switch, and no later read is older",
+      "behind HAProxy, when the primary is %s, an edit on the promoted standby is visible within 5 s and stays visible",
       async (_, fail) => {
         const { setting, haproxy } = await startBehindHaproxy()
         await fail(setting.pair)
@@ -194,7 +194,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
         const target = load.count() + count
         return expect.poll(() => load.count(), { timeout: 30_000, interval: 20 }).toBeGreaterThan(target)
       }
-      // Both instances know every response.
+      // After these requests, every response is a known response in both instances.
       await waitForRequests(300)
       await pair.primary.kill()
       await waitForRequests(100)
@@ -204,7 +204,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
         services.splice(services.indexOf(instance), 1)
         await waitForRequests(100)
         services.push(await startService({ ...env, PORT: String(instance.port) }))
-        // HAProxy checks an instance once per second.
+        // HAProxy checks an instance once per second, so it needs this time to use the new instance.
         await setTimeout(2_500)
         await waitForRequests(index === 0 ? 100 : 300)
       }

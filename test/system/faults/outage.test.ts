@@ -19,10 +19,9 @@ import { startObservedService } from "../../support/services/startObservedServic
 
 /** The OUTAGE_MAX_AGE of the services, in milliseconds. */
 const maxAgeMs = 10_000
-/** How long known reads are sent during an outage: until well before the earliest end of the bound. */
+/** How long known reads are sent during an outage, in milliseconds. This is well below OUTAGE_MAX_AGE. */
 const loadMs = 4_500
 
-/** Returns how many replies have each status. */
 const countStatuses = (replies: ReadonlyArray<Reply>): Record<string, number> => {
   const counts: Record<string, number> = {}
   for (const { status } of replies) counts[status] = (counts[status] ?? 0) + 1
@@ -69,13 +68,13 @@ describe("two services whose database is unreachable", () => {
   afterEach(async () => {
     await endFault?.()
     endFault = undefined
-    // A read that nobody has sent before needs the database.
+    // This read is not cached, so it succeeds only if the database responds.
     await waitForAll(
       `${firstPath}?after=${performance.now()}`,
       active.plaintext,
       ({ status }) => status === 200
     )
-    // The change feed may need 3 s more to reconnect; until then, no response becomes known.
+    // The change feed may need 3 s more to reconnect. Before that, no response becomes known.
     await setTimeout(4_000)
   })
 
@@ -93,11 +92,11 @@ describe("two services whose database is unreachable", () => {
   let round = 0
 
   it.each(Object.entries(faults))(
-    "while PostgreSQL %s, known reads succeed until OUTAGE_MAX_AGE has passed, and nothing from before outlives it",
+    "while PostgreSQL %s, known reads succeed until OUTAGE_MAX_AGE has passed, and then get 503",
     async (_, { begin, end }) => {
       const title = `Round ${++round}`
       const before = await connect()
-      // A key that is revoked before the outage, after it was used.
+      // Uses a key and then revokes it before the outage.
       await before.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
       await waitForAll(firstPath, second.plaintext, ({ status }) => status === 200)
       await before.sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
@@ -117,13 +116,13 @@ describe("two services whose database is unreachable", () => {
       expect(countStatuses(await normal.unknown.stop())).toEqual({ 200: expect.any(Number) })
 
       endFault = end
-      /** When contact was lost at the latest. */
+      /** The latest time at which the services can have lost contact to the database. */
       const lostAt = setTimeout(200).then(async () => {
         await begin()
         return performance.now()
       })
       const { known: replies, unknown } = await loadUntil(performance.now() + loadMs)
-      // Known responses in every form, and readiness.
+      // Checks a known response as 200 and as 304, and readiness.
       for (const { url } of services) {
         const one = await read(url + firstPath, active.plaintext)
         expect([one.status, one.headers["cache-status"]]).toEqual([200, outageStatus])
@@ -145,7 +144,8 @@ describe("two services whose database is unreachable", () => {
         expect(age).toBeGreaterThanOrEqual((startedAt - (await lostAt)) / 1_000)
         expect(age).toBeLessThanOrEqual(maxAgeMs / 1_000)
       }
-      // A read that waited for a timeout of the database takes a second or more. `npm run soak -- --outage` is more precise.
+      // A read that waits for a timeout of the database would take a second or more. `npm run soak -- --outage`
+      // measures more precisely.
       expect(p99(replies)).toBeLessThan(1.5 * p99(normal.known) + 500)
       expect(countStatuses(rejections)).toEqual({ 401: rejections.length })
       const unknownStatuses = countStatuses(await unknown.stop())
@@ -175,7 +175,8 @@ describe("two services whose database is unreachable", () => {
     await direct.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
     await waitForAll(firstPath, second.plaintext, ({ status }) => status === 200)
     await warm(services, tenant)
-    // The first of these responses may have overtaken the notification of the change.
+    // The service may have sent the first 200 before it received the notification of the change, so the test reads
+    // again.
     await waitForAll(firstPath, second.plaintext, ({ status }) => status === 200)
     endFault = () => resources.acquire(proxy.thaw)
     await resources.acquire(proxy.freeze)
@@ -194,7 +195,7 @@ describe("two services whose database is unreachable", () => {
             read(url + firstPath, second.plaintext)
           ])
           const seesChanges = !isFromBefore(edited) && !isFromBefore(revoked)
-          // Once the changes are seen, nothing from before them follows, not even if contact is lost again.
+          // After the first response with the changes, no older response may follow, even if contact is lost again.
           if (!seesChanges && last === undefined) continue
           last = edited
           expect([edited.status, JSON.parse(edited.body).data.title]).toEqual([200, "Edited"])

@@ -13,17 +13,19 @@ import { run, type Service, startService } from "../../support/service.ts"
 const feedDown = "Change feed down; caching disabled"
 const unlimited = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000" }
 
-/** Selects the settings of a session that the service changes on direct connections, and its prepared statements. */
+/**
+ * Selects the number of prepared statements, and the session settings that the service changes on direct connections.
+ */
 const selectState = `select pg_backend_pid() as pid, current_setting('statement_timeout') as timeout,
   current_setting('plan_cache_mode') as plans, (select count(*)::int from pg_prepared_statements) as prepared`
 
-/** Returns the state of each session of a pool, which no client of the pool may change for the others. */
+/** Returns the state of each session of a pool. A client of the pool must not change a session for other clients. */
 const listSessions = (url: string, clients: number) =>
   Effect.runPromise(
     Effect.gen(function* () {
       const connect = PgConnection.make({ url: Redacted.make(url), prepare: false })
       const connections = yield* Effect.all(Array.from({ length: clients }, () => connect))
-      // Open transactions hold all sessions of the pool at the same time.
+      // An open transaction on each connection gives each connection a different session of the pool.
       for (const connection of connections) yield* connection.query("begin")
       const states = []
       for (const connection of connections) {
@@ -126,7 +128,7 @@ describe.each(["session", "transaction"] as const)(
       expect(service.output()).not.toContain(feedDown)
     })
 
-    it(`behind PgBouncer in ${mode} mode, commands that write run one after another`, async () => {
+    it(`behind PgBouncer in ${mode} mode, several commands that write succeed one after another`, async () => {
       for (const name of ["First", "Second", "Third"]) {
         const created = await run(["workspaces", "create", "--name", name, "--tier", "team"], pooled)
         expect(created).toMatchObject({ code: 0 })
@@ -139,7 +141,7 @@ describe("a change feed that receives no notification", () => {
   const resources = makeResources()
   afterAll(() => resources.release())
 
-  it("behind PgBouncer in transaction mode without DATABASE_FEED_URL, the log names the variable and the role's timeout once", async () => {
+  it("behind PgBouncer in transaction mode, the log asks once for DATABASE_FEED_URL and a statement_timeout of the role", async () => {
     const database = await resources.acquire(freshDatabase)
     const url = await resources.acquire(startPgBouncer(database, "transaction"))
     const service = await startService({ DATABASE_URL: url })

@@ -22,7 +22,7 @@ import {
 const poll = { timeout: 40_000, interval: 50 }
 type Sql = Awaited<ReturnType<Awaited<ReturnType<typeof startClusters>>["connect"]>>["sql"]
 
-/** Returns the number in the title of a prompt, `undefined` for a response other than 200. */
+/** Returns the number in the title of a prompt, or `undefined` if the status is not 200. */
 const toNumber = ({ status, body }: Reply): number | undefined =>
   status === 200 ? Number(JSON.parse(body).data.title.split(" ")[1]) : undefined
 
@@ -39,7 +39,7 @@ interface Observation {
   readonly value: number
 }
 
-/** Returns how many observations show less than an earlier one did that had ended before they began. */
+/** Returns how many observations have a lower value than another observation that had ended before they started. */
 const countStepsBack = (observations: ReadonlyArray<Observation>): number => {
   const ends = observations.toSorted((a, b) => a.endedAt - b.endedAt)
   let ended = 0
@@ -53,7 +53,7 @@ const countStepsBack = (observations: ReadonlyArray<Observation>): number => {
   return steps
 }
 
-/** Returns how long after each commit the last observation began that does not show it; 0 if there is none. */
+/** Returns for each commit how long afterwards the last read without its value started, or 0 if no such read exists. */
 const findVisibility = (
   observations: ReadonlyArray<Observation>,
   commits: ReadonlyArray<{ readonly value: number; readonly at: number }>
@@ -84,7 +84,7 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
     await resources.release()
   })
 
-  it("1,000 edits and 100 revocations are visible as soon as they are reported, and no read returns an earlier state", async () => {
+  it("with a standby 5 s behind, 1,000 edits and 100 revocations are visible at once, and no read returns an earlier state", async () => {
     const observed = new Map<string, Array<Observation>>()
     const observe = (name: string, { startedAt, endedAt }: Reply, value: number) => {
       if (!observed.has(name)) observed.set(name, [])
@@ -125,7 +125,7 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
       }
       await setTimeout(8)
     }
-    // Until the standby runs reads again.
+    // Waits until the standby runs reads again.
     const before = await service.metric(replicaReads)
     await expect.poll(() => service.metric(replicaReads), poll).toBeGreaterThan(before + 20)
     const replies = await load.stop()
@@ -135,7 +135,6 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
     expect(Object.keys(countStatuses(replies)).toSorted()).toEqual(["200", "401"])
     expect(steps.filter((count) => count > 0)).toEqual([])
     expect(visibility).toHaveLength(1_100)
-    // On a busy machine, every request takes longer.
     const durations = replies.map(({ startedAt, endedAt }) => endedAt - startedAt)
     expect(quantile(visibility, 0.99)).toBeLessThanOrEqual(100 + quantile(durations, 0.99))
     // A read of the standby would be 5 s old.
@@ -143,7 +142,7 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
     expect(await service.metric("replica_fenced_reads_total")).toBeGreaterThan(20)
   })
 
-  it("a new key is accepted and a new prompt is found as soon as they are committed, and a revoked key is rejected", async () => {
+  it("with a standby 5 s behind, a new key and a new prompt work as soon as they are committed, and a revoked key is rejected", async () => {
     const { archive, path, active } = idle
     const keyColumns = "id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at"
     for (let i = 0; i < 20; i++) {
@@ -201,7 +200,7 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     ["is killed", (standby: Cluster) => standby.kill(), (standby: Cluster) => standby.start()],
     ["is suspended", async (standby: Cluster) => standby.freeze(), async (standby: Cluster) => standby.thaw()]
   ])(
-    "while the standby %s, reads are served by the primary, and afterwards by the standby again",
+    "while the standby %s, the primary serves reads, and afterwards the standby serves reads again",
     async (_, begin, end) => {
       const [standby] = standbys
       await waitUntilOnReplica(service, tenant)
@@ -225,7 +224,7 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     }
   )
 
-  it("while the standby is 1 h behind, edits are visible, the primary runs the reads, and the lag is reported", async () => {
+  it("while the standby is 1 h behind, the primary serves reads with all edits, and the lag is reported", async () => {
     const [standby] = standbys
     await waitUntilOnReplica(service, tenant)
     const onStandby = await resources.acquire(connectTo({ DATABASE_URL: standby!.url }))
@@ -251,7 +250,7 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     expect(lines().at(-1)).toBe(`Replica ${host} is in use again`)
   })
 
-  it("while the primary is unreachable, the standby serves the state that it has replayed, also to keys that are not cached", async () => {
+  it("while the primary is unreachable, the standby serves the state that it has replayed, even to keys that are not cached", async () => {
     await waitUntilOnReplica(service, tenant)
     await setTitle(sql, tenant.archive.prompts[0]!.id, 200)
     await waitUntilOnReplica(service, tenant)
@@ -281,7 +280,7 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     sql = after.sql
   })
 
-  it("of two standbys, the service uses one until it dies and then the second standby, without a failed request", async () => {
+  it("a service with two standbys uses the second standby when the first fails, without a failed request", async () => {
     const both = await startReplicatedService(primary, standbys)
     try {
       await waitUntilOnReplica(both, tenant)

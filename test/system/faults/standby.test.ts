@@ -39,7 +39,6 @@ describe("a hot standby of another PostgreSQL server", () => {
     await resources.release()
   })
 
-  /** Returns the messages of all log lines of level warn and above. */
   const listWarnings = () =>
     service
       .output()
@@ -62,7 +61,7 @@ describe("a hot standby of another PostgreSQL server", () => {
     await expectBystandersUnaffected(service)
     await expect.poll(() => listWarnings().toSorted(), { timeout: 5_000 }).toEqual(expectedWarnings)
 
-    // Only time can show that no line is repeated: the feed reconnects and key uses are written within this time.
+    // The feed reconnects and key uses are written within this time. The service must not log a warning again.
     await readAll(keys.second)
     await setTimeout(2_500)
     await readAll(keys.second)

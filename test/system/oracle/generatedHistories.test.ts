@@ -8,7 +8,7 @@ import { type Stage, type StageOptions, startStage } from "../../support/oracle/
 
 const seeds = Array.from({ length: 6 }, (_, index) => index + 1)
 
-/** The stages that share the seeds. */
+/** The configurations under test. Each configuration runs a third of the seeds. */
 const stages: ReadonlyArray<StageOptions> = [
   { poolMode: "transaction", outageMaxAge: "0 seconds" },
   { poolMode: "session", outageMaxAge: "0 seconds" },
@@ -26,7 +26,7 @@ describe("the freshness oracle", { timeout: 900_000 }, () => {
   afterAll(() => resources.release())
 
   it.concurrent.each(stages)(
-    "finds no violation with PgBouncer in $poolMode mode and an OUTAGE_MAX_AGE of $outageMaxAge",
+    "the freshness oracle finds no violation with PgBouncer in $poolMode mode and OUTAGE_MAX_AGE=$outageMaxAge",
     async (options) => {
       let replicaReads = 0
       for (const seed of seeds.filter((seed) => seed % stages.length === stages.indexOf(options))) {

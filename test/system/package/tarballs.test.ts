@@ -10,7 +10,7 @@ afterAll(removeDirectories)
 it.each([
   ["service", root],
   ["client", join(root, "client")]
-])("publint and are-the-types-wrong report no problem of the tarball of the %s", async (_, folder) => {
+])("publint and are-the-types-wrong find no problem in the tarball of the %s", async (_, folder) => {
   const tarball = await pack(folder)
   expect(await run(root, findTool(".bin/publint"), ["--strict", tarball])).toMatchObject({ code: 0 })
   expect(await run(root, findTool(".bin/attw"), ["--profile", "esm-only", tarball])).toMatchObject({

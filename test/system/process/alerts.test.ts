@@ -13,7 +13,7 @@ import { promtool } from "../../support/programs/promtool.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
-/** The values of series by name and labels, in promtool's notation: one sample per minute. */
+/** The values of series by name and labels. The values are in promtool's notation, with one sample per minute. */
 type Series = Readonly<Record<string, string>>
 
 const requests = (status: number, route = "/api/v1/prompts") =>
@@ -45,7 +45,10 @@ const healthy: Series = {
   process_start_time_seconds: "0x150"
 }
 
-/** What an instance's series are when an alert fires, and when its condition is just not met. */
+/**
+ * `fires` has the series of an instance for which an alert fires. With `quiet`, the condition of the alert is almost
+ * met.
+ */
 interface Condition {
   readonly fires: Series
   readonly quiet: Series
@@ -105,7 +108,7 @@ const conditions: Readonly<Record<string, Condition>> = {
 const directory = mkdtempSync(join(tmpdir(), "alerts-"))
 afterAll(() => rmSync(directory, { recursive: true }))
 
-/** Names series as the service does, scraped as an instance of a job. */
+/** Returns series under the names that they have after Prometheus has scraped them from an instance of a job. */
 const scrape = (series: Series, job: string, instance: string, prefix = "prompt_retrieval_") =>
   Object.entries(series).map(([name, values]) => {
     const [metric, labels = ""] = name.replace("}", "").split("{")
@@ -115,7 +118,7 @@ const scrape = (series: Series, job: string, instance: string, prefix = "prompt_
 
 const job = "prompt-retrieval"
 
-/** Checks with promtool which alerts fire after 150 minutes: `expected` has the labels alertname and instance. */
+/** Checks with promtool which alerts fire after 150 minutes. `expected` has the labels of these alerts. */
 const expectFiring = (
   series: ReturnType<typeof scrape>,
   expected: ReadonlyArray<{ readonly alertname: string; readonly instance?: string }>
@@ -140,7 +143,7 @@ describe("deploy/prometheus-alerts.yml, as Prometheus evaluates it", () => {
     expectFiring(scrape(healthy, job, "a"), [])
   })
 
-  it("PromptRetrievalGone fires if no instance is scraped, whatever other jobs do", () => {
+  it("PromptRetrievalGone fires if no instance is scraped, even if another job is scraped", () => {
     expectFiring(scrape(healthy, "another", "a"), [{ alertname: "PromptRetrievalGone" }])
   })
 
@@ -160,14 +163,14 @@ describe("deploy/prometheus-alerts.yml, as Prometheus evaluates it", () => {
   )
 
   it.each(Object.entries(conditions))(
-    "%s does not fire while its condition is just not met",
+    "%s does not fire while its condition is almost met",
     (_, { quiet }) => {
       expectFiring(scrape({ ...healthy, ...quiet }, job, "a"), [])
     }
   )
 
   it.each(Object.entries(conditions))(
-    "%s does not fire for another job with the condition",
+    "%s does not fire if another job meets its condition",
     (_, { fires }) => {
       const series = ["prompt_retrieval_", ""].flatMap((prefix) =>
         scrape({ ...healthy, ...fires }, "another", `${prefix}shop`, prefix)
@@ -180,7 +183,7 @@ describe("deploy/prometheus-alerts.yml, as Prometheus evaluates it", () => {
 describe("deploy/prometheus-alerts.yml", () => {
   const alerts = readAlerts()
 
-  it("has only alerts with tested conditions and with names that start with PromptRetrieval", () => {
+  it("every alert in deploy/prometheus-alerts.yml has a tested condition and a name that starts with PromptRetrieval", () => {
     expect(alerts.map(({ alert }) => alert)).toEqual(["PromptRetrievalGone", ...Object.keys(conditions)])
     for (const { alert } of alerts) expect(alert).toMatch(/^PromptRetrieval[A-Z]/)
   })
@@ -200,7 +203,7 @@ describe("deploy/prometheus-alerts.yml", () => {
 describe("deploy/grafana-dashboard.json", () => {
   const { panels } = readDashboard()
 
-  it("selects the job and the instance in every selector", () => {
+  it("every selector in deploy/grafana-dashboard.json selects the job and the instance", () => {
     const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
     expect(expressions.length).toBeGreaterThan(5)
     for (const expression of expressions)
@@ -208,7 +211,7 @@ describe("deploy/grafana-dashboard.json", () => {
         expect(selector).toContain('{job=~"$job",instance=~"$instance"')
   })
 
-  it("has only expressions that Prometheus accepts", () => {
+  it("deploy/grafana-dashboard.json has only expressions that Prometheus accepts", () => {
     const file = join(directory, "dashboard.yml")
     const rules = readDashboardExpressions().map((expr, n) => ({ record: `panel:${n}`, expr }))
     writeFileSync(file, JSON.stringify({ groups: [{ name: "dashboard", rules }] }))

@@ -30,7 +30,7 @@ describe("two instances behind HAProxy", () => {
     await resources.release()
   })
 
-  it("stop and start one after another under load without a failed request", async () => {
+  it("two instances behind HAProxy stop and start one after another under load without a failed request", async () => {
     const prompt = archive.prompts[0]!.id
     const load = startLoad(
       ["/api/v1/prompts", `/api/v1/prompts/${prompt}/resolved`, `/api/v1/prompts/${prompt}/versions/1`].map(
@@ -48,7 +48,7 @@ describe("two instances behind HAProxy", () => {
       codes.push(await services[index].stop())
       await waitForRequests(300)
       services[index] = await startService({ ...env, PORT: String(services[index].port) })
-      // HAProxy checks the instance once per second.
+      // HAProxy checks the instance once per second, so it needs this time to use the new instance.
       await setTimeout(1_500)
       await waitForRequests(300)
     }

@@ -66,7 +66,7 @@ const sdk2 = async () => {
   return { Client, Http: StreamableHTTPClientTransport }
 }
 
-/** The clients of the official SDK, and the revision that each speaks. */
+/** The clients of the official SDK, and the revision of the protocol that each client uses. */
 const clients = [
   ["1.x", "2025-11-25", sdk1, {}],
   ["2.x", "2025-11-25", sdk2, {}],
@@ -76,7 +76,7 @@ const clients = [
 const values = { name: "Ada", tone: "warm" }
 const text = "Greet Ada.\n\nIn a warm tone, Ada."
 
-/** Lists, gets and calls, as an editor does. */
+/** Lists prompts, gets a prompt and calls tools, as an editor does. */
 const useClient = async (client: Json): Promise<void> => {
   const listed = await client.listPrompts()
   expect(listed.prompts).toMatchObject([
@@ -113,8 +113,8 @@ const useClient = async (client: Json): Promise<void> => {
   })
 }
 
-describe.each(clients)("client %s of revision %s", (_, revision, load, options) => {
-  it("lists, gets, calls and is notified of changes over HTTP", async () => {
+describe.each(clients)("the official MCP client %s with revision %s", (_, revision, load, options) => {
+  it(`an MCP client of revision ${revision} lists prompts, gets a prompt, calls tools and is notified of changes`, async () => {
     const { Client, Http } = await load()
     const onChanged = vi.fn()
     const client = new Client(
@@ -141,7 +141,7 @@ describe.each(clients)("client %s of revision %s", (_, revision, load, options) 
     }
   })
 
-  it("gets an error with the code of the API for a key that is not known", async () => {
+  it(`an MCP client of revision ${revision} gets an authentication error for an unknown key`, async () => {
     const { Client, Http } = await load()
     const client = new Client({ name: "test", version: "1" }, options)
     const headers = { authorization: `Bearer key_live_${"0".repeat(64)}` }

@@ -15,7 +15,7 @@ import { startObservedService } from "../../support/services/startObservedServic
 
 const file = join(import.meta.dirname, "../../../deploy/roles.sql")
 
-/** The names of the file's roles in this test, because roles belong to the whole server. */
+/** The names of the roles in this test. Roles belong to the whole server, so each test needs its own names. */
 interface RoleNames {
   readonly owner: string
   readonly service: string
@@ -23,15 +23,15 @@ interface RoleNames {
 }
 
 /**
- * Reserves the names of roles; closing the scope drops the roles. Acquire it before the databases in which they get
- * privileges.
+ * Reserves the names of roles. Closing the scope drops the roles, so acquire the names before the databases in which
+ * the roles get privileges.
  */
 const freshRoles = Effect.acquireRelease(
   Effect.sync((): RoleNames => ({ owner: freshName(), service: freshName(), admin: freshName() })),
   (roles) => Effect.forEach(Object.values(roles), (role) => onServer(`drop role if exists ${role}`))
 )
 
-/** Runs the file in a database, for another role than the superuser if `role` is given. */
+/** Runs deploy/roles.sql in a database as `role`. The default is the superuser. */
 const runFile = (database: string, roles: RoleNames, role?: string) => {
   const variables = Object.entries(roles).map(([name, value]) => `--set=${name}=${value}`)
   const args = ["--no-psqlrc", "--quiet", ...variables, `--file=${file}`, toDatabaseUrl(database, role)]
@@ -69,7 +69,7 @@ describe("deploy/roles.sql", () => {
     rmSync(scratch, { recursive: true })
   })
 
-  it("changes nothing if it runs again", async () => {
+  it("deploy/roles.sql changes nothing if it runs again", async () => {
     const { sql } = await connectAs("owner")
     const readRights = () =>
       sql(`select relname::text as name, relacl::text as privileges, (
@@ -84,7 +84,7 @@ describe("deploy/roles.sql", () => {
     expect(await readRights()).toEqual(before)
   })
 
-  it("can be run by the owner of the database if that role has CREATEROLE but is not a superuser", async () => {
+  it("the owner of a database can run deploy/roles.sql with CREATEROLE and without being a superuser", async () => {
     const others = await resources.acquire(freshRoles)
     const creator = { owner: freshName() }
     await resources.acquire(
@@ -175,7 +175,7 @@ describe("deploy/roles.sql", () => {
     const directory = join(scratch, "files")
     await runAsAdmin(["export", "--workspace", id, "--format", "files", "--out", directory])
     writeFileSync(join(directory, "prompts", "added.md"), "---\ntitle: Added\n---\nAn added prompt\n")
-    // The sample's warnings are in the result.
+    // With --json, the warnings about the sample are in the result and not on stderr.
     await runAsAdmin(["import", directory, "--workspace", id, "--json"])
     await runAsAdmin(["export", "--workspace", id, "--format", "files", "--update", "--out", directory])
     const large = makeArchive({ prompts: [prompt({ current_content: "x".repeat(200_000) })] })
@@ -197,7 +197,7 @@ describe("deploy/roles.sql", () => {
       await expect(sql(statement), statement).rejects.toThrow()
   })
 
-  it("the roles have their privileges on the tables of later migrations", async () => {
+  it("the roles also have their privileges on tables that later migrations create", async () => {
     const later = {
       name: "later",
       statements: ["create table later (id bigint generated always as identity primary key, note text)"]

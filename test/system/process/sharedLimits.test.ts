@@ -21,7 +21,6 @@ describe("three processes on one PostgreSQL", () => {
   })
   afterAll(() => resources.release())
 
-  /** Starts three services and runs a test on them. */
   const withServices = async <A>(
     env: Record<string, string>,
     run: (services: ReadonlyArray<Service>) => Promise<A>
@@ -41,7 +40,7 @@ describe("three processes on one PostgreSQL", () => {
     }
   }
 
-  /** Sends 240 requests with one key, 80 to each service with 4 at a time, and counts the responses by status. */
+  /** Sends 240 requests with one key: 80 to each service, 4 at a time. Counts the responses by status. */
   const sendBurst = async (services: ReadonlyArray<Service>, token: string) => {
     const statuses: Record<number, number> = {}
     const runClient = async ({ url }: Service) => {
@@ -61,8 +60,8 @@ describe("three processes on one PostgreSQL", () => {
     const statuses = await withServices({ REDIS_URL: redisUrl }, async (services) => {
       const window = currentWindow()
       const first = await sendBurst(services, keys[0]!.plaintext)
-      // A burst that crosses into another minute uses two windows. The next burst, with another key, cannot cross
-      // again.
+      // A burst that crosses into another minute uses two windows. In that case, a second burst with another key
+      // follows, which cannot cross into another minute.
       return currentWindow() === window ? first : sendBurst(services, keys[1]!.plaintext)
     })
     expect(statuses).toEqual({ 200: 100, 429: 140 })

@@ -99,13 +99,16 @@ const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message:
 ]
 
 describe("wrong usage", () => {
-  it.each(wrongUsages)("%j exits with 2 and one line on stderr", async (args, message) => {
-    expect(await runInProcess(args)).toEqual({
-      code: 2,
-      stdout: "",
-      stderr: `prompt-retrieval: ${message}\n`
-    })
-  })
+  it.each(wrongUsages)(
+    "the command line %j exits with 2 and prints one line to stderr",
+    async (args, message) => {
+      expect(await runInProcess(args)).toEqual({
+        code: 2,
+        stdout: "",
+        stderr: `prompt-retrieval: ${message}\n`
+      })
+    }
+  )
 })
 
 describe("with --json anywhere before --, an error is one line of JSON on stderr", () => {
@@ -126,14 +129,17 @@ describe("with --json anywhere before --, an error is one line of JSON on stderr
     [["workspaces", "list", "--json"], "no database", 1]
   ]
 
-  it.each(errors)("the arguments %j are rejected", async (args, message, code) => {
-    const result = await runInProcess(args)
-    expect(result).toMatchObject({ code, stdout: "" })
-    expect(result.stderr).toMatch(/^[^\n]+\n$/)
-    expect(JSON.parse(result.stderr)).toEqual({ error: { message, exit_code: code } })
-  })
+  it.each(errors)(
+    "the arguments %j are rejected with one line of JSON on stderr",
+    async (args, message, code) => {
+      const result = await runInProcess(args)
+      expect(result).toMatchObject({ code, stdout: "" })
+      expect(result.stderr).toMatch(/^[^\n]+\n$/)
+      expect(JSON.parse(result.stderr)).toEqual({ error: { message, exit_code: code } })
+    }
+  )
 
-  it("--json after -- is an argument", async () => {
+  it("--json after -- is an argument, not a flag", async () => {
     expect(await runInProcess(["workspaces", "list", "--", "--json"])).toEqual({
       code: 2,
       stdout: "",
@@ -154,7 +160,7 @@ describe("help and version", () => {
       ["keys", "issue", "-h"]
     ],
     [["version"], ["--version"]]
-  ])("%j prints to stdout what %j prints", async (words, flags) => {
+  ])("the command %j prints the same text to stdout as %j", async (words, flags) => {
     const expected = await runInProcess(flags)
     expect(expected).toMatchObject({ code: 0, stderr: "" })
     expect(expected.stdout).not.toBe("")

@@ -28,7 +28,7 @@ describe("parseMessage", () => {
     ],
     [{ jsonrpc: "2.0", id: 1, result: {} }, { _tag: "Response" }],
     [{ jsonrpc: "2.0", id: 1, error: {} }, { _tag: "Response" }]
-  ])("parses %j", (message, parsed) => {
+  ])("parseMessage parses %j", (message, parsed) => {
     assert.deepStrictEqual(parse(JSON.stringify(message)), Result.succeed(parsed as never))
   })
 
@@ -46,14 +46,14 @@ describe("parseMessage", () => {
     ['{"jsonrpc":"2.0","id":1e400,"method":"a"}', undefined, rpcCodes.invalidRequest],
     ['{"jsonrpc":"2.0","id":"x","method":1}', "x", rpcCodes.invalidRequest],
     ['{"jsonrpc":"2.0","id":"x","method":"a","params":[]}', "x", rpcCodes.invalidRequest]
-  ])("rejects %j with the id %j and the code %i", (text, id, code) => {
+  ])("parseMessage rejects %j with the id %j and the code %i", (text, id, code) => {
     const parsed = parse(text)
     assert.isTrue(Result.isFailure(parsed))
     if (Result.isFailure(parsed))
       assert.deepStrictEqual([parsed.failure.id, parsed.failure.error.code], [id, code])
   })
 
-  it("takes an id of 256 characters, and rejects a longer one without repeating it", () => {
+  it("parseMessage accepts an id of 256 characters, and rejects a longer id without repeating the id", () => {
     const make = (id: string) => parse(JSON.stringify({ jsonrpc: "2.0", id, method: "a" }))
     assert.isTrue(Result.isSuccess(make("x".repeat(256))))
     const parsed = make("x".repeat(257))
@@ -65,15 +65,19 @@ describe("parseMessage", () => {
       )
   })
 
-  it("rejects bytes that are not UTF-8", () => {
+  it("parseMessage rejects bytes that are not UTF-8", () => {
     const bytes = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"\xff"}', "latin1")
     assert.isTrue(Result.isFailure(parseMessage(bytes)))
   })
 
-  it.effect.prop("never throws, for any bytes", { bytes: Schema.Array(Schema.Int) }, ({ bytes }) => {
-    parseMessage(Uint8Array.from(bytes))
-    return Effect.void
-  })
+  it.effect.prop(
+    "parseMessage never throws, whatever the bytes",
+    { bytes: Schema.Array(Schema.Int) },
+    ({ bytes }) => {
+      parseMessage(Uint8Array.from(bytes))
+      return Effect.void
+    }
+  )
 })
 
 it("a JSON-RPC result has the id of its request, and an error has no id if the id of the request is unknown", () => {
@@ -85,15 +89,22 @@ it("a JSON-RPC result has the id of its request, and an error has no id if the i
 })
 
 describe("parseCursor", () => {
-  it.each([2, 3, 200, maxCursorPage])("returns the page %i of the cursor that makeCursor makes", (page) => {
-    assert.strictEqual(parseCursor(makeCursor(page)), page)
-  })
+  it.each([2, 3, 200, maxCursorPage])(
+    "parseCursor returns the page %i of the cursor that makeCursor makes",
+    (page) => {
+      assert.strictEqual(parseCursor(makeCursor(page)), page)
+    }
+  )
 
-  it.effect.prop("returns a page only for the cursor of that page", { text: Schema.String }, ({ text }) => {
-    const page = parseCursor(text)
-    if (page !== undefined) assert.strictEqual(makeCursor(page), text)
-    return Effect.void
-  })
+  it.effect.prop(
+    "parseCursor returns a page only for the cursor of that page",
+    { text: Schema.String },
+    ({ text }) => {
+      const page = parseCursor(text)
+      if (page !== undefined) assert.strictEqual(makeCursor(page), text)
+      return Effect.void
+    }
+  )
 
   it.each([
     "",
@@ -103,7 +114,7 @@ describe("parseCursor", () => {
     makeCursor(-2),
     makeCursor(2.5),
     makeCursor(maxCursorPage + 1)
-  ])("rejects %j", (cursor) => {
+  ])("parseCursor rejects %j", (cursor) => {
     assert.isUndefined(parseCursor(cursor))
   })
 })

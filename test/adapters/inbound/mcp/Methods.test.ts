@@ -40,26 +40,28 @@ const values = { name: "Ada", tone: "{{name}}" }
 const text = "Greet Ada in a {{name}} tone. Ada!"
 
 describe("prompts/list", () => {
-  it.effect("since 2026-07-28, says that the page is private and how long it is fresh", () =>
-    Effect.gen(function* () {
-      for (const cursor of [undefined, "next"]) {
-        const {
-          ttlMs,
-          cacheScope,
-          resultType,
-          _meta: meta
-        } = yield* run("prompts/list", { cursor }, "stateless")
-        assert.deepStrictEqual({ ttlMs, cacheScope, resultType, _meta: meta }, {
-          ttlMs: 30_000,
-          cacheScope: "private",
-          resultType: "complete",
-          _meta
-        } as never)
-      }
-    })
+  it.effect(
+    "prompts/list tells clients of 2026-07-28 that a page is private and how long the page is fresh",
+    () =>
+      Effect.gen(function* () {
+        for (const cursor of [undefined, "next"]) {
+          const {
+            ttlMs,
+            cacheScope,
+            resultType,
+            _meta: meta
+          } = yield* run("prompts/list", { cursor }, "stateless")
+          assert.deepStrictEqual({ ttlMs, cacheScope, resultType, _meta: meta }, {
+            ttlMs: 30_000,
+            cacheScope: "private",
+            resultType: "complete",
+            _meta
+          } as never)
+        }
+      })
   )
 
-  it("has the bound of caches in front of the HTTP API as its time to live", () => {
+  it("the time to live of a prompts/list page equals the s-maxage of the HTTP API", () => {
     assert.include(cachingHeaders["cache-control"], `s-maxage=${listTtlMs / 1_000},`)
   })
 })
@@ -82,7 +84,7 @@ describe("prompts/get", () => {
       "Unknown argument: __proto__"
     ]
   ] as ReadonlyArray<[JsonObject, string]>)(
-    "rejects the parameters %j with invalid params: %s",
+    "prompts/get rejects the parameters %j with the code of invalid params and the message: %s",
     ([params, message]) =>
       Effect.gen(function* () {
         assert.include(yield* Effect.flip(run("prompts/get", params)), { code: -32602, message, status: 200 })
@@ -99,7 +101,7 @@ describe("prompts/get", () => {
     )
 
   it.effect.each(["x".repeat(1024 * 1024), "\u20ac".repeat(4 * 1024)])(
-    "fails if the content with the arguments has more than 1 MiB",
+    "prompts/get fails if the content with the arguments has more than 1 MiB",
     (value) =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(getFrom("{{a}}".repeat(1_000), ["a"], { a: value }))
@@ -110,7 +112,7 @@ describe("prompts/get", () => {
       })
   )
 
-  it.effect("names only the first of many missing or unknown arguments, in linear time", () =>
+  it.effect("prompts/get names only the first 5 of many missing or unknown arguments, in linear time", () =>
     Effect.gen(function* () {
       const slots = Array.from({ length: 20_000 }, (_, n) => `slot${n}`)
       const missing = yield* Effect.flip(getFrom("", slots, {}))
@@ -132,7 +134,7 @@ describe("prompts/get", () => {
 })
 
 describe("tools/call", () => {
-  it.effect("get_prompt returns the message as text and as structured content", () =>
+  it.effect("the tool get_prompt returns the message as text and as structured content", () =>
     Effect.gen(function* () {
       const structuredContent = { role: "assistant", text }
       const result = yield* run("tools/call", {
@@ -146,7 +148,7 @@ describe("tools/call", () => {
     })
   )
 
-  it.effect("list_prompts returns a page of prompts", () =>
+  it.effect("the tool list_prompts returns a page of prompts", () =>
     Effect.gen(function* () {
       const { structuredContent } = yield* run("tools/call", {
         name: "list_prompts",
@@ -156,16 +158,18 @@ describe("tools/call", () => {
     })
   )
 
-  it.effect("reports wrong input as the result of the tool, so that a model can correct it", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(
-        yield* run("tools/call", { name: "get_prompt", arguments: { name: "greeting" } }),
-        { content: [{ type: "text", text: "Missing argument: name, tone" }], isError: true }
-      )
-    })
+  it.effect(
+    "tools/call returns an error in the input as a result, so that a model can correct the input",
+    () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(
+          yield* run("tools/call", { name: "get_prompt", arguments: { name: "greeting" } }),
+          { content: [{ type: "text", text: "Missing argument: name, tone" }], isError: true }
+        )
+      })
   )
 
-  it.effect("fails if the store is unavailable, or for an unknown tool", () =>
+  it.effect("tools/call fails if the store is unavailable, and fails for an unknown tool", () =>
     Effect.gen(function* () {
       const away = run("tools/call", { name: "get_prompt", arguments: { name: "away" } })
       assert.strictEqual(yield* Effect.flip(away), unavailable)
@@ -185,7 +189,7 @@ describe("the methods of a protocol mode", () => {
     ["2025-06-18", "2025-06-18"],
     ["2024-11-05", "2025-11-25"],
     ["2026-07-28", "2025-11-25"]
-  ])("initialize with %s negotiates %s", ([requested, protocolVersion]) =>
+  ])("initialize with the version %s negotiates the version %s", ([requested, protocolVersion]) =>
     Effect.gen(function* () {
       const { instructions: _, ...result } = yield* run("initialize", { protocolVersion: requested })
       assert.deepStrictEqual(result, {
@@ -218,13 +222,15 @@ describe("the methods of a protocol mode", () => {
     ["resources/list", "initialized", 200],
     ["toString", "initialized", 200],
     ["__proto__", "stateless", 404]
-  ] as const)("%s is unknown in the mode %s, with the status %i", ([method, mode, status]) =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* Effect.flip(run(method, {}, mode)), {
-        code: -32601,
-        message: `Method not found: ${method}`,
-        status
+  ] as const)(
+    "the method %s is unknown in the mode %s and fails with the status %i",
+    ([method, mode, status]) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* Effect.flip(run(method, {}, mode)), {
+          code: -32601,
+          message: `Method not found: ${method}`,
+          status
+        })
       })
-    })
   )
 })

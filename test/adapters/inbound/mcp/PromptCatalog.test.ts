@@ -52,7 +52,7 @@ const makeCatalog = Effect.fnUntraced(function* (prompts: ReadonlyArray<ReturnTy
 const at = (second: number) => instant(new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString())
 
 describe("the catalog of a workspace", () => {
-  it.effect("reads nothing for a prompt that was read before, until something in the workspace changes", () =>
+  it.effect("the catalog reads a prompt only once until something in the workspace changes", () =>
     Effect.gen(function* () {
       const { catalog, store, feed, home } = yield* makeCatalog([
         prompt({ title: "Greeting", current_content: "{{a}}" })
@@ -68,7 +68,7 @@ describe("the catalog of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("fails while the store is away, instead of returning an empty list", () =>
+  it.effect("while the store is unavailable, the catalog fails instead of returning an empty list", () =>
     Effect.gen(function* () {
       const { catalog, store, feed } = yield* makeCatalog([prompt({ title: "Greeting" })])
       yield* catalog.list(undefined)
@@ -76,7 +76,7 @@ describe("the catalog of a workspace", () => {
       store.isAway = true
       const away = { code: 503, status: 503, message: "Service unavailable" }
       assert.include(yield* Effect.flip(catalog.list(undefined)), away)
-      // Changes are not noticed any more, so nothing is served from a cache.
+      // While the feed is down, the service does not notice changes, so nothing is served from a cache.
       feed.isUp = false
       assert.include(yield* Effect.flip(catalog.get("greeting")), away)
       assert.include(yield* Effect.flip(catalog.list(undefined)), away)
@@ -130,7 +130,7 @@ describe("the catalog of a workspace", () => {
   )
 
   it.effect(
-    "reads the names of 2,001 prompts at most once in 0.1 ms per prompt, however often something changes",
+    "the catalog reads the names of 2,001 prompts again only 0.1 ms per prompt after the last reading",
     () =>
       Effect.gen(function* () {
         const prompts = Array.from({ length: 2_001 }, (_, n) => prompt({ title: `Title ${n}` }))

@@ -36,7 +36,7 @@ describe("findModeOfRequest", () => {
       { "mcp-protocol-version": initialized },
       request("ping", { _meta: { ...meta, "io.modelcontextprotocol/protocolVersion": initialized } })
     ]
-  ])("returns initialized for %s", (_, headers, message) => {
+  ])("findModeOfRequest returns initialized for %s", (_, headers, message) => {
     assert.strictEqual(outcome(findModeOfRequest(headers, message)), "initialized")
   })
 
@@ -49,7 +49,7 @@ describe("findModeOfRequest", () => {
       headers({ "mcp-method": "prompts/list" }),
       request("prompts/list", { _meta: meta })
     ]
-  ])("returns stateless for %s", (_, headers, message) => {
+  ])("findModeOfRequest returns stateless for %s", (_, headers, message) => {
     assert.strictEqual(outcome(findModeOfRequest(headers, message)), "stateless")
   })
 
@@ -80,11 +80,11 @@ describe("findModeOfRequest", () => {
     ["another name", headers({ "mcp-name": "other" }), get("greeting"), -32020],
     ["a name in base64 that is not UTF-8", headers({ "mcp-name": "=?base64?/w==?=" }), get("\ufffd"), -32020],
     ["an unknown version in the header", { "mcp-protocol-version": "v9" }, request("ping"), -32022]
-  ])("returns an error with the status 400 for %s", (_, headers, message, code) => {
+  ])("findModeOfRequest returns an error with the status 400 for %s", (_, headers, message, code) => {
     assert.deepStrictEqual(outcome(findModeOfRequest(headers, message)), [code, 400])
   })
 
-  it("for an unknown version, names the supported versions and the requested version", () => {
+  it("the error for an unknown version names the supported versions and the requested version", () => {
     const found = findModeOfRequest(
       headers({ "mcp-protocol-version": "v9" }),
       get("greeting", { ...meta, "io.modelcontextprotocol/protocolVersion": "v9" })
@@ -95,13 +95,13 @@ describe("findModeOfRequest", () => {
     ])
   })
 
-  it("describes a mismatch in a sentence", () => {
+  it("the error for headers that differ from the message names the header", () => {
     const { "mcp-method": _, ...others } = headers()
     const found = findModeOfRequest(others, get("greeting"))
     assert.deepInclude(found, { message: "Headers and message differ: Mcp-Method is missing" })
   })
 
-  it("requires the header Mcp-Name only in a request that has a name", () => {
+  it("findModeOfRequest requires the header Mcp-Name only in a request that has a name", () => {
     const { "mcp-name": _, ...others } = headers()
     assert.deepStrictEqual(outcome(findModeOfRequest(others, get("greeting"))), [-32020, 400])
     assert.strictEqual(outcome(findModeOfRequest(others, get(undefined))), "stateless")

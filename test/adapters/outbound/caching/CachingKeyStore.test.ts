@@ -47,11 +47,11 @@ const makeCache = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number
   return { lookups, changes, feed, observed, find: Context.get(context, KeyStore).find }
 })
 
-/** Forks an effect and runs it until it waits. */
+/** Forks an effect and runs the fiber until the fiber waits. */
 const start = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
 describe("CachingKeyStore", () => {
-  it.effect("looks a key up once until something in its workspace changes", () =>
+  it.effect("CachingKeyStore looks a key up once until something in its workspace changes", () =>
     Effect.gen(function* () {
       const { lookups, changes, find, observed } = yield* makeCache((_, n) =>
         Effect.succeed(n === 1 ? active : revoked)
@@ -73,7 +73,7 @@ describe("CachingKeyStore", () => {
     })
   )
 
-  it.effect("caches neither unknown keys nor keys without a workspace", () =>
+  it.effect("CachingKeyStore caches neither unknown keys nor keys without a workspace", () =>
     Effect.gen(function* () {
       const { lookups, find } = yield* makeCache((hash) =>
         hash === toHash(1) ? Effect.succeed(legacy) : Effect.fail(InvalidKey)
@@ -126,7 +126,7 @@ describe("CachingKeyStore in an outage of the database", () => {
   const free: KeyRecord = { ...active, workspace: { ...workspace, tier: "free" } }
   const pastDue: KeyRecord = { ...active, workspace: { ...workspace, billing_status: "past_due" } }
 
-  /** Makes a cache over a store that returns `records` until it is away. */
+  /** Makes a cache over a store that returns `records` until the test makes the store unavailable. */
   const makeOutageCache = Effect.fnUntraced(function* (records: Array<KeyRecord>) {
     const feed = switchedFeed()
     const state = { isUp: true }
@@ -156,25 +156,27 @@ describe("CachingKeyStore in an outage of the database", () => {
     }
   })
 
-  it.effect("rejects keys that were rejected before the outage, and admits no key", () =>
-    Effect.gen(function* () {
-      const records = [active, revoked, free, pastDue, { ...active, owner_must_reset: true }, legacy]
-      const { feed, store, find } = yield* makeOutageCache(records)
-      for (const n of records.keys()) yield* find(n)
-      feed.isUp = false
-      store.isUp = false
-      const unavailable = Result.fail(Unavailable)
-      const found = yield* Effect.forEach([...records.keys()], find)
-      assert.deepStrictEqual(found, [
-        unavailable,
-        ...records.slice(1, 5).map((record) => Result.succeed(record)),
-        unavailable
-      ])
-    })
+  it.effect(
+    "in an outage, CachingKeyStore rejects keys that were rejected before the outage, and admits no key",
+    () =>
+      Effect.gen(function* () {
+        const records = [active, revoked, free, pastDue, { ...active, owner_must_reset: true }, legacy]
+        const { feed, store, find } = yield* makeOutageCache(records)
+        for (const n of records.keys()) yield* find(n)
+        feed.isUp = false
+        store.isUp = false
+        const unavailable = Result.fail(Unavailable)
+        const found = yield* Effect.forEach([...records.keys()], find)
+        assert.deepStrictEqual(found, [
+          unavailable,
+          ...records.slice(1, 5).map((record) => Result.succeed(record)),
+          unavailable
+        ])
+      })
   )
 
   it.effect(
-    "forgets a rejection once the workspace has changed, or once a lookup has found the key accepted",
+    "CachingKeyStore forgets a rejection after a change of the workspace, or after a lookup that accepts the key",
     () =>
       Effect.gen(function* () {
         const records = [revoked, free]

@@ -18,7 +18,7 @@ const [own, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
 const first: Page = { page: 1, per_page: 20 }
 const second: Page = { page: 2, per_page: 20 }
 
-/** Caches a repo whose lists hold `state.count` prompts; `beforeResult` runs before read `n` returns, from 1. */
+/** Caches a repo whose lists have `state.count` prompts. `beforeResult(n)` runs before read n returns. */
 const makeCache = Effect.fnUntraced(function* (
   beforeResult: (n: number) => Effect.Effect<void> = () => Effect.void
 ) {
@@ -51,12 +51,12 @@ const makeCache = Effect.fnUntraced(function* (
   return { changes, feed, reads, state, cached, total }
 })
 
-/** Forks an effect and runs it until it waits. */
+/** Forks an effect and runs the fiber until the fiber waits. */
 const start = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
 describe("CachingPromptRepo", () => {
   it.effect(
-    "counts the prompts of a filter once for all pages, until something in the workspace changes",
+    "CachingPromptRepo counts the prompts of a filter once for all pages, until something in the workspace changes",
     () =>
       Effect.gen(function* () {
         const { changes, state, reads, total } = yield* makeCache()
@@ -71,7 +71,7 @@ describe("CachingPromptRepo", () => {
       })
   )
 
-  it.effect("counts each filter of each workspace separately", () =>
+  it.effect("CachingPromptRepo counts each filter of each workspace separately", () =>
     Effect.gen(function* () {
       const { reads, total } = yield* makeCache()
       const filters: ReadonlyArray<PromptFilter> = [
@@ -93,7 +93,7 @@ describe("CachingPromptRepo", () => {
     })
   )
 
-  it.effect("counts again if the workspace changed while the page was read", () =>
+  it.effect("CachingPromptRepo counts again if the workspace changed while a page was read", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const { changes, state, reads, total } = yield* makeCache((n) =>
@@ -114,7 +114,7 @@ describe("concurrent identical reads through CachingPromptRepo", () => {
   const read = (id: PromptId) => Effect.flip(Effect.flatMap(PromptRepo, (repo) => repo.get(own, id)))
 
   it.effect(
-    "run once, even if they fail, while the change feed is up and the workspace has not changed",
+    "concurrent identical reads run once, even if they fail, while the feed is up and the workspace is unchanged",
     () =>
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()

@@ -11,7 +11,7 @@ import { testPromptRepo } from "../../../contracts/PromptRepo.ts"
 import { ignoreObservations } from "../../../support/services/observations.ts"
 import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
-/** The caches over the in-memory adapters; every import counts as a change of all workspaces. */
+/** The caches over the in-memory adapters. Every import reports a change of all workspaces. */
 const caching = Layer.unwrap(
   Effect.sync(() => {
     const changes = new WorkspaceRevisions()

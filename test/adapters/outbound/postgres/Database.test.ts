@@ -20,7 +20,7 @@ const withDatabase = (url: string) => Effect.provide(Database.layer({ url: Redac
 
 const repeat = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ length: count }, () => value)
 
-/** Measures an effect, in milliseconds. */
+/** Measures how long an effect takes, in milliseconds. */
 const measure = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     const start = performance.now()
@@ -50,7 +50,7 @@ const silentServer = Effect.map(
 )
 
 describe("queries without a PostgreSQL server", () => {
-  it.live("a query fails at once when the connection is refused; building the layer succeeds", () =>
+  it.live("the layer builds without a server, and a query fails at once on a refused connection", () =>
     Effect.gen(function* () {
       const port = yield* Effect.scoped(silentServer)
       const { value, millis } = yield* measure(
@@ -140,7 +140,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
         const before = new Set(yield* Effect.all(repeat(24, slow), { concurrency: "unbounded" }))
         assert.strictEqual(before.size, 4)
         const reading = yield* Effect.forkChild(Effect.all(repeat(100, slow), { concurrency: 40 }))
-        // A query that is retried on another of these connections fails again.
+        // A query that loses its connection may be retried on a connection that is terminated later.
         yield* onServer(
           `select pg_terminate_backend(pid), pg_sleep(0.1) from unnest(array[${[...before].join()}]) pid`
         )

@@ -49,7 +49,7 @@ const toFiles = (archive: Archive): ReadonlyArray<ContentFile> =>
     .filter(({ isArchived }) => !isArchived)
     .map(({ id, state }) => ({ id, path: `${state.kind}s/${id}.md`, file_id: id, state }))
 
-/** Returns changes without the states before and after. */
+/** Returns the changes without the content before and after each change. */
 const summarize = (changes: ReadonlyArray<FileChange>) =>
   changes.map(({ before: _, after: __, ...change }) => change)
 
@@ -75,8 +75,8 @@ const newFile = (overrides: Partial<PromptState> = {}, id: string = newId()) => 
 })
 
 /**
- * Imports files at `now` and returns the workspace before and after, and the changes. Checks that a dry run and a
- * second import change nothing.
+ * Imports files at `now`. Returns the workspace before and after the import, and the changes. Checks that a dry run and
+ * a second import change nothing.
  */
 const importAndRead = Effect.fnUntraced(function* (
   before: Archive,
@@ -90,7 +90,7 @@ const importAndRead = Effect.fnUntraced(function* (
   const dry = yield* importFiles(home, files(read), { dryRun: true })
   assert.deepStrictEqual(yield* exportArchive(home), read)
   const imported = yield* importFiles(home, files(read))
-  // A dry run reports what the import does.
+  // A dry run reports the same changes as the import.
   assert.deepStrictEqual(dry, imported)
   const { changes } = imported
   const after = yield* exportArchive(home)
@@ -112,7 +112,7 @@ const withPrompt = (
   )
 
 describe("importFiles", () => {
-  it.effect("turns a changed body into a new version, a child of the current version", () =>
+  it.effect("importFiles turns a changed body into a new version, a child of the current version", () =>
     Effect.gen(function* () {
       const { archive: own } = sample()
       const [greeting] = own.prompts
@@ -156,33 +156,60 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("gives a new version a higher number than all versions, whatever the current version is", () =>
-    Effect.gen(function* () {
-      const [one, seven] = [version(1), version(7)]
-      const stored = prompt({ current_version: 1, versions: [one, seven] })
-      const { after } = yield* importAndRead(archive({ prompts: [stored] }), (read) =>
-        withPrompt(read, stored.id, (file) => ({ ...file, current_content: "Changed" }))
-      )
-      const { current_version, versions } = after.prompts[0]!
-      assert.strictEqual(current_version, 8)
-      assert.deepStrictEqual(
-        versions.map(({ version_number, parent_version_id }) => [version_number, parent_version_id]),
-        [
-          [1, null],
-          [7, null],
-          [8, one.id]
-        ] as Array<unknown>
-      )
-    }).pipe(Effect.provide(layer))
+  it.effect(
+    "importFiles numbers a new version after the highest number, whatever the current version is",
+    () =>
+      Effect.gen(function* () {
+        const [one, seven] = [version(1), version(7)]
+        const stored = prompt({ current_version: 1, versions: [one, seven] })
+        const { after } = yield* importAndRead(archive({ prompts: [stored] }), (read) =>
+          withPrompt(read, stored.id, (file) => ({ ...file, current_content: "Changed" }))
+        )
+        const { current_version, versions } = after.prompts[0]!
+        assert.strictEqual(current_version, 8)
+        assert.deepStrictEqual(
+          versions.map(({ version_number, parent_version_id }) => [version_number, parent_version_id]),
+          [
+            [1, null],
+            [7, null],
+            [8, one.id]
+          ] as Array<unknown>
+        )
+      }).pipe(Effect.provide(layer))
   )
 
-  it.effect("changes other fields without a new version and keeps the rows of unchanged fragments", () =>
-    Effect.gen(function* () {
-      const { archive: own } = sample()
-      const greeting = own.prompts[0]!
-      const { read, changes, after } = yield* importAndRead(own, (read) =>
-        withPrompt(read, greeting.id, ({ fragments, ...rest }) => ({
-          ...rest,
+  it.effect(
+    "importFiles changes other fields without a new version and keeps the rows of unchanged fragments",
+    () =>
+      Effect.gen(function* () {
+        const { archive: own } = sample()
+        const greeting = own.prompts[0]!
+        const { read, changes, after } = yield* importAndRead(own, (read) =>
+          withPrompt(read, greeting.id, ({ fragments, ...rest }) => ({
+            ...rest,
+            title: "Hello",
+            description: "Changed",
+            prompt_type: "few-shot",
+            target_model: "other",
+            intent: "other",
+            is_favorite: false,
+            sort_order: 9,
+            folder: "New folder",
+            tags: ["new", "production"],
+            fragments: fragments.toReversed()
+          }))
+        )
+        assert.deepStrictEqual(
+          changes.map(({ change, name }) => [change, name]),
+          [["changed", "Hello"]]
+        )
+        const before = findPrompt(read, greeting.id)
+        const added = after.folders.find(({ name }) => name === "New folder")!
+        const label = after.tags.find(({ name }) => name === "new")!
+        assert.strictEqual(label.color, "#808080")
+        const uses = before.fragments.toReversed()
+        assert.deepStrictEqual(findPrompt(after, greeting.id), {
+          ...before,
           title: "Hello",
           description: "Changed",
           prompt_type: "few-shot",
@@ -190,56 +217,33 @@ describe("importFiles", () => {
           intent: "other",
           is_favorite: false,
           sort_order: 9,
-          folder: "New folder",
-          tags: ["new", "production"],
-          fragments: fragments.toReversed()
-        }))
-      )
-      assert.deepStrictEqual(
-        changes.map(({ change, name }) => [change, name]),
-        [["changed", "Hello"]]
-      )
-      const before = findPrompt(read, greeting.id)
-      const added = after.folders.find(({ name }) => name === "New folder")!
-      const label = after.tags.find(({ name }) => name === "new")!
-      assert.strictEqual(label.color, "#808080")
-      const uses = before.fragments.toReversed()
-      assert.deepStrictEqual(findPrompt(after, greeting.id), {
-        ...before,
-        title: "Hello",
-        description: "Changed",
-        prompt_type: "few-shot",
-        target_model: "other",
-        intent: "other",
-        is_favorite: false,
-        sort_order: 9,
-        folder_id: added.id,
-        updated_at: now,
-        tags: [own.tags.find(({ name }) => name === "production")!.id, label.id].sort(),
-        fragments: findPrompt(after, greeting.id).fragments
-      })
-      assert.deepStrictEqual(
-        findPrompt(after, greeting.id).fragments.map(({ fragment_id, variable_overrides, position }) => ({
-          fragment_id,
-          variable_overrides,
-          position
-        })),
-        uses.map(({ fragment_id, variable_overrides }, index) => ({
-          fragment_id,
-          variable_overrides,
-          position: index + 1
-        }))
-      )
-      assert.deepStrictEqual(
-        findPrompt(after, greeting.id)
-          .fragments.map(({ id }) => id)
-          .sort(),
-        before.fragments.map(({ id }) => id).sort()
-      )
-    }).pipe(Effect.provide(layer))
+          folder_id: added.id,
+          updated_at: now,
+          tags: [own.tags.find(({ name }) => name === "production")!.id, label.id].sort(),
+          fragments: findPrompt(after, greeting.id).fragments
+        })
+        assert.deepStrictEqual(
+          findPrompt(after, greeting.id).fragments.map(({ fragment_id, variable_overrides, position }) => ({
+            fragment_id,
+            variable_overrides,
+            position
+          })),
+          uses.map(({ fragment_id, variable_overrides }, index) => ({
+            fragment_id,
+            variable_overrides,
+            position: index + 1
+          }))
+        )
+        assert.deepStrictEqual(
+          findPrompt(after, greeting.id)
+            .fragments.map(({ id }) => id)
+            .sort(),
+          before.fragments.map(({ id }) => id).sort()
+        )
+      }).pipe(Effect.provide(layer))
   )
 
-  it.effect("adds new prompts with a first version, and new fragments", () =>
+  it.effect("importFiles adds new prompts with a first version, and new fragments", () =>
     Effect.gen(function* () {
       const home = workspace()
       const { id, ...stored } = fragment("{{x}}")
@@ -286,46 +290,50 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("archives a prompt without a file and restores the prompt when the file exists again", () =>
-    Effect.gen(function* () {
-      const stored = prompt({ title: "Gone", versions: [version(1)] })
-      const before = archive({ prompts: [stored] })
-      const { after, changes } = yield* importAndRead(before, () => [])
-      assert.deepStrictEqual(summarize(changes), [
-        { kind: "prompt", id: stored.id, path: null, name: "Gone", change: "archived" }
-      ])
-      assert.deepStrictEqual(after.prompts, [{ ...stored, is_archived: true, updated_at: now }])
-      const again = yield* importAndRead(after, () => toFiles(before))
-      assert.deepStrictEqual(again.after.prompts, [{ ...stored, updated_at: now }])
-    }).pipe(Effect.provide(layer))
+  it.effect(
+    "importFiles archives a prompt without a file and restores the prompt when the file exists again",
+    () =>
+      Effect.gen(function* () {
+        const stored = prompt({ title: "Gone", versions: [version(1)] })
+        const before = archive({ prompts: [stored] })
+        const { after, changes } = yield* importAndRead(before, () => [])
+        assert.deepStrictEqual(summarize(changes), [
+          { kind: "prompt", id: stored.id, path: null, name: "Gone", change: "archived" }
+        ])
+        assert.deepStrictEqual(after.prompts, [{ ...stored, is_archived: true, updated_at: now }])
+        const again = yield* importAndRead(after, () => toFiles(before))
+        assert.deepStrictEqual(again.after.prompts, [{ ...stored, updated_at: now }])
+      }).pipe(Effect.provide(layer))
   )
 
-  it.effect("removes a fragment without a file unless an archived prompt contains it", () =>
-    Effect.gen(function* () {
-      const [unused, used, changed] = [fragment("unused"), fragment("used"), fragment("old")]
-      const stored = prompt({ is_archived: true, fragments: [fragmentBinding(used, 1)] })
-      const before = archive({ fragments: [unused, used, changed], prompts: [stored] })
-      const { after, changes } = yield* importAndRead(before, () => [
-        {
-          id: changed.id,
-          path: "fragments/a.md",
-          file_id: changed.id,
-          state: { kind: "fragment", name: changed.name, content: "new" }
-        }
-      ])
-      assert.deepStrictEqual(after.fragments, [used, { ...changed, content: "new" }].sort(compareIds))
-      assert.deepStrictEqual(after.prompts, [stored])
-      assert.deepStrictEqual(
-        changes.map(({ change, path }) => [change, path]),
-        [
-          ["changed", "fragments/a.md"],
-          ["removed", null]
-        ]
-      )
-    }).pipe(Effect.provide(layer))
+  it.effect(
+    "importFiles removes a fragment without a file, but keeps a fragment that an archived prompt contains",
+    () =>
+      Effect.gen(function* () {
+        const [unused, used, changed] = [fragment("unused"), fragment("used"), fragment("old")]
+        const stored = prompt({ is_archived: true, fragments: [fragmentBinding(used, 1)] })
+        const before = archive({ fragments: [unused, used, changed], prompts: [stored] })
+        const { after, changes } = yield* importAndRead(before, () => [
+          {
+            id: changed.id,
+            path: "fragments/a.md",
+            file_id: changed.id,
+            state: { kind: "fragment", name: changed.name, content: "new" }
+          }
+        ])
+        assert.deepStrictEqual(after.fragments, [used, { ...changed, content: "new" }].sort(compareIds))
+        assert.deepStrictEqual(after.prompts, [stored])
+        assert.deepStrictEqual(
+          changes.map(({ change, path }) => [change, path]),
+          [
+            ["changed", "fragments/a.md"],
+            ["removed", null]
+          ]
+        )
+      }).pipe(Effect.provide(layer))
   )
 
-  it.effect("leaves a prompt in its folder if several folders have the same name", () =>
+  it.effect("importFiles leaves a prompt in its folder if several folders have the same name", () =>
     Effect.gen(function* () {
       const [first, second] = [folder({ name: "Same" }), folder({ name: "Same" })]
       const before = archive({ folders: [first, second], prompts: [prompt({ folder_id: second.id })] })
@@ -334,7 +342,7 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("keeps folders and tags that no file names, and the workspace's keys", () =>
+  it.effect("importFiles keeps folders and tags that no file names, and the workspace's keys", () =>
     Effect.gen(function* () {
       const { archive: own } = sample()
       const { read, after } = yield* importAndRead({ ...own, tags: [...own.tags, tag("unused")] }, () => [])
@@ -347,7 +355,7 @@ describe("importFiles", () => {
   )
 
   it.effect(
-    "rejects two files with the same id and an id of another workspace, with the path of the file",
+    "importFiles rejects a repeated id and an id of another workspace, and names the path of the file",
     () =>
       Effect.gen(function* () {
         const { importFiles } = yield* Administration

@@ -19,14 +19,14 @@ const warn = (bindings: string, tone = "Write in a {{tone}} tone, in {{ language
   )
 
 describe("findSlotWarnings", () => {
-  it("returns the bindings that name no slot and the slots without a binding", () => {
+  it("findSlotWarnings returns the bindings that name no slot and the slots without a binding", () => {
     const path = "prompts/agent.md"
     assert.deepStrictEqual(warn("{tone: kind, language: English}"), [])
     assert.deepStrictEqual(warn("{tonee: kind, language: English}"), [
       { path, message: "binds tonee, which is no slot of fragments/a/tone.md" },
       { path, message: "does not bind the slot {{tone}} of fragments/a/tone.md" }
     ])
-    // An object binds nothing.
+    // An override that is an object does not bind its slot.
     assert.deepStrictEqual(warn("{tone: {}, language: 1.10}"), [
       { path, message: "does not bind the slot {{tone}} of fragments/a/tone.md" }
     ])
@@ -34,6 +34,6 @@ describe("findSlotWarnings", () => {
   })
 })
 
-it("findSlots returns each slot name once, trimmed as in a resolution", () => {
+it("findSlots returns each slot name once, without the blanks around the name", () => {
   assert.deepStrictEqual([...findSlots("{{a}} {{ a }} {{b\n}} {{}} {{ }} {c} {{{d}}}")], ["a", "b", "d"])
 })

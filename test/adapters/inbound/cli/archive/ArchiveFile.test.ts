@@ -30,7 +30,7 @@ const read = (content: string | Uint8Array) => {
   return Stream.runCollect(readArchiveFile(file, () => {}))
 }
 
-/** Converts an archive to the parts that a stream emits: a list or the root no longer contains parts that were emitted. */
+/** Converts an archive to the parts that a stream emits. A list or the root does not repeat its parts. */
 const toStreamedParts = (json: unknown) =>
   [...toRawParts(json)].map(({ path, value }) => {
     const [key, index] = path
@@ -41,7 +41,7 @@ const toStreamedParts = (json: unknown) =>
 
 describe("readArchiveFile", () => {
   it.effect.prop(
-    "yields the parts of the archive in their order",
+    "readArchiveFile yields the parts of the archive in their order",
     { original: archives, order: Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 8 }) },
     Effect.fnUntraced(function* ({ original, order }) {
       for (const indent of [0, 2]) {
@@ -50,13 +50,13 @@ describe("readArchiveFile", () => {
       const shuffled = shuffleMembers(original, order)
       assert.deepStrictEqual(yield* read(JSON.stringify(shuffled)), toStreamedParts(shuffled))
       const written = toArchiveText(original)
-      // Not JSON.parse, which may misread names with escape sequences.
+      // Uses parseJson, because JSON.parse may misread names with escape sequences.
       assert.deepStrictEqual(parseJson(written), original)
       assert.deepStrictEqual(yield* read(written), toStreamedParts(original))
     })
   )
 
-  it.effect("reads values across chunks and reports the bytes read", () =>
+  it.effect("readArchiveFile reads values across chunks and reports the bytes read", () =>
     Effect.gen(function* () {
       const original = archive({
         fragments: Array.from({ length: 30 }, (_, index) => fragment('ä😀\\"\n'.repeat(9_000 + index)))
@@ -74,25 +74,27 @@ describe("readArchiveFile", () => {
     })
   )
 
-  it.effect("reports the first error of a file after the parts before it", () =>
-    Effect.gen(function* () {
-      const { archive: original } = sample()
-      const text = JSON.stringify(original)
-      writeFileSync(file, text.replace('"prompts":[', '"prompts":[nil,'))
-      const read: Array<RawPart> = []
-      const error = yield* readArchiveFile(file, () => {}).pipe(
-        Stream.runForEach((part) => Effect.sync(() => void read.push(part))),
-        Effect.flip
-      )
-      assert.deepStrictEqual(
-        read.map(({ path }) => path[0]).filter((name) => name === "prompts"),
-        []
-      )
-      assert.match(String(Reflect.get(error, "problems")[0].message), /^is not a JSON document in UTF-8: ./)
-    })
+  it.effect(
+    "readArchiveFile emits the parts before the first error of a file, and then fails with the error",
+    () =>
+      Effect.gen(function* () {
+        const { archive: original } = sample()
+        const text = JSON.stringify(original)
+        writeFileSync(file, text.replace('"prompts":[', '"prompts":[nil,'))
+        const read: Array<RawPart> = []
+        const error = yield* readArchiveFile(file, () => {}).pipe(
+          Stream.runForEach((part) => Effect.sync(() => void read.push(part))),
+          Effect.flip
+        )
+        assert.deepStrictEqual(
+          read.map(({ path }) => path[0]).filter((name) => name === "prompts"),
+          []
+        )
+        assert.match(String(Reflect.get(error, "problems")[0].message), /^is not a JSON document in UTF-8: ./)
+      })
   )
 
-  it.effect("keeps keys such as __proto__, and accepts a byte order mark", () =>
+  it.effect("readArchiveFile keeps keys such as __proto__, and accepts a byte order mark", () =>
     Effect.gen(function* () {
       const [value] = yield* read('\ufeff{"a": {"__proto__": {"b": 1}, "constructor": 2}}')
       assert.strictEqual(JSON.stringify(value!.value), '{"__proto__":{"b":1},"constructor":2}')
@@ -112,7 +114,7 @@ describe("readArchiveFile", () => {
     ["UTF-16", Buffer.from(text, "utf16le")],
     ["half a character", Buffer.from([...Buffer.from("{}"), 0xc3])],
     ["a surrogate in UTF-8", Buffer.from([...Buffer.from('{"a": "'), 0xed, 0xa0, 0x80, ...Buffer.from('"}')])]
-  ])("fails with InvalidContent for %s", ([, content]) =>
+  ])("readArchiveFile fails with InvalidContent for %s", ([, content]) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(read(content))
       assert.strictEqual(error._tag, "InvalidContent")
@@ -138,20 +140,20 @@ describe("readArchiveFile", () => {
       Buffer.from(text).subarray(0, -1),
       `is truncated at byte ${Buffer.byteLength(text) - 1}`
     ]
-  ])("reports the byte at which a file with %s ends", ([, content, message]) =>
+  ])("readArchiveFile reports the byte at which a file with %s ends", ([, content, message]) =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(read(content)), InvalidContent([{ path: "", message }]))
     })
   )
 
-  it.effect("passes an escaped lone surrogate on to the archive reader, which rejects it", () =>
+  it.effect("readArchiveFile returns an escaped lone surrogate, which the archive reader rejects", () =>
     Effect.gen(function* () {
       const [value] = yield* read('{"a": "\\ud800"}')
       assert.deepStrictEqual(value, { path: ["a"], value: "\ud800" })
     })
   )
 
-  it.effect("reads values that nest 100,000 levels deep", () =>
+  it.effect("readArchiveFile reads values that nest 100,000 levels deep", () =>
     Effect.gen(function* () {
       const values = yield* read(`{"format": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`)
       assert.deepStrictEqual(
@@ -161,7 +163,7 @@ describe("readArchiveFile", () => {
     })
   )
 
-  it.effect("fails with the path of a file that does not exist", () =>
+  it.effect("readArchiveFile fails with the path of a file that does not exist", () =>
     Effect.gen(function* () {
       const missing = join(directory, "missing.json")
       assert.deepStrictEqual(

@@ -28,10 +28,10 @@ import { currentProgram, run } from "../../../../support/service.ts"
 
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
-/** Root may write to every directory unless it lacks these capabilities. */
+/** Removes the capabilities that let root write to every directory. */
 const withoutRootWriteAccess = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
 
-// Larger than the buffer of a pipe, so that a write has to wait for the reader.
+// The archive is larger than the buffer of a pipe, so that a write has to wait for the reader.
 const original = archive({ prompts: [prompt({ current_content: "content ".repeat(40_000) })] })
 const workspace = original.workspace.id
 
@@ -82,7 +82,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     stderr: ""
   })
 
-  it("writes into a FIFO once it has a reader", async () => {
+  it("export --out writes into a FIFO once the FIFO has a reader", async () => {
     const fifo = inRoot("fifo")
     execFileSync("mkfifo", [fifo])
     const exported = exportTo(fifo)
@@ -94,7 +94,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     expectNoScratch()
   })
 
-  it("writes nothing but the archive if the path is standard output", async () => {
+  it("export --out writes nothing but the archive if the path is standard output", async () => {
     const link = inRoot("stdout")
     symlinkSync("/proc/self/fd/1", link)
     expect(await exportTo(link)).toEqual({ code: 0, stdout: whole, stderr: "" })
@@ -107,7 +107,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     expect(readlinkSync(link)).toBe("/proc/self/fd/1")
   })
 
-  it("replaces the target of a symbolic link and keeps the link", async () => {
+  it("export --out replaces the target of a symbolic link and keeps the link", async () => {
     mkdirSync(inRoot("elsewhere"))
     const target = join(root, "elsewhere", "archive.json")
     writeFileSync(target, "old")
@@ -128,7 +128,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     expectNoScratch()
   })
 
-  it("replaces a regular file atomically and keeps its mode and owner", async () => {
+  it("export --out replaces a regular file atomically and keeps its mode and owner", async () => {
     const file = inRoot("archive.json")
     for (const mode of [0o640, 0o444, 0o777]) {
       rmSync(file, { force: true })
@@ -154,7 +154,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     expectNoScratch()
   })
 
-  it("leaves the old file unchanged if the export fails", async () => {
+  it("export --out leaves the old file unchanged if the export fails", async () => {
     const file = inRoot("archive.json")
     writeFileSync(file, "old")
     const { ino, mtimeMs } = statSync(file)

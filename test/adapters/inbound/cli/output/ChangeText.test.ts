@@ -33,7 +33,7 @@ const tone = newId<string>()
 const paths = new Map([[tone, "fragments/tone.md"]])
 
 describe("renderDiff", () => {
-  it("shows the lines of front matter and body that differ, with three lines around them", () => {
+  it("renderDiff shows the lines of front matter and body that differ, with three lines around them", () => {
     const after = state({
       folder: "Support",
       current_content: "One\n2\nThree",
@@ -58,7 +58,7 @@ describe("renderDiff", () => {
     )
   })
 
-  it("shows all lines of added items and of a removed fragment, and no line of an archived prompt", () => {
+  it("renderDiff shows all lines of added items and of a removed fragment, and no line of an archived prompt", () => {
     assert.strictEqual(
       renderDiff(change(null, state()), paths),
       "@@ -0,0 +1,7 @@\n+---\n+title: Agent\n+type: user\n+---\n+One\n+Two\n+Three"
@@ -76,13 +76,13 @@ describe("renderDiff", () => {
     assert.strictEqual(renderDiff(removed, paths), "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind")
   })
 
-  it("keeps empty lines at the end, and shows nothing if no line differs", () => {
+  it("renderDiff keeps empty lines at the end, and shows nothing if no line differs", () => {
     const [before, after] = [state({ current_content: "One\n\n" }), state({ current_content: "1\n\n" })]
     assert.match(renderDiff(change(before, after), paths), /\n-One\n\+1\n \n $/)
     assert.strictEqual(renderDiff(change(before, before), paths), "")
   })
 
-  it("replaces characters that control the terminal and keeps tabs", () => {
+  it("renderDiff and describeChange replace characters that control the terminal, and keep tabs", () => {
     const after = state({ current_content: "One\nTwo\nThree\n\ta\u001b[2J" })
     assert.match(renderDiff(change(state(), after), paths), /^\+\ta\ufffd\[2J$/m)
     assert.strictEqual(
@@ -91,7 +91,7 @@ describe("renderDiff", () => {
     )
   })
 
-  it("renders one line instead of a diff if more than 2,000 lines differ", () => {
+  it("renderDiff renders one line instead of a diff if more than 2,000 lines differ", () => {
     const lines = (letter: string) =>
       Array.from({ length: 20_000 }, (_, index) => `${letter}${index}`).join("\n")
     assert.strictEqual(

@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import { diffTexts } from "../../../../../src/adapters/inbound/cli/output/TextDiff.ts"
 import { texts } from "../../../../support/archives.ts"
 
-/** Texts of a few lines, most of which several texts share. Some end without a newline. */
+/** Texts of a few lines. Most lines occur in several texts. Some texts end without a newline. */
 const contents: Arbitrary.Arbitrary<string> = Arbitrary.map(
   Arbitrary.all([
     Arbitrary.array(Arbitrary.schema(Schema.Literals(["", "one", "two", "three", "-", "+++ four"]))),
@@ -17,7 +17,7 @@ const contents: Arbitrary.Arbitrary<string> = Arbitrary.map(
 
 describe("diffTexts", () => {
   it.prop(
-    "returns a patch that turns the first content into the second content, and nothing for equal contents",
+    "diffTexts returns a patch that turns the first content into the second content, and nothing for equal contents",
     { before: contents, after: contents },
     ({ before, after }) => {
       const patch = diffTexts(before, after)

@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import { chooseContentCoding } from "../../../../../src/adapters/inbound/http/request/ContentCoding.ts"
 
 const codings = ["br", "gzip", "identity", "*", "deflate", "zstd"] as const
-/** In thousandths. */
+/** The weight of a content coding, in thousandths. */
 const Weight = Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1000 })))
 const Weights = Schema.Struct({
   br: Weight,
@@ -15,7 +15,7 @@ const Weights = Schema.Struct({
 })
 type Weights = typeof Weights.Type
 
-/** Writes an element in one of the ways that the grammar allows. */
+/** Writes an element of Accept-Encoding in one of the forms that the grammar allows. */
 const formatElement = (coding: string, weight: number, style: number): string => {
   const space = ["", " ", "\t", "  "][style % 4]
   const name = style % 3 === 0 ? coding.toUpperCase() : coding
@@ -36,7 +36,7 @@ const formatHeader = (weights: Weights, style: number): string => {
 
 describe("chooseContentCoding", () => {
   it.prop(
-    "chooses the acceptable coding with the greatest weight: br before gzip before none",
+    "chooseContentCoding chooses the acceptable coding with the greatest weight: br before gzip before none",
     { weights: Weights, style: Schema.Natural },
     ({ weights, style }) => {
       const weigh = (coding: "br" | "gzip" | "identity") => weights[coding] ?? weights["*"] ?? 0
@@ -52,7 +52,7 @@ describe("chooseContentCoding", () => {
   )
 
   it.prop(
-    "chooses only a coding that the header names, or any coding if the header contains *",
+    "chooseContentCoding chooses only a coding that the header names, or any coding if the header contains *",
     { header: Schema.String },
     ({ header }) => {
       const chosen = chooseContentCoding(header)
@@ -82,7 +82,7 @@ describe("chooseContentCoding", () => {
     ["br;q=x, gzip", "gzip"],
     [",, gzip ,", "gzip"],
     ["brotli, gzipped", undefined]
-  ])("returns the coding for %j: %j", (header, coding) => {
+  ])("chooseContentCoding returns for the header %j the coding %j", (header, coding) => {
     assert.strictEqual(chooseContentCoding(header), coding)
   })
 })

@@ -10,11 +10,14 @@ describe("parsePublicUrl", () => {
     ["http://[::1]:3000/api/", "http://[::1]:3000/api", "/api"],
     ["https://example.com/a b/ü", "https://example.com/a%20b/%C3%BC", "/a%20b/%C3%BC"],
     ["https://example.com/a/../prompts", "https://example.com/prompts", "/prompts"]
-  ])("returns %s without a trailing slash: %s, with the base path %j", (text, url, basePath) => {
-    assert.strictEqual(parsePublicUrl(text), url)
-    assert.strictEqual(parsePublicUrl(url), url)
-    assert.strictEqual(toBasePath(url), basePath)
-  })
+  ])(
+    "parsePublicUrl returns %s without a trailing slash: %s, with the base path %j",
+    (text, url, basePath) => {
+      assert.strictEqual(parsePublicUrl(text), url)
+      assert.strictEqual(parsePublicUrl(url), url)
+      assert.strictEqual(toBasePath(url), basePath)
+    }
+  )
 
   it.each([
     "",
@@ -34,7 +37,7 @@ describe("parsePublicUrl", () => {
     "https://prompts.example.com//elsewhere.example",
     "https://prompts.example.com/a//",
     "https://prompts.example.com:99999"
-  ])("returns undefined for %j", (text) => {
+  ])("parsePublicUrl returns undefined for %j", (text) => {
     assert.isUndefined(parsePublicUrl(text))
   })
 })

@@ -28,7 +28,7 @@ const observations = {
   setOutageSecondsLeft: () => {}
 }
 
-/** Makes a cache, and stores responses with a body of this many KiB. */
+/** Makes a response cache. If `serves` is true, the cache may return known responses in an outage. */
 const setUp = (serves: boolean) => {
   const feed = switchedFeed()
   const outage = serves
@@ -54,7 +54,7 @@ describe("ResponseCache", () => {
     vi.restoreAllMocks()
   })
 
-  it("serves no response after 30 s, but keeps it for an outage", async () => {
+  it("ResponseCache returns no response after 30 s, but keeps the response for an outage", async () => {
     const now = vi.spyOn(performance, "now")
     const start = performance.now()
     for (const serves of [true, false]) {
@@ -73,7 +73,7 @@ describe("ResponseCache", () => {
     }
   })
 
-  it("findLastKnown returns no response of a workspace that changed, and none while the feed was down", () => {
+  it("findLastKnown returns no response of a workspace that changed, and no response that was read while the feed was down", () => {
     const { cache, feed, store } = setUp(true)
     store("a")
     feed.changes.invalidate(caller.workspaceId)
@@ -96,7 +96,7 @@ describe("ResponseCache", () => {
       ["version of the prompt", represent("x", 2)],
       ["size, too large for the cache", represent("x".repeat(2 ** 20 + 1), 1)]
     ] as const) {
-      it(`deletes all responses of the workspace, also one that was requested before: another ${difference}`, () => {
+      it(`a response that differs from a known response deletes all responses of the workspace: another ${difference}`, () => {
         for (const isDown of [false, true]) {
           const { cache, feed } = setUp(true)
           for (const key of ["a", "b"]) Effect.runSync(cache.load(key, Effect.succeed(older)))
@@ -112,7 +112,7 @@ describe("ResponseCache", () => {
       })
     }
 
-    it("a rejection deletes the responses of one key, or of a workspace", () => {
+    it("a rejection of a key or a workspace deletes its known responses", () => {
       const { cache, feed, outage } = setUp(true)
       const other = { ...caller, keyHash: "b".repeat(64) as KeyHash }
       Effect.runSync(cache.load("a", Effect.succeed(older)))
@@ -127,7 +127,7 @@ describe("ResponseCache", () => {
       assert.deepStrictEqual(known(), [])
     })
 
-    it("deletes no known response if the responses are equal or the new response is from before a later change", () => {
+    it("an equal response, or a response from before a later change, deletes no known response", () => {
       const { cache, feed } = setUp(true)
       for (const _ of [1, 2]) Effect.runSync(cache.load("a", Effect.succeed(older)))
       Effect.runSync(
@@ -148,7 +148,7 @@ describe("ResponseCache", () => {
     })
   })
 
-  it("holds at most 32 MiB, and evicts cold responses before hot ones", () => {
+  it("ResponseCache contains at most 32 MiB, and evicts the least recently used responses first", () => {
     const { cache, feed, store } = setUp(true)
     store("hot")
     for (let i = 0; i < 1_000; i++) {

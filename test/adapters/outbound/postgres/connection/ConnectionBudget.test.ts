@@ -14,7 +14,7 @@ const max = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: minMax
 
 describe("divideConnections", () => {
   it.prop(
-    "uses every connection, gives each purpose at least one, and gives no purpose fewer connections for a greater maximum",
+    "divideConnections uses all connections, at least one per purpose, and a greater maximum never gives a purpose fewer connections",
     { max },
     ({ max }) => {
       const { prompts, keys, transactions, changeFeed } = divideConnections(max)
@@ -27,7 +27,7 @@ describe("divideConnections", () => {
     }
   )
 
-  it("divides the default as docs/limits.md says", () => {
+  it("divideConnections divides the default maximum as docs/limits.md says", () => {
     assert.deepStrictEqual(divideConnections(defaultMaxConnections), {
       prompts: 4,
       keys: 2,
@@ -38,7 +38,7 @@ describe("divideConnections", () => {
 })
 
 describe("divideWithReplicas", () => {
-  it("uses every connection, gives each purpose at least one, and gives no purpose fewer connections for a greater maximum", () => {
+  it("divideWithReplicas uses all connections, at least one per purpose, and a greater maximum never gives a purpose fewer connections", () => {
     for (const replicas of [1, 2, 5]) {
       for (let max = findMinMaxConnections(replicas); max < 200; max++) {
         const { primary, prompts, keys } = divideWithReplicas(max, replicas)
@@ -51,7 +51,7 @@ describe("divideWithReplicas", () => {
     }
   })
 
-  it("divides the default as docs/limits.md says", () => {
+  it("divideWithReplicas divides the default maximum as docs/limits.md says", () => {
     assert.deepStrictEqual(divideWithReplicas(findDefaultMaxConnections(2), 2), {
       primary: defaultMaxConnections,
       prompts: 3,

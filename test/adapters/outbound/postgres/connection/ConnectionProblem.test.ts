@@ -38,15 +38,17 @@ describe("findConnectionProblem", () => {
     ],
     ["57P03", "the database system is starting up", "the database cannot be reached"]
   ] as const)
-    it.live(`returns the message of PostgreSQL for a connection that fails with ${code}`, () =>
-      Effect.gen(function* () {
-        const { port } = (yield* startServer(code, message)).address() as AddressInfo
-        const url = Redacted.make(`postgres://ada:s3cret@127.0.0.1:${port}/prompts`)
-        assert.strictEqual(yield* findConnectionProblem(url), `${problem}: ${message}`)
-      })
+    it.live(
+      `findConnectionProblem returns the message of PostgreSQL for a connection that fails with ${code}`,
+      () =>
+        Effect.gen(function* () {
+          const { port } = (yield* startServer(code, message)).address() as AddressInfo
+          const url = Redacted.make(`postgres://ada:s3cret@127.0.0.1:${port}/prompts`)
+          assert.strictEqual(yield* findConnectionProblem(url), `${problem}: ${message}`)
+        })
     )
 
-  it.live("returns undefined for a server that accepts the connection", () =>
+  it.live("findConnectionProblem returns undefined for a server that accepts the connection", () =>
     Effect.gen(function* () {
       assert.isUndefined(yield* findConnectionProblem(Redacted.make(toDatabaseUrl("postgres"))))
     })

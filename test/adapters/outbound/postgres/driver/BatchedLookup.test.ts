@@ -11,13 +11,13 @@ import { Unavailable } from "../../../../../src/application/ports/Unavailable.ts
 
 const getParity = (key: number): "even" | "odd" => (key % 2 === 0 ? "even" : "odd")
 
-/** Waits for the next turn of the event loop, before which lookups share a batch. */
+/** Waits for the next turn of the event loop. Lookups of one turn share a batch. */
 const nextTurn = Effect.promise(() => setImmediate())
 
 /**
- * A lookup in a table of all numbers except multiples of 3. The table returns rows in reverse order; even and odd
- * numbers are separate partitions. `respond` runs before a statement of a partition returns, in a later turn of the
- * event loop, as from a database.
+ * A lookup in a table of all numbers except multiples of 3. The table returns rows in reverse order. Even and odd
+ * numbers are separate partitions. `respond` runs before a statement of a partition returns. Like the response of a
+ * database, the result arrives in a later turn of the event loop.
  */
 const makeLookup = Effect.fnUntraced(function* (
   respond: (partition: "even" | "odd") => Effect.Effect<void, Unavailable> = () => Effect.void
@@ -44,7 +44,7 @@ const runAll = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
 
 describe("a batched lookup", () => {
   it.effect.prop(
-    "returns the row of each key: reads the first key of a partition at once, and all further keys with at most 16 per statement",
+    "a batched lookup returns the row of each key: the first key has its own statement, and later statements have up to 16 keys",
     { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },
     ({ keys }) =>
       Effect.gen(function* () {
@@ -68,7 +68,7 @@ describe("a batched lookup", () => {
   )
 
   it.effect(
-    "fails or dies for every key of a statement that fails or dies, and for no key of another partition",
+    "if a statement fails or dies, the lookups of its keys fail or die, and lookups in another partition do not",
     () =>
       Effect.gen(function* () {
         for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
@@ -80,7 +80,7 @@ describe("a batched lookup", () => {
       })
   )
 
-  it.effect("looks up a key at once when no statement of its partition is in flight", () =>
+  it.effect("a batched lookup looks up a key at once when no statement of its partition is in flight", () =>
     Effect.gen(function* () {
       const { statements, lookUp } = yield* makeLookup()
       for (const key of [2, 4]) {
@@ -98,40 +98,44 @@ describe("a batched lookup", () => {
     })
   )
 
-  it.effect("does not send a key whose caller was interrupted before the statement was sent", () =>
-    Effect.gen(function* () {
-      const { statements, lookUp } = yield* makeLookup()
-      const [first, interrupted, other] = yield* Effect.forEach([8, 4, 2], (key) =>
-        Effect.forkChild(lookUp(key), { startImmediately: true })
-      )
-      yield* Fiber.interrupt(interrupted!)
-      assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
-      assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 1, key: 2 })
-      assert.deepStrictEqual(statements, [[8], [2]])
-      const [last, alone] = yield* Effect.forEach([8, 4], (key) =>
-        Effect.forkChild(lookUp(key), { startImmediately: true })
-      )
-      yield* Fiber.interrupt(alone!)
-      yield* Fiber.join(last!)
-      yield* nextTurn
-      assert.deepStrictEqual(statements, [[8], [2], [8]])
-    })
+  it.effect(
+    "a batched lookup does not send a key whose caller was interrupted before the statement was sent",
+    () =>
+      Effect.gen(function* () {
+        const { statements, lookUp } = yield* makeLookup()
+        const [first, interrupted, other] = yield* Effect.forEach([8, 4, 2], (key) =>
+          Effect.forkChild(lookUp(key), { startImmediately: true })
+        )
+        yield* Fiber.interrupt(interrupted!)
+        assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
+        assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 1, key: 2 })
+        assert.deepStrictEqual(statements, [[8], [2]])
+        const [last, alone] = yield* Effect.forEach([8, 4], (key) =>
+          Effect.forkChild(lookUp(key), { startImmediately: true })
+        )
+        yield* Fiber.interrupt(alone!)
+        yield* Fiber.join(last!)
+        yield* nextTurn
+        assert.deepStrictEqual(statements, [[8], [2], [8]])
+      })
   )
 
-  it.effect("returns the other rows when a caller is interrupted after the statement was sent", () =>
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      const { statements, lookUp } = yield* makeLookup(() => Deferred.await(gate))
-      const [first, interrupted, other] = yield* Effect.forEach([8, 4, 2], (key) =>
-        Effect.forkChild(lookUp(key), { startImmediately: true })
-      )
-      yield* nextTurn
-      assert.deepStrictEqual(statements, [[8], [4, 2]])
-      yield* Fiber.interrupt(interrupted!)
-      yield* Deferred.succeed(gate, undefined)
-      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(interrupted!)))
-      assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
-      assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 2, key: 2 })
-    })
+  it.effect(
+    "a batched lookup returns the other rows when a caller is interrupted after the statement was sent",
+    () =>
+      Effect.gen(function* () {
+        const gate = yield* Deferred.make<void>()
+        const { statements, lookUp } = yield* makeLookup(() => Deferred.await(gate))
+        const [first, interrupted, other] = yield* Effect.forEach([8, 4, 2], (key) =>
+          Effect.forkChild(lookUp(key), { startImmediately: true })
+        )
+        yield* nextTurn
+        assert.deepStrictEqual(statements, [[8], [4, 2]])
+        yield* Fiber.interrupt(interrupted!)
+        yield* Deferred.succeed(gate, undefined)
+        assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(interrupted!)))
+        assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
+        assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 2, key: 2 })
+      })
   )
 })

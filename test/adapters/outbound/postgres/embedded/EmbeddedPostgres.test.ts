@@ -75,7 +75,7 @@ const query = async ({ url = "" }: Report, text: string): Promise<ReadonlyArray<
 const readServerPid = (dataDir: string): number =>
   Number.parseInt(readFileSync(join(dataDir, "postgresql", "postmaster.pid"), "utf8"), 10)
 
-/** Waits until a process has ended; fails after 5 s. */
+/** Waits until a process has ended. Fails after 5 s. */
 const waitForEnd = async (pid: number): Promise<void> => {
   const deadline = performance.now() + 5000
   for (;;) {
@@ -90,7 +90,7 @@ const waitForEnd = async (pid: number): Promise<void> => {
 }
 
 describe("EmbeddedPostgres", () => {
-  it("creates a UTF-8 database with the builtin locale, which only the owner of the directory can reach", async () => {
+  it("EmbeddedPostgres creates a UTF-8 database with the builtin locale, which only the owner of the directory can reach", async () => {
     const dataDir = join(temporaryDirectory(), "new")
     const owner = await serve("open", dataDir)
     const [row] = await query(
@@ -112,7 +112,7 @@ describe("EmbeddedPostgres", () => {
     assert.deepStrictEqual(readdirSync(dataDir).sort(), ["lock", "postgresql"])
   })
 
-  it("runs once per directory: a second owner is rejected with the process id, and other processes connect", async () => {
+  it("EmbeddedPostgres runs once per directory: a second owner is rejected with the process id, and other processes connect", async () => {
     const dataDir = temporaryDirectory()
     const all = await Promise.all([1, 2, 3].map(() => serve("connect", dataDir)))
     const second = await serve("open", dataDir)
@@ -162,7 +162,7 @@ describe("EmbeddedPostgres", () => {
     await stop(owner.child)
   })
 
-  it("starts PostgreSQL again when PostgreSQL ends", async () => {
+  it("EmbeddedPostgres starts PostgreSQL again when PostgreSQL ends", async () => {
     const dataDir = temporaryDirectory()
     const owner = await serve("open", dataDir)
     await query(owner.report, "create table kept ()")
@@ -181,7 +181,7 @@ describe("EmbeddedPostgres", () => {
     await stop(owner.child)
   })
 
-  it("ignores a lock of a killed server whose process id now belongs to another process", async () => {
+  it("EmbeddedPostgres ignores a lock of a killed server whose process id now belongs to another process", async () => {
     const dataDir = temporaryDirectory()
     const first = await serve("open", dataDir)
     const server = readServerPid(dataDir)
@@ -210,7 +210,7 @@ describe("EmbeddedPostgres", () => {
     assert.deepStrictEqual(found.filter(existsSync), [])
   })
 
-  it("a path that cannot hold a database fails with an error that names the path", async () => {
+  it("a path that cannot contain a database fails with an error that names the path", async () => {
     const parent = temporaryDirectory()
     const file = join(parent, "file")
     writeFileSync(file, "")
@@ -227,7 +227,7 @@ describe("EmbeddedPostgres", () => {
     'to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR'
 
   it.each(["16", "17", "19"])(
-    "rejects data of PostgreSQL %s with one line that says what to do",
+    "EmbeddedPostgres rejects data of PostgreSQL %s with one line that says what to do",
     async (major) => {
       const dataDir = temporaryDirectory()
       mkdirSync(join(dataDir, "postgresql"))
@@ -240,7 +240,7 @@ describe("EmbeddedPostgres", () => {
     }
   )
 
-  it("rejects data of PGlite with one line that says what to do", async () => {
+  it("EmbeddedPostgres rejects data of PGlite with one line that says what to do", async () => {
     const dataDir = temporaryDirectory()
     mkdirSync(join(dataDir, "pglite"))
     assert.deepStrictEqual(await run(["migrate"], { DATA_DIR: dataDir }), {

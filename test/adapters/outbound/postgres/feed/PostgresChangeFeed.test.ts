@@ -13,7 +13,7 @@ import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../../support/archives.ts"
 import { freshDatabase, onServer, proxyTo, toDatabaseUrl } from "../../../../support/postgres.ts"
 
-/** A silent connection is detected within 3 s by the clock of the feed, however late a busy machine runs the test. */
+/** The feed detects a silent connection within 3 s by its own clock, even if the test itself runs late. */
 const heartbeatTtlMs = 3_000
 /** The longest time that a feed takes to recover, in milliseconds: 3 s, two connection attempts and a heartbeat. */
 const recoveryMs = 12_000
@@ -54,7 +54,7 @@ const terminateListeners = (database: string) =>
 
 // Each test has a separate database and waits most of the time.
 describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
-  it.live("raises the revision of the workspace that changed and of no other", () =>
+  it.live("the change feed raises the revision of the workspace that changed and of no other workspace", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const { feed, lines, notify, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
@@ -70,7 +70,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
   )
 
   it.live(
-    "goes down at once when its connection is terminated, and raises every revision once it is up again",
+    "the change feed goes down at once when its connection is terminated, and raises every revision once it is up again",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
@@ -86,25 +86,27 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
       })
   )
 
-  it.live("goes down within 3 s when its connections freeze silently, and comes up when they thaw", () =>
-    Effect.gen(function* () {
-      const database = yield* freshDatabase
-      const proxy = yield* proxyTo(database)
-      const { feed, isUp, lines, waitUntilUp } = yield* startFeed(proxy.url, database)
-      yield* waitUntilUp
-      const before = feed.revision()!
-      yield* proxy.freeze
-      assert.isBelow(yield* waitUntil("down", 2 * heartbeatTtlMs, () => !isUp()), heartbeatTtlMs + 250)
-      yield* Effect.sleep("2 seconds")
-      assert.isFalse(isUp())
-      yield* proxy.thaw
-      yield* waitUntilUp
-      assert.isAbove(feed.revisionOf(newId<WorkspaceId>())!, before)
-      assert.deepStrictEqual(lines, [downLine, restoredLine])
-    })
+  it.live(
+    "the change feed goes down within 3 s when its connections freeze silently, and comes up when they thaw",
+    () =>
+      Effect.gen(function* () {
+        const database = yield* freshDatabase
+        const proxy = yield* proxyTo(database)
+        const { feed, isUp, lines, waitUntilUp } = yield* startFeed(proxy.url, database)
+        yield* waitUntilUp
+        const before = feed.revision()!
+        yield* proxy.freeze
+        assert.isBelow(yield* waitUntil("down", 2 * heartbeatTtlMs, () => !isUp()), heartbeatTtlMs + 250)
+        yield* Effect.sleep("2 seconds")
+        assert.isFalse(isUp())
+        yield* proxy.thaw
+        yield* waitUntilUp
+        assert.isAbove(feed.revisionOf(newId<WorkspaceId>())!, before)
+        assert.deepStrictEqual(lines, [downLine, restoredLine])
+      })
   )
 
-  it.live("reconnects after its connections have gone permanently silent", () =>
+  it.live("the change feed reconnects after its connections have gone permanently silent", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)
@@ -120,7 +122,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
     })
   )
 
-  it.live("stays down behind a pooler that drops notifications, and logs this once", () =>
+  it.live("the change feed stays down behind a pooler that drops notifications, and logs this once", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database, { pooler: true })
@@ -135,7 +137,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
     })
   )
 
-  it.live("closes at once when its connections are silent, without a log line", () =>
+  it.live("the change feed closes at once when its connections are silent, without a log line", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)

@@ -91,7 +91,7 @@ describe("last_used_at of keys", () => {
         return yield* sql<{ readonly id: ApiKeyId }>`select id from api_keys limit 2000`
       }).pipe(Effect.provide(connect(database)))
 
-      // The statistics of the sessions above are complete, because these have ended.
+      // The statistics of the sessions above are complete, because the sessions have ended.
       yield* Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         const readStatistics = Effect.map(

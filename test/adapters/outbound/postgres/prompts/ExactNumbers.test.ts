@@ -59,7 +59,7 @@ const makeArchive = (content = "{{a}} {{1.10}}") => {
   return { one, original: archive({ fragments: [snippet], prompts: [one] }) }
 }
 
-/** Reads the JSON text that PostgreSQL stores, and the text that it would store for `written`. */
+/** Reads the JSON text that PostgreSQL stores, and the text that PostgreSQL would store for `written`. */
 const readStored = Effect.fnUntraced(function* ([table, column, id, written]: readonly [
   table: string,
   column: string,
@@ -83,7 +83,7 @@ const freeFormTexts = Arbitrary.all({ metadata: jsonMaps, overrides: jsonMaps })
 describe("free-form JSON", () => {
   layer(services, { excludeTestServices: true })((it) => {
     it.effect.prop(
-      "has the same numbers after an import, an export and another import",
+      "free-form JSON has the same numbers after an import, an export and another import",
       { texts: freeFormTexts },
       Effect.fnUntraced(function* ({ texts }) {
         const { one, original } = makeArchive()
@@ -104,7 +104,7 @@ describe("free-form JSON", () => {
     )
 
     it.effect.prop(
-      "is unchanged by an import of exported files",
+      "an import of exported files leaves free-form JSON unchanged",
       { texts: freeFormTexts },
       Effect.fnUntraced(function* ({ texts }) {
         const { original } = makeArchive()
@@ -114,7 +114,7 @@ describe("free-form JSON", () => {
         const files = assignPaths(yield* readContent(original.workspace.id))
         const read = Result.getOrThrow(parsePromptFiles(original.workspace.id, renderFiles(files)))
         assert.deepStrictEqual((yield* importFiles(original.workspace.id, read)).changes, [])
-        // Another change writes the fragments: JSON that no file mentions stays exact.
+        // A change of the fragments' contents leaves all JSON exact, also the JSON that no file contains.
         const changed = read.map((file) =>
           file.state.kind === "fragment" ? { ...file, state: { ...file.state, content: "changed" } } : file
         )
@@ -124,7 +124,7 @@ describe("free-form JSON", () => {
       { arbitrary: { runs: 25 } }
     )
 
-    it.effect("keeps every digit of the numbers in the overrides of a file", () =>
+    it.effect("an import of files keeps every digit of the numbers in overrides", () =>
       Effect.gen(function* () {
         const { one, original } = makeArchive()
         const { importFiles } = yield* Administration
@@ -156,7 +156,7 @@ describe("free-form JSON", () => {
       })
     )
 
-    it.effect("is rejected when PostgreSQL cannot store a number, and nothing changes", () =>
+    it.effect("an import with a number that PostgreSQL cannot store is rejected, and changes nothing", () =>
       Effect.gen(function* () {
         const { original } = makeArchive()
         yield* importText(toArchiveText(original, '{"a": 1.10}', "{}"))

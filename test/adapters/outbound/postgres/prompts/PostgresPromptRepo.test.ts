@@ -71,7 +71,7 @@ describe("prompts of rows that other programs wrote", () => {
           Effect.map(repo.list(workspace, filter, everything), ({ items, total }) => [items.length, total])
         assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }), [0, 0])
         assert.deepStrictEqual(yield* total({ tag: "label" }), [1, 1])
-        // The other workspace does not see the prompt that its folder and tag are on.
+        // Lists of the other workspace omit the prompt that has its folder and its tag.
         assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }, other.id), [1, 1])
         assert.deepStrictEqual(yield* total({ tag: "label" }, other.id), [1, 1])
       })
@@ -153,41 +153,43 @@ describe("prompts of rows that other programs wrote", () => {
       })
     )
 
-    it.effect("an unknown tier is returned as stored, and a tag that cannot exist lists nothing", () =>
-      Effect.gen(function* () {
-        const { own, repo, sql } = yield* twoWorkspaces
-        const { importWorkspace } = yield* Workspaces.WorkspaceStore
-        const { find } = yield* Keys.KeyStore
-        const owner = user()
-        const { stored } = key(own.id, owner)
-        yield* importWorkspace(toPartStream({ ...own.archive, users: [owner], api_keys: [stored] }))
-        yield* sql`update workspaces set tier = 'enterprise' where id = ${own.id}`
-        assert.deepStrictEqual((yield* find(stored.key_hash)).workspace, {
-          id: own.id,
-          tier: "enterprise",
-          billing_status: "active"
-        })
-        const impossibleTags = [
-          "\0",
-          "label\0",
-          "\ud800",
-          "label\udfff",
-          "",
-          "x".repeat(257),
-          "😀".repeat(4000)
-        ]
-        for (const tag of impossibleTags) {
-          for (const filter of [{ tag }, { tag, type: "system" as const, folder_id: own.drawer.id }]) {
-            assert.deepStrictEqual(yield* repo.list(own.id, filter, everything), { items: [], total: 0 })
+    it.effect(
+      "an unknown tier is returned as stored, and a list filtered by an impossible tag is empty",
+      () =>
+        Effect.gen(function* () {
+          const { own, repo, sql } = yield* twoWorkspaces
+          const { importWorkspace } = yield* Workspaces.WorkspaceStore
+          const { find } = yield* Keys.KeyStore
+          const owner = user()
+          const { stored } = key(own.id, owner)
+          yield* importWorkspace(toPartStream({ ...own.archive, users: [owner], api_keys: [stored] }))
+          yield* sql`update workspaces set tier = 'enterprise' where id = ${own.id}`
+          assert.deepStrictEqual((yield* find(stored.key_hash)).workspace, {
+            id: own.id,
+            tier: "enterprise",
+            billing_status: "active"
+          })
+          const impossibleTags = [
+            "\0",
+            "label\0",
+            "\ud800",
+            "label\udfff",
+            "",
+            "x".repeat(257),
+            "😀".repeat(4000)
+          ]
+          for (const tag of impossibleTags) {
+            for (const filter of [{ tag }, { tag, type: "system" as const, folder_id: own.drawer.id }]) {
+              assert.deepStrictEqual(yield* repo.list(own.id, filter, everything), { items: [], total: 0 })
+            }
           }
-        }
-      })
+        })
     )
 
     it.effect("list returns a page and a total of the same snapshot", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
-        // Each odd write adds 99 prompts at once, each even one deletes them.
+        // Odd writes add 99 prompts at once, and even writes delete these prompts.
         const toggle = sql`insert into prompts (workspace_id, title)
             select ${own.id}, 'many' from generate_series(1, 99)`.pipe(
           Effect.andThen(sql`delete from prompts where workspace_id = ${own.id} and title = 'many'`)

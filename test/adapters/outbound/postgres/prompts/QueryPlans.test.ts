@@ -33,7 +33,7 @@ interface Size {
   readonly smallWorkspaces: number
 }
 
-/** A workspace, one of its keys, one of its prompts, up to 100 of its prompts, and one of its folders. */
+/** What statements read: a workspace, one of its keys, up to 100 of its prompts, and one of its folders. */
 interface Place {
   readonly name: string
   readonly workspace: WorkspaceId
@@ -43,7 +43,7 @@ interface Place {
   readonly folder_id: FolderId
 }
 
-/** Returns how many of the prompts belong to the first workspace; the second has the last thousandth. */
+/** Returns how many prompts belong to the first workspace: all except the last thousandth. */
 const countFirst = (prompts: number): number => prompts - prompts / 1000
 
 const listPrompts = (first: number, count: number): ReadonlyArray<PromptId> =>
@@ -69,21 +69,21 @@ const listPlaces = (prompts: number): ReadonlyArray<Place> => [
 ]
 
 /**
- * Two workspaces, each with 20 folders and 20 tags: `tag1` is on every second prompt, `tag0` on one of 5,000, and the
- * others are on a few of 100,000 prompts. The first workspace also has 2,000 empty folders and 2,000 unused tags.
- * Small workspaces make PostgreSQL assume a few rows per workspace and prompt.
+ * Returns the statements that fill two workspaces, each with 20 folders and 20 tags. Every second prompt has `tag1`,
+ * one of 5,000 prompts has `tag0`, and few prompts have another tag. The first workspace also has 2,000 empty folders
+ * and 2,000 unused tags. Because of the small workspaces, PostgreSQL estimates few rows per workspace and prompt.
  */
 const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<string> => {
   const first = countFirst(prompts)
   const workspaceOf = (index: string, count: number) =>
     `case when ${index} <= ${count} then '${id(1, 1)}'::uuid else '${id(1, 2)}' end`
-  /** Prompts of both workspaces that have fragments and, if they are among the first, versions. */
+  /** Selects the first `count` prompts of each of the two workspaces. */
   const withParts = (count: number) =>
     `(select i from generate_series(1, ${Math.min(count, first)}) i
       union all select i from generate_series(${first + 1}, ${Math.min(first + count, prompts)}) i) part`
   return [
-    // The rows are correct by construction, and the triggers would take most of this test's time. Some triggers are
-    // enabled for replication only, so this setting would fire them.
+    // The rows are correct by construction, and the triggers would take most of the time of this test. This setting
+    // disables normal triggers, but fires the triggers for replication, so these are disabled too.
     "set local session_replication_role = replica",
     ...["prompts", "prompt_tags", "prompt_versions", "prompt_fragments"].map(
       (table) => `alter table ${table} disable trigger user`
@@ -115,7 +115,7 @@ const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<s
         ('tag' || 2 + i % 18, i % 1000000 < 100000)) tagged(name, applies)
       join tags t on t.workspace_id = p.workspace_id and t.name = tagged.name
       where applies`,
-    // After `prompt_tags`, whose join would compare each prompt with each tag of its workspace.
+    // Inserted after `prompt_tags`, because the join above would compare each prompt with each of these tags.
     `insert into tags (id, workspace_id, name)
       select ${sqlId(3, "i")}, '${id(1, 1)}', 'unused' || i from generate_series(41, 2040) i`,
     `insert into prompt_versions (prompt_id, version_number, content)
@@ -126,7 +126,10 @@ const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<s
   ]
 }
 
-/** Free workspaces with a key, a folder, the tag `tag1`, a fragment, and two prompts that have two versions each. */
+/**
+ * Returns the statements that fill workspaces of the tier Free. Each has a key, a folder, the tag `tag1`, a fragment,
+ * and two prompts with two versions each.
+ */
 const makeSmallWorkspaces = (count: number, prompts: number): ReadonlyArray<string> => {
   const each = `from generate_series(1, ${count}) i`
   const eachPrompt = `from generate_series(1, ${2 * count}) p, lateral (values ((p + 1) / 2)) workspace(i)`
@@ -147,7 +150,7 @@ const makeSmallWorkspaces = (count: number, prompts: number): ReadonlyArray<stri
   ]
 }
 
-/** Fills a database. Its largest indexes are built when the rows are there, which takes a third of the time. */
+/** Fills a database. Builds the largest indexes after the rows are inserted, which is three times as fast. */
 const load = (size: Size) =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
@@ -204,7 +207,7 @@ const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: 
       return rows
     })
   )
-  // The driver keeps decimals exact, as objects; PostgreSQL 18 writes numbers of rows with decimals.
+  // PostgreSQL 18 writes numbers of rows with decimals. The driver returns exact decimals as objects.
   return listNodes(JSON.parse(JSON.stringify(row!["QUERY PLAN"][0]!.Plan)))
 })
 
@@ -230,7 +233,7 @@ const assertNoScan = (plan: ReadonlyArray<Plan>, context: string): void => {
     const readRows = rows + (node["Rows Removed by Filter"] ?? 0) * node["Actual Loops"]
     if (node["Node Type"] === "Seq Scan" && largeTables.includes(node["Relation Name"] ?? ""))
       assert.strictEqual(readRows, 0, context)
-    // The rows of the page are sorted again after they were fetched.
+    // A statement sorts the rows of the page again after it has fetched them.
     if (node["Node Type"].includes("Sort")) assert.isAtMost(rows, 100, context)
     if (node["Node Type"] === "Index Scan") assert.isAtMost(readRows, 100, context)
     if (node["Node Type"] === "Bitmap Heap Scan") assert.isAtMost(readRows, 100, context)
@@ -257,7 +260,7 @@ for (const size of sizes) {
       for (const place of listPlaces(prompts))
         for (const mode of ["custom", "generic"] as const) {
           it.effect(
-            `lists of ${place.name} count and skip with one index, without a sort of the workspace, and fetch only the page (${mode} plan)`,
+            `lists of ${place.name} count and skip prompts with one index, never sort all prompts, and fetch only the page (${mode} plan)`,
             () =>
               Effect.gen(function* () {
                 for (const [filter, index] of makeFilters(place)) {
@@ -268,7 +271,7 @@ for (const size of sizes) {
                     const plan = yield* explain(statement, mode)
                     const context = JSON.stringify({ filter, page, plan })
                     assertNoScan(plan, context)
-                    // Later pages also read the rows that they skip, and a page that is not full reads its index to the end.
+                    // A later page also reads the skipped rows. A partial page reads its index to the end.
                     if (query === queries.selectPromptPage && page === 1 && plan[0]!["Actual Rows"] === 20)
                       assertFewBuffers(plan, context)
                     const indexScans = plan.filter((node) => node["Node Type"] === "Index Only Scan")

@@ -61,7 +61,7 @@ const readTrace = Effect.flatMap(
 ).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
 
 /**
- * Creates a role without privileges and returns its name. Acquire it before the databases in which it gets
+ * Creates a role without privileges and returns its name. Acquire the role before the databases in which it gets
  * privileges.
  */
 const freshRole = Effect.acquireRelease(
@@ -70,14 +70,17 @@ const freshRole = Effect.acquireRelease(
 )
 
 describe("a PostgreSQL server's version", () => {
-  it.each([90624, 130023])("%s is rejected with the required version", (version) => {
-    assert.deepStrictEqual(findServerMismatch(version), {
-      _tag: "SchemaMismatch",
-      message: `the server is PostgreSQL ${Math.floor(version / 10_000)} and this program needs PostgreSQL 14 or later: upgrade the server`
-    })
-  })
+  it.each([90624, 130023])(
+    "the server version %s is rejected, and the error names the required version",
+    (version) => {
+      assert.deepStrictEqual(findServerMismatch(version), {
+        _tag: "SchemaMismatch",
+        message: `the server is PostgreSQL ${Math.floor(version / 10_000)} and this program needs PostgreSQL 14 or later: upgrade the server`
+      })
+    }
+  )
 
-  it.each([140000, 150020, 180001])("%s is accepted", (version) => {
+  it.each([140000, 150020, 180001])("the server version %s is accepted", (version) => {
     assert.isUndefined(findServerMismatch(version))
   })
 })
@@ -133,7 +136,7 @@ describe("migrations", () => {
   )
 
   it.live(
-    "a migration that waits for a transaction lets reads through before they time out, and runs after the transaction",
+    "a migration that waits for a transaction does not make reads time out, and runs after the transaction",
     () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
@@ -258,7 +261,7 @@ describe("migrations", () => {
       ) => sql`select tgrelid::regclass::text as table, tgname::text as trigger, tgenabled::text as enabled
         from pg_trigger where not tgisinternal order by 1, 2`
     )
-    /** Changes every trigger of every table, as a restore of data does, while `load` runs. */
+    /** Disables every trigger of every table while `load` runs, as a restore of data does. */
     const loadWithoutTriggers = <E>(load: Effect.Effect<unknown, E>) =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
@@ -269,7 +272,7 @@ describe("migrations", () => {
         yield* change("enable")
       })
 
-    it.live("migrate enables each as the schema says, corrects tag lists and notifies", () =>
+    it.live("migrate enables each trigger as the schema says, corrects tag lists and notifies", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         yield* runMigrations(migrations)
@@ -310,7 +313,7 @@ describe("migrations", () => {
       }).pipe(Effect.provide(emptyDatabase))
     )
 
-    it.live("migrate succeeds if the server denies the change", () =>
+    it.live("migrate succeeds if the server denies the change of a trigger", () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
         const asOwner = Effect.provide(connect(database))

@@ -16,7 +16,7 @@ const own = `workspace_id) values ('${home}'`
 const nest = (depth: number) =>
   `('{"a":' || repeat('[', ${depth} - 1) || '0' || repeat(']', ${depth} - 1) || '}')::jsonb`
 
-/** Statements in their order and the SQLSTATE of their result; `00000` is success. */
+/** Statements in their order and the SQLSTATE of each result. `00000` means success. */
 const statements: ReadonlyArray<readonly [text: string, state: string]> = [
   // Every column with a default is omitted.
   [`insert into workspaces (id) values ('${home}')`, "00000"],
@@ -68,7 +68,7 @@ const statements: ReadonlyArray<readonly [text: string, state: string]> = [
 
 describe("the schema", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    it.effect("accepts every row that the domain can read and rejects every other row", () =>
+    it.effect("the schema accepts every row that the domain can read and rejects every other row", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         for (const [text, expected] of statements) {
@@ -107,7 +107,7 @@ describe("the schema", () => {
       })
     )
 
-    it.effect("stores every time as timestamptz with milliseconds", () =>
+    it.effect("the schema stores every time as timestamptz with milliseconds", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         const others = yield* sql`select table_name, column_name from information_schema.columns

@@ -32,7 +32,6 @@ const json = (count: number) => JSON.stringify({ a: "x".repeat(count - 9) })
 const nested = (levels: number) => `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`
 
 interface Limit {
-  /** Makes a value of this size. */
   readonly make: (size: number) => string
   readonly max: number
   readonly columns: Readonly<Record<string, Schema.Top>>
@@ -85,7 +84,7 @@ const cases = Object.entries(limits).flatMap(([limit, { make, max, columns }]) =
 
 describe("the sizes of values", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    it.effect("the tables have rows for the tests of updates", () =>
+    it.effect("the schema accepts the rows that the next tests update", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         for (const text of setUp) yield* sql.unsafe(text)

@@ -162,7 +162,7 @@ describe("imports and concurrent writers", () => {
             )!,
             own.users[0]!
           ]
-          // The import waits for this row and holds all other locks meanwhile.
+          // The import waits for this row. Meanwhile, it keeps all other locks.
           const release = yield* holdLocks(other, "select from prompts where id = $1 for update", [
             own.prompts[0]!.id
           ])
@@ -425,7 +425,7 @@ describe("imports and concurrent writers", () => {
   )
 
   it.live(
-    "editContent does not use a snapshot from before an earlier import or edit of the workspace has ended",
+    "editContent never uses a snapshot that is older than the end of an earlier import or edit of the workspace",
     () =>
       withSetting(
         Effect.fnUntraced(function* ({ store, other }) {
@@ -448,7 +448,7 @@ describe("imports and concurrent writers", () => {
             ] as const)
           )
           assert.isFalse(yield* tryLockAfter(revise))
-          // Other databases of the server may commit meanwhile, too: then the lock is taken by a later attempt.
+          // A commit in another database of the server makes an attempt fail, so the test tries again.
           const tryLock: Effect.Effect<boolean, unknown> = Effect.flatMap(
             tryLockAfter(Effect.void),
             (locked) => (locked ? Effect.succeed(true) : tryLock)

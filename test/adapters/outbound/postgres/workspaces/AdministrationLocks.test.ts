@@ -12,7 +12,7 @@ import { openStoreAndClient } from "../../../../support/database/storeAndClient.
 
 const late = instant("2099-01-01T00:00:00.000Z")
 
-/** A migrated database with a workspace and a key: its store, and a client that another program uses. */
+/** Creates a database with a workspace and a key. Returns its store, and the client of another program. */
 const makeSetting = Effect.gen(function* () {
   const { store, other } = yield* openStoreAndClient
   const [home, owner] = [workspace(), user()]
@@ -27,7 +27,7 @@ type Setting = Effect.Success<typeof makeSetting>
 const withSetting = <E>(test: (setting: Setting) => Effect.Effect<void, E, Scope.Scope>) =>
   Effect.scoped(Effect.flatMap(makeSetting, test))
 
-/** Returns a new key of the setting's workspace, without what the store adds to it. */
+/** Returns a new key of the setting's workspace, without the fields that the store adds. */
 const makeNewKey = ({ home, owner }: Setting) => {
   const { workspace_id: _, created_by: __, revoked_at: ___, ...newKey } = key(home.id, owner).stored
   return newKey
@@ -119,7 +119,7 @@ describe("administration and concurrent writers", () => {
       )
   )
 
-  it.live("any mix of administrative changes at the same time fails only in expected ways", () =>
+  it.live("concurrent administrative changes fail only with expected errors", () =>
     withSetting(
       Effect.fnUntraced(function* (setting) {
         const { store, home, owner } = setting

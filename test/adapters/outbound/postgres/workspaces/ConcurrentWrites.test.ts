@@ -31,7 +31,7 @@ const reset = [
   `insert into prompt_tags (prompt_id, tag_id) values ('${prompts[1]}', '${tags[1]}')`
 ].join(";")
 
-/** Every write that a tag's list depends on. */
+/** Every kind of write that can change the list of a tag. */
 const writes = prompts.flatMap((prompt) => [
   ...tags.flatMap((tag) => [
     `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tag}') on conflict do nothing`,
@@ -84,7 +84,7 @@ const toStatements = (transactions: ReadonlyArray<typeof Transaction.Type>): Arr
 
 const connect = Effect.flatMap(PgClient.PgClient, (client) => PgConnection.make(client.config))
 
-/** Sends each session's statements in the given order; while a session waits for a lock, the other one continues. */
+/** Sends the statements in order. While one session waits for a lock, the other session continues. */
 const interleave = Effect.fnUntraced(function* (
   connections: readonly [PgConnection.PgConnection, PgConnection.PgConnection],
   { sessions, order }: typeof Interleaving.Type
@@ -234,7 +234,7 @@ describe("concurrent writes", () => {
         const home = change === addKey ? workspaces[0] : workspaces[1]
 
         it.effect(
-          `a ${isolation} forced reset reaches the workspace to which an open transaction ${what}`,
+          `a ${isolation} forced reset notifies the workspace to which an open transaction ${what}`,
           () =>
             withSessions(([admin, issuer]) =>
               Effect.gen(function* () {
@@ -276,19 +276,21 @@ describe("concurrent writes", () => {
         )
       }
 
-      it.effect(`a ${isolation} forced reset reaches a key that was added after the reset began`, () =>
-        withSessions(([admin, issuer]) =>
-          Effect.gen(function* () {
-            yield* prepareUser
-            yield* admin.query(`begin isolation level ${isolation}`, [])
-            yield* admin.query("select from users", [])
-            yield* issuer.query(addKey, [])
-            yield* admin.query(requireReset, [])
-            assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), [
-              isolation === "read committed" ? workspaces[0] : "*"
-            ])
-          })
-        )
+      it.effect(
+        `a ${isolation} forced reset notifies the workspace of a key that was added after its start`,
+        () =>
+          withSessions(([admin, issuer]) =>
+            Effect.gen(function* () {
+              yield* prepareUser
+              yield* admin.query(`begin isolation level ${isolation}`, [])
+              yield* admin.query("select from users", [])
+              yield* issuer.query(addKey, [])
+              yield* admin.query(requireReset, [])
+              assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), [
+                isolation === "read committed" ? workspaces[0] : "*"
+              ])
+            })
+          )
       )
     }
 
@@ -311,7 +313,7 @@ describe("concurrent writes", () => {
               [`update prompts set is_archived = true where id = '${prompts[1]}'`, [home]],
               [`update prompts set workspace_id = '${other}' where id = '${prompts[0]}'`, [home, other]],
               [`update tags set workspace_id = '${other}' where id = '${tags[0]}'`, [home, other]],
-              // A table's rows may arrive before the rows that they belong to.
+              // The rows of a table may arrive before the rows that they refer to.
               [`insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`, []],
               [`insert into prompts (id, workspace_id) values ('${extra}', '${other}')`, [other]],
               [`delete from prompt_tags where prompt_id = '${extra}'`, [other]],

@@ -39,7 +39,7 @@ const readEveryRow = Effect.gen(function* () {
 
 describe("the PostgreSQL workspace store", () => {
   layer(store, { excludeTestServices: true })((it) => {
-    it.effect("writes no row when the same archive is imported again", () =>
+    it.effect("importWorkspace writes no row when the same archive is imported again", () =>
       Effect.gen(function* () {
         const { importWorkspace } = yield* WorkspaceStore
         const { archive } = sample()
@@ -51,7 +51,7 @@ describe("the PostgreSQL workspace store", () => {
       })
     )
 
-    it.effect("rejects values that the tables cannot store, and changes nothing", () =>
+    it.effect("importWorkspace rejects values that the tables cannot store, and changes nothing", () =>
       Effect.gen(function* () {
         const { importWorkspace } = yield* WorkspaceStore
         const before = yield* readEveryRow
@@ -76,7 +76,7 @@ describe("the PostgreSQL workspace store", () => {
       })
     )
 
-    it.effect("changes nothing if the change cannot be recorded in the audit log", () =>
+    it.effect("a change that cannot be recorded in the audit log changes nothing", () =>
       Effect.gen(function* () {
         const store = yield* WorkspaceStore
         const sql = yield* PgClient.PgClient
@@ -117,7 +117,7 @@ describe("the PostgreSQL workspace store", () => {
       })
     )
 
-    it.effect("exports a workspace with an unknown tier as Free", () =>
+    it.effect("exportWorkspace exports a workspace with an unknown tier as Free", () =>
       Effect.gen(function* () {
         const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
         const sql = yield* PgClient.PgClient
@@ -130,7 +130,7 @@ describe("the PostgreSQL workspace store", () => {
       })
     )
 
-    it.effect("exports at most 6 MiB at a time, however long a history or a list is", () =>
+    it.effect("exportWorkspace exports at most 6 MiB at a time, however long a history or a list is", () =>
       Effect.gen(function* () {
         const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
         const snippet = fragment("Snippet")
@@ -181,12 +181,12 @@ describe("the PostgreSQL workspace store", () => {
       })
     )
 
-    it.effect("imports an archive that needs many statements completely", () =>
+    it.effect("importWorkspace imports the whole archive even if it needs many statements", () =>
       Effect.gen(function* () {
         const { importWorkspace } = yield* WorkspaceStore
         const sql = yield* PgClient.PgClient
         const snippet = fragment("x".repeat(1_000_000))
-        // Parents across statements: each prompt's second version is the child of the first.
+        // A prompt's second version is the child of the first, which another statement may insert.
         const prompts = Array.from({ length: 6000 }, () => {
           const first = version(1)
           return prompt({
