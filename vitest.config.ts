@@ -2,7 +2,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { configDefaults, defineConfig } from "vitest/config"
 
-// The processes of all tests compile Effect only once.
+// All test processes share one compile cache, so that Effect is compiled only once.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "prompt-retrieval-compile-cache")
 
 /** Tests that need programs which npm does not install; `vitest.system.config.ts` runs them. */
@@ -27,7 +27,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     globalSetup: ["test/support/startServer.ts", "test/support/bundleProgram.ts"],
-    // The files of a worker share the modules that they import. Only test files may register hooks.
+    // The test files of a worker share the modules that they import. Only test files may register hooks.
     isolate: false,
     // The projects run one after another.
     projects: [
@@ -37,7 +37,7 @@ export default defineConfig({
           name: "parallel",
           include: ["test/**/*.test.ts", "client/test/**/*.test.ts"],
           exclude: exclude(...timed, ...alone),
-          // Some files wait for processes or compilers, others use a core each.
+          // Some test files mostly wait for processes or compilers. Others use a whole core.
           maxWorkers: 3,
           sequence: { groupOrder: 1 }
         }

@@ -7,7 +7,7 @@ const timed = [
   "test/system/process/sharedLimits.test.ts"
 ]
 
-/** The contract suites run on the oldest supported PostgreSQL, too. */
+/** The contract suites, which also run on the oldest supported PostgreSQL. */
 const contracts = ["test/adapters/outbound/postgres/{contracts,Migrations,Schema}.test.ts"]
 
 export default defineConfig({

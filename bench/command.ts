@@ -18,7 +18,7 @@ const readPeakMiB = (pid: number): number => {
   }
 }
 
-/** Runs a command of the command line. Returns how long it took in milliseconds, and its peak memory in MiB. */
+/** Runs the program with arguments. Returns the duration in milliseconds and the peak memory in MiB. */
 export const runCommand = async (args: ReadonlyArray<string>, databaseUrl: string) => {
   const started = performance.now()
   const child = spawn(process.execPath, [program, ...args], {

@@ -41,7 +41,7 @@ export const fastifyBaseline = (harness: Harness) =>
 
 // ---- correctness, checked before each measurement
 
-/** Headers that belong to the connection or the moment and that a comparison ignores. */
+/** Headers that a comparison ignores, because they depend on the connection or the time. */
 const transientHeaders = ["date", "connection", "keep-alive", "x-request-id", "content-length"]
 
 const toComparable = ({ status, headers, body }: HttpResponse) => ({
@@ -50,7 +50,7 @@ const toComparable = ({ status, headers, body }: HttpResponse) => ({
   body
 })
 
-/** Throws unless the service's responses have the expected status and equal those of the Fastify baseline. */
+/** Throws unless the service responds with the expected status and exactly like the Fastify baseline. */
 export const assertSameAsBaseline = async (
   harness: Harness,
   server: ServerProcess,
@@ -72,13 +72,13 @@ export const assertSameAsBaseline = async (
 
 // ---- values that are compared
 
-/** A value of each round, and the unit of its ratio to the baseline's value. */
+/** The value of each round that a comparison uses, and the unit of the ratio of two such values. */
 interface Comparison {
   readonly metric: (stream: number) => Metric
   readonly toUnit: (baseline: string) => string
 }
 
-/** Compares requests per second; a larger ratio is better. */
+/** Compares requests per second. A larger ratio is better. */
 export const throughput: Comparison = { metric: perSecond, toUnit: (baseline) => `of ${baseline}` }
 
 const compareLatency = (q: number): Comparison => ({
@@ -86,7 +86,7 @@ const compareLatency = (q: number): Comparison => ({
   toUnit: (baseline) => `of ${baseline}'s p${100 * q}`
 })
 
-/** Compares quantiles of the latency; a smaller ratio is better. */
+/** Compares quantiles of the latency. A smaller ratio is better. */
 export const p50 = compareLatency(0.5)
 export const p99 = compareLatency(0.99)
 
@@ -108,7 +108,7 @@ export const toRatios = (
 
 // ---- compared with the bare server
 
-/** Measures the same requests on a server and on a bare server that sends the first one's response to all of them. */
+/** Measures the same requests on a server and on a bare server, which repeats one response of the server. */
 export const compareWithBare = async (
   harness: Harness,
   server: ServerProcess,
@@ -129,7 +129,7 @@ export const compareWithBare = async (
     probe: { ...probe, expect: status }
   })
   const { port } = server
-  // Every response is cached before the first round.
+  // Fills the response cache before the first round.
   await harness.generator.run({ port, seconds: 60, streams: [eachOnce(requests)] })
   const side = { streams: () => [requests], warmUp: [requests] }
   const rounds = await alternate(harness, { port, ...side }, { port: bare.port, ...side })

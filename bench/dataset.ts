@@ -2,7 +2,7 @@ import { hash, randomBytes } from "node:crypto"
 import postgres, { type Sql } from "postgres"
 import { runCommand } from "./command.ts"
 
-/** A workspace of the dataset. Its prompts are numbered from 1; every 50th is archived. */
+/** A workspace of the dataset. Its prompts are numbered from 1. Every 50th prompt is archived. */
 export interface Workspace {
   readonly number: number
   readonly prompts: number
@@ -22,7 +22,7 @@ export const makeKey = ({ number }: Workspace, index: number): string =>
 export const thousand = workspace(1, 1_000)
 export const hundredThousand = workspace(2, 100_000)
 
-/** The first prompts have this many versions; the others have one. */
+/** This many prompts at the start have `versionsPerHistory` versions. All other prompts have one version. */
 const promptsWithHistory = 1_000
 const versionsPerHistory = 30
 
@@ -38,7 +38,7 @@ export const makeId = (workspace: Workspace, kind: Kind, index: number): string 
 /** Returns how many prompts the list contains. */
 export const countListed = ({ prompts }: Workspace): number => prompts - Math.floor(prompts / 50)
 
-/** Returns the statements that fill one workspace. Times are shuffled, so that the list has another order than the table. */
+/** Returns the statements that fill one workspace. The list has another order than the rows of the table. */
 const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
   const { prompts } = workspace
   const shuffle = 7919
@@ -104,13 +104,13 @@ export interface Dataset {
 
 /**
  * Runs statements that insert rows, without triggers and foreign key checks, because the rows are correct by
- * construction. The triggers would also write the prompts several times, so that their table would become several
- * times as large.
+ * construction. The triggers would also write the prompts several times, so that their table would become several times
+ * as large.
  */
 const insertRows = async (sql: Sql, statements: ReadonlyArray<string>): Promise<void> => {
   await sql.begin(async (transaction) => {
     await transaction.unsafe("set local session_replication_role = replica")
-    // The triggers that fire in spite of the role.
+    // These triggers fire even with session_replication_role = replica.
     const triggers = await transaction`
       select tgrelid::regclass as table, tgname as name, case tgenabled when 'A' then 'always' else 'replica' end as mode
       from pg_trigger where tgenabled in ('A', 'R')`

@@ -10,13 +10,13 @@ import { expectedStatus, type Load, type LoadResult, type Stream, type StreamRes
 const headEnd = Buffer.from("\r\n\r\n")
 const lengthPattern = /\r\ncontent-length: *(\d+)/i
 
-/** A request as it is sent, and the status that its response must have. */
+/** The bytes of a request, and the status that its response must have. */
 interface PreparedRequest {
   readonly bytes: Buffer | string
   readonly status: number
 }
 
-/** Returns a function that returns a stream's next request, which is prepared in advance where possible. */
+/** Returns a function that returns the next request of a stream. Prepares requests in advance if possible. */
 const makeRequestSource = (stream: Stream): (() => PreparedRequest) => {
   const { targets, key, keys, etags, body, order, expect } = stream
   const [method, entity] =
@@ -70,7 +70,7 @@ const runStream = (
     new Promise((resolve) => {
       let sentAt = 0
       let expected = ""
-      /** The bytes of the current response that are not received yet; -1 while its head is incomplete. */
+      /** The number of bytes of the current response that are missing. -1 while its head is incomplete. */
       let remaining = -1
       let head = Buffer.alloc(0)
 
@@ -140,7 +140,7 @@ const runStream = (
           }
         }
       })
-      // A missing response must not keep the run from ending.
+      // The run must end even if a response never arrives.
       const timeout = setTimeout(
         () => socket.destroy(new Error("no response")),
         until - performance.now() + 10_000

@@ -10,7 +10,7 @@ export interface Scale {
   readonly starts: number
   readonly coldReads: number
   readonly mixedRequests: number
-  /** How often an archive is imported, and its number of prompts. */
+  /** How often an archive is imported. */
   readonly imports: number
   readonly importedPrompts: number
 }
@@ -24,7 +24,7 @@ export interface Harness {
   readonly scale: Scale
   /** Starts a server that `close` stops if it still runs. */
   readonly start: (start: Start) => Promise<ServerProcess>
-  /** Returns the server with a name, which several scenarios share, and starts it on the first call. */
+  /** Returns the server with a name. The first call starts the server, and several scenarios share it. */
   readonly shared: (name: string, start: () => Promise<Start>) => Promise<ServerProcess>
   readonly close: () => Promise<void>
 }
@@ -77,7 +77,7 @@ export interface Rounds {
 export interface Side {
   readonly port: number
   readonly streams: (round: number) => ReadonlyArray<Stream>
-  /** Requests sent before the first round. Without them the first round is cold. */
+  /** The requests before the first round. Without these requests, the first round is cold. */
   readonly warmUp?: ReadonlyArray<Stream>
 }
 

@@ -6,20 +6,20 @@ export interface Stream {
   readonly connections: number
   readonly targets: ReadonlyArray<string>
   readonly order: "in turn" | "at random"
-  /** An API key, or `unknown` for a different well-formed key without an owner in each request. */
+  /** An API key. With `unknown`, each request has another well-formed key that does not exist. */
   readonly key: string
   /** The API key of each target, instead of `key`. */
   readonly keys?: ReadonlyArray<string>
-  /** The value of `If-None-Match` for each target; a target without one sends no such header. */
+  /** The value of `If-None-Match` for each target. If the value is undefined, the header is not sent. */
   readonly etags?: ReadonlyArray<string | undefined>
   /** The body of every request, which is then a POST. */
   readonly body?: string
-  /** The expected status of targets without an ETag; the others expect 304. Any other status fails the run. */
+  /** The expected status. For a target with an ETag, it is 304 instead. Any other status fails the run. */
   readonly expect: number
   /** A further status, which at most two responses of a run may have. */
   readonly alsoAllowed?: number
   readonly maxRequests?: number
-  /** The requests per second of all connections together; by default, the highest rate that the server reaches. */
+  /** The requests per second of all connections together. The default is as many as the server can handle. */
   readonly rate?: number
 }
 
@@ -38,7 +38,7 @@ export interface StreamResult {
   readonly perSecond: number
   /** The latency of each response in milliseconds, in the order received. */
   readonly latencies: Float64Array
-  /** The number of responses by status, and of those with an unexpected status. */
+  /** The number of responses by status. `unexpected` has only the responses with an unexpected status. */
   readonly statuses: Readonly<Record<string, number>>
   readonly unexpected: Readonly<Record<string, number>>
   /** The number of connections that failed. */
@@ -51,11 +51,11 @@ export interface LoadResult {
   readonly busy: number
 }
 
-/** Fails a run with a response that its stream does not expect, or with a failed connection. */
+/** The error of a run with an unexpected response or a failed connection. */
 export class UnexpectedResponses extends Error {}
 
 export interface Generator {
-  /** Runs a load and rejects with UnexpectedResponses when a response is not what its stream expects. */
+  /** Runs a load. Rejects with UnexpectedResponses if a response is unexpected or a connection fails. */
   readonly run: (load: Load) => Promise<LoadResult>
   readonly stop: () => Promise<unknown>
 }

@@ -10,7 +10,7 @@ export interface Goal {
 /** One measurement of a scenario. A measurement without a goal is for information. */
 export interface Measurement {
   readonly title: string
-  /** The unit of the samples. `of bare` is the service's value divided by the baseline's in the same round. */
+  /** The unit of the samples. `of bare` means divided by the value of the bare server in the same round. */
   readonly unit: string
   readonly goal?: Goal
   readonly samples: ReadonlyArray<number>
@@ -26,7 +26,7 @@ export type Verdict = "aim" | "met" | "MISSED" | "FAULT" | ""
 export interface ReportRow extends Measurement {
   readonly group: string
   readonly verdict: Verdict
-  /** The median of the samples, the least and the greatest one; null without samples. */
+  /** The median of the samples. `min` and `max` are the extreme samples. All are null without samples. */
   readonly measured: number | null
   readonly min: number | null
   readonly max: number | null

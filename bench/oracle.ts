@@ -1,8 +1,8 @@
 /**
  * Runs generated histories of changes against two instances of the service behind PgBouncer, restarts the processes
  * meanwhile, and checks every response against PostgreSQL. Prints the first seed whose history violates a rule, with
- * the response and the changes around it, and exits with 1. With --seed, repeats the history of one seed: what happens
- * depends only on the seed, the interleaving does not.
+ * the response and the changes around it, and exits with 1. With --seed, repeats the history of one seed. The seed
+ * determines the changes and the restarts, but not their interleaving.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/oracle.ts [--seconds 3600] [--seed N]
  */
@@ -35,7 +35,7 @@ try {
   )
   let runs = 0
   let failure = ""
-  // The seeds of a run without --seed differ from those of the run before.
+  // Without --seed, every run uses other seeds.
   let next = fixedSeed ?? Math.floor(Date.now() / 1_000)
   await Promise.all(
     stages.map(async (stage, index) => {

@@ -9,7 +9,7 @@ import { program, root } from "./command.ts"
 import { thousand } from "./dataset.ts"
 import { resolved } from "./requests.ts"
 
-/** The arguments of Node. The flag of the service is that of `deploy/Containerfile` and of the systemd unit. */
+/** The arguments of Node. The service has the same flag as in `deploy/Containerfile` and the systemd unit. */
 const programs = {
   service: ["--max-semi-space-size=8", program, "serve"],
   fastify: ["bench/baselines/fastify.ts"],
@@ -35,7 +35,7 @@ export interface Start {
   readonly program: keyof typeof programs
   readonly env: Readonly<Record<string, string>>
   readonly stdin?: string
-  /** The request and the response status that show that the server is ready. */
+  /** A request, and the status of its response when the server is ready. */
   readonly probe: { readonly target: string; readonly key: string; readonly expect: number }
 }
 

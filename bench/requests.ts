@@ -16,7 +16,7 @@ export const lastPage = (workspace: Workspace, perPage: number): number =>
 export const numbers = (count: number): ReadonlyArray<number> =>
   Array.from({ length: count }, (_, i) => i + 1)
 
-/** Returns the items in a fixed order that neither the table nor the list has. */
+/** Returns the items in a fixed order that differs from the orders of the table and of the list. */
 export const shuffle = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => {
   const step = 1_000_003 // a prime that divides none of the lengths used here
   return items.map((_, i) => items[(i * step) % items.length]!)
@@ -63,14 +63,14 @@ export const shuffledPages = (workspace: Workspace): ReadonlyArray<string> =>
     numbers(10).flatMap((i) => numbers(lastPage(workspace, 19 + i)).map((number) => page(number, 19 + i)))
   )
 
-/** The requests of each round, counted from 0, and those that are sent before the first round. */
+/** The requests of each round, and the requests before the first round. Rounds are counted from 0. */
 export interface RoundStreams {
   readonly streams: (round: number) => ReadonlyArray<Stream>
   readonly warmUp: ReadonlyArray<Stream>
 }
 
 /**
- * Splits requests into different requests for each round and for the warm-up. The warm-up uses several connections, so
+ * Splits requests into separate groups for each round and for the warm-up. The warm-up uses several connections, so
  * that Node has compiled the servers' code before the first round with one connection.
  */
 export const splitByRound = (requests: Stream, rounds: number): RoundStreams => {

@@ -75,7 +75,7 @@ const parseArguments = (): ReturnType<typeof readArguments> => {
   }
 }
 
-/** Measures a scenario. A scenario that fails becomes one measurement with a fault. */
+/** Returns the measurements of a scenario. A scenario that fails has one measurement with a fault. */
 const measure = async (scenario: Scenario, harness: Harness): Promise<ReadonlyArray<Measurement>> => {
   try {
     for (const workspace of scenario.workspaces) await harness.dataset.load(workspace)
@@ -96,7 +96,7 @@ const generator = startGenerator()
 const harness = makeHarness({ dataset, createDatabase, generator, scale })
 
 let closing: Promise<void> | undefined
-/** Stops every process and drops the database; later calls do nothing. */
+/** Stops every process and drops the database. Later calls do nothing. */
 const close = (): Promise<void> => {
   closing ??= (async () => {
     await generator.stop()

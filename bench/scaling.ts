@@ -10,7 +10,7 @@ import { makeServiceStart, type ServerProcess } from "./processes.ts"
 import { eachOnce, numbers, thousandPrompts } from "./requests.ts"
 
 let unknownParameters = 0
-/** Returns `count` of the requests in turn, each with a parameter that the service ignores, so that none is cached. */
+/** Returns `count` requests. Each has a new, ignored parameter, so that no cached response matches. */
 const withoutCache = (requests: Stream, count: number): Stream =>
   eachOnce({
     ...requests,
@@ -23,10 +23,10 @@ const withoutCache = (requests: Stream, count: number): Stream =>
 // ---- processes
 
 const counts = [1, 2, 4]
-/** Requests per second to each process, which leave processors idle. */
+/** The requests per second to each process. These rates leave processors idle. */
 const steadyRates = { cached: 4_000, uncached: 300 }
 
-/** Compares the CPU time of a request to several processes with that of a request to one process. */
+/** Compares the CPU time per request with several processes and with one process. */
 const processes: Scenario = {
   group: "scale",
   title: "CPU time per request",

@@ -125,7 +125,7 @@ const start: Scenario = {
 
 // ---- memory
 
-/** Returns targets of every kind; most of them repeat. */
+/** Returns targets of every kind. Most targets repeat. */
 const makeMixedTargets = (): ReadonlyArray<string> => [
   ...numbers(1000).flatMap((i) => Array<string>(20).fill(resolved(hundredThousand, i))),
   ...shuffle(numbers(100_000))
@@ -222,7 +222,7 @@ const hotOneCaller: Scenario = {
   }
 }
 
-/** The prompts from the last one that the scenarios with several connections read to the first one. */
+/** Returns the numbers of the prompts in the reverse order of the scenarios with several connections. */
 const promptIndices = (): ReadonlyArray<number> => shuffle(numbers(hundredThousand.prompts)).toReversed()
 
 const readPrompts = (

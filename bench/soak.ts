@@ -1,6 +1,6 @@
 /**
  * Stresses the service. Without options: requests to all endpoints, changes of the data, clients that disconnect, and
- * faults of PostgreSQL and Redis. `--outage` takes the database of two services away in four ways; `--herd` kills and
+ * faults of PostgreSQL and Redis. `--outage` takes the database of two services away in four ways. `--herd` kills and
  * restarts a service that 2,000 clients read from. Exits with 1 if a response or the service breaks a rule.
  *
  *     npm run soak -- [--outage | --herd] [--seconds N]
@@ -28,7 +28,7 @@ if (!(seconds >= least)) throw new Error(`--seconds must be a number of at least
 
 process.env.TEST_DATABASE_URL ??= "postgres://postgres@127.0.0.1:5432/test"
 
-/** The rules that were broken. */
+/** The broken rules, and how often each rule was broken. */
 const problems = new Map<string, number>()
 const resources = makeResources()
 try {

@@ -10,12 +10,12 @@
 --
 --   psql --dbname=prompts --file=deploy/roles.sql
 --
--- Run it before the first `migrate`, and once more after it, because privileges on single columns and tables
--- need the tables. The tables of later migrations get their privileges when they are created. The file may run at
--- any time; it changes nothing if the roles have their privileges.
+-- Run the file before the first `migrate`, and once more after that `migrate`: some privileges are granted on single
+-- columns and tables, which must exist. The tables of later migrations get their privileges when they are created. The
+-- file may run at any time; it changes nothing if the roles already have their privileges.
 --
 -- `--set=owner=NAME`, `--set=service=NAME` and `--set=admin=NAME` select other names. If the tables exist and have
--- another owner, name that role as the owner. Set passwords with psql's \password.
+-- another owner, select that owner with `--set=owner=NAME`. Set passwords with psql's \password.
 
 \set ON_ERROR_STOP on
 \if :{?owner}
@@ -38,7 +38,7 @@ from unnest(array[:'owner', :'service', :'admin']) role
 where not exists (select from pg_roles where rolname = role)
 \gexec
 
--- Only a member of the owner may change its default privileges. A superuser counts as a member.
+-- Only a member of the owner may change its default privileges. A superuser needs no membership.
 select format('grant %I to current_user', :'owner')
 where not pg_has_role(:'owner', 'usage')
 \gexec
@@ -51,12 +51,12 @@ grant connect on database :"DBNAME" to :"owner", :"service", :"admin";
 -- Imports and edits of content use temporary tables.
 grant temporary on database :"DBNAME" to :"admin";
 
--- The tables of later migrations.
+-- Privileges on the tables of later migrations.
 alter default privileges for role :"owner" in schema public grant select on tables to :"service";
 alter default privileges for role :"owner" in schema public
   grant select, insert, update, delete on tables to :"admin";
 
--- The tables that exist.
+-- Privileges on the tables that exist.
 select
   format('grant select on %s to %I', oid::regclass, :'service'),
   format('grant select, insert, update, delete on %s to %I', oid::regclass, :'admin')

@@ -36,8 +36,9 @@ sub vcl_backend_response {
     if (bereq.is_bgfetch && (beresp.status >= 500 || beresp.status == 429)) {
       return (abandon);
     }
-    # Errors are not stored, and for a second requests for them do not wait for each other. An error fetched in the
-    # background replaces the stale entry: this is how a revocation takes effect.
+    # Errors are not stored. For one second after an error, requests for the same entry do not wait
+    # for each other. An error fetched in the background replaces the stale entry: this is how a
+    # revocation takes effect.
     set beresp.ttl = 1s;
     set beresp.grace = 0s;
     set beresp.uncacheable = true;

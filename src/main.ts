@@ -13,7 +13,7 @@ if (Number.parseInt(node, 10) < requiredMajor) {
 
 const args = process.argv.slice(2)
 if (args.length === 1 && args[0] === "--version") {
-  // Needs none of the modules of the command line.
+  // Handled here, because it needs none of the modules of the command line.
   try {
     writeSync(1, `prompt-retrieval v${programVersion}\n`)
   } catch (error) {
@@ -21,8 +21,9 @@ if (args.length === 1 && args[0] === "--version") {
     process.exitCode = 1
   }
 } else {
-  // Must precede the imports that it caches. In Node's default, the shared temporary directory, another user could
-  // put code. NODE_COMPILE_CACHE enables the cache in another directory.
+  // The cache must be enabled before the imports that it caches. By default, Node puts the cache into the shared
+  // temporary directory, where another user could place code. NODE_COMPILE_CACHE enables the cache in another
+  // directory.
   const { HOME, NODE_COMPILE_CACHE } = process.env
   if (HOME !== undefined && NODE_COMPILE_CACHE === undefined)
     module.enableCompileCache(join(HOME, ".cache/prompt-retrieval"))

@@ -1,6 +1,6 @@
 /**
- * In-memory adapters for tests of programs that embed the use cases, without a database, network or files; and the
- * contract suites of `PromptRepo` and `KeyStore`, for programs with their own stores.
+ * In-memory adapters for tests of programs that embed the use cases. The adapters need no database, network or files.
+ * This module also has the contract suites of `PromptRepo` and `KeyStore`, for programs with their own stores.
  *
  * ```ts
  * import { readFileSync } from "node:fs"
@@ -42,9 +42,9 @@ import type { RateLimiter } from "./application/ports/RateLimiter.ts"
 import type { WorkspaceStore } from "./application/ports/WorkspaceStore.ts"
 
 /**
- * Everything that `Prompts` and `Admission` need, in memory: the prompts, keys and workspaces of one store that
- * starts empty, rate limits of this process, a service that is always up, no outages, and observations that are
- * ignored. Also the address of a web handler: the root of its host.
+ * Provides everything that `Prompts` and `Admission` need, in memory. The prompts, keys and workspaces are in one
+ * store, which starts empty. Rate limits are counted in this process. The service is always up, there are no outages,
+ * and observations are ignored. Also provides the address of a web handler: the root of its host.
  */
 export const memoryLayer: Layer.Layer<
   | PromptRepo

@@ -1,6 +1,6 @@
 /**
- * The cheapest possible HTTP server on Node: a `node:http` server that responds to every request with one response, which it
- * reads from stdin and which the service sent before.
+ * The cheapest HTTP server on Node: a `node:http` server that sends the same response to every request. The server
+ * reads this response of the service from stdin.
  */
 import { createServer } from "node:http"
 import { json } from "node:stream/consumers"

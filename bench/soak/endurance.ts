@@ -1,4 +1,4 @@
-/** Requests to all endpoints, changes, disconnects and faults: nothing leaks, and the service recovers within 2 s. */
+/** Sends requests during changes and faults. Nothing may leak, and the service must recover within 2 s. */
 import { readdirSync } from "node:fs"
 import { Agent } from "node:http"
 import { connect } from "node:net"
@@ -12,13 +12,13 @@ import { p99, type Reply, read } from "../../test/support/services/outage.ts"
 import { redisServer } from "../../test/support/programs/redis.ts"
 import { acquireService, type Run } from "./run.ts"
 
-/** The service's request deadline of 5 s and what a busy machine may add to it, in milliseconds. */
+/** The service's request deadline of 5 s, and a reserve of 2 s for a busy machine, in milliseconds. */
 const responseTimeoutMs = 7_000
-/** The greatest allowed growth of the warm heap, in MiB, of a run of at least 10 minutes. */
+/** The maximum growth of the heap after the warm-up, in MiB, in a run of at least 10 minutes. */
 const maxGrowth = 20
 const maxDescriptorsLeft = 20
 
-/** Loaded into the service: on SIGUSR2, collects garbage and prints the size of the heap. */
+/** A module that the service loads. On SIGUSR2, it collects garbage and prints the size of the heap. */
 const probe = `data:text/javascript,${encodeURIComponent(
   `process.on("SIGUSR2", () => { gc(); console.error("heap " + process.memoryUsage().heapUsed) })`
 )}`
@@ -97,7 +97,7 @@ export const endurance = async (run: Run): Promise<void> => {
     }
   }
 
-  /** Changes the data that clients read. Changes fail while PostgreSQL is disturbed and are made again. */
+  /** Changes the data that clients read, again and again. A change may fail while PostgreSQL is disturbed. */
   const changer = async () => {
     for (let i = 0; running; i++) {
       try {
@@ -159,7 +159,7 @@ export const endurance = async (run: Run): Promise<void> => {
       const recovery = Math.round(performance.now() - endedAt)
       recoveries[name] = Math.max(recoveries[name] ?? 0, recovery)
       check(recovery <= 2_000, `recovery after ${name} took more than 2 s`)
-      // Requests sent during the disturbance end by their deadline.
+      // Waits until the requests that were sent during the disturbance have reached their deadline.
       await setTimeout(5_000)
       disturbed = false
     }

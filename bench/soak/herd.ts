@@ -1,6 +1,6 @@
 /**
  * Lets 2,000 applications with the TypeScript client read from one service, kills the service, and starts it again with
- * empty caches. In the scenario `warm`, the applications have texts in their caches when the outage begins; in `cold`,
+ * empty caches. In the scenario `warm`, the applications have texts in their caches when the outage begins. In `cold`,
  * they start one after another in the first five sixths of the outage.
  */
 import { once } from "node:events"
@@ -17,13 +17,13 @@ import { acquireService, type Run } from "./run.ts"
 const clientCount = 2_000
 /** How long a client returns a cached text without a request, and how often each application reads, in milliseconds. */
 const [ttl, readInterval] = [30_000, 2_000]
-/** With fresh texts, the clients of a key use less than half of its limit. */
+/** The number of clients that share a key. With fresh texts, they use less than half of its limit. */
 const clientsPerKey = 20
 /** The longest delay of this process for which the result is valid, in milliseconds. */
 const maxGeneratorDelay = 500
 const maxRatio = 2
 
-/** A request, and the status of its response; undefined if the service was not available. */
+/** A request, and the status of its response. The status is undefined if the service was not available. */
 interface Exchange {
   readonly application: number
   readonly sentAt: number
@@ -50,7 +50,7 @@ interface Application {
   readonly startsAt: number
 }
 
-/** Runs applications until `stop` is called. Times are those of `Date.now`. */
+/** Runs applications until `stop` is called. Times are values of `Date.now`. */
 const runApplications = (baseUrl: string, applications: ReadonlyArray<Application>, maxStale: number) => {
   const stopping = new AbortController()
   const exchanges: Array<Exchange> = []
@@ -101,7 +101,7 @@ const runScenario = async (run: Run, name: "warm" | "cold"): Promise<void> => {
   const keys = Array.from({ length: clientCount / clientsPerKey }, () =>
     key(archive.workspace.id, archive.users[0]!)
   )
-  // Each application reads its own prompt, so that the service has none of them in memory after its restart.
+  // Each application reads its own prompt, so that the restarted service finds no prompt in its cache.
   const prompts = Array.from({ length: clientCount }, (_, index) =>
     prompt({ title: `Prompt ${index}`, current_content: "A text for {{shop}}. ".repeat(100) })
   )
@@ -177,10 +177,10 @@ const runScenario = async (run: Run, name: "warm" | "cold"): Promise<void> => {
 
 export const herd = async (run: Run): Promise<void> => {
   try {
-    // The applications stand for other machines, so other work on this machine should not delay them.
+    // The applications simulate other machines, so other work on this machine should not delay them.
     setPriority(-10)
   } catch {
-    // Only a privileged user may raise the priority. The delay is measured anyway.
+    // Only a privileged user may raise the priority. The run measures the delay in any case.
   }
   for (const name of ["warm", "cold"] as const) await runScenario(run, name)
 }

@@ -1,7 +1,8 @@
 /**
  * Takes the database of two services away under load, in four ways, and checks every response against the history of
- * the database. A third service, whose database stays, gets the same load: known reads may not be much slower than its
- * reads. No response may be older than allowed or than an earlier response, and no revoked key may read.
+ * the database. A third service, whose database stays available, gets the same load. Known reads of the first two
+ * services may not be much slower than the reads of the third service. No response may be older than allowed or than an
+ * earlier response, and no revoked key may read.
  */
 import { setTimeout } from "node:timers/promises"
 import { sample } from "../../test/support/archives.ts"
@@ -23,18 +24,18 @@ import { acquireService, type Run } from "./run.ts"
 
 /** How long before an outage the load runs with the database, in milliseconds. */
 const normalMs = 5_000
-/** The p99 of known reads in an outage, divided by the p99 of a service that keeps its database, is at most this. */
+/** The maximum ratio between the p99 of known reads in an outage and the p99 of a service with a database. */
 const maxRatio = 1.5
-/** How long a read may ask the database first, in milliseconds: 250 ms and a busy machine. */
+/** How long a known read may wait for the database, in milliseconds: 250 and a reserve for a busy machine. */
 const askMs = 300
 /** The clients of the known load, per service. */
 const clientsPerService = 4
 /** The minimum number of known reads during an outage. */
 const minKnownReads = 10_000
-/** How old a response from the database or the cache may be, in milliseconds: the heartbeat's 3 s and a busy machine. */
+/** The maximum age of a response in normal operation, in milliseconds: 3 s for a heartbeat, and a reserve. */
 const maxStalenessMs = 3_500
 
-/** A write of a title: the number of the write. */
+/** A write of a title. The title is the number of the write. */
 interface Write {
   readonly startedAt: number
   committedAt: number
@@ -90,7 +91,7 @@ export const outage = async (run: Run): Promise<void> => {
         await read(url + quietPath, plaintext)
     }
 
-    // A history of edits of another workspace, and a reader of it per service.
+    // A writer edits another workspace, and one reader per service reads the edits.
     const earlierWrites = writes.length
     let isRunning = true
     const write = async () => {
@@ -100,7 +101,7 @@ export const outage = async (run: Run): Promise<void> => {
         await direct.sql("update prompts set title = $1 where id = $2", [title, prompt.id])
         entry.committedAt = performance.now()
       } catch {
-        // The database is away. Attempts to connect all the time would slow this process down, which also measures.
+        // The database is unavailable. Constant attempts to connect would slow this process down.
         await setTimeout(500)
       }
     }
@@ -147,7 +148,7 @@ export const outage = async (run: Run): Promise<void> => {
     }
     const [known, normal] = await Promise.all([load.known.stop(), load.normal.stop()])
     await load.normalUnknown.stop()
-    // Revoked while the services are cut off, or as soon as the database is back.
+    // Revokes the key while the services are cut off in a silent cut, and after any other outage.
     if (name === "silent cut") await setRevoked(true)
     const endedAt = performance.now()
     await end()

@@ -7,7 +7,7 @@ export interface Run {
   readonly seconds: number
   /** Acquires a resource that is released at the end of the run. */
   readonly acquire: <A>(resource: Effect.Effect<A, never, Scope.Scope>) => Promise<A>
-  /** Records a problem unless the rule holds. */
+  /** Records a problem if `holds` is false. */
   readonly check: (holds: boolean, problem: string) => void
 }
 

@@ -28,9 +28,9 @@ export interface BundledPrompt {
 
 /** The contents of `prompts.bundle.json`. The types are wide enough for TypeScript's type of an imported JSON file. */
 export interface PromptBundle {
-  /** `prompt-retrieval-bundle`. */
+  /** Always `prompt-retrieval-bundle`. */
   readonly format: string
-  /** 1. */
+  /** Always 1. */
   readonly formatVersion: number
   /** The prompts, ordered by id. */
   readonly prompts: ReadonlyArray<BundledPrompt>
@@ -62,14 +62,17 @@ const digest: Hash = async (text) => {
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("")
 }
 
-/** The part of Node's global `process` that gives access to its hash function. */
+/** The part of Node's global `process` that gives access to Node's hash function. */
 interface ProcessLike {
   readonly process?: {
     getBuiltinModule?(name: string): { hash?(algorithm: string, text: string): string } | undefined
   }
 }
 
-/** Returns Node's hash function if there is one. WebCrypto would schedule a job for each of a thousand prompts. */
+/**
+ * Returns Node's hash function or, if there is none, a function that uses WebCrypto. WebCrypto is slower, because it
+ * schedules a job for each prompt.
+ */
 const findHash = (): Hash => {
   const { hash } = (globalThis as ProcessLike).process?.getBuiltinModule?.("node:crypto") ?? {}
   return hash ? (text) => hash("sha256", text) : digest
@@ -90,20 +93,20 @@ export const serializeHashes = (prompts: ReadonlyArray<Pick<BundledPrompt, "sha2
   prompts.map(({ sha256 }) => sha256).join("")
 
 /**
- * Returns true for a value with a content that UTF-8 can represent, so that different contents have different hashes.
+ * Returns true if the value has a content that UTF-8 can represent. Among such contents, different contents have
+ * different hashes.
  */
 const hasContent = (value: unknown): value is BundledPrompt => {
   const { content } = (value ?? {}) as BundledPrompt
   return typeof content === "string" && content.isWellFormed()
 }
 
-/** The bundles whose hashes have been verified. */
 const verified = new WeakSet<PromptBundle>()
 
 /**
- * Verifies the hashes of a bundle, the parsed JSON of `prompts.bundle.json`. Resolves to the bundle; rejects with a
- * `BundleError` that names the first prompt whose fields do not have its hash. The hashes detect damage and edits by
- * hand. They are not a signature: a program can compute them for any prompts.
+ * Verifies the hashes of a bundle, the parsed JSON of `prompts.bundle.json`. Resolves to the bundle. Rejects with a
+ * `BundleError` if a hash does not match; the error names the first prompt whose hash does not match its fields. The
+ * hashes detect damage and edits by hand. They are not a signature: a program can compute them for any prompts.
  *
  * @example
  * ```ts

@@ -1,11 +1,11 @@
-/** The part of Node's global `process` that the client uses. Browsers have none. */
+/** The part of Node's global `process` that the client uses. Browsers have no `process`. */
 interface ProcessLike {
   readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> }
 }
 
 /**
- * Returns an environment variable, or `undefined` if it is empty, not set or not readable: Deno throws without the
- * permission to read it.
+ * Returns an environment variable. Returns `undefined` if the variable is empty, not set or not readable: Deno throws
+ * an error if the program has no permission to read the variable.
  */
 export const readVariable = (name: string): string | undefined => {
   try {

@@ -11,15 +11,18 @@ export interface ErrorResponse {
   readonly status: number
   /** Machine-readable and stable. */
   readonly code: string
-  /** Human-readable; may change. */
+  /** Human-readable; the text may change. */
   readonly message: string
-  /** The response's `X-Request-Id`. Quote it to support. */
+  /** The response's `X-Request-Id`. Include it when you ask for support. */
   readonly requestId?: string | undefined
   /** Seconds to wait before retrying, if the response has a `Retry-After` header. */
   readonly retryAfter?: number | undefined
 }
 
-/** The service returned an error. Each known `code` has a subclass; an unknown code is an instance of this class. */
+/**
+ * The service returned an error. Each `code` of the API has a subclass. An error with any other code is an instance of
+ * this class.
+ */
 export class PromptApiError extends PromptClientError implements ErrorResponse {
   override get name(): string {
     return "PromptApiError"
@@ -38,7 +41,7 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
   }
 }
 
-/** 400 `BAD_REQUEST`: a parameter is invalid; the message names it and its rule. */
+/** 400 `BAD_REQUEST`: a parameter is invalid; the message names the parameter and its rule. */
 export class BadRequestError extends PromptApiError {
   override get name(): "BadRequestError" {
     return "BadRequestError"
@@ -133,8 +136,8 @@ export class ServiceUnavailableError extends PromptApiError {
 }
 
 /**
- * The response is not one of the API's: a redirect, an HTML page, malformed JSON or JSON of another shape, or the
- * service has no such path. Either `baseUrl` is wrong or a proxy responded in place of the service.
+ * The response did not come from the API: it is a redirect, an HTML page, malformed JSON or JSON of another shape, or
+ * the service has no such path. Either `baseUrl` is wrong, or a proxy responded in place of the service.
  */
 export class InvalidResponseError extends PromptClientError {
   override get name(): "InvalidResponseError" {
@@ -152,8 +155,9 @@ export class InvalidResponseError extends PromptClientError {
 }
 
 /**
- * The connection failed before a complete response arrived: refused, reset, unknown host. The message includes the
- * messages of the underlying errors. `cause` is not set, because an underlying error may contain the API key.
+ * The connection failed before a complete response arrived, for example because it was refused or reset, or because the
+ * host is unknown. The message includes the messages of the underlying errors. `cause` is not set, because an
+ * underlying error may contain the API key.
  */
 export class ConnectionError extends PromptClientError {
   override get name(): "ConnectionError" {
@@ -180,9 +184,9 @@ export const getStatus = (error: unknown): number | undefined =>
   error instanceof PromptApiError || error instanceof InvalidResponseError ? error.status : undefined
 
 /**
- * Returns true if the service did not decide about the request: there was no response, the status was 402, 408, 429
- * or 5xx, or the response did not come from the API: a redirect, or a success with another body. Any other error is a
- * decision, which no substitute text may hide, even if the response came from a proxy.
+ * Returns true if the service did not decide about the request. There are three cases: there was no response, the
+ * status was 402, 408, 429 or 5xx, or the response was a redirect or a success with a body of another shape. Any other
+ * error is a decision, even if a proxy sent the response. The client must not hide a decision behind a substitute text.
  */
 export const isOutage = (error: unknown): error is PromptClientError => {
   const status = getStatus(error)

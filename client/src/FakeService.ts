@@ -5,14 +5,13 @@ import { PromptClient } from "./PromptClient.ts"
 import type { Fetch, FetchInit } from "./transport/Fetch.ts"
 
 /**
- * A prompt of a `FakeService`: a prompt of a bundle, or a content with a name or an id, and any other fields. The title
- * is the name by default.
+ * A prompt of a `FakeService`, such as a prompt of a bundle. It needs a content, and a name or an id; all other fields
+ * are optional. The title is the name by default.
  */
 export type FakePrompt = Partial<BundledPrompt> &
   Pick<BundledPrompt, "content"> &
   (Pick<BundledPrompt, "id"> | Pick<BundledPrompt, "name">)
 
-/** A prompt with the id that it has in the service. */
 type StoredPrompt = FakePrompt & Pick<BundledPrompt, "id" | "title" | "etag">
 
 /** The prompts of a `FakeService`, such as a bundle. */
@@ -63,9 +62,10 @@ const toVersion = (prompt: StoredPrompt) => ({
 })
 
 /**
- * A prompt service in memory, for the tests of an application: the real client calls a `fetch` that responds like the
- * service. For a bundle, only `getResolved` returns the results of the real service: fields that a bundle does not
- * contain have fixed values, and prompts have one version. Every prompt matches every tag and folder.
+ * A prompt service in memory, for the tests of an application. The real client calls a `fetch` that responds like the
+ * service. If the prompts come from a bundle, only `getResolved` returns the results of the real service. In other
+ * results, fields that a bundle does not contain have fixed values, and each prompt has one version. Every prompt
+ * matches every tag and folder.
  *
  * @example
  * ```ts
@@ -82,7 +82,7 @@ export class FakeService {
   /** The number of calls of `set`, for the ids and ETags that the fake makes. */
   #changes = 0
   #failure: FakeFailure | undefined
-  /** Path and query of each request so far. */
+  /** The path and query of each request so far. */
   readonly requests: Array<string> = []
 
   constructor(content: FakeContent = { prompts: [] }) {
@@ -90,8 +90,9 @@ export class FakeService {
   }
 
   /**
-   * Adds a prompt, or replaces the prompt with its id or, without an id, its name. The prompt gets a new ETag if it
-   * has none or if it changes the fields of a prompt: the ETag of a bundle belongs to the fields in the bundle.
+   * Adds a prompt. Replaces the prompt with the same id or, if no id is given, with the same name. The prompt gets a
+   * new ETag if no ETag is given. It also gets a new ETag if it replaces a prompt with other fields, because the ETag
+   * in a bundle belongs to the fields in the bundle.
    */
   set(prompt: FakePrompt): void {
     const change = ++this.#changes
@@ -113,7 +114,7 @@ export class FakeService {
     return new PromptNames(this.#prompts.values()).findId(name)
   }
 
-  /** Makes all further requests fail, or, with `undefined`, succeed again. */
+  /** Makes all further requests fail. With `undefined`, requests succeed again. */
   failWith(failure: FakeFailure | undefined): void {
     this.#failure = failure
   }

@@ -31,16 +31,16 @@ interface SharedOptions {
 /** Options of a client. */
 export interface ClientOptions extends SharedOptions {
   /**
-   * Your API key. Never logged or included in errors. Default: the environment variable `PROMPT_RETRIEVAL_KEY`,
-   * where the runtime has one.
+   * Your API key. The key is never logged or included in errors. Default: the environment variable
+   * `PROMPT_RETRIEVAL_KEY`, if the runtime has environment variables.
    */
   readonly apiKey?: string | undefined
   /**
-   * URL of the service, without `/api/v1`. A path is kept as a prefix of every request's path.
-   * Default: the environment variable `PROMPT_RETRIEVAL_URL`, or `http://127.0.0.1:3000`.
+   * URL of the service, without `/api/v1`. A path is kept as a prefix of every request's path. Default: the environment
+   * variable `PROMPT_RETRIEVAL_URL`, or `http://127.0.0.1:3000`.
    */
   readonly baseUrl?: string | undefined
-  /** Used instead of the global `fetch`. Default: `globalThis.fetch`. */
+  /** The function that sends requests. Default: `globalThis.fetch`. */
   readonly fetch?: Fetch | undefined
   /** Receives a log line for each attempt. `console` is a valid logger. Default: no logging. */
   readonly logger?: Logger | undefined
@@ -55,7 +55,7 @@ export interface ClientOptions extends SharedOptions {
   readonly mode?: "service-first" | "bundle-first" | undefined
 }
 
-/** Options of one call, which override the client's. */
+/** Options of one call. They override the options of the client. */
 export interface CallOptions extends SharedOptions {
   /** Aborts the call, which then rejects with an `AbortError`. Default: none. */
   readonly signal?: Signal | undefined
@@ -64,9 +64,9 @@ export interface CallOptions extends SharedOptions {
 /** Options of `getResolved`. */
 export interface ResolvedOptions extends CallOptions {
   /**
-   * The text to return if the service is not available and the bundle does not contain the prompt, or a function that
-   * returns the text and is called only then. Never used after a 401, 403, 404 or another error that the service
-   * decided on. Default: none, so that the call rejects.
+   * The text to return, or a function that returns the text. Used only if the service is not available and the bundle
+   * does not contain the prompt. Not used after a 401, 403, 404 or another error by which the service has decided.
+   * Default: none, so that the call rejects.
    */
   readonly fallback?: string | ((error: PromptClientError) => string | Promise<string>) | undefined
 }
@@ -78,17 +78,19 @@ export type PrefetchFilter = Omit<ListParams, keyof PageParams>
 export interface PrefetchOptions {
   /** Maximum number of requests at a time. Default: 4. */
   readonly concurrency?: number | undefined
-  /** Called after each prompt. */
+  /** Called after each prompt that was loaded or failed. */
   readonly onProgress?: ((progress: PrefetchProgress) => void) | undefined
-  /** Time limit of a request, including its retries, in milliseconds. Default: the client's. */
+  /** Time limit of a request, including its retries, in milliseconds. Default: the client's `timeout`. */
   readonly timeout?: number | undefined
-  /** How many times a request is retried. Default: the client's. */
+  /** How many times a request is retried. Default: the client's `maxRetries`. */
   readonly maxRetries?: number | undefined
   /** Aborts the prefetch, which then rejects with an `AbortError`. Default: none. */
   readonly signal?: Signal | undefined
 }
 
-/** Returns an integer between `minimum` and the maximum delay of a timer. */
+/**
+ * Returns `value` if it is an integer from `minimum` to the maximum delay of a timer. Otherwise throws a `RangeError`.
+ */
 export const requireInteger = (name: string, value: number, minimum: number): number => {
   if (Number.isInteger(value) && value >= minimum && value < 2 ** 31) return value
   throw new RangeError(`${name} must be an integer from ${minimum} to ${2 ** 31 - 1}`)
@@ -103,7 +105,7 @@ export const normalizeBaseUrl = (baseUrl: string): string => {
   return `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, "")}`
 }
 
-/** Returns the key if a header can carry it. The errors do not repeat the key. */
+/** Returns the key if a header may contain it; otherwise throws a `TypeError`. The error does not repeat the key. */
 export const requireApiKey = (apiKey: unknown): string => {
   if (apiKey === undefined || apiKey === null || apiKey === "")
     throw new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
@@ -112,7 +114,7 @@ export const requireApiKey = (apiKey: unknown): string => {
   return apiKey
 }
 
-/** Checks the options that name the bundle. */
+/** Checks the options `bundle` and `mode`. */
 export const requireMode = ({ mode = "service-first", bundle }: ClientOptions): void => {
   if (bundle !== undefined && !Array.isArray(bundle?.prompts))
     throw new TypeError("bundle must be a bundle of prompts")

@@ -33,8 +33,8 @@ const promptsPath = "/api/v1/prompts"
  *
  * The constructor throws a `TypeError` or `RangeError` that names the invalid option.
  *
- * After a 429, the client delays all its calls until the time in `Retry-After` has passed. A call whose timeout would
- * expire before that rejects immediately with a `RateLimitedError`, without sending a request.
+ * After a 429, the client delays all its calls until the time in `Retry-After` has passed. If the timeout of a call
+ * would expire before that, the call rejects immediately with a `RateLimitedError` and sends no request.
  *
  * @example
  * ```ts
@@ -103,10 +103,12 @@ export class PromptClient {
   }
 
   /**
-   * Returns a client with other options. Absent options do not change; `undefined` sets the default. If the key and
-   * the service are unchanged, a 401, 403 or 429 to one client takes effect in both clients. The clients then also
-   * share the known names, unless `fetch` or `headers` differ, and the cache, unless `cache`, `fetch` or `headers`
-   * differ.
+   * Returns a client with other options. An absent option does not change; an option that is `undefined` gets its
+   * default.
+   *
+   * If the key and the service do not change, a 401, 403 or 429 to one client takes effect in both clients. If `fetch`
+   * and `headers` do not change either, the clients also share the names that they have read. If `cache` does not
+   * change either, they also share the cache.
    */
   withOptions(options: ClientOptions): PromptClient {
     const client = new PromptClient({ ...this.#options, ...options })
@@ -123,12 +125,12 @@ export class PromptClient {
   }
 
   /**
-   * Loads resolved prompts into the cache: the given prompts, or all that match a filter. Waits whenever the rate
-   * limit is exceeded, so that 1,000 prompts take about 10 minutes with the default limit of 100 per minute.
+   * Loads resolved prompts into the cache: the given prompts, or all prompts that match a filter. Waits whenever the
+   * rate limit is exceeded: 1,000 prompts take about 10 minutes with the default limit of 100 per minute.
    *
-   * Resolves to the number of loaded prompts and the failures; an outage does not make it reject. Rejects if the key
-   * is rejected, if the list cannot be read, if the client has no cache (`TypeError`), or if the cache is smaller than
-   * the selection (`RangeError`).
+   * Resolves to the number of loaded prompts and the failures, even in an outage. Rejects if the service rejects the
+   * key or the list cannot be read. Also rejects if the client has no cache (`TypeError`), or if the cache is smaller
+   * than the selection (`RangeError`).
    */
   async prefetch(
     selection: PrefetchFilter | ReadonlyArray<string | PromptReference>,
@@ -158,7 +160,8 @@ export class PromptClient {
         for (const { id } of listed) ids.set(id, id)
       }
       requireRoom(ids.size)
-      // Names of selected prompts are read now, because the service may be down when they are needed.
+      // The names of the selected prompts are read now, because the service may be down when the application needs
+      // them.
       const isPartial = Array.isArray(selection) ? [...ids.values()].includes(undefined) : toQuery(selection)
       if (isPartial) await this.#names.read(list({}))
       else if (listed.length) await this.#names.read(listed)
@@ -199,7 +202,9 @@ export class PromptClient {
     })
   }
 
-  /** Reads a resolved prompt from the service or the cache, otherwise from the bundle, otherwise the fallback. */
+  /**
+   * Reads a resolved prompt from the service or the cache, otherwise from the bundle, otherwise returns the fallback.
+   */
   async #getResolved<E>(prompt: string | PromptReference, options: ResolvedOptions = {}): Promise<E> {
     const name = toName(prompt)
     const isBundleFirst = this.#options.mode === "bundle-first" && !options.signal?.aborted
@@ -227,8 +232,8 @@ export class PromptClient {
   }
 
   /**
-   * Reads a path below the path of a prompt. Looks the name of the prompt up if the name is not known, or if the
-   * known prompt no longer exists.
+   * Reads a path below the path of a prompt. Looks up the name of the prompt if its id is not known, or if the prompt
+   * with the known id no longer exists.
    */
   async #readPrompt<E>(
     prompt: string | PromptReference,
@@ -275,7 +280,7 @@ export class PromptClient {
     } satisfies CallSettings
   }
 
-  /** Reads a target from the cache or the service; with `isConfirmed`, always from the service. */
+  /** Reads a target from the cache or the service. If `isConfirmed` is true, always reads from the service. */
   async #read<E>(
     target: string,
     isEnvelope: (body: UnknownJson) => boolean,

@@ -1,7 +1,8 @@
 import { NotFoundError } from "./Errors.ts"
 import type { PromptReference } from "./PromptReference.ts"
 
-// docs/names.md states the rule. The service has its own implementation; a test proves that they are equal.
+// docs/names.md states the rule for names. The service has a second implementation of the rule. A test proves that both
+// give the same names.
 
 /** The fields of a prompt from which its name is made. */
 export interface TitledPrompt {
@@ -34,7 +35,7 @@ const toSlug = (title: string): string => {
   return slug || "prompt"
 }
 
-/** Matches a slug with the first 8 digits of an id, or with all 32 digits. */
+/** Matches a slug, a hyphen and the first 8 digits or all 32 digits of an id. */
 const suffixedNamePattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
 const toDigits = (id: string): string => id.replaceAll("-", "")
@@ -42,14 +43,13 @@ const toDigits = (id: string): string => id.replaceAll("-", "")
 /** The names of all prompts in a workspace's list. */
 export class PromptNames {
   #idsBySlug = new Map<string, Array<string>>()
-  /** The in-flight reads of the list, by the limits of their requests. */
+  /** The in-flight reads of the list. The keys are the limits of their requests. */
   readonly #inFlightReads = new Map<string, Promise<void>>()
 
   constructor(prompts: Iterable<TitledPrompt> = []) {
     for (const prompt of prompts) this.#add(prompt)
   }
 
-  /** Returns the name of a prompt of the list. */
   getName({ id, title }: TitledPrompt): string {
     const slug = toSlug(title)
     const others = this.#findIds(slug).filter((other) => other !== id)
@@ -58,7 +58,9 @@ export class PromptNames {
     return `${slug}-${others.some((other) => other.startsWith(start)) ? toDigits(id) : start}`
   }
 
-  /** Returns the id of the only prompt that has the name. */
+  /**
+   * Returns the id of the prompt that has the name. Returns `undefined` if no prompt or more than one prompt has it.
+   */
   findId(name: string): string | undefined {
     const [, slug = name, digits = ""] = suffixedNamePattern.exec(name) ?? []
     const ids = this.#findIds(slug).filter((id) => toDigits(id).startsWith(digits))
@@ -88,8 +90,9 @@ export class PromptNames {
   }
 
   /**
-   * Reads the list until it has the name, at most twice: an edit while the pages are read may hide a prompt.
-   * Concurrent calls with the same limits share a read. `goneId` is an id to which the name no longer belongs.
+   * Returns the id of the prompt with a name. Reads the list until the list contains the name, at most twice, because
+   * an edit during the first read may hide a prompt. Concurrent calls with the same limits share a read. `goneId` is
+   * the id of a prompt that had the name and no longer exists.
    */
   async lookUp(
     name: string,

@@ -2,7 +2,7 @@ import type { ResolvedPrompt } from "./Resources.ts"
 
 /**
  * A prompt and the slots that its resolved content leaves to the caller. `pull` generates a constant of this type for
- * each prompt. The prompt is addressed by its `name` or, without a name, by its `id`.
+ * each prompt. The prompt is addressed by its `name`, or by its `id` if there is no name.
  */
 export type PromptReference<Slots extends string = string> = {
   /** Names of the slots. */
@@ -43,6 +43,9 @@ type ExactVariables<Slots extends string> = string extends Slots
     ? Readonly<Record<string, never>>
     : { readonly [Name in Slots]: SlotValue }
 
-/** The variables that `fillSlots` takes: any for a text, exactly the slots for the result of a typed reference. */
+/**
+ * The variables that `fillSlots` takes. A text takes any variables. The result of a typed reference takes exactly one
+ * variable for each slot.
+ */
 export type VariablesFor<Prompt> =
   Prompt extends WithSlots<infer Slots> ? ExactVariables<Slots> : Readonly<Record<string, SlotValue>>

@@ -15,13 +15,13 @@ import type {
 import type { Call } from "./Results.ts"
 
 /**
- * A list, to be awaited for one page or iterated for all items from that page on.
+ * A list. Await it for one page, or iterate over it for all items from that page on.
  *
- * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes
- * during iteration, no item is returned twice, but an item that moves to an earlier page may be missed.
+ * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes during
+ * iteration, no item is returned twice, but an item that moves to an earlier page may be missed.
  *
- * A list of more pages than the key may request per minute, 100 by default, needs a `timeout` of more than a minute,
- * such as 70,000: a call then waits for the next minute instead of rejecting with a `RateLimitedError`.
+ * If a list has more pages than the key may request per minute (100 by default), set a `timeout` of more than a minute,
+ * such as 70,000. A call then waits for the next minute instead of rejecting with a `RateLimitedError`.
  */
 export interface List<A> extends Call<Page<A>>, AsyncIterable<A> {}
 
@@ -34,12 +34,12 @@ export interface Versions {
 }
 
 /**
- * Calls that read the prompts of the key's workspace. They reject with a `PromptClientError`, or with a `TypeError`
- * or `RangeError` if an argument is invalid.
+ * Calls that read the prompts of the key's workspace. They reject with a `PromptClientError`, or with a `TypeError` or
+ * `RangeError` if an argument is invalid.
  *
- * A prompt is given by its name, which is the same in every workspace, by its id, or by a constant that `pull` has
- * generated. The first call with a name reads the list of prompts, a page of 100 at a time, unless the bundle has the
- * name. Archived prompts have no name.
+ * A prompt is given by its name, by its id, or by a constant that `pull` has generated. Its name is the same in every
+ * workspace. If the bundle does not contain the name, the first call with a name reads the list of prompts, in pages of
+ * 100. Archived prompts have no name.
  */
 export interface Prompts {
   /** Lists prompts, most recently updated first, without archived prompts. */
@@ -50,7 +50,8 @@ export interface Prompts {
    * Gets one prompt with its fragments appended. Rejects with a `NotFoundError` if the workspace has no such prompt.
    *
    * While the service is not available, the call resolves to the cached text, to the text in the bundle or to the
-   * `fallback`, in this order; `source` says which. After a 401 or 403, it rejects: a revoked key gets no text.
+   * `fallback`, in this order. `source` says where the text comes from. After a 401 or 403, the call rejects, because a
+   * revoked key must not get a text.
    *
    * @example
    * ```ts

@@ -141,12 +141,12 @@ export interface PageMeta {
  */
 export type Source = "fresh" | "cached" | "stale" | "bundled" | "fallback"
 
-/** The sources of a result that the service has sent. */
+/** The sources of a result that contains a response of the service, from the network or from the client's cache. */
 export type ServiceSource = "fresh" | "cached" | "stale"
 
 /**
- * Which text a result contains, ready to be attached to a trace. The properties are not enumerable, so they are absent
- * from JSON, comparisons and spreads of the result.
+ * Identifies the text that a result contains, for example in a trace. The properties are not enumerable, so they are
+ * absent from JSON, comparisons and spreads of the result.
  */
 export interface Provenance<From extends Source = ServiceSource> {
   /** Where the result comes from. */
@@ -156,8 +156,8 @@ export interface Provenance<From extends Source = ServiceSource> {
   /** ETag of the response. Equal texts of a prompt have equal ETags. */
   readonly etag: string | undefined
   /**
-   * Milliseconds since the service confirmed the text. Counts from the start of the request, and includes the `Age` of
-   * the response. Undefined for bundled texts and fallbacks.
+   * Milliseconds since the service confirmed the text. The time starts with the request, and includes the `Age` of the
+   * response. Undefined for bundled texts and fallbacks.
    */
   readonly age: number | undefined
   /** `X-Request-Id` of the response that confirmed the text. Undefined for bundled texts and fallbacks. */
@@ -168,7 +168,7 @@ export interface Provenance<From extends Source = ServiceSource> {
 export interface PromptResponse {
   /** HTTP status code: 304 if the service confirmed a cached text. */
   readonly status: number
-  /** Response headers, by names in any case. */
+  /** Response headers. Their names are case-insensitive. */
   readonly headers: { get(name: string): string | null }
 }
 

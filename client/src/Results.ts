@@ -40,7 +40,7 @@ export type WithResponse<Result, Response = PromptResponse> = Result & {
   readonly response: Response
 }
 
-/** A call, to be awaited for its result. */
+/** A call. Await it for its result. */
 export interface Call<Result, Response = PromptResponse> extends Promise<Result> {
   /** Resolves to the response that confirmed the result. */
   asResponse(): Promise<Response>
@@ -48,7 +48,6 @@ export interface Call<Result, Response = PromptResponse> extends Promise<Result>
   withResponse(): Promise<WithResponse<Result, Response>>
 }
 
-/** Adds the methods of a call to a promise of a result. */
 export const toCall = <Result, Response>(promise: Promise<Result>): Call<Result, Response> => {
   const call = promise as Promise<WithResponse<Result, Response>>
   return Object.assign(call, {

@@ -9,8 +9,8 @@ alter role standby password :'password';
 alter role prompts_owner password :'password';
 alter role prompts_service password :'password';
 alter role prompts_admin password :'password';
--- Keeps the WAL that the standby has not received. A standby that is further behind needs a new copy: delete its
--- volume.
+-- Keeps up to 4 GB of the WAL that the standby has not received. A standby that is further behind needs a new copy:
+-- delete its volume.
 select pg_create_physical_replication_slot('standby');
 alter system set max_slot_wal_keep_size = '4GB';
 select pg_reload_conf();

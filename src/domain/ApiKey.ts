@@ -28,7 +28,7 @@ export type KeyHash = typeof KeyHash.Type
 export interface KeyRecord {
   readonly id: ApiKeyId
   readonly revoked: boolean
-  /** When the key expires; null if it never does. */
+  /** When the key expires; null if it never expires. */
   readonly expires_at: Timestamp | null
   readonly owner_must_reset: boolean
   readonly workspace: {
@@ -54,7 +54,7 @@ export type AuthenticationError =
   | typeof OwnerMustReset
   | typeof NoOrganization
 
-/** Creates a key from 32 random bytes (specification 5.3). Throws a RangeError for another length. */
+/** Creates a key from 32 random bytes (specification 5.3). Throws a RangeError for any other number of bytes. */
 export const makeApiKey = (random: Uint8Array): ApiKey => {
   if (random.length !== 32) throw new RangeError("a key needs 32 random bytes")
   return (keyPrefix + Buffer.from(random).toString("hex")) as ApiKey
@@ -63,8 +63,8 @@ export const makeApiKey = (random: Uint8Array): ApiKey => {
 const keyPattern = new RegExp(`^${keyPrefix}[0-9a-f]{64}$`)
 
 /**
- * Parses a token as a key. A token without the prefix fails with `InvalidKeyFormat`; a token with the prefix that
- * is not followed by 64 lowercase hexadecimal digits fails with `InvalidKey`, because no such key can exist
+ * Parses a token as a key. A token without the prefix fails with `InvalidKeyFormat`. If the prefix is not followed by
+ * exactly 64 lowercase hexadecimal digits, the token fails with `InvalidKey`, because no such key can exist
  * (specification 5).
  */
 export const parseApiKey = (token: string): Result.Result<ApiKey, typeof InvalidKeyFormat | InvalidKey> => {
@@ -85,7 +85,7 @@ export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly k
 export const formatKeySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
   `${keyPrefix}${ends.key_start}...${ends.key_end}`
 
-/** Returns true at `expires_at` and later. `now` is in milliseconds since the epoch. */
+/** Returns true if `now` (milliseconds since the epoch) is at or after `expires_at`. */
 export const isExpired = (expires_at: Timestamp | null, now: number): boolean =>
   expires_at !== null && now >= Date.parse(expires_at)
 

@@ -6,7 +6,7 @@ export type Tier = typeof Tier.Type
 
 const isTier = Schema.is(Tier)
 
-/** Returns the tier of a workspace: `free` for a tier that this program does not know. */
+/** Returns the tier of a workspace, or `free` if this program does not know the tier. */
 export const toTier = (tier: string): Tier => (isTier(tier) ? tier : "free")
 
 export const BillingStatus = Schema.Literals(["active", "past_due", "over_limit", "disputed"])
@@ -27,7 +27,7 @@ export const paidTiers: ReadonlyArray<string> = ["solo", "team"] satisfies Reado
 export const isPaid = (tier: string): boolean => paidTiers.includes(tier)
 
 /**
- * Returns the error that keeps a workspace from the API, or `undefined` if the workspace has access. The tier is
+ * Returns the error that denies a workspace access to the API, or `undefined` if the workspace has access. The tier is
  * checked first, then disputes, then overdue payments.
  */
 export const checkAccess = (workspace: {

@@ -17,7 +17,7 @@ export type JsonObject = Readonly<Record<string, unknown>>
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The maximum number of digits of PostgreSQL's `numeric` before and after the decimal point. */
+/** The maximum numbers of digits before and after the decimal point in PostgreSQL's `numeric`. */
 const maxIntegerDigits = 131_072
 const maxFractionDigits = 16_383
 
@@ -67,16 +67,16 @@ const isSameDecimal = (a: string, b: string): boolean => {
 const exponentPattern = /[eEy]/
 
 /**
- * Parses a JSON number. Returns a JavaScript number if it keeps every digit of the text, trailing zeros of the
- * fraction included; otherwise an `ExactNumber` with the text.
+ * Parses a JSON number. Returns a JavaScript number if that number keeps every digit of the text, including trailing
+ * zeros of the fraction. Otherwise returns an `ExactNumber` with the text.
  */
 export const parseNumber = (text: string): number | ExactNumber => {
   const number = Number(text)
   const shortest = String(number)
   if (shortest === text) return number
-  // Without exponents, two different texts of a nonzero number have different digits or scales.
+  // If neither text has an exponent, two different texts of a nonzero number have different digits or scales.
   if (number !== 0 && !exponentPattern.test(text) && !exponentPattern.test(shortest)) return rawJSON(text)
-  // Zero has no sign in PostgreSQL.
+  // Adding 0 converts -0 to 0, because zero has no sign in PostgreSQL.
   return Number.isFinite(number) && isSameDecimal(text, shortest) ? number + 0 : rawJSON(text)
 }
 
@@ -91,8 +91,8 @@ export const isStorableNumber = (text: string): boolean => {
 }
 
 /**
- * Formats a decimal number in PostgreSQL's form: without an exponent, a plus sign and leading zeros. Returns
- * `undefined` for text that is not a decimal number or that PostgreSQL cannot store.
+ * Formats a decimal number in PostgreSQL's form: without an exponent, a plus sign or leading zeros. Returns `undefined`
+ * for text that is not a decimal number or that PostgreSQL cannot store.
  */
 export const formatDecimal = (text: string): string | undefined => {
   const decimal = parseDecimal(text)
@@ -106,10 +106,13 @@ export const formatDecimal = (text: string): string | undefined => {
   return `${negative ? "-" : ""}${padded.slice(0, point)}${scale === 0 ? "" : `.${padded.slice(point)}`}`
 }
 
-/** Matches a number that may be inexact: 16 digits or more, a fraction that ends with 0, or an exponent. */
+/**
+ * Matches JSON that may contain a number without an exact JavaScript number. Such a number has 16 digits or more, a
+ * fraction that ends with 0, or an exponent.
+ */
 const inexactPattern = /(?:^|["\s]:|[\s,[])-?(?:\d{16}|(?=[\d.]{17})\d+\.|\d+\.\d*0(?!\d)|\d+(?:\.\d+)?[eE])/
 
-/** Matches a name with an escape sequence. */
+/** Matches the name of a member if the name contains an escape sequence. */
 const escapedNamePattern = /[{,]\s*"[^"\\]*\\/
 
 /** Returns the index of the quotation mark that ends a JSON string; `at` is any index within the string. */
@@ -121,10 +124,10 @@ const findStringEnd = (text: string, at: number): number => {
   }
 }
 
-/** Parses a JSON string without its quotation marks. */
+/** Parses the text between the quotation marks of a JSON string. */
 const parseStringBody = (raw: string): string => (raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw)
 
-/** Returns a table that holds 1 at the code of each character. */
+/** Returns a table that contains 1 at the code of each of the characters. */
 const toCodeTable = (characters: string): Uint8Array => {
   const table = new Uint8Array(128)
   for (let at = 0; at < characters.length; at++) table[characters.charCodeAt(at)] = 1
@@ -171,7 +174,9 @@ const parseScalar = (
   }
 }
 
-/** Parses valid JSON with exact numbers. Not recursive, so that deep nesting cannot overflow the stack. */
+/**
+ * Parses valid JSON with exact numbers. The parser is not recursive, so that deep nesting cannot overflow the stack.
+ */
 const parseExactly = (text: string): unknown => {
   const root: Array<unknown> = []
   const containers: Array<Array<unknown> | Record<string, unknown>> = [root]
@@ -210,8 +215,8 @@ const parseExactly = (text: string): unknown => {
 }
 
 /**
- * Parses JSON as `JSON.parse` does, but numbers as `parseNumber` does. Also parses names with escape sequences
- * correctly, which `JSON.parse` may not (nodejs/node#63785).
+ * Parses JSON like `JSON.parse`, but parses numbers with `parseNumber`. Also parses every name with an escape sequence
+ * correctly; `JSON.parse` has a bug in this case (nodejs/node#63785).
  */
 export const parseJson = (text: string): unknown => {
   const value = JSON.parse(text)
@@ -229,7 +234,7 @@ const toPlain = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value
   if (isExactNumber(value)) return Number(value.rawJSON)
   const plain = new Map<string, unknown>()
-  // A loop, not `map`: a loop takes one stack frame for each level of nesting, not two.
+  // A loop instead of `map`: for each level of nesting, a loop takes one stack frame and `map` takes two.
   for (const [name, member] of Object.entries(value)) {
     const converted = toPlain(member)
     if (converted !== member) plain.set(name, converted)

@@ -44,8 +44,8 @@ const isPositiveInt = (value: number): boolean => Number.isSafeInteger(value) &&
 export const positiveIntRule = "must be an integer from 1 to 9007199254740991"
 
 /**
- * Returns the page for the given parameters (specification 4.1). The defaults are page 1 and 20 per page; a
- * `per_page` over 100 becomes 100. Fails for anything but an integer from 1 to 2^53-1.
+ * Returns the page for the given parameters (specification 4.1). The defaults are page 1 and 20 items per page. A
+ * `per_page` over 100 becomes 100. Fails if a parameter is not an integer from 1 to 2^53-1.
  */
 export const makePage = (parameters: {
   readonly page?: number | undefined
@@ -60,8 +60,8 @@ export const makePage = (parameters: {
 const positiveIntPattern = /^[1-9][0-9]{0,15}$/
 
 /**
- * Parses a paging parameter: 1 to 16 digits without a leading zero, at most 2^53-1. Returns `undefined` for any
- * other text.
+ * Parses a paging parameter: 1 to 16 digits without a leading zero, at most 2^53-1. Returns `undefined` for any other
+ * text.
  */
 export const parsePositiveInt = (text: string): number | undefined => {
   if (!positiveIntPattern.test(text)) return undefined
@@ -69,7 +69,10 @@ export const parsePositiveInt = (text: string): number | undefined => {
   return Number.isSafeInteger(value) ? value : undefined
 }
 
-/** Returns the number of items before the page. May exceed 2^53: check with `isWithinOffsetLimit` before use. */
+/**
+ * Returns the number of items before the page. The number may exceed 2^53: check the page with `isWithinOffsetLimit`
+ * before use.
+ */
 export const offset = (page: Page): number => (page.page - 1) * page.per_page
 
 /** Returns true if a page can contain items: no list has more than `maxInt32` items. */

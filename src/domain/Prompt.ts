@@ -66,7 +66,7 @@ export interface PromptTitle {
   readonly updated_at: Timestamp
 }
 
-/** A prompt. `folder_id` is null outside any folder; tags are ordered by name (specification 2.3). */
+/** A prompt. `folder_id` is null if the prompt is in no folder. Tags are ordered by name (specification 2.3). */
 export const Prompt = Schema.Struct({
   id: PromptId,
   title: Title,
@@ -100,10 +100,10 @@ const repeatedFields = { id: PromptId, title: Title, prompt_type: PromptType, ta
 export const RepeatedFields = Schema.Struct(repeatedFields)
 export type RepeatedFields = typeof RepeatedFields.Type
 
-/** The names of the repeated fields. Their columns have the same names. */
+/** The names of the repeated fields. The database columns of these fields have the same names. */
 export const repeatedFieldNames = Object.keys(repeatedFields) as ReadonlyArray<keyof RepeatedFields>
 
-/** Returns only the repeated fields of an object, as far as it has them. */
+/** Returns the repeated fields that an object has. */
 export const pickRepeatedFields = <A extends Partial<RepeatedFields>>(
   prompt: A
 ): Pick<A, keyof A & keyof RepeatedFields> => {
@@ -131,5 +131,5 @@ export type ResolvedPrompt = typeof ResolvedPrompt.Type
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 
-/** Parses the id of a prompt in any case. Returns `undefined` for anything but a UUID. */
+/** Parses the id of a prompt, in uppercase or lowercase letters. Returns `undefined` for text that is not a UUID. */
 export const parsePromptId = (text: string): PromptId | undefined => parseUuid(text) as PromptId | undefined

@@ -1,6 +1,6 @@
 import type { PromptId, PromptTitle } from "./Prompt.ts"
 
-/** The slug of a title depends on at most this many code points at the start of the title. */
+/** The slug of a title depends only on this many code points at the start of the title. */
 export const maxSlugSourceLength = 200
 
 /** Returns the part of a title that its slug depends on. */
@@ -13,12 +13,12 @@ export const truncateTitle = (title: string): string =>
 
 const maxSlugLength = 64
 
-/** The slug of a title without ASCII letters, digits and underscores. */
+/** The slug of a title that has no ASCII letters, digits or underscores. */
 const emptySlug = "prompt"
 
 /**
- * Returns the slug of a title, 1 to 64 ASCII characters. Accents are dropped, letters become lowercase, and each run
- * of characters other than letters, digits and underscores becomes one hyphen.
+ * Returns the slug of a title, 1 to 64 ASCII characters. Accents are dropped and letters become lowercase. Each run of
+ * characters other than ASCII letters, digits and underscores becomes one hyphen; hyphens at the ends are dropped.
  */
 export const toSlug = (title: string): string => {
   const slug = truncateTitle(title)
@@ -33,16 +33,16 @@ export const toSlug = (title: string): string => {
   return slug === "" ? emptySlug : slug
 }
 
-/** Matches a slug with the first 8 digits of an id, or with all 32 digits. */
+/** Matches a slug, a hyphen and the first 8 digits or all 32 digits of an id. */
 const suffixedNamePattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
 const toDigits = (id: PromptId): string => id.replaceAll("-", "")
 
 /**
- * The names of the prompts of one workspace. The name of a prompt is the slug of its title. If several prompts have
- * the same slug, or if the slug itself ends like an id, a hyphen and digits of the prompt's id follow: the first 8
- * digits, or all 32 if the first 8 are not unique among these prompts. While a prompt keeps its title, its names
- * never denote another prompt.
+ * The names of the prompts of one workspace. The name of a prompt is the slug of its title. A hyphen and digits of the
+ * prompt's id follow the slug if several prompts have the same slug, or if the slug itself ends like an id. These
+ * digits are the first 8 digits, or all 32 if another prompt with the same slug has the same first 8. While a prompt
+ * keeps its title, its names never denote another prompt.
  */
 export class PromptNames {
   readonly #idsBySlug = new Map<string, PromptId | Array<PromptId>>()
@@ -62,7 +62,7 @@ export class PromptNames {
     return this.#size
   }
 
-  /** Returns the name of a prompt. A prompt that was not added has a name with digits of its id. */
+  /** Returns the name of a prompt. The name of a prompt that was not added ends with digits of its id. */
   getName({ id, title }: Pick<PromptTitle, "id" | "title">): string {
     const slug = toSlug(title)
     if (this.#idsBySlug.get(slug) === id && !suffixedNamePattern.test(slug)) return slug
@@ -72,8 +72,9 @@ export class PromptNames {
   }
 
   /**
-   * Returns the id of the prompt with this name, or `undefined` if no prompt has the name. The name with digits of
-   * the id is valid for every prompt, so it stays valid when another prompt gets or loses the same title.
+   * Returns the id of the prompt with this name, or `undefined` if no prompt has the name. The name with digits of the
+   * id always works, even for a prompt whose slug is unique. So this name stays valid when another prompt gets or loses
+   * the same title.
    */
   findId(name: string): PromptId | undefined {
     const ids = this.#idsBySlug.get(name)

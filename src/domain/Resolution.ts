@@ -3,7 +3,7 @@ import { isExactNumber, isJsonObject } from "./Json.ts"
 import { pickRepeatedFields, type PromptId, type RepeatedFields, type ResolvedPrompt } from "./Prompt.ts"
 import { fitsBytes, sizes } from "./Sizes.ts"
 
-/** The contents of a prompt and of its fragments, ordered by `position`. */
+/** The contents of a prompt and of its fragments. The fragments are ordered by `position`. */
 export interface PromptContents {
   readonly id: PromptId
   readonly current_content: string
@@ -12,10 +12,10 @@ export interface PromptContents {
   readonly fragments: ReadonlyArray<SourceFragment>
 }
 
-/** The input of a resolution, as a store reads it. */
+/** The input of a resolution. A `PromptRepo` reads it. */
 export interface ResolutionSource extends PromptContents, RepeatedFields {}
 
-/** A resolved prompt, with the fields that the resolution's input has. */
+/** A resolved prompt, with the repeated fields that the input has. */
 export type Resolved<Source extends PromptContents> = Pick<Source, keyof Source & keyof RepeatedFields> &
   Pick<ResolvedPrompt, "resolved_content" | "fragment_count">
 
@@ -33,26 +33,29 @@ export interface ResolvedTooLarge {
 export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "ResolvedTooLarge", id })
 
 /**
- * Matches a slot, `{{name}}`: 1 to 256 UTF-16 code units other than braces, not all blank. The bound keeps matching
- * linear.
+ * Matches a slot, `{{name}}`. The name has 1 to 256 UTF-16 code units other than braces; a blank name also matches. The
+ * maximum length keeps the time of matching linear.
  */
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
-/** Returns the name of the slot with this text between its braces, or `undefined` for blank text, which is no slot. */
+/**
+ * Returns the name of the slot with this text between its braces. Returns `undefined` for blank text, because it is not
+ * the name of a slot.
+ */
 const toSlotName = (inner: string): string | undefined => {
   const name = inner.trim()
   return name === "" ? undefined : name
 }
 
 const matchSlots = (content: string): Iterable<RegExpExecArray> => {
-  // A failed resolution leaves `lastIndex` set, and `matchAll` starts there.
+  // A resolution that throws may leave `lastIndex` set, and `matchAll` would start there.
   slotPattern.lastIndex = 0
   return content.matchAll(slotPattern)
 }
 
 /**
- * Returns the names of the slots of a text, each once, in the order in which they first appear. Stops after `limit` +
- * 1 names.
+ * Returns the names of the slots of a text without duplicates, in the order in which they first appear. Stops after
+ * `limit` + 1 names.
  */
 export const findSlots = (content: string, limit = Number.POSITIVE_INFINITY): ReadonlySet<string> => {
   const names = new Set<string>()
@@ -67,7 +70,7 @@ export const findSlots = (content: string, limit = Number.POSITIVE_INFINITY): Re
 /** Returns the text that fills the slot of this name, or `undefined` if the name has no binding. */
 type Lookup = (name: string) => string | undefined
 
-/** Returns the text that fills a slot bound to this value, or `undefined` if a slot cannot be bound to it. */
+/** Returns the text that fills a slot bound to this value, or `undefined` if the value cannot fill a slot. */
 export const toSlotText = (value: unknown): string | undefined => {
   switch (typeof value) {
     case "string":
@@ -85,24 +88,27 @@ const makeLookup =
   (name) =>
     Object.hasOwn(bindings, name) ? toSlotText(bindings[name]) : undefined
 
-/** Fills slots in one pass. Returns `undefined` if the result would be longer than a content may have bytes. */
+/**
+ * Fills slots in one pass. Returns `undefined` if the result would have more UTF-16 code units than a content may have
+ * bytes.
+ */
 const fill = (content: string, lookUp: Lookup): string | undefined => {
   const maxLength = sizes.contentBytes
-  /** By how much the texts are longer than their slots. */
+  /** The growth of the result so far: the length of the inserted texts minus the length of their slots. */
   let growth = 0
   const filled = content.replace(slotPattern, (slot, inner: string, offset: number) => {
     const name = toSlotName(inner)
     const text = (name === undefined ? undefined : lookUp(name)) ?? slot
     growth += text.length - slot.length
-    // A result that is already too long takes no further memory.
+    // If the result is already too long, insert nothing more, to save memory.
     return offset + slot.length + growth > maxLength ? "" : text
   })
   return content.length + growth > maxLength ? undefined : filled
 }
 
 /**
- * Fills the slots of a text in one pass: slots in inserted text are not filled, and a slot whose name has no value
- * stays. Returns `undefined` if the result would be larger than a content may be.
+ * Fills the slots of a text in one pass. Slots in inserted text are not filled. A slot whose name has no value stays.
+ * Returns `undefined` if the result would be larger than a content may be.
  */
 export const fillSlots = (content: string, values: Readonly<Record<string, string>>): string | undefined => {
   const filled = fill(content, makeLookup(values))
@@ -119,9 +125,9 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
 
 /**
  * Resolves a prompt (specification 2.8): its content, then for each fragment two newlines and the fragment's content
- * with its slots filled. The slots of the prompt's own content stay: the caller fills them. Slots are filled in one
- * pass: slots in inserted text are not filled, and a slot without a binding stays. Before filling a fragment, yields
- * the fragment's length, so that the caller can let other work run.
+ * with its slots filled. Slots in the prompt's own content, slots in inserted text and slots without a binding are not
+ * filled; the caller fills them. Before filling a fragment, yields the fragment's length, so that the caller can let
+ * other work run.
  */
 export const resolveInSteps = function* <Source extends PromptContents>(
   source: Source

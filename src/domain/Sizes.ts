@@ -1,25 +1,27 @@
 /**
- * The largest sizes of the values of a workspace, so that every response is bounded. Imports reject larger values,
- * and the database schema enforces the same limits. docs/limits.md lists them.
+ * The largest sizes of the values of a workspace, so that every response is bounded. Imports reject larger values, and
+ * the database schema enforces the same limits. docs/limits.md lists them.
  */
 export const sizes = {
-  /** A content of a prompt, a version or a fragment, and a resolved content, in bytes of UTF-8. */
+  /** The content of a prompt, a version or a fragment, or a resolved content, in bytes of UTF-8. */
   contentBytes: 1024 * 1024,
   /** The contents of a prompt and its fragments together, before their slots are filled, in bytes of UTF-8. */
   sourceBytes: 2 * 1024 * 1024,
-  /** A description of a prompt and a summary of a change, in bytes of UTF-8. */
+  /** The description of a prompt, or the summary of a change, in bytes of UTF-8. */
   summaryBytes: 16 * 1024,
-  /** `metadata` and `variable_overrides`, in bytes of the JSON that PostgreSQL writes. */
+  /** `metadata` or `variable_overrides`, in bytes of the JSON that PostgreSQL writes. */
   jsonBytes: 64 * 1024,
-  /** The levels of nesting of `metadata` and `variable_overrides`. */
+  /** The levels of nesting in `metadata` or `variable_overrides`. */
   jsonLevels: 100,
-  /** A title, a name, an email, and all other texts, in characters: Unicode code points, as PostgreSQL counts them. */
+  /**
+   * A title, a name, an email or any other text, in characters. A character is a Unicode code point, as in PostgreSQL.
+   */
   nameLength: 256,
-  /** The tags of a prompt. */
+  /** The number of tags of a prompt. */
   promptTags: 100,
-  /** The fragments of a prompt, counted with repetitions. */
+  /** The number of fragments of a prompt. A fragment that occurs twice is counted twice. */
   promptFragments: 100,
-  /** The slots of a content, counted with repetitions. */
+  /** The number of slots of a content. A slot that occurs twice is counted twice. */
   contentSlots: 10_000
 } as const
 
@@ -36,7 +38,7 @@ export const fitsName = (text: string): boolean => {
 /** The length of the shortest slot, `{{x}}`. */
 export const minSlotLength = 5
 
-/** Matches a slot as PostgreSQL counts slots: by code points, blank names included. */
+/** Matches a slot as the check in the database counts slots: the length is in code points, and blank names match. */
 const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
 
 /** Returns true if a content has at most `sizes.contentSlots` slots. */
@@ -44,6 +46,6 @@ export const fitsSlots = (content: string): boolean =>
   content.length <= minSlotLength * sizes.contentSlots ||
   (content.match(countedSlotPattern)?.length ?? 0) <= sizes.contentSlots
 
-/** The range of 32-bit integers. Versions, positions and items are numbered within it. */
+/** The limits of 32-bit integers. Version numbers, positions and numbers of items are within these limits. */
 export const minInt32 = -2147483648
 export const maxInt32 = 2147483647

@@ -4,8 +4,8 @@ const pattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const jsonSchema = { format: "date-time", pattern: pattern.source }
 
 /**
- * An ISO 8601 timestamp in UTC with milliseconds (specification 2). Text order is time order. The domain, the rows
- * and the responses all use this form.
+ * An ISO 8601 timestamp in UTC with milliseconds (specification 2). The alphabetical order of timestamps is their order
+ * in time. The domain, the rows and the responses all use this form.
  */
 export const Timestamp = Schema.String.check(
   Schema.isPattern(pattern, {
@@ -19,15 +19,18 @@ export type Timestamp = typeof Timestamp.Type
 
 /** The last instant with a four-digit year, in milliseconds since the epoch. */
 const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
-/** The first instant of the year 1: there is no year 0. */
+/** The first instant of the year 1, in milliseconds since the epoch. There is no year 0. */
 const earliest = new Date(0).setUTCFullYear(1, 0, 1)
 
 const iso8601 = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/u
 
-/** The pattern of the times that `parseTime` parses, which also matches times that do not exist. */
+/**
+ * The pattern of the times that `parseTime` parses. It also matches times that do not exist, such as a time on February
+ * 30.
+ */
 export const timePattern = iso8601.source
 
-/** Returns true if the day of a date exists in its month. */
+/** Returns true if the month of a date has the date's day. */
 const isDayOfMonth = (date: string): boolean => {
   const [year, month, day] = [Number(date.slice(0, 4)), Number(date.slice(5, 7)), Number(date.slice(8, 10))]
   const lastDay = new Date(Date.UTC(2000, month, 0)).setUTCFullYear(year, month, 0)
@@ -37,14 +40,14 @@ const isDayOfMonth = (date: string): boolean => {
 /** Parses an ISO 8601 time with an offset. Returns milliseconds since the epoch, or NaN for any other text. */
 export const parseTime = (text: string): number => {
   if (!iso8601.test(text)) return Number.NaN
-  // Every month has 28 days.
+  // Every month has at least 28 days, so only later days are checked.
   return text.slice(8, 10) > "28" && !isDayOfMonth(text) ? Number.NaN : Date.parse(text)
 }
 
 /** Returns true if a Timestamp can represent an instant (milliseconds since the epoch). */
 export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
 
-/** Matches a time in the form of a `Timestamp`, except hour 24, which is hour 0 of the next day. */
+/** Matches a time in the form of a `Timestamp`. Does not match hour 24, which is hour 0 of the next day. */
 const canonicalPattern = /^.{11}(?!24).{12}Z$/
 
 /** Converts a time that `parseTime` parses to a Timestamp. */

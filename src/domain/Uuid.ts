@@ -9,8 +9,8 @@ export const Uuid = Schema.String.check(
 )
 
 /**
- * Parses a UUID in any case and returns it in lowercase. Returns `undefined` for any other form, such as a UUID in
- * braces or without dashes.
+ * Parses a UUID in uppercase or lowercase letters, and returns it in lowercase. Returns `undefined` for any other form,
+ * such as a UUID in braces or without dashes.
  */
 export const parseUuid = (text: string): string | undefined => {
   if (text.length !== 36) return undefined

@@ -8,7 +8,7 @@ import { Uuid } from "./Uuid.ts"
 export const VersionId = Uuid.pipe(Schema.brand("VersionId")).annotate({ description: "Id of the version." })
 export type VersionId = typeof VersionId.Type
 
-/** The largest version number: versions are counted in 32-bit integers. */
+/** The largest version number: version numbers are 32-bit integers. */
 export const maxVersionNumber = maxInt32
 
 const ChangeSummary = Schema.String.annotate({ description: "Description of the change." })
@@ -31,7 +31,7 @@ export const VersionSummary = Schema.Struct({
 }).annotate({ identifier: "VersionSummary", description: "An item of the version list, without content." })
 export type VersionSummary = typeof VersionSummary.Type
 
-/** A JSON object with any members. Its values are not checked: a number may be an `ExactNumber`. */
+/** A JSON object with any members. Its values are not checked, because a number may be an `ExactNumber`. */
 const Metadata = Schema.Record(Schema.String, Schema.Any as Schema.Codec<Schema.Json>).annotate({
   description: "Free-form JSON object."
 })
@@ -56,7 +56,9 @@ export type Version = typeof Version.Type
 export const VersionNotFound = { _tag: "VersionNotFound" } as const
 export type VersionNotFound = typeof VersionNotFound
 
-/** Parses the version number of a path: digits only, 1 to `maxVersionNumber`. Returns `undefined` for other text. */
+/**
+ * Parses the version number of a path: 1 to `maxVersionNumber`, digits only. Returns `undefined` for any other text.
+ */
 export const parseVersionNumber = (text: string): VersionNumber | undefined => {
   const number = parsePositiveInt(text)
   return number !== undefined && number <= maxVersionNumber ? (number as VersionNumber) : undefined

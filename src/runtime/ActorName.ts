@@ -2,7 +2,7 @@ import { hostname, userInfo } from "node:os"
 import * as Layer from "effect/Layer"
 import { Actor } from "../application/administration/Actor.ts"
 
-/** Returns the name of the user of this process; the numeric id if the system does not know the user. */
+/** Returns the name of the user of this process. Returns the numeric id if the system has no name for the user. */
 const readUserName = (): string => {
   try {
     return userInfo().username
@@ -11,6 +11,6 @@ const readUserName = (): string => {
   }
 }
 
-/** The actor of the audit log: the given name, or the user and the host of this process. */
+/** The actor for the audit log: the given name, or by default the user and the host of this process. */
 export const layer = (actor: string | undefined) =>
   Layer.sync(Actor, () => actor ?? `${readUserName()}@${hostname()}`)

@@ -28,7 +28,6 @@ import { nameSourceFiles } from "./StackTraces.ts"
 import type { MetricsListenError } from "./telemetry/MetricsServer.ts"
 import { withLogging } from "./telemetry/Telemetry.ts"
 
-/** Every error that an operation of the runtime can fail with. */
 type RuntimeError =
   | DataDirectoryBusy
   | DataDirectoryUnusable
@@ -38,7 +37,6 @@ type RuntimeError =
   | SchemaMismatch
   | Unavailable
 
-/** Converts an error of the runtime into an error with a message for the operator. */
 const toCommandError = (error: RuntimeError): CommandError | Unavailable => {
   switch (error._tag) {
     case "DataDirectoryBusy":
@@ -58,12 +56,12 @@ const toCommandError = (error: RuntimeError): CommandError | Unavailable => {
   }
 }
 
-/** Waits for the next turn of the event loop: the logger writes its lines before an error is printed. */
+/** Waits for the next turn of the event loop, so that the logger writes its lines before an error is printed. */
 const nextTurn = Effect.callback<void>((resume) => {
   setImmediate(() => resume(Effect.void))
 })
 
-/** The operations that run on the database of a command. */
+/** Makes the operations that run on the database of a command. */
 const makeDatabaseOperations = Effect.fnUntraced(function* (config: ServiceConfig) {
   const [{ commandDatabaseLayer, commandUseCasesLayer }, { migrate, readSchemaStatus }, { limitHeapGrowth }] =
     yield* Effect.promise(() =>
@@ -73,7 +71,7 @@ const makeDatabaseOperations = Effect.fnUntraced(function* (config: ServiceConfi
         import("./IdleCollection.ts")
       ])
     )
-  // An import or export of many prompts creates much garbage.
+  // Limit the heap, because an import or export of many prompts creates much garbage.
   yield* limitHeapGrowth
   const database = commandDatabaseLayer(config)
   return {
@@ -93,7 +91,7 @@ const explainUnavailable = Effect.fnUntraced(function* ({ databaseUrl }: Service
   return yield* Effect.fail(message === undefined ? Unavailable : new CommandError({ message }))
 })
 
-/** The operations of the runtime. The modules of an operation are imported when a command runs the operation. */
+/** Makes the operations of the runtime. The modules of an operation are imported when a command runs the operation. */
 const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] => {
   const databaseOperations = makeDatabaseOperations(config)
   const explainErrors = Effect.catch((error: RuntimeError) =>
@@ -124,14 +122,17 @@ const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] =>
   }
 }
 
-/** How long a command may take to stop, in milliseconds, beyond the time that `serve` takes to drain. */
+/** The longest time that a command may take to stop, in milliseconds. `serve` gets additional time to drain. */
 const stopTimeoutMs = 5_000
 
 /** The longest time that `serve` takes to drain after a stop signal, in milliseconds. */
 const maxDrainMs = ({ shutdownGraceMs }: ServiceConfig): number =>
   shutdownGraceMs + connectionLimits.drainTimeoutMs
 
-/** Runs a command line and returns its exit code. Loads the parser and all commands only where they are needed. */
+/**
+ * Runs a command line and returns its exit code. Loads the parser and the other commands only if `parseServe` cannot
+ * parse the arguments.
+ */
 const runServeOrCommand = Effect.fnUntraced(function* (
   operations: CommandRuntime["Service"],
   args: ReadonlyArray<string>
@@ -150,16 +151,18 @@ const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isS
   return yield* withLogging(config)(runServeOrCommand(makeCommandRuntime(config), args))
 })
 
-/** Describes an error that no command expects. The driver's own message does not say why a statement failed. */
+/**
+ * Describes an error that no command expects. For an error of PostgreSQL, the driver's message is replaced, because it
+ * does not say why the statement failed.
+ */
 const describeDefect = (error: unknown): string =>
   isSqlError(error) ? `PostgreSQL rejected a statement: ${describeSqlError(error)}` : toMessage(error)
 
-/** Exit code of a command that a signal interrupted. */
 const interruptedExitCode = 130
 
 /**
- * Runs the command line with its arguments and exits the process. Logs and errors go to stderr, results to stdout. A
- * signal ends `serve` with 0 and any other command with 130.
+ * Runs the command line with its arguments and exits the process. Logs and errors go to stderr, results to stdout.
+ * After a signal, the exit code is 0 for `serve` and 130 for any other command.
  */
 export const main = (args: ReadonlyArray<string>): void => {
   nameSourceFiles()

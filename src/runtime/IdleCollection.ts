@@ -5,14 +5,14 @@ import * as Effect from "effect/Effect"
 
 /** How often the process is observed, in milliseconds. */
 const intervalMs = 10_000
-/** A process that is busy for less than this part of an interval is idle. */
+/** A process that is busy for less than this fraction of an interval is idle. */
 const idleUtilization = 0.05
-/** The least growth of resident memory that is worth a collection, in bytes. */
+/** The smallest growth of resident memory, in bytes, after which garbage is collected. */
 const worthwhileBytes = 32 * 1024 * 1024
 
 /**
  * How much the heap may grow after a garbage collection before the next one, as a percentage. By default, V8 lets a
- * small heap grow to four times its size: the garbage of a burst of large requests then takes several hundred MiB.
+ * small heap grow to four times its size, so the garbage of a burst of large requests would take several hundred MiB.
  */
 const heapGrowthPercent = 50
 
@@ -23,14 +23,15 @@ const exposeCollect = (): Collect => {
   return runInNewContext("gc") as Collect
 }
 
-/** Bounds the garbage that the heap contains, for the whole process. */
+/** Limits the garbage in the heap of this process. */
 export const limitHeapGrowth: Effect.Effect<void> = Effect.sync(() =>
   setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
 )
 
 /**
- * Returns memory to the system whenever the process is idle after large requests, and never ends. V8 collects only
- * while it allocates, so the memory of a burst would stay until the next one.
+ * Collects garbage whenever the process is idle after large requests, so that memory returns to the system. Never ends.
+ * V8 itself collects garbage only while it allocates memory, so the process would keep the memory of a burst until the
+ * next burst.
  */
 export const collectWhenIdle: Effect.Effect<never> = Effect.suspend(() => {
   const collect = exposeCollect()

@@ -7,7 +7,6 @@ import * as PostgresPromptTitles from "../adapters/outbound/postgres/prompts/Pos
 import { NamedPrompts } from "../application/reading/NamedPrompts.ts"
 import type { ServiceConfig } from "./config/Config.ts"
 
-/** The path of the endpoint for the Model Context Protocol. */
 const path = "/mcp"
 
 const endpointLayer = (publicUrl: string | undefined) => {
@@ -18,6 +17,6 @@ const endpointLayer = (publicUrl: string | undefined) => {
   ).pipe(Layer.provide(NamedPrompts.layer), Layer.provide(PostgresPromptTitles.layer))
 }
 
-/** The endpoint for the Model Context Protocol, if the configuration asks for it. */
+/** The endpoint for the Model Context Protocol, if the configuration enables it. */
 export const mcpEndpointLayer = ({ mcp, publicUrl }: Pick<ServiceConfig, "mcp" | "publicUrl">) =>
   mcp ? endpointLayer(publicUrl) : Layer.succeed(MountedEndpoint, undefined)

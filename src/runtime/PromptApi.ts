@@ -26,22 +26,20 @@ import { formatJsonLine } from "./telemetry/JsonLogger.ts"
 /** The API inside another Node service. */
 export interface PromptApi {
   /**
-   * The whole HTTP API for any host of web-standard requests, with the same authentication, billing checks and rate
-   * limits as the service. It never rejects.
+   * Responds to a web-standard request with the whole HTTP API, with the same authentication, billing checks and rate
+   * limits as the service. The handler never rejects.
    */
   readonly handler: WebHandler
-  /** The reads for a caller whom the host has authenticated. */
+  /** Reads prompts for a caller that the host has authenticated. */
   readonly prompts: InProcessPrompts
-  /**
-   * Returns the metrics of the process as Prometheus text. Throws an error unless the option `metrics` is true.
-   */
+  /** Returns the metrics of the process as Prometheus text. Throws an error if the option `metrics` is not true. */
   readonly metrics: () => string
   /** Closes all connections. */
   readonly close: () => Promise<void>
 }
 
 /**
- * Makes the layer of logs and spans. Without a logger, warnings and errors go to stderr. Spans are not created,
+ * Makes the layer of logs and spans. If there is no logger, warnings and errors go to stderr. Spans are not created,
  * because nothing exports them.
  */
 const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
@@ -58,8 +56,8 @@ const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
 const checkSchema = Effect.andThen(assertSchemaCurrent, assertReadable)
 
 /**
- * Checks the schema, and logs each problem at once and again every minute. `Database` logs that PostgreSQL is
- * unavailable.
+ * Makes the check of the schema that logs each problem at once, and again every minute while the problem lasts. The
+ * check does not log that PostgreSQL is unavailable, because `Database` logs this.
  */
 const makeLoggedSchemaCheck = () => {
   const { report } = makeRepeatingLog((message) => Effect.logError(message))
@@ -72,9 +70,9 @@ const makeLoggedSchemaCheck = () => {
 }
 
 /**
- * Checks the schema and starts to serve. Fails if PostgreSQL is reachable and the schema is not current. If
- * PostgreSQL is unavailable, the check is retried in the background until it succeeds. These retries continue while
- * the schema is not current, so that the database may be created first and migrated later.
+ * Checks the schema and starts to serve. Fails if PostgreSQL is reachable and the schema is not current. If PostgreSQL
+ * is unavailable, the check is retried in the background until it succeeds. These retries continue while the schema is
+ * not current, so that the database may be created first and migrated later.
  */
 const startServingOrRetry = Effect.catchTag(
   startServing(checkSchema, () => false),
@@ -103,8 +101,8 @@ const startMetrics = Effect.fnUntraced(function* (isCollected: boolean) {
 })
 
 /**
- * Starts the API inside another Node service, on a PostgreSQL server whose schema is current:
- * `prompt-retrieval migrate` updates the schema.
+ * Starts the API inside another Node service, on a PostgreSQL server whose schema is current: `prompt-retrieval
+ * migrate` updates the schema.
  *
  * Rejects with a `TypeError` that names the option if an option is invalid or unknown, and with an `Error` if the
  * schema is not current. While PostgreSQL is unavailable, reads return 503; the API serves as soon as PostgreSQL is

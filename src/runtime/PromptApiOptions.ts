@@ -10,34 +10,34 @@ import type { HostLogger } from "./telemetry/HostLogger.ts"
 export interface PromptApiOptions {
   /** The URL of a PostgreSQL server. */
   readonly databaseUrl: string
-  /** The URL of a connection to the same database that bypasses poolers, for change notifications. Default: `databaseUrl`. */
+  /** A URL of the same database that bypasses connection poolers, for change notifications. Default: `databaseUrl`. */
   readonly databaseFeedUrl?: string | undefined
   /** The URL of a Redis server, which shares the rate limits of keys between processes. Default: none. */
   readonly redisUrl?: string | undefined
-  /** Requests per minute. Default: 100 per key and 500 per process. */
+  /** The rate limits, in requests per minute. Default: 100 per key and 500 per process. */
   readonly rateLimits?: Partial<RateLimits> | undefined
   /**
-   * How long responses are served without the database after the last contact with it, in milliseconds. 0 turns
-   * this off. Default: 300,000.
+   * The longest time for which responses are served without the database, in milliseconds, counted from the last
+   * contact. 0 turns this off. Default: 300,000.
    */
   readonly outageMaxAge?: number | undefined
   /** Receives log lines. `console` is a valid logger. Default: warnings and errors go to stderr as JSON lines. */
   readonly logger?: HostLogger | undefined
-  /** Collects the metrics that `metrics` of the API returns. Default: false. */
+  /** True to collect the metrics that `metrics` of the API returns. Default: false. */
   readonly metrics?: boolean | undefined
-  /** The path below which the API serves its paths, such as `/prompts`. Default: none. */
+  /** The prefix of all paths of the API, such as `/prompts`. Default: none. */
   readonly basePath?: string | undefined
   /**
-   * The URL at which callers reach the API, such as `https://example.com/prompts`, for the server in `/openapi.json`
-   * and for redirects. Default: both are paths.
+   * The URL at which callers reach the API, such as `https://example.com/prompts`. The API uses this URL as the server
+   * in `/openapi.json` and for redirects. Default: none; then both contain only paths.
    */
   readonly publicUrl?: string | undefined
 }
 
-/** Valid options with their defaults. */
+/** Validated options, with the defaults applied. */
 export interface PromptApiSettings {
   readonly databaseUrl: Redacted.Redacted
-  /** Where the change feed listens; undefined for `databaseUrl`. */
+  /** The URL on which the change feed listens. If undefined, the feed listens on `databaseUrl`. */
   readonly databaseFeedUrl: Redacted.Redacted | undefined
   readonly redisUrl: Redacted.Redacted | undefined
   readonly rateLimits: RateLimits
@@ -55,7 +55,9 @@ const isFields = (value: unknown): value is Fields => Predicate.isObjectKeyword(
 
 const isOneOf = (types: ReadonlyArray<string>) => (value: unknown) => types.includes(typeof value)
 
-/** Makes a rule for any value from a rule for one type. Values of other types break the rule. */
+/**
+ * Makes a rule for values of all types from a rule for values of one type. Values of other types break the new rule.
+ */
 const ofType = <A>(type: "string" | "number", { text, findProblem }: Rule<A>): Rule<unknown> => ({
   text,
   findProblem: (value) => (typeof value === type ? findProblem(value as A) : text)
@@ -96,7 +98,10 @@ const rateLimitRules: { readonly [Name in keyof RateLimits]: Rule<unknown> } = {
   perProcess: ofType("number", rateLimit)
 }
 
-/** Throws for a name without a rule and for a value that breaks its rule. Undefined stands for the default. */
+/**
+ * Throws if a name has no rule, or if a value breaks its rule. An undefined value is valid, because it selects the
+ * default.
+ */
 const check = (fields: Fields, rules: Readonly<Record<string, Rule<unknown>>>, prefix = ""): void => {
   for (const [name, value] of Object.entries(fields)) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
@@ -112,7 +117,7 @@ const toRedacted = (url: string | undefined) => (url === undefined ? undefined :
 
 /**
  * Validates options by the rules of the environment variables. Throws a `TypeError` that names the first invalid or
- * unknown option and its rule, never its value, which may be a secret.
+ * unknown option and its rule. The message never contains the value, which may be a secret.
  */
 export const parseOptions = (options: PromptApiOptions): PromptApiSettings => {
   const fields: unknown = options ?? {}

@@ -18,13 +18,12 @@ import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/Serve
 import { startServing } from "./Startup.ts"
 import { startMetrics, withExport } from "./telemetry/Telemetry.ts"
 
-/** Options of `serve` besides the configuration. */
 export interface ServeOptions {
   /** Whether to create a demo workspace if the embedded database has no workspace. */
   readonly demo: boolean
 }
 
-/** Logs the configuration of a process, as the first line of every start. */
+/** Logs the configuration, as the first line of every start. */
 const logStart = ({
   databaseUrl,
   databaseFeedUrl,
@@ -54,8 +53,8 @@ const logStart = ({
   })
 
 /**
- * Creates the demo workspace in a database that has no workspace, or warns, depending on `demo`. `serve` loads the
- * use cases of operators only when this runs.
+ * If the database has no workspace, creates the demo workspace (`demo` is true) or logs a warning (`demo` is false).
+ * The use cases of operators are imported here, so that `serve` loads them only when this effect runs.
  */
 const seedOrWarn = Effect.fnUntraced(function* ({ actor }: ServiceConfig, demo: boolean, url: string) {
   const [{ administrationLayer }, { seedDemoWorkspace, warnIfEmpty }] = yield* Effect.promise(() =>
@@ -68,12 +67,12 @@ const seedOrWarn = Effect.fnUntraced(function* ({ actor }: ServiceConfig, demo: 
 })
 
 /**
- * Listens, migrates the database, and serves until it is interrupted; then drains. It listens before PostgreSQL is
- * available and serves once the migration succeeds. With an embedded database that has no workspace, it creates the
- * demo workspace or warns, depending on `demo`.
+ * Listens, migrates the database, serves until the effect is interrupted, and then drains. Listens before PostgreSQL is
+ * available, and serves once the migration has succeeded. If an embedded database has no workspace, creates the demo
+ * workspace (`demo` is true) or logs a warning (`demo` is false).
  */
 export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
-  // The inner scope drains the server before the services that it uses close.
+  // The inner scope drains the server before the services that the server uses are closed.
   const listenAndServe = Effect.gen(function* () {
     const url = formatUrl(yield* HttpServer.serve(config))
     yield* Effect.addFinalizer(() =>

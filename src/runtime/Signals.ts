@@ -1,6 +1,9 @@
 import { constants } from "node:os"
 
-/** Signals within this time after the first are the same request to stop: under npm, Ctrl+C arrives twice. */
+/**
+ * The time after the first signal, in milliseconds, within which another signal is the same request to stop. Under npm,
+ * Ctrl+C sends the signal twice.
+ */
 const duplicateSignalWindowMs = 250
 
 const forceExit = (exitCode: number, reason: string): void => {
@@ -10,7 +13,7 @@ const forceExit = (exitCode: number, reason: string): void => {
 
 /**
  * Bounds the shutdown that the first SIGINT or SIGTERM starts. A second signal, or a shutdown that takes longer than
- * `stopTimeoutMs`, exits the process at once.
+ * `stopTimeoutMs`, ends the process at once.
  */
 export const installSignalHandlers = (stopTimeoutMs: number): void => {
   let firstSignalAt: number | undefined

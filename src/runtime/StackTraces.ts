@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { SourceMap } from "node:module"
 
-/** A position in a bundled file: a file URL, a line and a column. */
+/** Matches a position in a bundled file: a file URL, a line and a column. */
 const bundledPosition = /(file:[^\s()]+\.js):(\d+):(\d+)/g
 
 const loadSourceMap = (url: string): SourceMap | undefined => {
@@ -12,7 +12,6 @@ const loadSourceMap = (url: string): SourceMap | undefined => {
   }
 }
 
-/** Returns the first line of a stack trace. */
 const formatHeader = (error: Error): string => {
   try {
     return Error.prototype.toString.call(error)
@@ -23,8 +22,9 @@ const formatHeader = (error: Error): string => {
 }
 
 /**
- * Makes stack traces of the bundle name source files. Loads the source map of a file when the first stack trace names
- * the file: `--enable-source-maps` loads all of them, which takes 40 ms and 7 MiB at every start.
+ * Changes the stack traces of bundled code, so that they name source files. Loads the source map of a bundled file when
+ * a stack trace first names the file. Node's `--enable-source-maps` would load all source maps, which takes 40 ms and 7
+ * MiB at every start.
  */
 export const nameSourceFiles = (): void => {
   const sourceMaps = new Map<string, SourceMap | undefined>()

@@ -13,11 +13,11 @@ export interface CacheOptions {
    * returned immediately and refreshed in the background, so reads survive an outage of this length.
    */
   readonly maxStale?: number | undefined
-  /** Maximum number of cached results; the least recently used is evicted first. Default: 1,000. */
+  /** Maximum number of cached results; the least recently used result is evicted first. Default: 1,000. */
   readonly maxEntries?: number | undefined
 }
 
-/** Requests a target from the service. The response is a 304 if the representation named by `etag` is current. */
+/** Requests a target from the service. The response is a 304 if the response with this `etag` is still current. */
 export type Loader = (settings: CallSettings, etag?: string) => Promise<SuccessResponse>
 
 /** The body of a response, and the time at which the service confirmed it. */
@@ -29,7 +29,6 @@ export interface CacheEntry {
   readonly confirmedAt: Instant
 }
 
-/** The entry that a call gets, and its source. */
 export interface CacheResult extends CacheEntry {
   readonly source: ServiceSource
 }
@@ -78,8 +77,8 @@ export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
 
 /**
  * Caches the bodies of successful responses by target (path and query). Entries are text, so that callers never share
- * an object. A 404 evicts its entry; a 401 or 403 to any client of the key evicts all entries (`evictAfter`), because
- * it concerns the key; any other failure leaves the entries unchanged.
+ * an object. A 404 evicts the entry of its target. A 401 or 403 to any client of the key evicts all entries
+ * (`evictAfter`), because the service has rejected the key. Any other failure leaves the entries unchanged.
  *
  * No call returns text that the service last confirmed more than `ttl + maxStale` before the call. docs/client.md has
  * the states, events and invariants.
@@ -96,8 +95,9 @@ export class Cache {
   }
 
   /**
-   * Evicts all entries if the service has rejected the key since the last call; `rejections` is their number. The
-   * results of requests in flight are not stored, and further calls do not wait for them.
+   * Evicts all entries if the service has rejected the key since the last call. `rejections` is the number of
+   * rejections so far. The results of requests that are in flight now are not stored, and further calls do not wait for
+   * these requests.
    */
   evictAfter(rejections: number): void {
     if (rejections === this.#rejections) return
@@ -107,9 +107,10 @@ export class Cache {
   }
 
   /**
-   * Returns a target's body: from the cache within `ttl`, from the cache with a background refresh within `maxStale`,
-   * otherwise from the service. Background refreshes use `refreshSettings`, because no caller waits for them. Without
-   * `refreshSettings`, the body always comes from the service.
+   * Returns a target's body. Within `ttl`, the body comes from the cache. Within `maxStale` after `ttl`, the body comes
+   * from the cache and a background refresh starts. Otherwise the body comes from the service. Background refreshes use
+   * `refreshSettings`, because no caller waits for them. If `refreshSettings` is undefined, the body always comes from
+   * the service.
    */
   async read(
     target: string,
@@ -128,14 +129,15 @@ export class Cache {
         if (age < this.#maxAge) {
           if (!isPaused) {
             const refresh = this.#startOrJoin(target, refreshSettings, load)
-            // An infinite count keeps callers from aborting the refresh.
+            // With an infinite number of waiters, no caller can abort the refresh.
             refresh.waiters = Number.POSITIVE_INFINITY
             refresh.entry.catch(() => {})
           }
           return { ...entry, source: "stale" }
         }
       }
-      // A caller without a text gets a second request at once, because the outage may be short.
+      // After the first failure, a caller without a cached text sends a second request at once, because the outage may
+      // be short. After further failures, such a call fails during the pause.
       if (isPaused && failure.count) throw failure.error
     }
     return this.#awaitShared(target, settings, load)
@@ -161,7 +163,7 @@ export class Cache {
           const entry = await Promise.race([read.entry, rejectOnAbort(signal)])
           const age = getElapsed(entry.confirmedAt, calledAt)
           if (age <= this.#maxAge) return { ...entry, source: entry.info.isServedStale ? "stale" : "fresh" }
-          // Another request may return a younger text than one that started before this call.
+          // A joined request started before this call, so a new request may return a younger text.
           if (!isJoined) throw toTooOldError(entry.info)
         } catch (error) {
           // If the joined read timed out before this call does, start another read.
@@ -199,20 +201,20 @@ export class Cache {
    * spread evenly.
    */
   async #load(target: string, settings: CallSettings, load: Loader): Promise<CacheEntry> {
-    // If all entries are evicted meanwhile, the result is stored in the discarded map.
+    // If all entries are evicted meanwhile, the result is stored in the discarded map, not in the new map.
     const entries = this.#entries
     const previous = entries.get(target)
     const requestedAt = readClocks()
     const maxPause = Math.min(this.#options.ttl, 30_000) * 0.9
     const last = this.#failures.get(target)
-    // An older failure does not show that the service is still unavailable.
+    // A failure that is older than this does not prove that the service is still unavailable.
     const isRepeated = last && now() < last.retryAt + 2 * maxPause
     const request = load(
       { ...settings, maxRetries: isRepeated ? 0 : settings.maxRetries },
       previous?.info.etag
     ).catch((error) => {
       if (getStatus(error) === 404) entries.delete(target)
-      // After a 429, the transport itself delays requests.
+      // After a 429, the transport itself delays requests, so no pause is needed here.
       if (isOutage(error) && getStatus(error) !== 429) {
         const count = isRepeated ? last.count + 1 : 0
         const pause = count > (previous ? 0 : 1) ? maxPause : maxPause * Math.random()
@@ -243,7 +245,7 @@ export class Cache {
 const toReadKey = (target: string, { timeout, maxRetries }: CallSettings): string =>
   `${target} ${timeout} ${maxRetries}`
 
-/** The service or a cache in front of it returned a text that is older than the client may return. */
+/** Makes the error for a response whose text is older than the client may return. */
 const toTooOldError = ({ age, requestId }: ResponseInfo): ServiceUnavailableError =>
   new ServiceUnavailableError({
     status: 503,

@@ -14,7 +14,7 @@ export interface PrefetchProgress {
 
 /** A prompt that `prefetch` could not load. */
 export interface PrefetchFailure {
-  /** Id or name of the prompt, as it was selected. */
+  /** Id or name of the prompt, as given in the selection. */
   readonly id: string
   /** The error of the last request. */
   readonly error: PromptClientError
@@ -34,7 +34,7 @@ interface PrefetchSettings {
   readonly signal: Signal
 }
 
-/** Runs a request again after each 429, once the time in its `Retry-After` has passed. */
+/** Runs a request. After each 429, waits for the time in `Retry-After` and runs the request again. */
 export const respectRateLimit = async <A>(signal: Signal, request: () => Promise<A>): Promise<A> => {
   for (;;) {
     try {
@@ -48,7 +48,7 @@ export const respectRateLimit = async <A>(signal: Signal, request: () => Promise
 
 /**
  * Loads prompts, at most `concurrency` at a time. Rejects if the key is rejected or the signal is aborted. After
- * `concurrency` failures in a row that show an outage, the other prompts fail without a request.
+ * `concurrency` outage errors in a row, the remaining prompts fail without a request.
  */
 export const loadAll = async (
   ids: ReadonlyArray<string>,
@@ -83,7 +83,7 @@ export const loadAll = async (
   try {
     await Promise.all(Array.from({ length: Math.min(concurrency, ids.length) }, run))
   } finally {
-    // After a rejection, the other runs end with their current prompt.
+    // After a rejection, the other runs end after their current prompt.
     isStopped = true
   }
   return { loaded: ids.length - failures.length, failures }

@@ -14,7 +14,7 @@ export const bundleFileName = "prompts.bundle.json"
 
 const hash = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-/** Adds its hash to a prompt. Replaces halves of surrogate pairs in the content, which UTF-8 cannot represent. */
+/** Adds the hash of a prompt to its fields. Replaces halves of surrogate pairs, because UTF-8 cannot represent them. */
 export const sealPrompt = (fields: Omit<BundledPrompt, "sha256">): BundledPrompt => {
   const prompt = {
     ...fields,
@@ -24,7 +24,7 @@ export const sealPrompt = (fields: Omit<BundledPrompt, "sha256">): BundledPrompt
   return { ...prompt, sha256: hash(serializePrompt(prompt)) }
 }
 
-/** The fields of a prompt in the file, in their order. */
+/** The names of a prompt's fields, in the order of the file. */
 const fieldNames = [
   "id",
   "name",
@@ -51,7 +51,7 @@ export const renderBundle = (prompts: ReadonlyArray<BundledPrompt>): string => {
 }
 
 /**
- * Parses the bytes of `prompts.bundle.json`. Verifies the hashes, and that the text equals the result of
+ * Parses the bytes of `prompts.bundle.json`. Verifies the hashes. Also verifies that the text equals the result of
  * `renderBundle`, except for Windows line endings. Rejects with a `BundleError`.
  */
 export const parseBundleFile = async (bytes: Uint8Array): Promise<ReadonlyArray<BundledPrompt>> => {

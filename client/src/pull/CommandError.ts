@@ -1,4 +1,4 @@
-/** Ends the command: the message goes to stderr on one line, without a stack. */
+/** Thrown to end the command. The message goes to stderr on one line, without a stack trace. */
 export class CommandError extends Error {
   override get name(): string {
     return "CommandError"
@@ -15,6 +15,6 @@ export class CommandError extends Error {
 export const toUsageError = (message: string): CommandError =>
   new CommandError(`${message}; see 'npx --no @prompt-retrieval/client pull --help'`, 2)
 
-/** Replaces control characters, except tabs, and invisible characters, which could control a terminal. */
+/** Replaces characters that could control a terminal: control characters except tabs, and invisible characters. */
 export const printable = (text: string): string =>
   text.toWellFormed().replace(/[^\P{Cc}\t]|[\p{Cf}\p{Zl}\p{Zp}]/gu, "\ufffd")

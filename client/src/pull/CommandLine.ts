@@ -5,12 +5,11 @@ import { toUsageError } from "./CommandError.ts"
 /** What `pull` does with the prompts: write them, compare them with the files, or verify the files without a request. */
 type Mode = "write" | "check" | "frozen"
 
-/** A parsed command line. */
 export interface PullOptions {
   readonly mode: Mode
   readonly tag: string | undefined
   readonly type: PromptType | undefined
-  /** True if a selection without prompts is not a failure. */
+  /** True if the selection may contain no prompt. */
   readonly allowEmpty: boolean
   /** The directory of the files. */
   readonly out: string
@@ -63,8 +62,9 @@ const parseType = (type: string | undefined): PromptType | undefined => {
 }
 
 /**
- * Parses the arguments after the program's name. Returns `undefined` if they ask for help. Throws a `CommandError`.
- * No error repeats a value, which may be a key in the wrong place.
+ * Parses the arguments after the program's name. Returns `undefined` if the arguments ask for help. Throws a
+ * `CommandError` if they are invalid. The message never contains a value, because the value may be a key in the wrong
+ * place.
  */
 export const parseCommandLine = (
   args: ReadonlyArray<string>,

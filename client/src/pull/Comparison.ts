@@ -2,7 +2,6 @@ import { formatPatch, OMIT_HEADERS, structuredPatch } from "diff"
 import type { BundledPrompt } from "../Bundle.ts"
 import { printable } from "./CommandError.ts"
 
-/** The prompts that differ between two bundles. */
 export interface Comparison {
   readonly added: ReadonlyArray<BundledPrompt>
   readonly removed: ReadonlyArray<BundledPrompt>
@@ -33,7 +32,7 @@ export const summarize = (comparison: Comparison): string =>
     .map((kind) => `${comparison[kind].length} ${kind}`)
     .join(", ")
 
-/** The fields that a diff shows, a line each. */
+/** Returns a line for each field that a diff compares. */
 const listFields = (prompt: BundledPrompt): ReadonlyArray<string> => {
   const { name, title, prompt_type, target_model, version, fragment_count, slots } = prompt
   const fields = { name, title, prompt_type, target_model, version, fragment_count, slots: slots.join(", ") }
@@ -64,7 +63,7 @@ const diffPrompt = (before: BundledPrompt | undefined, after: BundledPrompt | un
     }),
     ...diffContents(before?.content, after?.content)
   ]
-  // Show a change of the ETag only if nothing else explains it.
+  // Show the change of the ETag only if no other change explains the different hash.
   const lines = changes.length > 0 ? changes : [`-etag: ${before?.etag}`, `+etag: ${after?.etag}`]
   const headers = [`--- ${before ? name : "/dev/null"}`, `+++ ${after ? name : "/dev/null"}`]
   return [...headers, ...lines].map((line) => `${printable(line)}\n`).join("")

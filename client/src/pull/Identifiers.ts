@@ -1,6 +1,6 @@
 /**
  * Letters and digits that every version of TypeScript and JavaScript accepts in identifiers: Latin, Greek, Cyrillic,
- * Hebrew, Arabic, kana, Han and Hangul. The ranges are fixed, so that a newer Unicode changes no identifier.
+ * Hebrew, Arabic, kana, Han and Hangul. The ranges are fixed, so that a newer version of Unicode changes no identifier.
  */
 const letters =
   "a-zA-Z\\u00c0-\\u00d6\\u00d8-\\u00f6\\u00f8-\\u024f\\u0386\\u0388-\\u038a\\u038c\\u038e-\\u03a1\\u03a3-\\u03ce" +
@@ -8,10 +8,10 @@ const letters =
   "\\u4e00-\\u9fa5\\uac00-\\ud7a3"
 const wordPattern = new RegExp(`[0-9${letters}]+`, "g")
 
-/** The upper-case letters at the start of a word: the first letter, or all letters of an abbreviation. */
+/** Matches the upper-case letters at the start of a word: the first letter, or all letters of an abbreviation. */
 const leadingCapitalsPattern = /^(?:\p{Lu}+(?=\p{Lu}\p{Ll}|\P{L}|$)|\p{Lu})/u
 
-/** Words that no constant of a module may have as its name, in a script, a module or a CommonJS module. */
+/** Words that cannot be the name of a constant in a script, an ES module or a CommonJS module. */
 const reserved = new Set(
   (
     "arguments await break case catch class const continue debugger default delete do else enum eval export exports " +
@@ -38,7 +38,9 @@ const toBaseName = (title: string): string => {
 /** Minimum length of the id suffix that distinguishes prompts with equal names. */
 const minSuffixLength = 8
 
-/** Adds to a name the shortest prefixes of the ids that differ. */
+/**
+ * Returns a different name for each id: the given name with a prefix of the id. The prefixes are as short as possible.
+ */
 const addSuffixes = (name: string, ids: ReadonlyArray<string>): ReadonlyArray<string> => {
   const digits = ids.map((id) => id.replaceAll("-", ""))
   for (let length = minSuffixLength; ; length++) {
@@ -48,9 +50,9 @@ const addSuffixes = (name: string, ids: ReadonlyArray<string>): ReadonlyArray<st
 }
 
 /**
- * Names a constant for each prompt after its title, by id. If several titles give the same name, or a title gives no
- * name, each of these prompts gets a part of its id. So adding a prompt never moves a name from one prompt to
- * another. The ids must be different UUIDs.
+ * Makes the name of a constant for each prompt from its title. Returns the names by prompt id. If several titles give
+ * the same name, or a title gives no name, a part of the prompt's id follows each of these names. So a new prompt never
+ * takes the name of another prompt. The ids must be different UUIDs.
  */
 export const nameConstants = (
   prompts: ReadonlyArray<{ readonly id: string; readonly title: string }>

@@ -13,7 +13,7 @@ import { CommandError } from "./CommandError.ts"
 
 const describe = (error: unknown): string => (error as Error).message
 
-/** Reads a file. Returns `undefined` if there is none. */
+/** Reads a file. Returns `undefined` if the file does not exist. */
 export const readIfExists = (directory: string, name: string): Buffer | undefined => {
   try {
     return readFileSync(join(directory, name))
@@ -23,7 +23,6 @@ export const readIfExists = (directory: string, name: string): Buffer | undefine
   }
 }
 
-/** Writes a new file and flushes it to disk. */
 const writeNewFile = (path: string, text: string): void => {
   const file = openSync(path, "wx")
   try {
@@ -35,8 +34,8 @@ const writeNewFile = (path: string, text: string): void => {
 }
 
 /**
- * Replaces all the given files of a directory or, if one cannot be written, none. After a power failure during the last
- * step, some files may be new and others old; each is complete.
+ * Replaces the given files of a directory. If one of them cannot be written, replaces none. After a power failure
+ * during the last step, some files may be new and others old, but each file is complete.
  */
 export const writeFiles = (directory: string, files: ReadonlyMap<string, string>): void => {
   const toTemporary = (name: string) => join(directory, `.${name}.${process.pid}.new`)

@@ -5,22 +5,22 @@ const intervalMs = 100
 export class Progress {
   readonly #isTerminal = process.stderr.isTTY === true
   #done = 0
-  /** Undefined while the prompts are listed. */
+  /** Undefined while the list of prompts is being read. */
   #total: number | undefined
   #drawnAt = 0
 
-  /** Shows that the prompts are listed. */
+  /** Shows that the list of prompts is being read. */
   list(): void {
     this.#draw("")
   }
 
-  /** Sets the number of prompts to read, and shows it. */
+  /** Sets the number of prompts to read, and shows the number. */
   start(total: number): void {
     this.#total = total
     this.#draw("")
   }
 
-  /** Counts one prompt as read. */
+  /** Adds 1 to the number of prompts that have been read. */
   advance(): void {
     this.#done++
     if (Date.now() - this.#drawnAt >= intervalMs) this.#draw("")

@@ -55,7 +55,10 @@ class PromptReader {
     this.#client = new PromptClient({ ...options, fetch: this.#fetch })
   }
 
-  /** Sends one attempt and reads its body. The attempt ends with its time limit or with its call. */
+  /**
+   * Sends one attempt and reads the body of its response. The attempt is aborted at its time limit or together with its
+   * call.
+   */
   readonly #fetch: Fetch = async (url, init) => {
     // `AbortSignal.any` would need Node 20.3.
     const controller = new AbortController()
@@ -75,12 +78,14 @@ class PromptReader {
     }
   }
 
-  /** Ends all calls. */
   abort(): void {
     this.#controller.abort()
   }
 
-  /** Lists prompts. A list of several pages may change between pages, so it is read until two reads agree. */
+  /**
+   * Lists prompts. A list of several pages may change between pages, so such a list is read until two reads in a row
+   * return the same prompts.
+   */
   async list(filter: ListParams): Promise<ReadonlyArray<PromptSummary>> {
     let previous: string | undefined
     for (let reads = 0; reads < maxReads; reads++) {
@@ -96,7 +101,7 @@ class PromptReader {
     throw new CommandError("The list of prompts changes too often; try again later")
   }
 
-  /** Reads one prompt. Resolves to `undefined` if it was deleted meanwhile. */
+  /** Reads one prompt. Resolves to `undefined` if the prompt was deleted meanwhile. */
   async read(summary: PromptSummary, names: PromptNames): Promise<BundledPrompt | undefined> {
     try {
       return await this.#read(summary, names)
@@ -123,8 +128,8 @@ class PromptReader {
       }
       let version = confirmed
       if (version === undefined) {
-        // A service with another store may not send the version. The content belongs to the version that the prompt
-        // had both before and after the read.
+        // A service with another store may not send the version. If the prompt had the same version before and after
+        // the read, the content belongs to this version.
         const { data: later } = await this.#client.prompts.get(id, { signal })
         if (state.current_version === later.current_version && state.updated_at === later.updated_at) {
           version = later.current_version
@@ -142,7 +147,7 @@ class PromptReader {
         content,
         fragment_count,
         version,
-        // A proxy that compresses responses makes their ETags weak.
+        // A proxy that compresses responses may make their ETags weak.
         etag: etag.replace(/^W\//, ""),
         slots: listSlots(content)
       })
@@ -175,7 +180,7 @@ export const readPrompts = async (
   const reader = new PromptReader(selection, progress)
   progress.list()
   const summaries = await reader.list({ tag, type })
-  // Prompts that are not selected decide whether a name is unique.
+  // A name is unique among all prompts of the workspace, not only among the selected prompts.
   const titles: ReadonlyArray<TitledPrompt> =
     tag === undefined && type === undefined ? summaries : await reader.list({})
   const names = new PromptNames(titles)

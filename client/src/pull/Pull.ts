@@ -12,17 +12,19 @@ import { describeRenames, isTypesFile, readNames, renderTypes, typesFileName } f
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Reads a file with the line endings of Unix. Returns `undefined` if there is none. */
+/** Reads a file and converts its line endings to those of Unix. Returns `undefined` if the file does not exist. */
 const readText = (directory: string, name: string): string | undefined =>
   readIfExists(directory, name)?.toString().replaceAll("\r\n", "\n")
 
-/** Reads the prompts of the bundle in a directory. Resolves to `undefined` if there is no file. */
+/** Reads the prompts of the bundle in a directory. Resolves to `undefined` if the file does not exist. */
 const readBundle = async (directory: string): Promise<ReadonlyArray<BundledPrompt> | undefined> => {
   const bytes = readIfExists(directory, bundleFileName)
   return bytes && parseBundleFile(bytes)
 }
 
-/** Reads the prompts of the bundle in a directory. Rejects with a `CommandError` if it is missing or damaged. */
+/**
+ * Reads the prompts of the bundle in a directory. Rejects with a `CommandError` if the bundle is missing or damaged.
+ */
 const requireBundle = async (directory: string): Promise<ReadonlyArray<BundledPrompt>> => {
   try {
     const prompts = await readBundle(directory)
@@ -34,7 +36,7 @@ const requireBundle = async (directory: string): Promise<ReadonlyArray<BundledPr
   throw new CommandError(`there is no ${bundleFileName} in the directory of --out; run 'pull'`)
 }
 
-/** Reads the prompts of the service. Rejects with a `CommandError` that gives the remedy. */
+/** Reads the prompts of the service. Rejects with a `CommandError` whose message names the remedy. */
 const readService = async (
   options: PullOptions,
   apiKey: string | undefined
@@ -46,7 +48,7 @@ const readService = async (
     const prompts = await readPrompts({ ...options, apiKey }, progress)
     if (prompts.length > 0 || options.allowEmpty) return prompts
   } catch (error) {
-    // The client's constructor throws these for its options.
+    // The client's constructor throws a `TypeError` for an invalid option.
     if (error instanceof TypeError) {
       throw toUsageError(
         error.message.startsWith("apiKey")
@@ -64,7 +66,6 @@ const readService = async (
   throw new CommandError("no prompt matches; check --tag and --type, or allow it with --allow-empty")
 }
 
-/** Describes which constants have a different name than in an earlier `prompts.ts`. */
 const describeConstants = (
   types: string | undefined,
   prompts: ReadonlyArray<BundledPrompt>
@@ -78,7 +79,7 @@ const write = async (options: PullOptions, env: Environment): Promise<void> => {
       `--out must not contain a ${typesFileName} that pull has not written: choose another directory`
     )
   }
-  // A damaged bundle is replaced.
+  // A damaged bundle is treated as empty and replaced.
   const before = (await readBundle(options.out).catch(() => undefined)) ?? []
   const prompts = await readService(options, env.PROMPT_RETRIEVAL_KEY)
   const files = new Map([

@@ -20,7 +20,6 @@ export const isPageEnvelope = (body: UnknownJson): boolean =>
   [body.meta?.page, body.meta?.per_page, body.meta?.total].every(Number.isInteger) &&
   body.meta.per_page > 0
 
-/** Returns the version that the body of a prompt or a version names. */
 const findVersion = ({ data }: UnknownJson): number | undefined => data.current_version ?? data.version_number
 
 /** Returns the envelope of a read, with its source and the details of its response. */

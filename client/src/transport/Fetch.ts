@@ -2,13 +2,13 @@ import type { Signal } from "./Limits.ts"
 
 /** The options that the client passes to `fetch`. */
 export interface FetchInit {
-  /** The client only reads. */
+  /** Always GET, because the client only reads. */
   readonly method: "GET"
-  /** Values by names in lower case, the API key included. */
+  /** Header values by lowercase name. They include the API key. */
   readonly headers: Record<string, string>
-  /** Redirects are not followed: they could carry the API key to another host. */
+  /** Redirects are not followed, because they could carry the API key to another host. */
   readonly redirect: "manual"
-  /** Aborted when the call times out or its caller aborts it. */
+  /** Aborted when the call times out or the caller aborts the call. */
   readonly signal: Signal
 }
 
@@ -16,7 +16,7 @@ export interface FetchInit {
 export interface FetchResponse {
   /** HTTP status code. */
   readonly status: number
-  /** Response headers, by names in any case. */
+  /** Response headers. Their names are case-insensitive. */
   readonly headers: { get(name: string): string | null }
   /** The body as a stream, which the client cancels if it does not read the body. */
   readonly body: { cancel(): Promise<void> } | null
@@ -35,7 +35,7 @@ export interface LogFields {
   readonly path: string
   /** HTTP status code; undefined if there was no complete response. */
   readonly status: number | undefined
-  /** In milliseconds. */
+  /** Duration of the attempt, in milliseconds. */
   readonly duration: number
   /** The response's `X-Request-Id`, if any. */
   readonly requestId: string | undefined
@@ -48,7 +48,7 @@ export interface LogFields {
  * `console` is a valid logger. Exceptions thrown by a logger are ignored.
  */
 export interface Logger {
-  /** Receives the line of any other attempt. */
+  /** Receives the line of each attempt that `warn` does not receive. */
   debug?(message: string, fields: LogFields): void
   /** Receives the line of an attempt that failed and may succeed later. */
   warn?(message: string, fields: LogFields): void

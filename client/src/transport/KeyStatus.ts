@@ -1,9 +1,9 @@
 import { getStatus } from "../Errors.ts"
 
 /**
- * Remembers whether the service rejected the API key (401 or 403). A rejected key must get neither a bundled text nor
- * a fallback, even if the service is down later. A success lifts the rejection, unless its request started before the
- * rejection arrived.
+ * Remembers whether the service rejected the API key (401 or 403). A rejected key must get neither a bundled text nor a
+ * fallback, even if the service is down later. A later request that succeeds ends the rejection. A request that started
+ * before the rejection arrived does not end it.
  */
 export class KeyStatus {
   #isRejected = false
@@ -14,7 +14,6 @@ export class KeyStatus {
     return this.#isRejected
   }
 
-  /** The number of rejections so far. */
   get rejections(): number {
     return this.#rejections
   }

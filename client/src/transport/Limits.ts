@@ -16,7 +16,7 @@ export interface SignalLike {
 export type Signal = typeof globalThis extends { AbortSignal: { prototype: infer S } } ? S : SignalLike
 
 export interface Limits {
-  /** In milliseconds. Default: no limit. */
+  /** Time limit, in milliseconds. Default: no limit. */
   readonly timeout?: number
   readonly signal?: Signal | undefined
 }
@@ -32,8 +32,8 @@ export interface CallSettings extends Limits {
 export const now = (): number => performance.now()
 
 /**
- * Runs an operation until it settles, the timeout expires or the caller aborts, whichever comes first. The result
- * does not wait for an operation that ignores its signal.
+ * Runs an operation until it settles, the timeout expires or the caller aborts, whichever comes first. The result does
+ * not wait for an operation that ignores its signal.
  */
 export const withLimits = <A>(
   { timeout, signal }: Limits,

@@ -4,19 +4,18 @@ import { type CallSettings, now, type Signal, sleep, withLimits } from "./Limits
 import { RateLimitPause } from "./RateLimitPause.ts"
 import type { PromptResponse } from "../Resources.ts"
 
-/** Describes a successful response, or a 304 that confirmed an earlier one. */
+/** Describes a successful response, or a 304 that confirmed an earlier response. */
 export interface ResponseInfo extends PromptResponse {
   readonly etag: string | undefined
   /** The number in `Prompt-Version`. */
   readonly version: number | undefined
   readonly requestId: string | undefined
-  /** The age of the text when the response arrived, in milliseconds: `Age`, or 0. */
+  /** The age of the text when the response arrived, in milliseconds: the value of `Age`, or 0. */
   readonly age: number
   /** True if the service responded from its memory, because its database was not available. */
   readonly isServedStale: boolean
 }
 
-/** A successful response. */
 export interface SuccessResponse {
   readonly info: ResponseInfo
   /** The body, or `undefined` for a 304. */
@@ -35,7 +34,10 @@ export interface TransportOptions {
   readonly logger: Logger
 }
 
-/** Validates headers and converts their names to lower case. Node takes 20 ms to load the class `Headers`. */
+/**
+ * Validates headers and converts their names to lower case. Uses the class `Headers` only if there are headers, because
+ * Node takes 20 ms to load this class.
+ */
 export const normalizeHeaders = (headers: CallSettings["headers"]): Readonly<Record<string, string>> =>
   headers ? Object.fromEntries(new Headers(headers)) : {}
 
@@ -43,19 +45,19 @@ export const normalizeHeaders = (headers: CallSettings["headers"]): Readonly<Rec
 const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**
- * The longest delay that the client takes from a `Retry-After`, in milliseconds. The service sends at most one
- * minute. A larger value comes from a proxy and must not silence the client.
+ * The longest delay that the client takes from a `Retry-After`, in milliseconds. The service sends at most one minute.
+ * A larger value comes from a proxy and must not stop the client for longer.
  */
 const maxRetryAfterMs = 60_000
 
 /**
- * Returns the backoff before a retry, exponential with jitter, in milliseconds: 500 before the first retry, doubled
- * for each further retry up to 8,000, minus up to half at random.
+ * Returns the backoff before a retry in milliseconds, exponential with jitter. The maximum is 500 before the first
+ * retry and doubles with each further retry, up to 8,000. The backoff is between half of the maximum and the maximum,
+ * at random.
  */
 const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
 
-/** Joins the messages of an error and its causes. */
 const describeCauses = (error: unknown): string => {
   const messages: Array<string> = []
   for (let cause = error; cause instanceof Error && messages.length < 5; cause = cause.cause) {
@@ -80,7 +82,6 @@ const parseJson = (text: string): UnknownJson => {
   }
 }
 
-/** Parses a header whose value is a whole number. */
 const parseCount = (value: string | null): number | undefined =>
   value !== null && /^\d{1,15}$/.test(value) ? Number(value) : undefined
 
@@ -96,7 +97,7 @@ const jsonTypePattern = /^application\/(.+\+)?json\b/i
 /** Sends authenticated requests and retries transient failures within the call's limits. */
 export class Transport {
   readonly #options: TransportOptions
-  /** Clients of the same key share one pause. */
+  /** Clients with the same key share one pause. */
   pause: RateLimitPause = new RateLimitPause()
 
   constructor(options: TransportOptions) {
@@ -104,8 +105,8 @@ export class Transport {
   }
 
   /**
-   * Requests a target (path and query) whose body must satisfy `isEnvelope`. The response is a 304 if the
-   * representation named by `etag` is current. Rejects with a `PromptClientError`.
+   * Requests a target (path and query) whose body must satisfy `isEnvelope`. The response is a 304 if the response with
+   * this `etag` is still current. Rejects with a `PromptClientError`.
    */
   send(
     target: string,
@@ -159,7 +160,7 @@ export class Transport {
     }
   }
 
-  /** Parses a complete response, or throws the error that it represents. */
+  /** Parses a complete response, or throws the error that the response represents. */
   #parse(
     response: FetchResponse,
     text: string,
@@ -233,7 +234,10 @@ export class Transport {
     return text.replaceAll(this.#options.apiKey, "[API key]")
   }
 
-  /** Starts the clock of an attempt. The returned function logs the outcome; without a status, there was no response. */
+  /**
+   * Starts the clock of an attempt. The returned function logs the outcome. An undefined status means that there was no
+   * response.
+   */
   #startLog(target: string, attempt: number, signal: Signal) {
     const start = now()
     const path = this.#redact(target.replace(/\?.*/, ""))

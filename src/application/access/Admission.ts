@@ -26,7 +26,7 @@ import { RateLimiter } from "../ports/RateLimiter.ts"
 import { withSpanIfTraced } from "../support/Observability.ts"
 import { Unavailable } from "../ports/Unavailable.ts"
 
-/** A reader of prompts: the workspace it reads and that workspace's tier. */
+/** A caller that reads prompts: its workspace and the tier of that workspace. */
 export interface Caller {
   readonly workspaceId: WorkspaceId
   readonly tier: string
@@ -36,13 +36,13 @@ export interface Caller {
 export interface AdmittedCaller extends Caller {
   readonly keyId: ApiKeyId
   readonly keyHash: KeyHash
-  /** When the key expires; null if it never does. */
+  /** When the key expires; null if it never expires. */
   readonly keyExpiresAt: Timestamp | null
 }
 
 export type AdmissionError = AuthenticationError | AccessError | RateLimited | Unavailable
 
-/** Requests per minute. */
+/** The rate limits, in requests per minute. */
 export interface RateLimits {
   readonly perKey: number
   readonly perProcess: number
@@ -56,25 +56,30 @@ export class Admission extends Context.Service<
   Admission,
   {
     /**
-     * Admits the caller with this token; `undefined` stands for a missing or malformed one. The checks run in this
-     * order, and the first that fails decides:
+     * Admits the caller with this token. `undefined` means that the token is missing or malformed. The checks run in
+     * this order, and the first check that fails determines the error. Each line names a condition and then the error
+     * of a request that does not meet the condition:
      *
      * 1. The request has a token: `MalformedAuthorization`.
-     * 2. The token has the form of a key: `InvalidKeyFormat` without the prefix, otherwise `InvalidKey`.
+     * 2. The token has the form of a key: `InvalidKeyFormat` if the prefix is missing, otherwise `InvalidKey`.
      * 3. The service has started: `Unavailable`.
      * 4. The key exists: `InvalidKey`; `Unavailable` if the keys cannot be read.
-     * 5. The key is not revoked and not expired, its owner need not reset the password, and the key has a workspace:
-     *    `KeyRevoked`, `OwnerMustReset`, `NoOrganization`. Expiry is judged by the clock of this process.
-     * 6. The workspace's tier includes the API: `ApiNotAllowed`. Its bills are paid: `Disputed`, `PastDue`.
-     * 7. The rate limits have room, the key's first: `RateLimited`. Only requests that reach this check use up quota.
+     * 5. The key is neither revoked nor expired by the clock of this process: `KeyRevoked`. The key's owner need not
+     *    reset the password: `OwnerMustReset`. The key has a workspace: `NoOrganization`.
+     * 6. The workspace's tier includes the API: `ApiNotAllowed`. The workspace's bills are paid: `Disputed` or
+     *    `PastDue`.
+     * 7. The key's limit and then the process's limit are not exhausted: `RateLimited`. Only requests that reach this
+     *    check use up quota.
      */
     readonly admit: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
-    /** Runs checks 1 to 6 of `admit`, for a streamed response. Does not count a request. */
+    /**
+     * Runs checks 1 to 6 of `admit`, to check the caller again while a response is streamed. Does not count a request.
+     */
     readonly check: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
     /**
-     * Runs only the checks of `admit` that can fail while nothing changes in the workspace, for a caller who was
-     * admitted before: the key is not expired at `now` (milliseconds since the epoch), and the rate limits have
-     * room. Counts the request against the limits and marks the key as used.
+     * Admits a caller that was admitted before and whose workspace has not changed since. Checks only that the key is
+     * not expired at `now` (milliseconds since the epoch) and that no rate limit is exhausted. Counts the request
+     * against the limits and marks the key as used.
      */
     readonly admitAgain: (
       caller: Pick<AdmittedCaller, "keyId" | "keyExpiresAt">,
@@ -100,9 +105,10 @@ export class Admission extends Context.Service<
         }
 
         /**
-         * The key's limit comes first; if the process's limit then rejects the request, the key gets its request
-         * back. While the process's limit is known to be exhausted, no request is counted and no shared counter is
-         * queried: the error names the key's limit only if that limit is also known to be exhausted.
+         * Counts the request against the key's limit, then against the process's limit. If the process's limit rejects
+         * the request, the request is refunded to the key. While the process's limit is known to be exhausted, no
+         * request is counted and no shared counter is queried. The error then names the key's limit if that limit is
+         * also known to be exhausted; otherwise it names the process's limit.
          */
         const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
           const { perKey, perProcess } = limits
@@ -121,7 +127,7 @@ export class Admission extends Context.Service<
           keys.markUsed(key, now)
         })
 
-        /** Runs checks 1 to 6 of `admit`, and check 7 if `isCounted`. */
+        /** Makes the function that runs checks 1 to 6 of `admit`, and also check 7 if `isCounted` is true. */
         const makeAdmission = (isCounted: boolean) =>
           Effect.fnUntraced(function* (token: string | undefined) {
             if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
@@ -133,7 +139,7 @@ export class Admission extends Context.Service<
                 if (_tag === "InvalidKey") outage.invalidate(hash)
               })
             )
-            // Read the clock after the lookup, which may take long, so that no key is admitted at or after its expiry.
+            // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
             const now = yield* Clock.currentTimeMillis
             const authenticated = authenticate(record, now)
             if (Result.isFailure(authenticated)) {

@@ -1,4 +1,4 @@
 import * as Context from "effect/Context"
 
-/** The person or program that administers, as the audit log names it. */
+/** The name of the person or program that makes administrative changes, for the audit log. */
 export class Actor extends Context.Service<Actor, string>()("prompt-retrieval/Actor") {}

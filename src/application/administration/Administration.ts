@@ -51,11 +51,13 @@ export interface RotatedKey extends IssuedKey {
   readonly replaced: KeyInfo
 }
 
-/** When the keys of a rotation end. */
 export interface RotationTimes {
-  /** When the replaced key ends, unless it expires earlier. A time that is not in the future revokes the key now. */
+  /**
+   * When the replaced key ends. A key that expires earlier keeps its expiry. A time that is not in the future revokes
+   * the key now.
+   */
   readonly endsAt: Timestamp
-  /** The expiry of the new key; without it, the new key does not expire. */
+  /** When the new key expires. If absent, the new key never expires. */
   readonly expiresAt?: Timestamp | undefined
 }
 
@@ -66,8 +68,8 @@ export class Administration extends Context.Service<
     /** Creates a workspace without content, with billing status `active`. */
     readonly createWorkspace: (name: string, tier: Tier) => Effect.Effect<WorkspaceInfo, Unavailable>
     /**
-     * Issues a key of a workspace to the user with this email. Adds the user if the email is unknown. Without
-     * `expiresAt`, the key does not expire.
+     * Issues a key of a workspace to the user with this email. Adds a user if no user has this email. If `expiresAt` is
+     * absent, the key never expires.
      */
     readonly issueKey: (
       workspace: WorkspaceId,
@@ -75,16 +77,16 @@ export class Administration extends Context.Service<
       name: string,
       expiresAt?: Timestamp
     ) => Effect.Effect<IssuedKey, WorkspaceNotFound | Unavailable>
-    /** Issues a key that replaces another key, with the same workspace, owner and name, and ends the replaced key. */
+    /** Replaces a key: issues a new key with the same workspace, owner and name, and ends the replaced key. */
     readonly rotateKey: (
       id: ApiKeyId,
       times: RotationTimes
     ) => Effect.Effect<RotatedKey, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
-    /** Revokes a key permanently (specification 5.5). A key that is already revoked keeps its revocation time. Returns the key. */
+    /** Revokes a key permanently (specification 5.5). A key that is already revoked keeps its revocation time. */
     readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Deletes a user and the user's keys. Fails if any of the keys is active, unless `withActiveKeys` is true. Emails
-     * are compared without case.
+     * Deletes a user and the user's keys. If `withActiveKeys` is false, fails if any of the keys is active. Emails are
+     * compared case-insensitively.
      */
     readonly deleteUser: (
       email: string,
@@ -92,26 +94,26 @@ export class Administration extends Context.Service<
     ) => Effect.Effect<DeletedUser, UserNotFound | UserHasActiveKeys | Unavailable>
     /**
      * Imports an archive, all or nothing. Importing the same archive again changes nothing.
-     * `WorkspaceStore.importWorkspace` states which rows an import changes. The rows of a dry run are those that the
-     * import would change.
+     * `WorkspaceStore.importWorkspace` states which rows an import changes. A dry run returns the counts of the rows
+     * that the import would change.
      */
     readonly importArchive: <E = never>(
       source: Stream.Stream<RawPart, E>,
       options?: ChangeOptions
     ) => Effect.Effect<ImportResult, E | InvalidContent | Unavailable>
     /**
-     * Writes a workspace as an archive, which imports as the same workspace. The same workspace always gives the same
-     * text. The audit log records the export before anything is written. It also records a call of `readContent`, as
-     * an export of files.
+     * Writes a workspace as an archive. Importing the archive restores the same workspace. The same workspace always
+     * gives the same text. The audit log records the export before anything is written. The audit log also records each
+     * call of `readContent`, as an export of files.
      */
     readonly exportArchive: <E>(
       workspace: WorkspaceId,
       write: (text: string) => Effect.Effect<void, E>
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
     /**
-     * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), all or nothing. Returns
-     * the changes, even in a dry run. Importing the same files again changes nothing. Fails with `ConflictingEdits`
-     * if the import would undo an edit that was made in the workspace since the latest import.
+     * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), all or nothing. Returns the
+     * changes, even in a dry run. Importing the same files again changes nothing. Fails with `ConflictingEdits` if the
+     * import would undo an edit that was made in the workspace since the latest import.
      */
     readonly importFiles: (
       workspace: WorkspaceId,
@@ -119,8 +121,8 @@ export class Administration extends Context.Service<
       options?: FileImportOptions
     ) => Effect.Effect<FileImport, ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable>
     /**
-     * Records files that hold the state of a workspace, as an import of these files would. The next import of files
-     * reports only later edits as conflicts.
+     * Records files that describe the current state of a workspace, as if they had just been imported. The next import
+     * of files reports only later edits as conflicts.
      */
     readonly recordFiles: (
       workspace: WorkspaceId,

@@ -10,8 +10,8 @@ import type { Unavailable } from "../ports/Unavailable.ts"
 import type { WorkspaceNotFound, WorkspaceStore } from "../ports/WorkspaceStore.ts"
 
 /**
- * Reads the parts of a workspace from an archive. Emits nothing after the first problem, because the import will
- * fail; fails with all problems at the end.
+ * Reads the parts of a workspace from an archive. After the first problem it emits no more parts, because the import
+ * will fail. It still reads to the end of the archive, and then fails with all problems.
  */
 export const readParts = <E>(
   source: Stream.Stream<RawPart, E>
@@ -31,7 +31,7 @@ export const readParts = <E>(
 /** The number of characters of an export that are collected before they are written. */
 const minWriteLength = 64 * 1024
 
-/** Writes a workspace as an archive: its parts in pieces of at least `minWriteLength` characters. */
+/** Writes a workspace as an archive. Each piece except the last has at least `minWriteLength` characters. */
 export const writeArchive = Effect.fnUntraced(function* <E>(
   { exportWorkspace }: WorkspaceStore["Service"],
   workspace: WorkspaceId,

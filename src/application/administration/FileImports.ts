@@ -16,19 +16,26 @@ import { applyFiles } from "../formats/files/FileMerge.ts"
 import { findEdits, toImportedFiles } from "../formats/files/FileRecords.ts"
 import type { ChangeOptions, WorkspaceStore } from "../ports/WorkspaceStore.ts"
 
-/** `overwrite` permits an import of files to undo what was edited in the workspace since the latest one. */
+/**
+ * If `overwrite` is true, an import of files may undo edits that were made in the workspace since the latest import.
+ */
 export interface FileImportOptions extends ChangeOptions {
   readonly overwrite?: boolean
 }
 
-/** The changes of an import of files. */
 export interface FileImport {
   readonly changes: ReadonlyArray<FileChange>
-  /** The path of each fragment's file, by the fragment's id. A fragment without a file has its last recorded path. */
+  /**
+   * The path of each fragment's file, by the fragment's id. A fragment that no longer has a file keeps the path that
+   * the latest import recorded.
+   */
   readonly fragmentPaths: ReadonlyMap<string, string>
 }
 
-/** Returns the maximum number of ids that a merge needs: each prompt's version, folder, tags and fragments. */
+/**
+ * Returns the largest number of new ids that a merge can need: for each prompt one version, one folder, and its tags
+ * and fragments.
+ */
 const countNewIds = (files: ReadonlyArray<ContentFile>): number =>
   files.reduce(
     (sum, { state }) => sum + (state.kind === "prompt" ? 2 + state.tags.length + state.fragments.length : 0),
@@ -55,7 +62,7 @@ const listFragmentPaths = (
     ...files.flatMap(({ id, path, state }) => (state.kind === "fragment" ? [[id, path] as const] : []))
   ])
 
-/** Replaces the path in the edit of a problem with the path of the file that the row comes from. */
+/** Replaces the path of a problem, which is a path in the edit, with the path of the file that describes the row. */
 const locateInFiles = ({ edit, files }: MatchedEdit, problem: Problem): Problem => {
   const { path, message } = problem
   const [, kind, index, fieldPath] = /^(prompt|fragment)s\[(\d+)\]\.?(.*)$/.exec(path) ?? []
@@ -64,7 +71,7 @@ const locateInFiles = ({ edit, files }: MatchedEdit, problem: Problem): Problem 
   return file === undefined ? problem : { path: file.path, message: `${fieldPath} ${message}` }
 }
 
-/** Makes the use cases of directories of files. */
+/** Makes the use cases for directories of files. */
 export const makeFileImports = (store: WorkspaceStore["Service"], random: SecureRandom["Service"]) => ({
   importFiles: Effect.fn("Administration.importFiles")(function* (
     workspace: WorkspaceId,
@@ -80,7 +87,7 @@ export const makeFileImports = (store: WorkspaceStore["Service"], random: Secure
         const matched = matchFiles(items, files)
         const problems = findDuplicates(matched)
         if (problems.length > 0) return yield* Effect.fail(InvalidFiles(problems))
-        // As many ids as the merge can need: ids come from an effect, and the merge is pure.
+        // Ids come from an effect and the merge is pure, so all ids that the merge can need are made here.
         const ids = yield* Effect.replicateEffect(random.uuidV7(), countNewIds(files))
         const newId = () => ids.pop() ?? outOfIds()
         const { edit, changes } = applyFiles(content, items, matched, { now: mergedAt, newId })
@@ -107,7 +114,7 @@ export const makeFileImports = (store: WorkspaceStore["Service"], random: Secure
         .editContent(workspace, () =>
           Effect.succeed([{ ...emptyEdit, importedFiles: toImportedFiles(files) }, undefined] as const)
         )
-        // An edit without content has no invalid content.
+        // This edit changes no content, so it cannot fail with invalid content.
         .pipe(Effect.catchTag("InvalidContent", Effect.die))
   )
 })

@@ -4,16 +4,16 @@ export interface MigrationInfo {
 }
 
 export interface MigrationReport {
-  /** The version of the schema now. */
+  /** The version of the schema after the run. */
   readonly version: number
-  /** The migrations that this run performed, in their order. */
+  /** The migrations that this run performed, in the order in which they ran. */
   readonly ran: ReadonlyArray<MigrationInfo>
 }
 
 /** The state of the database's schema, as this program sees it. */
 export interface SchemaStatus {
-  /** The number of the last migration that ran; 0 before the first. */
+  /** The number of the last migration that ran; 0 if none has run. */
   readonly version: number
-  /** The migrations of this program that have not run, in their order. */
+  /** The migrations of this program that have not run, in the order in which they will run. */
   readonly pending: ReadonlyArray<MigrationInfo>
 }

@@ -23,25 +23,25 @@ import {
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type WorkspacePart, workspaceLists } from "../../domain/workspace/WorkspaceParts.ts"
 
-// A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`,
-// but ids may be in any case, and times may be any ISO 8601 times with an offset.
+// A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`, but
+// ids may contain uppercase letters, and times may be any ISO 8601 times with an offset.
 
 const AnyCaseUuid = Schema.String.check(
   Schema.isPattern(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/u, { message: "must be a UUID" })
 ).annotate({ description: "UUID in any case." })
 
-/** An id in any case, decoded to lowercase. */
+/** An id in uppercase or lowercase letters, decoded to lowercase. */
 const anyCase = <Id extends string>(id: Schema.Codec<Id, string>): Schema.Codec<Id, string> =>
   AnyCaseUuid.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
 
-/** Any ISO 8601 time with an offset, decoded to UTC with milliseconds; finer digits are dropped. */
+/** Any ISO 8601 time with an offset, decoded to UTC with milliseconds; digits after milliseconds are dropped. */
 const Time = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
       isRepresentable(parseTime(text))
         ? undefined
         : "must be an ISO 8601 time with an offset, in the years 0001 to 9999",
-    // The pattern also accepts times that do not exist, such as those of February 30.
+    // The pattern also accepts times that do not exist, such as a time on February 30.
     { toJsonSchema: () => [{ pattern: timePattern }, true] }
   )
 )
@@ -97,7 +97,6 @@ export type ArchivePrompt = typeof ArchivePrompt.Type
 
 export const archiveFormat = "prompt-retrieval/workspace@1"
 
-/** A whole workspace as a file. */
 export const Archive = Schema.Struct({
   format: Schema.Literal(archiveFormat),
   workspace: Schema.Struct({ ...Workspace.fields, id: anyCase(WorkspaceId) }),

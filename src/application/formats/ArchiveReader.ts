@@ -11,10 +11,15 @@ import { ReferenceChecker } from "./ReferenceChecker.ts"
 /** The fields that keep every digit of their numbers. */
 const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]
 
-/** The depth of the deepest number outside the free-form fields: a field of an object in a list of an item. */
+/**
+ * The depth of the deepest number outside the free-form fields. This number is a field of an object in a list of an
+ * item.
+ */
 const maxNumberDepth = 3
 
-/** Converts the numbers of an item outside its free-form fields to JavaScript numbers: 1.0 is an integer. */
+/**
+ * Converts the numbers outside an item's free-form fields to JavaScript numbers, so that 1.0 is valid as an integer.
+ */
 const roundNumbers = (value: unknown, depth = 0): unknown => {
   if (typeof value !== "object" || value === null) return value
   if (isExactNumber(value)) return Number(value.rawJSON)
@@ -55,9 +60,9 @@ const appendPath = (base: string, segments: ReadonlyArray<unknown>): string =>
   )
 
 /**
- * Reads an archive part by part, its members in any order and the root last. Keeps only ids and the first problems in
- * memory, so that archives of any size can be read. An archive whose items are malformed is not checked for
- * references between items.
+ * Reads an archive part by part. The members may come in any order; the root comes last. Keeps only ids and the first
+ * problems in memory, so that archives of any size can be read. If an item is malformed, problems of references between
+ * items are not reported.
  */
 export class ArchiveReader {
   readonly #format = new ProblemList()
@@ -65,7 +70,10 @@ export class ArchiveReader {
   readonly #members = new Set<string>()
   readonly #unknownMembers = new ProblemList()
 
-  /** Reads the next value. Returns its part of the workspace, or `undefined` if the value is invalid or is not a part. */
+  /**
+   * Reads the next value and returns it as a part of the workspace. Returns `undefined` if the value is invalid or is
+   * not a part.
+   */
   read({ path, value }: RawPart): WorkspacePart | undefined {
     const [key, index] = path
     if (key === undefined) {
@@ -79,12 +87,12 @@ export class ArchiveReader {
     return item === undefined ? undefined : this.#check({ list: key, item } as WorkspacePart, itemPath)
   }
 
-  /** True once the archive is known to be invalid. */
+  /** True as soon as a problem was found. */
   get hasProblems(): boolean {
     return this.#problems.count > 0
   }
 
-  /** Returns the problems found. Call it after the last part. */
+  /** Returns an error with the problems found. Call this method after the last part. */
   toError(): InvalidContent {
     const { first, count } = this.#problems
     return InvalidContent(first, count)

@@ -4,14 +4,14 @@ import { archiveFormat } from "./Archive.ts"
 type PromptList = "fragments" | "versions"
 
 /**
- * Writes an exported workspace as the text of an archive, part by part: one item per line, so that two archives
- * compare well. `write` and `end` return the text to append.
+ * Writes an exported workspace as the text of an archive, part by part. Each item is on its own line, so that a
+ * line-based diff of two archives is readable. `write` and `end` return the text to append.
  */
 export class ArchiveWriter {
   /** The index of the list that is being written; -1 before the first list. */
   #list = -1
   #isListEmpty = true
-  /** The list of the prompt that is being written. */
+  /** The list that is being written in the current prompt; undefined if no prompt is being written. */
   #promptList: PromptList | undefined
   #isPromptListEmpty = true
 
@@ -30,7 +30,8 @@ export class ArchiveWriter {
         return `${text}${JSON.stringify(part.item).slice(0, -1)},"fragments":[`
       }
       case "api_keys": {
-        // A key that does not expire has no `expires_at`, so that older programs can import it.
+        // The archive omits `expires_at` of a key that never expires, so that older versions of the program can import
+        // the archive.
         const { expires_at, ...key } = part.item
         return `${this.#nextInList("api_keys")}${JSON.stringify(expires_at === null ? key : part.item)}`
       }
@@ -51,7 +52,10 @@ export class ArchiveWriter {
     return `${text}${comma}\n`
   }
 
-  /** Closes the current list and opens the lists up to the one at `index`; past the last list, closes the archive. */
+  /**
+   * Closes the current list and opens the lists up to the list at `index`. If `index` is past the last list, closes the
+   * archive.
+   */
   #openLists(index: number): string {
     let text = ""
     for (; this.#list < index; this.#list++) {

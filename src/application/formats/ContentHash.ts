@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
 import type { ContentState } from "./files/ContentFile.ts"
 
-/** Orders the members of objects by name: PostgreSQL does not keep the order of free-form JSON. */
+/** Sorts the members of objects by name, because PostgreSQL does not keep the member order of free-form JSON. */
 const sortMembers = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(sortMembers)
   if (!isJsonObject(value) || isExactNumber(value)) return value
@@ -10,7 +10,10 @@ const sortMembers = (value: unknown): unknown => {
   return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** Returns the SHA-256 hash of a state in hexadecimal digits. Equal states have equal hashes, wherever they come from. */
+/**
+ * Returns the SHA-256 hash of a state in hexadecimal digits. Equal states have equal hashes, whether they come from a
+ * file or from the database.
+ */
 export const hashState = ({ kind: _, ...state }: ContentState): string =>
   createHash("sha256")
     .update(JSON.stringify(sortMembers(state)))

@@ -1,7 +1,7 @@
 import * as SchemaIssue from "effect/SchemaIssue"
 import type { Problem } from "../../domain/workspace/Problem.ts"
 
-/** The most problems of an archive that are reported; further problems are only counted. */
+/** The largest number of problems of an archive that are reported. Further problems are only counted. */
 export const maxProblems = 100
 
 /** The first problems of an archive and the number of all problems. */
@@ -14,12 +14,15 @@ export class ProblemList {
     if (this.first.length < maxProblems) this.first.push({ path, message })
   }
 
-  /** Adds `count` problems. `first` holds the first of them: at least `maxProblems`, or all if there are fewer. */
+  /**
+   * Adds `count` problems. `first` contains the first of these problems: at least `maxProblems` of them, or all if
+   * there are fewer.
+   */
   addAll(first: ReadonlyArray<Problem>, count: number): void {
     this.count += count
     this.first.push(...first.slice(0, maxProblems - this.first.length))
   }
 }
 
-/** Formats the issue of a schema as a list of paths and messages. */
+/** Converts the issue of a failed schema check to a list of paths and messages. */
 export const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()

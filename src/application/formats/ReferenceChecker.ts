@@ -8,7 +8,7 @@ const duplicate = "is a duplicate"
 class UniqueValues {
   readonly #values = new Map<string, Set<string>>()
 
-  /** Adds a value. Returns false if it was added before. */
+  /** Adds a value. Returns false if the value was added before. */
   add(kind: string, value: string): boolean {
     const values = this.#values.get(kind) ?? new Set()
     if (values.has(value)) return false
@@ -24,13 +24,16 @@ class UniqueValues {
 /** The lists that other items refer to. */
 type ReferenceTarget = "users" | "folders" | "tags" | "fragments"
 
-/** The references to an item that was not read yet: the path of the first one, and their number. */
+/** The references to an item that was not read yet: the path of the first reference, and the number of references. */
 interface PendingReferences {
   readonly path: string
   count: number
 }
 
-/** References to items by their ids, in the order of the first reference to each id. */
+/**
+ * The references to items that were not read yet, by the id of the item, in the order of the first reference to each
+ * id.
+ */
 class References {
   readonly #pending = new Map<string, PendingReferences>()
 
@@ -40,7 +43,6 @@ class References {
     else pending.count++
   }
 
-  /** Removes the references to an item that exists. */
   resolve(id: string): void {
     this.#pending.delete(id)
   }
@@ -57,10 +59,10 @@ class References {
 }
 
 /**
- * Collects the problems of a workspace that no single part reveals: duplicates, references to items that do not
- * exist, and versions out of order. The parts may come in any order. Each cause is one problem: several references to
- * the same missing item count once. Two items with the same id count once, even if other values are equal, too. Keeps
- * only ids and other unique values in memory.
+ * Collects the problems of a workspace that no single part reveals: duplicates, references to items that do not exist,
+ * and versions out of order. The parts may come in any order. Each cause is reported as one problem: several references
+ * to the same missing item are one problem, and so are two items with the same id, even if they have other equal
+ * values. Keeps only ids and other unique values in memory.
  */
 export class ReferenceChecker {
   readonly problems = new ProblemList()
@@ -71,11 +73,11 @@ export class ReferenceChecker {
     tags: new References(),
     fragments: new References()
   }
-  /** The workspaces of keys. */
+  /** The workspaces that keys refer to. */
   readonly #workspaces = new References()
   #workspace: string | undefined
 
-  /** Compares a part with the parts before it. */
+  /** Checks a part against the parts before it. */
   check(part: WorkspacePart, path: string): void {
     if (part.list === "workspace") {
       this.#workspace = part.item.id
@@ -104,7 +106,7 @@ export class ReferenceChecker {
     }
   }
 
-  /** Adds the problems of references to items that no part contained. Call it once, after the last part. */
+  /** Adds the problems of references to items that no part contained. Call this method once, after the last part. */
   end(): void {
     if (this.#workspace !== undefined) this.#workspaces.resolve(this.#workspace)
     this.#workspaces.report(this.problems, "is the id of another workspace")

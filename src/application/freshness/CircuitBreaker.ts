@@ -4,16 +4,19 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 
-/** How long calls fail at once after a failure, in milliseconds. */
+/** How long the breaker stays open, in milliseconds. */
 const openMs = 250
-/** The interval of the timer of `afterSilence` in milliseconds, and the number of intervals before `onSilence`. */
+/**
+ * The interval of the timer of `afterSilence`, in milliseconds, and the number of intervals before the first call of
+ * `onSilence`.
+ */
 const stepMs = 50
 const steps = 5
 
 /**
- * Calls `onSilence` after 250 ms, and every 50 ms from then on, until the returned function is called. Counts
- * intervals instead of elapsed time: after a suspension or a blocked event loop, results that have arrived are read
- * before the intervals pass.
+ * Calls `onSilence` after 250 ms, and every 50 ms from then on, until the returned function is called. The timer counts
+ * intervals, not elapsed time: after the process was suspended or blocked, Node reads the results that have already
+ * arrived before five intervals pass.
  */
 export const afterSilence = (onSilence: () => void): (() => void) => {
   let count = 0
@@ -23,7 +26,7 @@ export const afterSilence = (onSilence: () => void): (() => void) => {
   return () => clearInterval(timer)
 }
 
-/** Returns true if a result shows that the database did not respond. */
+/** Returns true if a call failed because the database did not respond. */
 const isSilent = (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) &&
   exit.cause.reasons.some(
@@ -31,16 +34,19 @@ const isSilent = (exit: Exit.Exit<unknown, unknown>): boolean =>
   )
 
 /**
- * A circuit breaker. While it is closed, all calls run. A call that fails as unavailable, or has no result after 250
- * ms, opens it: for 250 ms, calls fail at once. Then it is half-open: one call runs, and its result closes or opens
- * the breaker.
+ * A circuit breaker. While the breaker is closed, all calls run. A call that fails as unavailable, or has no result
+ * after 250 ms, opens the breaker: for the next 250 ms, all calls fail at once. Then the breaker is half-open: one call
+ * runs, and its result closes or reopens the breaker.
  */
 export class CircuitBreaker {
   #state: "closed" | "open" | "half-open" = "closed"
   #openedAt = 0
   #succeededAt = Number.NEGATIVE_INFINITY
 
-  /** Runs a call, or fails at once. If the caller is interrupted, the call continues, because its result counts. */
+  /**
+   * Runs a call if the breaker permits the call; otherwise fails at once. If the caller is interrupted, the call still
+   * runs to its end, because its result closes or opens the breaker.
+   */
   run<A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> {
     return Effect.suspend((): Effect.Effect<A, E | Unavailable> => {
       if (!this.#admits()) return Effect.fail(Unavailable)
@@ -64,7 +70,7 @@ export class CircuitBreaker {
     return true
   }
 
-  /** Opens the breaker, unless another call has succeeded since the failed call started. */
+  /** Opens the breaker. Does nothing if another call has succeeded since the failed call started. */
   #fail(startedAt: number): void {
     if (this.#state === "open" || this.#succeededAt > startedAt) return
     this.#state = "open"

@@ -12,7 +12,6 @@ export interface BoundedMap<Key, Value> {
   set(key: Key, value: Value): unknown
 }
 
-/** A value that belongs to a workspace. */
 export interface Cacheable<Value> {
   readonly workspace: WorkspaceId
   readonly value: Value
@@ -24,8 +23,8 @@ export interface CacheEntry<Value> extends Cacheable<Value> {
 }
 
 /**
- * Returns true if a value was current when the change feed last had contact with the database: no change of its
- * workspace has been reported since the value was stored.
+ * Returns true if a value was current when the change feed last had contact with the database. It was current if the
+ * feed had by then reported no change of the value's workspace since the value was stored.
  */
 export const wasCurrentAt = (contact: LastContact, { workspace, revision }: CacheEntry<unknown>): boolean =>
   contact.revisionOf(workspace) === revision
@@ -34,13 +33,13 @@ export const wasCurrentAt = (contact: LastContact, { workspace, revision }: Cach
  * A cache that never returns a value from before the last known change of the value's workspace. Every cache of the
  * service follows these rules:
  *
- * 1. A read takes the change feed's revision before it starts.
- * 2. The result is stored only if its workspace has not changed since: the workspace's revision is not later than the
- *    revision that was taken.
- * 3. A stored value is served only while its workspace still has the revision that the value was stored with.
- * 4. While the change feed is down, it reports no revision: nothing is served or stored.
+ * 1. Before a read starts, the cache takes the change feed's revision.
+ * 2. The cache stores the result only if the result's workspace has not changed since the read started: the workspace's
+ *    revision is not later than the revision of rule 1.
+ * 3. The cache serves a value only while the value's workspace still has the revision that was stored with the value.
+ * 4. While the change feed is down, the feed reports no revision, and the cache serves and stores nothing.
  *
- * The cache does not join concurrent reads with the same key; `SingleFlight` does.
+ * The cache does not join concurrent reads with the same key; `SingleFlight` joins them.
  */
 export class RevisionedCache<Value> {
   readonly #feed: ChangeFeed["Service"]
@@ -62,15 +61,15 @@ export class RevisionedCache<Value> {
     return this.#find(key)?.value
   }
 
-  /** Like `get`, without counting a lookup. */
+  /** Like `get`, but does not count a lookup. */
   peek(key: string): Value | undefined {
     const entry = this.#entries.get(key)
     return entry !== undefined && this.#isCurrent(entry) ? entry.value : undefined
   }
 
   /**
-   * Runs `read` with the value of a key. Succeeds with `undefined` if there is no value, or if its workspace changed
-   * while `read` ran, because the result may be newer than the value.
+   * Runs `read` with the value of a key. Succeeds with `undefined` if there is no value. Also succeeds with `undefined`
+   * if the value's workspace changed while `read` ran, because the result may then be newer than the value.
    */
   readWith<A, E>(key: string, read: (value: Value) => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> {
     return Effect.suspend(() => {
@@ -81,8 +80,8 @@ export class RevisionedCache<Value> {
   }
 
   /**
-   * Runs `read` and stores the value that `toCacheable` returns, unless its workspace changed meanwhile. `toCacheable`
-   * also gets the revision from before the read.
+   * Runs `read` and stores the value that `toCacheable` makes from the result. Does not store the value if its
+   * workspace changed during the read. `toCacheable` also gets the feed's revision from before the read.
    */
   load<A, E>(
     key: string,
@@ -127,16 +126,16 @@ export class RevisionedCache<Value> {
 interface InFlightRead<A, E> {
   /** The revision when the read started. */
   readonly revision: number
-  /** The outcome of the read; undefined until a second caller waits for it. */
+  /** The outcome of the read; undefined while no second caller waits for the read. */
   outcome: Deferred.Deferred<Exit.Exit<A, E>> | undefined
 }
 
 /**
- * Runs concurrent reads with the same cache key once. A read that is requested after a change never joins a read
- * that started before the change. While the change feed is down, reads are not shared.
+ * Runs concurrent reads with the same cache key once. A read that is requested after a change never joins a read that
+ * started before the change. While the change feed is down, reads are not shared.
  *
- * Key lookups and reads of prompts are shared. Whole responses are not: each request counts against the rate
- * limits.
+ * Key lookups and reads of prompts are shared. Whole responses are not shared, because each request must count against
+ * the rate limits.
  */
 export class SingleFlight<A, E> {
   readonly #feed: ChangeFeed["Service"]
@@ -147,9 +146,10 @@ export class SingleFlight<A, E> {
   }
 
   /**
-   * Runs `read`, or waits for the in-flight read of the same key if nothing has changed since that read started.
-   * Only changes of `workspace` count; if the workspace is not known before the read, every change counts. If the
-   * caller whose read is in flight is interrupted, one of the waiting callers starts over.
+   * Runs `read`. If a read of the same key is in flight and `workspace` has not changed since that read started, waits
+   * for the result of that read instead. If `workspace` is undefined, because only the read finds the workspace, a
+   * change of any workspace prevents the sharing. If the caller whose read is in flight is interrupted, one of the
+   * waiting callers starts the read again.
    */
   run(key: string, workspace: WorkspaceId | undefined, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {

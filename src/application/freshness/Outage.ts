@@ -12,45 +12,53 @@ import { ChangeFeed, type LastContact } from "../ports/ChangeFeed.ts"
 import { Observations } from "../ports/Observations.ts"
 import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 
-/** How long values are served after the last contact by default, in milliseconds (specification 8). */
+/** The default of `maxAgeMs`, in milliseconds (specification 8). */
 export const defaultOutageMaxAge = 300_000
 
-/** How often the state of the outage is checked for the log and the gauge, in milliseconds. */
+/** The interval of the check that logs changes of the outage's phase and sets the gauge, in milliseconds. */
 const checkIntervalMs = 250
-/** How often a failed read checks whether the change feed has also lost contact, in milliseconds. */
+/** The interval at which a failed read checks whether the change feed has also lost contact, in milliseconds. */
 const contactCheckIntervalMs = 20
 
 /**
  * Decides which values from before an outage of the database are served. While the change feed is down, each read asks
- * the database first. If the database does not respond, the read gets the value that was current at the last contact,
- * unless the maximum age since the last contact has passed. A feed that comes up again has new revisions, so no value
- * from before the outage matches.
+ * the database first. If the database does not respond, the read gets the known value: the cached value that was
+ * current at the last contact. A known value is served only until the maximum age since the last contact has passed. A
+ * feed that comes up again has new revisions, so no value from before the outage is served after it.
  */
 export class Outage extends Context.Service<
   Outage,
   {
-    /** Runs a read of the database. While the change feed is down, a circuit breaker keeps the pools free. */
+    /**
+     * Runs a read of the database. While the change feed is down, reads run through a circuit breaker, so that waiting
+     * reads do not fill the connection pools.
+     */
     readonly protect: <A, E>(read: Effect.Effect<A, E>) => Effect.Effect<A, E | Unavailable>
     /**
-     * Runs `fresh`, and `known` if contact is lost and `fresh` fails as unavailable or has no result after 250 ms. If
-     * `fresh` fails while the change feed is up, waits until the feed proves its contact or goes down.
+     * Runs `fresh`. While the change feed is down, runs `known` instead if `fresh` fails as unavailable or has no
+     * result after 250 ms. If `fresh` fails as unavailable while the feed is still up, waits until the feed confirms
+     * its contact or goes down.
      */
     readonly orKnown: <A, E>(
       fresh: Effect.Effect<A, E>,
       known: Effect.Effect<A, E>
     ) => Effect.Effect<A, E | Unavailable>
     /**
-     * Returns the age of all known values in milliseconds, counted from the last contact, or `undefined` if no known
-     * value may be served. Call this right before a value is sent, because any wait may have been a suspension.
+     * Returns the age of every known value: the milliseconds since the last contact. Returns `undefined` if no known
+     * value may be served. Call this right before a value is sent: the process may have been suspended during any wait
+     * before that.
      */
     readonly findAge: () => number | undefined
     /** Returns true if a value was current at the last contact. */
     readonly isLastKnown: (entry: CacheEntry<unknown>) => boolean
-    /** Counts a served value and its age in milliseconds. */
+    /** Counts a known value that was served, and its age in milliseconds. */
     readonly recordResponse: (ageMs: number) => void
-    /** Reports what a read showed: a key is rejected, or a workspace has changed or is rejected. */
+    /**
+     * Reports a key or a workspace whose known values must no longer be served: a read has found that the key is
+     * rejected, or that the workspace has changed or is rejected.
+     */
     readonly invalidate: (changed: KeyHash | WorkspaceId) => void
-    /** Calls `listener` with each report, so that it can delete what was cached before. */
+    /** Calls `listener` with each reported key or workspace, so that the listener can delete its cached values. */
     readonly onInvalidate: (listener: (changed: KeyHash | WorkspaceId) => void) => void
   }
 >()("prompt-retrieval/Outage") {}
@@ -71,12 +79,12 @@ export const offLayer: Layer.Layer<Outage> = Layer.succeed(Outage, off)
 export interface OutageOptions {
   readonly feed: ChangeFeed["Service"]
   readonly observations: Observations["Service"]
-  /** How long after the last contact values are served, in milliseconds. */
+  /** The maximum age of a known value: the milliseconds since the last contact. */
   readonly maxAgeMs: number
   readonly now?: () => Instant
 }
 
-/** Makes the service, and the check that logs when an outage begins and ends and sets the gauge. */
+/** Makes the service, and the effect `check`, which logs the beginning and the end of an outage and sets the gauge. */
 export const makeOutage = ({ feed, observations, maxAgeMs, now = readInstant }: OutageOptions) => {
   const listeners: Array<(changed: KeyHash | WorkspaceId) => void> = []
   /** The breaker of the outage whose last contact was at `contactAt`. */
@@ -175,14 +183,14 @@ export const makeOutage = ({ feed, observations, maxAgeMs, now = readInstant }: 
   return { outage, check }
 }
 
-/** Sleeps without keeping the process alive: the host of `createPromptApi` may have nothing else to do. */
+/** Sleeps without keeping the process alive, so that a host of `createPromptApi` can end. */
 const sleepInBackground = (milliseconds: number): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const timer = setTimeout(() => resume(Effect.void), milliseconds).unref()
     return Effect.sync(() => clearTimeout(timer))
   })
 
-/** Serves values for at most `maxAgeMs` after the last contact; 0 turns this off. */
+/** Serves known values for at most `maxAgeMs` milliseconds after the last contact; 0 means never. */
 export const layer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed | Observations> =>
   maxAgeMs === 0
     ? offLayer

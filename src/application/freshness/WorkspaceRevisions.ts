@@ -1,4 +1,7 @@
-/** Maximum number of workspaces with a separate revision. Above it, all workspaces count as changed. */
+/**
+ * The largest number of workspaces with a separate revision. The next change after that marks all workspaces as
+ * changed.
+ */
 const maxWorkspaces = 10_000
 
 /** The revisions of all workspaces, for implementations of `ChangeFeed`. */
@@ -15,13 +18,12 @@ export class WorkspaceRevisions {
     return this.#byWorkspace.get(workspace) ?? this.#globalRevision
   }
 
-  /** Records a change of one workspace. */
   invalidate(workspace: string): void {
     if (this.#byWorkspace.size >= maxWorkspaces) this.invalidateAll()
     this.#byWorkspace.set(workspace, ++this.#revision)
   }
 
-  /** Records that any workspace may have changed. */
+  /** Records that all workspaces may have changed. */
   invalidateAll(): void {
     this.#byWorkspace.clear()
     this.#globalRevision = ++this.#revision

@@ -4,7 +4,7 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /** The state of a change feed at its last contact with the database. */
 export interface LastContact {
-  /** The feed has reported every change that was committed before this moment. */
+  /** The moment of the last contact. The feed has reported every change that was committed before this moment. */
   readonly at: Instant
   /** Returns the revision of the last reported change of a workspace. */
   readonly revisionOf: (workspace: WorkspaceId) => number
@@ -23,8 +23,8 @@ export class ChangeFeed extends Context.Service<
     /** Returns the revision of the last change of a workspace. */
     readonly revisionOf: (workspace: WorkspaceId) => number | undefined
     /**
-     * Returns the last contact with the database, even while the feed is down, or `undefined` before the first
-     * contact. A feed that comes up again counts every workspace as changed, so no revision from before matches.
+     * Returns the last contact with the database, even while the feed is down, or `undefined` before the first contact.
+     * A feed that comes up again treats every workspace as changed, so no earlier revision is current.
      */
     readonly lastContact: () => LastContact | undefined
   }

@@ -13,8 +13,9 @@ export class KeyStore extends Context.Service<
      */
     readonly find: (hash: KeyHash) => Effect.Effect<KeyRecord, InvalidKey | Unavailable>
     /**
-     * Records that a key was used at `now` (milliseconds since the epoch). Never waits and never fails: the time is
-     * written in the background, at most once per minute and key, and is lost if the process ends first.
+     * Records that a key was used at `now` (milliseconds since the epoch). Never waits and never fails. The time is
+     * written in the background, at most once per minute for each key. The time is lost if the process ends before the
+     * write.
      */
     readonly markUsed: (id: ApiKeyId, now: number) => void
   }

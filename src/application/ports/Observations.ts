@@ -4,7 +4,9 @@ import type { RateLimitScope } from "../../domain/time/RateWindow.ts"
 /** The caches whose lookups are counted. */
 export type ObservedCache = "keys" | "responses"
 
-/** The outcome of a cache lookup: `drop` is an entry whose workspace has changed since it was stored. */
+/**
+ * The outcome of a cache lookup: `drop` means that the workspace of the entry has changed since the entry was stored.
+ */
 export type CacheLookup = "hit" | "miss" | "drop"
 
 /**
@@ -17,9 +19,9 @@ export class Observations extends Context.Service<
     /** Reports one request that the rate limit of this scope rejected. */
     readonly recordRateLimitRejection: (scope: RateLimitScope) => void
     readonly recordCacheLookup: (cache: ObservedCache, result: CacheLookup) => void
-    /** Reports one response from before the current outage, and its age in seconds. */
+    /** Reports that one response from before the current outage was served, and its age in seconds. */
     readonly recordOutageResponse: (ageSeconds: number) => void
-    /** Reports how long responses would still be served without the database, in seconds. */
+    /** Reports for how many more seconds responses can be served without the database. */
     readonly setOutageSecondsLeft: (seconds: number) => void
   }
 >()("prompt-retrieval/Observations") {}

@@ -9,7 +9,7 @@ import type { Version, VersionNotFound, VersionNumber, VersionSummary } from "..
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
-/** Selects prompts of a workspace; an absent field selects all. `tag` is a tag's exact name. */
+/** Selects prompts of a workspace; an absent field selects all prompts. `tag` is a tag's exact name. */
 export interface PromptFilter {
   readonly folder_id?: FolderId | undefined
   readonly tag?: string | undefined
@@ -18,8 +18,8 @@ export interface PromptFilter {
 
 /**
  * Port: the prompts of a workspace, read only. Every method sees only the given workspace: a prompt of another
- * workspace is not found, a folder or tag of another workspace matches nothing, and a fragment of another workspace
- * is left out.
+ * workspace is not found, a folder or tag of another workspace matches nothing, and a fragment of another workspace is
+ * left out.
  */
 export class PromptRepo extends Context.Service<
   PromptRepo,
@@ -40,28 +40,31 @@ export class PromptRepo extends Context.Service<
       filter: PromptFilter,
       page: Page
     ) => Effect.Effect<ReadonlyArray<PromptSummary>, Unavailable>
-    /** Returns one prompt, archived or not, its tags ordered by name. */
+    /** Returns one prompt, even if it is archived. Its tags are ordered by name. */
     readonly get: (
       workspace: WorkspaceId,
       id: PromptId
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
-     * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id. If the
-     * contents together are larger than `sizes.sourceBytes`, the read may fail with `ResolvedTooLarge`; the resolution of
-     * such an input fails with the same error.
+     * Returns the input of a prompt's resolution. The fragments are ordered by `position`, then by the id of the join
+     * row. If the contents together are larger than `sizes.sourceBytes`, the read may fail with `ResolvedTooLarge`. If
+     * the read succeeds, the resolution of such an input fails with this error.
      */
     readonly getSource: (
       workspace: WorkspaceId,
       id: PromptId
     ) => Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge | Unavailable>
-    /** Returns one page of a prompt's versions created at `oldest` or later, highest number first, and their total. */
+    /**
+     * Returns one page of a prompt's versions that were created at `oldest` or later, highest number first. `total` is
+     * the number of all these versions.
+     */
     readonly listVersions: (
       workspace: WorkspaceId,
       id: PromptId,
       oldest: Timestamp | undefined,
       page: Page
     ) => Effect.Effect<PageOfItems<VersionSummary>, PromptNotFound | Unavailable>
-    /** Returns one version if it was created at `oldest` or later. */
+    /** Returns one version. Fails with `VersionNotFound` if the version was created before `oldest`. */
     readonly getVersion: (
       workspace: WorkspaceId,
       id: PromptId,

@@ -4,14 +4,15 @@ import type { PromptTitle } from "../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
-/** Port: the titles of all prompts of a workspace, from which their names are made. */
+/** Port: the titles of all prompts of a workspace, from which the names of the prompts are made. */
 export class PromptTitles extends Context.Service<
   PromptTitles,
   {
     /**
-     * Returns the titles of the first prompts that are not archived and follow `after` in the order of lists, by
-     * `updated_at`, then id, both descending. Returns at most `maxTitlesPerRead`, and fewer only if no more follow.
-     * Titles are truncated (`truncateTitle`). Sees only the given workspace.
+     * Returns the titles of prompts that are not archived and come after `after`, in the order of lists: by
+     * `updated_at`, then id, both descending. If `after` is undefined, starts with the first prompt. Returns at most
+     * `maxTitlesPerRead` titles. Fewer titles mean that no more follow. Titles are truncated (`truncateTitle`). Sees
+     * only the given workspace.
      */
     readonly listAfter: (
       workspace: WorkspaceId,

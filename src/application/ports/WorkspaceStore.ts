@@ -55,7 +55,9 @@ export interface UserInfo {
   readonly must_reset_password: boolean
 }
 
-/** A key as operators see it: only the first and last digits of its plaintext. `owner` is the email of its owner. */
+/**
+ * A key as operators see it, with only the first and last digits of its plaintext. `owner` is the email of its owner.
+ */
 export interface KeyInfo {
   readonly id: ApiKeyId
   readonly workspace_id: WorkspaceId | null
@@ -102,9 +104,9 @@ export interface WorkspaceChanges {
 }
 
 /**
- * The number of rows that an import adds, changes and removes; all are 0 if the workspace equals the archive. Each
- * item of a list, each version, each binding of a fragment and each tag of a prompt is a row. The tags of a removed
- * prompt are not counted.
+ * The number of rows that an import adds, changes and removes; all are 0 if the workspace equals the archive. Each item
+ * of a list, each version, each binding of a fragment and each tag of a prompt is a row. The tags of a removed prompt
+ * are not counted.
  */
 export interface RowCounts {
   readonly added: number
@@ -119,14 +121,17 @@ export interface ImportResult extends ImportSummary {
 
 /** Options of an import or an edit. */
 export interface ChangeOptions {
-  /** A dry run fails where the change would fail. It changes nothing and locks nothing. */
+  /**
+   * If true, the change is only tried. A dry run fails where the change would fail, but changes nothing and locks
+   * nothing.
+   */
   readonly dryRun?: boolean
   /** Where the content comes from, for the audit log. */
   readonly source?: string
 }
 
 export interface AuditFilter {
-  /** Selects the events of a workspace, even after its deletion; without it, all events. */
+  /** Selects the events of a workspace, even after its deletion; if absent, all events. */
   readonly workspace?: WorkspaceId | undefined
   readonly limit: number
 }
@@ -149,8 +154,8 @@ export interface WorkspaceDirectory {
     workspace: WorkspaceId
   ) => Effect.Effect<ReadonlyArray<UserInfo>, WorkspaceNotFound | Unavailable>
   /**
-   * Sets whether a user must reset the password; until the reset, none of the user's keys works. Emails are compared
-   * without case. Returns the changed user.
+   * Sets whether a user must reset the password. Until the reset, none of the user's keys works. Emails are compared
+   * case-insensitively. Returns the changed user.
    */
   readonly setUser: (
     email: string,
@@ -168,7 +173,10 @@ export interface WorkspaceDirectory {
   readonly tags: (
     workspace: WorkspaceId
   ) => Effect.Effect<ReadonlyArray<WorkspaceTag>, WorkspaceNotFound | Unavailable>
-  /** Reads the current state of a workspace's content: lists ordered by id, fragments of a prompt by position. */
+  /**
+   * Reads the current state of a workspace's content. Lists are ordered by id, and the fragments of a prompt by
+   * position.
+   */
   readonly readContent: (
     workspace: WorkspaceId
   ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>
@@ -177,21 +185,25 @@ export interface WorkspaceDirectory {
 }
 
 /**
- * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at
- * all, and records the change in the audit log together with the change: an event of `Actor` for each `AuditEntry`
- * that `AuditEvent.ts` describes. A method that changes nothing records nothing, except the import of an archive.
+ * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at all.
+ * Together with its change, it records an event in the audit log for each `AuditEntry` (`AuditEvent.ts`), with the name
+ * of the `Actor`. A method that changes nothing records nothing, with two exceptions: the import of an archive and
+ * `recordExport`.
  */
 export class WorkspaceStore extends Context.Service<
   WorkspaceStore,
   WorkspaceDirectory & {
     /** Adds a workspace without content. Its id must be new. */
     readonly addWorkspace: (workspace: WorkspaceInfo) => Effect.Effect<void, Unavailable>
-    /** Revokes a key of any workspace or of none, and returns it. A key that is already revoked keeps its revocation time. */
+    /**
+     * Revokes a key, even a key without a workspace, and returns the key. A key that is already revoked keeps its
+     * revocation time.
+     */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Stores `replacement` with the workspace, owner and name of key `id`, and ends key `id` by the rule of `endKey`,
-     * at the replacement's `created_at`. Returns the replaced key. Fails with `KeyEnded` if key `id` is revoked or
-     * has expired, because a rotation must not undo a revocation.
+     * Stores `replacement` with the workspace, owner and name of key `id`, and ends key `id` as `endKey` does. The time
+     * of the rotation is the replacement's `created_at`. Returns the replaced key. Fails with `KeyEnded` if key `id` is
+     * revoked or has expired, because a rotation must not undo a revocation.
      */
     readonly rotateKey: (
       id: ApiKeyId,
@@ -199,16 +211,16 @@ export class WorkspaceStore extends Context.Service<
       endsAt: Timestamp
     ) => Effect.Effect<KeyInfo, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
     /**
-     * Deletes the user with this email, compared without case, and the user's keys. Fails with `UserHasActiveKeys` if
-     * any of them is active at `now` (milliseconds since the epoch), unless `withActiveKeys` is true.
+     * Deletes the user with this email, compared case-insensitively, and the user's keys. If `withActiveKeys` is false,
+     * fails with `UserHasActiveKeys` if any of the keys is active at `now` (milliseconds since the epoch).
      */
     readonly deleteUser: (
       email: string,
       options: { readonly now: number; readonly withActiveKeys: boolean }
     ) => Effect.Effect<DeletedUser, UserNotFound | UserHasActiveKeys | Unavailable>
     /**
-     * Stores a key of a workspace. The key's owner is the user with this email, compared without case; if there is no
-     * such user, one is added with the id `newUserId`.
+     * Stores a key of a workspace. The key's owner is the user with this email, compared case-insensitively. If there
+     * is no such user, adds a user with this email and the id `newUserId`.
      */
     readonly addKey: (
       workspace: WorkspaceId,
@@ -216,18 +228,21 @@ export class WorkspaceStore extends Context.Service<
       key: NewKey
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
-     * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that the parts do not
-     * contain are deleted. Rows that do not change are neither written nor locked, so importing the same parts again
-     * changes nothing.
+     * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that the parts do not contain
+     * are deleted. Rows that do not change are neither written nor locked, so importing the same parts again changes
+     * nothing.
      *
      * An import never weakens security. An existing workspace keeps its tier and billing status. Users and keys are
-     * added or updated, but never removed. `must_reset_password` only becomes true. A revoked key stays revoked, and
-     * an existing key never expires later than before.
+     * added or updated, but never removed. `must_reset_password` may become true, but never false. A revoked key stays
+     * revoked, and an existing key never expires later than before.
      *
-     * `parts` arrive in any order, with unique ids and no dangling references. No reader or writer waits before the
-     * stream ends; if the stream fails, nothing changes. Fails with `InvalidContent` if an id belongs to another
-     * workspace, the id or email of a user to another user, or the hash of a key to another key. Returns the number
-     * of items that the parts contained, and of the rows that changed or, in a dry run, would change.
+     * `parts` may come in any order. Their ids must be unique, and every item that they refer to must be among them.
+     * Until the stream ends, no other reader or writer waits for the import. If the stream fails, nothing changes.
+     *
+     * Fails with `InvalidContent` if an id belongs to another workspace. Also fails with this error if the id or email
+     * of a user belongs to another user, or the hash of a key to another key. Returns the number of items in the parts,
+     * and the number of rows that the import changed. A dry run returns the number of rows that the import would
+     * change.
      */
     readonly importWorkspace: <E = never>(
       parts: Stream.Stream<WorkspacePart, E>,
@@ -239,8 +254,8 @@ export class WorkspaceStore extends Context.Service<
       format: ExportFormat
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
-     * Passes a whole workspace to `sink`, part by part, from one snapshot: lists ordered by id, versions by number,
-     * fragments of a prompt by position, keys with their owners. Only a few parts are in memory at a time.
+     * Passes a whole workspace to `sink`, part by part, from one snapshot. Lists are ordered by id, versions by number,
+     * and fragments of a prompt by position. The keys come with their owners. Only a few parts are in memory at a time.
      */
     readonly exportWorkspace: <E>(
       workspace: WorkspaceId,
@@ -252,8 +267,8 @@ export class WorkspaceStore extends Context.Service<
      *
      * A concurrent change of the same rows is never overwritten: `makeEdit` runs again on the new content. Concurrent
      * edits of one workspace run one after another. Fails with `InvalidContent` if the edit uses an id of another
-     * workspace; the paths of its problems are paths of the edit. The list of imported files is not content:
-     * replacing it notifies no reader.
+     * workspace; the paths of the problems are paths in the edit. The list of imported files is not content, so
+     * replacing the list notifies no reader.
      */
     readonly editContent: <A, E>(
       workspace: WorkspaceId,

@@ -8,10 +8,10 @@ import { maxTitlesPerRead, PromptTitles } from "../ports/PromptTitles.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import { withSpanIfTraced } from "../support/Observability.ts"
 
-/** The number of titles that are added before other requests proceed. */
+/** The number of titles that are added in a row before other requests may proceed. */
 const titlesPerTurn = 200
 
-/** The names of prompts, for protocols whose callers know prompts by name. */
+/** The names of prompts, for protocols in which callers request prompts by name. */
 export class NamedPrompts extends Context.Service<
   NamedPrompts,
   {

@@ -26,10 +26,10 @@ import { withSpanIfTraced } from "../support/Observability.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import { takeTurn } from "./Turns.ts"
 
-/** After a step that took longer than this, in milliseconds, the next step counts as large, whatever its text. */
+/** If a step takes longer than this, in milliseconds, the next step is treated as large, even if its text is small. */
 const longStepMs = 1
 
-/** Resolves a prompt and lets other requests proceed. */
+/** Resolves a prompt step by step, so that other requests can proceed between the steps. */
 const resolveInTurns = Effect.fnUntraced(function* (workspace: WorkspaceId, source: ResolutionSource) {
   const steps = resolveInSteps(source)
   let units = source.current_content.length
@@ -42,7 +42,10 @@ const resolveInTurns = Effect.fnUntraced(function* (workspace: WorkspaceId, sour
   }
 })
 
-/** A resolved prompt, and the version that was resolved, if the store reports it. */
+/**
+ * A resolved prompt, and the number of the version that was resolved. The number is undefined if the store does not
+ * report it.
+ */
 export interface ResolvedVersion {
   readonly prompt: ResolvedPrompt
   readonly current_version: number | undefined
@@ -50,7 +53,7 @@ export interface ResolvedVersion {
 
 /**
  * The five reads of specification 4, for HTTP and for embedders. Ids and version numbers are raw text: malformed text
- * fails like an unknown id, without a query.
+ * fails like an unknown id or number, and the database is not queried.
  */
 export class Prompts extends Context.Service<
   Prompts,
@@ -65,7 +68,7 @@ export class Prompts extends Context.Service<
       caller: Caller,
       id: string
     ) => Effect.Effect<ResolvedPrompt, PromptNotFound | ResolvedTooLarge | Unavailable>
-    /** Like `getResolved`, with the version number that the prompt had when it was read. */
+    /** Like `getResolved`, but also returns the version number that the prompt had when it was read. */
     readonly getResolvedVersion: (
       caller: Caller,
       id: string

@@ -2,27 +2,32 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
-/** The number of reads of a workspace that run at once after a large read. Each read may hold about 8 MiB until it is encoded. */
+/**
+ * The number of reads of a workspace that may run at once after a large read. The result of each read may take about 8
+ * MiB of memory until it is encoded.
+ */
 const maxLargeReads = 4
-/** The number of reads of a workspace that run at once if they are small. */
+/** The number of reads of a workspace that may run at once while all of them are small. */
 const maxSmallReads = 32
-/** The number of workspaces whose permits are kept. */
+/** The largest number of workspaces whose permits are kept. */
 const maxWorkspaces = 10_000
 
 class Permits {
   readonly #semaphore = Semaphore.makeUnsafe(maxLargeReads)
-  /** How many reads run at once. */
   #limit = maxLargeReads
-  /** How many large steps the reads of the workspace have had. */
+  /** The number of large steps that the workspace's reads have taken. */
   #largeSteps = 0
 
-  /** Lets only `maxLargeReads` run at once from now on. */
+  /** Resets the limit to `maxLargeReads` reads at once. */
   readonly restrict: Effect.Effect<void> = Effect.suspend(() => {
     this.#largeSteps++
     return this.#resize(maxLargeReads)
   })
 
-  /** Runs a read once there is a permit. After a small read, one more may run at once. */
+  /**
+   * Waits for a permit, then runs a read. If no read of the workspace took a large step meanwhile, one more read may
+   * run at once.
+   */
   run<A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return this.#semaphore.withPermit(
       Effect.suspend(() => {
@@ -42,8 +47,8 @@ class Permits {
   }
 }
 
-// All services of a process share its memory, so this is a value of the module. The workspace that was read last is
-// the last entry.
+// All services of a process share its memory, so they also share these permits. The workspace that was read last is the
+// last entry of the map.
 const permitsOf = new Map<WorkspaceId, Permits>()
 
 const findPermits = (workspace: WorkspaceId): Permits => {
@@ -56,16 +61,18 @@ const findPermits = (workspace: WorkspaceId): Permits => {
 }
 
 /**
- * Runs a read of a workspace, from the query to the encoded response, once few enough other reads of the workspace
- * run. This bounds the memory that the workspace takes, and the time for which it occupies the database and the event
- * loop. The size of a read is known only after the read has run, so a workspace with small reads gets further permits
- * one by one, and only `maxLargeReads` again after `restrictReads`.
+ * Runs a read of a workspace, from the query to the encoded response. Waits first while too many other reads of the
+ * workspace run. This bounds the memory that the workspace takes, and the time for which the workspace occupies the
+ * database and the event loop.
+ *
+ * The size of a read is known only after the read has run. Each small read therefore adds one permit to its workspace,
+ * up to `maxSmallReads`, and `restrictReads` resets the workspace to `maxLargeReads` permits.
  */
 export const withReadPermit = <A, E>(
   workspace: WorkspaceId,
   read: Effect.Effect<A, E>
 ): Effect.Effect<A, E> => Effect.suspend(() => findPermits(workspace).run(read))
 
-/** Lets only a few reads of a workspace run at once from now on, because one of them is large. */
+/** Resets a workspace to `maxLargeReads` permits, because one of its reads is large. */
 export const restrictReads = (workspace: WorkspaceId): Effect.Effect<void> =>
   Effect.suspend(() => findPermits(workspace).restrict)

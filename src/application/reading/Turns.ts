@@ -3,12 +3,15 @@ import * as Semaphore from "effect/Semaphore"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { restrictReads } from "./ReadPermits.ts"
 
-// All services of a process share one event loop, so these are values of the module.
+// All services of a process share one event loop, so they also share the state of this module.
 
-/** Steps with fewer UTF-16 code units take less than a tenth of a millisecond. */
+/** A step that processes fewer UTF-16 code units takes less than a tenth of a millisecond. */
 const smallUnits = 32 * 1024
 
-/** The turns between two large steps. Node accepts one connection in each turn, and an empty turn takes microseconds. */
+/**
+ * The number of event-loop turns between two large steps. Node accepts one connection in each turn, and an empty turn
+ * takes only microseconds.
+ */
 const turnsBetween = 16
 
 const waiting: Array<() => void> = []
@@ -34,16 +37,19 @@ const waitForTurn: Effect.Effect<void> = Effect.callback((resume) => {
 })
 
 /**
- * Waits for a turn of the event loop in which no other large step starts, so that the steps of many large responses do
- * not add up to a pause. Returns at once if the text that the next step processes is small.
+ * Waits for a turn of the event loop in which no other large step starts. Otherwise the steps of many large responses
+ * would add up to a long pause of the process. Returns at once if the next step processes only a small text.
  *
- * @param workspace the workspace whose text it is
- * @param units the length of the text
+ * @param workspace the workspace that the text belongs to
+ * @param units the length of the text in UTF-16 code units
  */
 export const takeTurn = (workspace: WorkspaceId, units: number): Effect.Effect<void> =>
   units < smallUnits ? Effect.void : Effect.andThen(restrictReads(workspace), waitForTurn)
 
-/** Returns the length of all texts in a value: an object of texts and numbers, or a list of such objects. */
+/**
+ * Returns the total length of the texts in a value. The value is an object of texts and numbers, or a list of such
+ * objects.
+ */
 const countUnits = (value: unknown): number => {
   if (typeof value === "string") return value.length
   if (typeof value !== "object" || value === null) return 8
@@ -52,7 +58,7 @@ const countUnits = (value: unknown): number => {
   return units
 }
 
-/** Runs a read of a workspace, and takes a turn for the step that processes its result. */
+/** Runs a read of a workspace, then waits for a turn in which the caller may process the result. */
 export const takeTurnFor = <A, E>(workspace: WorkspaceId, read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.tap(read, (result) => takeTurn(workspace, countUnits(result)))
 
@@ -60,7 +66,7 @@ const encoding = Semaphore.makeUnsafe(1)
 
 /**
  * Encodes the result of a read in two steps, each in its own turn: to JSON, and to bytes. The JSON of a large result
- * takes several times the memory of the result, so only one is encoded at a time.
+ * takes several times the memory of the result, so only one large result is encoded at a time.
  */
 export const encodeInTurns = <A, B>(
   workspace: WorkspaceId,

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 
 /**
- * Runs an effect. If a timer of `arm` calls `end` first, fails with that failure and interrupts the effect, without
- * waiting for an uninterruptible effect. Every request and every query runs here: the cost is a sixth of
- * `Effect.timeoutOrElse`.
+ * Runs an effect. If a timer of `arm` calls `end` before the effect ends, fails with the failure that `end` got, and
+ * interrupts the effect. Does not wait for an uninterruptible effect. Every request and every query runs through this
+ * function, because it costs a sixth of `Effect.timeoutOrElse`.
  *
  * @param arm starts timers that call `end`, and returns the function that stops the timers
  */

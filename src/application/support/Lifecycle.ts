@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-/** `starting`: the database is not migrated yet; `draining`: the service shuts down. */
+/** `starting`: the database is not migrated yet; `draining`: the service is shutting down. */
 export type Phase = "starting" | "serving" | "draining"
 
 /** The phase of this service, from start to shutdown. A phase that has ended never starts again. */
@@ -10,7 +10,7 @@ export class Lifecycle extends Context.Service<
   Lifecycle,
   {
     readonly phase: () => Phase
-    /** Starts the phase `serving`, once the database is ready. Has no effect while the service drains. */
+    /** Starts the phase `serving`. Called once the database is ready. Has no effect in the phase `draining`. */
     readonly markServing: Effect.Effect<void>
     readonly markDraining: Effect.Effect<void>
   }

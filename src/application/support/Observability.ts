@@ -4,9 +4,9 @@ import * as Metric from "effect/Metric"
 import * as References from "effect/References"
 
 /**
- * Wraps a function so that each call runs in a span of the given name, if spans are collected. Otherwise a call
- * costs nothing extra. Functions that run for every request use this; all others use `Effect.fn`, which records the
- * call site of every call.
+ * Wraps a function. If spans are collected, each call runs in a span of the given name. If not, a call has no extra
+ * cost. Functions that run for every request use this wrapper. All other functions use `Effect.fn`, which also records
+ * the call site of every call.
  */
 export const withSpanIfTraced =
   (name: string) =>
@@ -19,10 +19,12 @@ export const withSpanIfTraced =
         : effect
     })
 
-/** An empty context, with which Effect uses its process-wide registry of metrics. */
+/** The context for metrics. It is empty, so Effect uses its process-wide registry of metrics. */
 export const metricRegistry = Context.empty()
 
-/** Registers a counter at 0, so that rates include its first increment, and returns the function that adds 1. */
+/**
+ * Registers a counter and sets it to 0, so that rates include the first increment. Returns the function that adds 1.
+ */
 export const registerCounter = (
   name: string,
   description: string,

@@ -1,9 +1,9 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
-/** Logs conditions that last: each message at once, and again every minute while it is reported. */
+/** Logs conditions that last. Each message is logged at once, and then every minute while it is still reported. */
 export interface RepeatingLog {
-  /** Reports that a condition holds. Logs its message unless that was logged less than a minute ago. */
+  /** Reports that a condition holds. Does not log its message if the same message was logged less than a minute ago. */
   readonly report: (message: string) => Effect.Effect<void>
   /** Reports that no condition holds any more: the next report of any message is logged at once. */
   readonly clear: Effect.Effect<void>

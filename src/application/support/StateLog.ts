@@ -9,8 +9,8 @@ export interface StateLog {
 }
 
 /**
- * Makes the log of one dependency's state. Until the first report the dependency counts as working, so a start
- * without a failure logs nothing.
+ * Makes the log of one dependency's state. The dependency is assumed to work until the first report, so a start without
+ * a failure logs nothing.
  *
  * ```ts
  * const stateLog = makeStateLog({
@@ -21,7 +21,7 @@ export interface StateLog {
  * yield* stateLog.up // Redis restored; rate limits are shared
  * ```
  *
- * @param messages `failed` is logged as a warning, followed by the reason; `restored`, if given, as info.
+ * @param messages `failed` is logged as a warning, followed by the reason. `restored`, if given, is logged as info.
  */
 export const makeStateLog = (messages: { readonly failed: string; readonly restored?: string }): StateLog => {
   let isUp = true

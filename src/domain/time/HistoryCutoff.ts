@@ -4,7 +4,7 @@ import { type Timestamp, toTimestamp } from "../Timestamp.ts"
 const freeHistoryMs = 7 * 24 * 60 * 60 * 1000
 
 /**
- * Returns the creation time of the oldest version that a tier can see: `now - 7 days` (inclusive) on Free,
+ * Returns the earliest creation time of a version that a tier can see: `now - 7 days` (inclusive) on Free, and
  * `undefined` (no limit) on Solo and Team (specification 4.4). `now` is in milliseconds since the epoch.
  */
 export const historyCutoff = (tier: string, now: number): Timestamp | undefined =>

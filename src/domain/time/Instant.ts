@@ -1,6 +1,6 @@
 /**
- * A moment on two clocks of one process, in milliseconds. The monotonic clock stops while the machine is suspended, and
- * the wall clock can be set.
+ * A moment on two clocks of one process, in milliseconds. The monotonic clock stops while the machine is suspended. The
+ * wall clock can be set to another time.
  */
 export interface Instant {
   readonly monotonic: number
@@ -8,8 +8,8 @@ export interface Instant {
 }
 
 /**
- * Returns how long after `start` the moment `end` is, in milliseconds: the larger of the two clocks' differences, so
- * neither a suspension nor setting the wall clock back shortens the time. Never negative.
+ * Returns the milliseconds from `start` to `end`. Takes the larger difference of the two clocks, so that neither a
+ * suspension nor setting the wall clock back makes the time shorter. Never negative.
  */
 export const elapsedBetween = (start: Instant, end: Instant): number =>
   Math.max(0, end.monotonic - start.monotonic, end.wall - start.wall)

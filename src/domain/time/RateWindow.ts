@@ -2,10 +2,10 @@
 export const windowSeconds = 60
 const windowMs = windowSeconds * 1_000
 
-/** A clock minute, numbered from the epoch. Both rate limits count per clock minute (specification 8). */
+/** The number of a clock minute since the epoch. Both rate limits count per clock minute (specification 8). */
 export type RateWindow = number
 
-/** Returns the minute that contains `now` (milliseconds since the epoch). */
+/** Returns the number of the minute that contains `now` (milliseconds since the epoch). */
 export const toRateWindow = (now: number): RateWindow => Math.floor(now / windowMs)
 
 /** Returns the whole seconds, 1 to 60, until the minute of `now` (milliseconds since the epoch) ends. */
@@ -15,7 +15,9 @@ export const secondsUntilReset = (now: number): number =>
 /** The scope of a rate limit: the requests of one key, or all requests to this process (specification 8). */
 export type RateLimitScope = "key" | "process"
 
-/** An exceeded rate limit: its scope, the requests that it allows per minute, and the seconds until it resets. */
+/**
+ * An exceeded rate limit: its scope, the requests that it allows per minute, and the seconds until the limit resets.
+ */
 export interface RateLimited {
   readonly _tag: "RateLimited"
   readonly scope: RateLimitScope

@@ -7,8 +7,12 @@ export type TimeInput = { readonly instant: number } | { readonly fromNow: numbe
 const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /**
- * Parses a time: an ISO 8601 time with an offset; a date, which means its start in UTC; a duration from now, such as
- * `30m`, `12h` or `90d`; or `now`. Returns `undefined` for any other text.
+ * Parses one of these texts, and returns `undefined` for any other text:
+ *
+ * - an ISO 8601 time with an offset
+ * - a date, which means the start of that day in UTC
+ * - a duration from now, such as `30m`, `12h` or `90d`
+ * - `now`
  */
 export const parseTimeInput = (text: string): TimeInput | undefined => {
   if (text === "now") return { fromNow: 0 }
@@ -18,6 +22,6 @@ export const parseTimeInput = (text: string): TimeInput | undefined => {
   return isRepresentable(instant) ? { instant } : undefined
 }
 
-/** Returns the instant of a time; a duration counts from `now`. Both are in milliseconds since the epoch. */
+/** Returns the instant of a time. A duration is counted from `now`. Both are in milliseconds since the epoch. */
 export const resolveTime = (time: TimeInput, now: number): number =>
   "instant" in time ? time.instant : now + time.fromNow

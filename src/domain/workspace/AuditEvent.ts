@@ -22,23 +22,23 @@ export type AuditAction =
 
 type Details = Readonly<Record<string, string | number | boolean | null>>
 
-/** A change to record. It never contains a key, the hash of a key or the text of a prompt. */
+/** A change or an export to record. An entry never contains a key, the hash of a key or the text of a prompt. */
 export interface AuditEntry {
   readonly action: AuditAction
   /** The workspace that changed; null for a user, who belongs to no workspace, and for a key without a workspace. */
   readonly workspace_id: WorkspaceId | null
-  /** The name of the changed workspace, the email of the user, the id of the key, or the source of the import. */
+  /** The name of the workspace, the email of the user, the id of the key, or the source of the import or edit. */
   readonly subject: string
   readonly details: Details
 }
 
-/** A recorded change. `action` may be an action that this program does not know. */
+/** A recorded change or export. `action` may be an action that this program does not know. */
 export interface AuditEvent {
   /** A decimal number. Later events have larger ids. */
   readonly id: string
-  /** When the change was made, by the clock of the database. */
+  /** When the event was recorded, by the clock of the database. */
   readonly at: Timestamp
-  /** The person or program that made the change. */
+  /** The name of the person or program that made the change or export. */
   readonly actor: string
   readonly action: string
   readonly workspace_id: WorkspaceId | null
@@ -81,7 +81,10 @@ export const toWorkspaceCreatedEntry = ({ id, name, tier }: AuditedWorkspace): A
   details: { tier }
 })
 
-/** Describes a change of a workspace's row: an entry for its name, and an entry for its tier and billing status. */
+/**
+ * Describes a change of a workspace: one entry if its name changed, and one entry if its tier or billing status
+ * changed.
+ */
 export const toWorkspaceChangedEntries = (
   before: AuditedWorkspace,
   after: AuditedWorkspace
@@ -125,7 +128,10 @@ export const toWorkspaceImportedEntry = (
   details: counts
 })
 
-/** Describes an edit of a workspace's content, such as the import of prompt files, by the number of rows it writes. */
+/**
+ * Describes an edit of a workspace's content, such as an import of prompt files. The details are the numbers of rows
+ * that the edit writes.
+ */
 export const toWorkspaceEditedEntry = (
   workspace_id: WorkspaceId,
   source: string | undefined,

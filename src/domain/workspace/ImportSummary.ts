@@ -23,7 +23,7 @@ export const emptySummary: ImportSummary = {
   api_keys: 0
 }
 
-/** Returns the summary with one more part. */
+/** Returns a summary that also counts this part. */
 export const addPart = (summary: ImportSummary, part: WorkspacePart): ImportSummary => {
   switch (part.list) {
     case "workspace":

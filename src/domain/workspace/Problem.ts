@@ -4,7 +4,7 @@ export interface Problem {
   readonly message: string
 }
 
-/** The owner of a value that an import must not take. */
+/** The kind of owner of a value that an import must not take over. */
 export type ConflictOwner = "workspace" | "user" | "key"
 
 /** Returns the problem of an id, an email or a hash that belongs to another owner. */
@@ -14,7 +14,8 @@ export const toConflict = (path: string, owner: ConflictOwner): Problem => ({
 })
 
 /**
- * A workspace rejected content; nothing has changed. `problems` holds the first problems, `count` their total number.
+ * A change failed, because its content is invalid for the workspace. Nothing has changed. `problems` contains the first
+ * problems, and `count` is the number of all problems.
  */
 export interface InvalidContent {
   readonly _tag: "InvalidContent"

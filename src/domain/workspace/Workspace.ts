@@ -11,7 +11,8 @@ import { Uuid } from "../Uuid.ts"
 import { VersionId, VersionNumber } from "../Version.ts"
 import { WorkspaceId } from "../WorkspaceId.ts"
 
-// The content of a workspace, as operators import, edit and export it. Readers see it as `Prompt` and `Version`.
+// The content of a workspace, as operators import, edit and export it. Callers of the API see this content as `Prompt`
+// and `Version`.
 
 const findTextProblem = (text: string): string | undefined => {
   if (text.includes("\0")) return "must not contain the NUL character"
@@ -43,7 +44,7 @@ const makeText = (maxBytes: number) =>
     )
   )
 
-/** A text of one line, such as a title. */
+/** A short text, such as a title. */
 const ShortText = AnyText.check(
   Schema.isMaxCodePoints(sizes.nameLength, { message: `must be at most ${sizes.nameLength} characters` })
 )
@@ -58,7 +59,7 @@ const Content = makeText(sizes.contentBytes).check(
   )
 )
 
-/** A name: not empty. */
+/** A short text that is not empty. */
 export const Name = ShortText.check(Schema.isMinLength(1, { message: "must not be empty" }))
 
 /** A JSON object with any members. A number may be an `ExactNumber`. */
@@ -75,7 +76,7 @@ export const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
 const makeList = <A extends Schema.Constraint>(item: A, maxItems: number) =>
   Schema.Array(item).check(Schema.isMaxLength(maxItems, { message: `must have at most ${maxItems} items` }))
 
-/** The four digits at either end of a key. */
+/** The first four or the last four digits of a key. */
 const KeyEnd = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{4}$/u, { message: "must be 4 lowercase hexadecimal digits" })
 )
@@ -89,7 +90,7 @@ export const Workspace = Schema.Struct({
 })
 export type Workspace = typeof Workspace.Type
 
-/** An owner of API keys. Emails are compared without case. */
+/** An owner of API keys. Emails are compared case-insensitively. */
 export const User = Schema.Struct({ id: UserId, email: Name, must_reset_password: Schema.Boolean })
 export type User = typeof User.Type
 
@@ -114,7 +115,7 @@ export type StoredKey = typeof StoredKey.Type
 export const Folder = Schema.Struct({ id: FolderId, name: Name })
 export type Folder = typeof Folder.Type
 
-/** A tag of a workspace. Each name occurs once. */
+/** A tag of a workspace. No two tags of a workspace have the same name. */
 export const WorkspaceTag = Schema.Struct({ id: TagId, name: Name, color: Tag.fields.color })
 export type WorkspaceTag = typeof WorkspaceTag.Type
 
@@ -122,7 +123,7 @@ export type WorkspaceTag = typeof WorkspaceTag.Type
 export const Fragment = Schema.Struct({ id: Uuid, name: Name, content: Content })
 export type Fragment = typeof Fragment.Type
 
-/** A fragment's place in a prompt, with the values of its slots. */
+/** A fragment in a prompt: its position, and the values of its slots. */
 export const PromptFragment = Schema.Struct({
   id: Uuid,
   fragment_id: Uuid,
@@ -150,7 +151,7 @@ export const limitTags = <A extends Schema.Constraint>(item: A) => makeList(item
 
 export const limitFragments = <A extends Schema.Constraint>(item: A) => makeList(item, sizes.promptFragments)
 
-/** A prompt with the ids of its tags, its fragments and all of its versions. */
+/** A prompt with its fragments, all of its versions, and the ids of its tags. */
 export const WorkspacePrompt = Schema.Struct({
   id: PromptId,
   title: ShortText,

@@ -73,13 +73,13 @@ export const emptyEdit: ContentEdit = {
   prompts: []
 }
 
-/** Returns true if an edit changes no content; it may still replace the list of imported files. */
+/** Returns true if an edit changes no content; the edit may still replace the list of imported files. */
 export const isEmptyEdit = (edit: ContentEdit): boolean =>
   [edit.folders, edit.tags, edit.fragments, edit.removedFragments, edit.prompts].every(
     (list) => list.length === 0
   )
 
-/** Returns the parts that an edit writes. The lists of a prompt have only the items that the edit writes. */
+/** Returns the parts that an edit writes. The lists of a prompt contain only the items that the edit writes. */
 export function* toEditedParts({ folders, tags, fragments, prompts }: ContentEdit): Generator<WorkspacePart> {
   for (const item of folders) yield { list: "folders", item }
   for (const item of tags) yield { list: "tags", item }

@@ -10,7 +10,7 @@ import type {
   WorkspaceTag
 } from "./Workspace.ts"
 
-/** The lists of a workspace in the order of an export. An item refers only to items of the lists before its list. */
+/** The lists of a workspace in the order of an export. An item refers only to items of earlier lists. */
 export const workspaceLists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
 export type WorkspaceList = (typeof workspaceLists)[number]
 
@@ -30,8 +30,8 @@ export type WorkspacePart =
 
 /**
  * One part of an exported workspace: first the workspace itself, then the items of each list in the order of
- * `workspaceLists`. Unlike in `WorkspacePart`, a prompt has no fragments and no versions: each
- * follows its prompt as a part, fragments first, so that no reader has to hold a whole history.
+ * `workspaceLists`. Unlike in `WorkspacePart`, the part of a prompt contains no fragments and no versions. They follow
+ * the prompt as separate parts, fragments first, so that no reader has to keep a whole history in memory.
  */
 export type ExportPart =
   | Exclude<WorkspacePart, { readonly list: "prompts" }>

@@ -19,46 +19,51 @@ import { fitsName, sizes } from "../../domain/Sizes.ts"
 
 /** The configuration of this process, from its environment. */
 export interface ServiceConfig {
-  /** `DATABASE_URL`. Without it, the embedded database in `dataDir` is used. */
+  /** `DATABASE_URL`. If it is not set, the embedded database in `dataDir` is used. */
   readonly databaseUrl: Redacted.Redacted | undefined
-  /** `DATABASE_FEED_URL`, the URL on which the change feed listens. Without it, the change feed uses `databaseUrl`. */
+  /**
+   * `DATABASE_FEED_URL`, the URL on which the change feed listens. If it is not set, the change feed uses
+   * `databaseUrl`.
+   */
   readonly databaseFeedUrl: Redacted.Redacted | undefined
-  /** `DATABASE_REPLICA_URL`, one URL for each of its hosts. */
+  /** `DATABASE_REPLICA_URL`, split into one URL for each host. */
   readonly databaseReplicaUrls: ReadonlyArray<Redacted.Redacted> | undefined
   /** `DATABASE_MAX_CONNECTIONS`, the maximum number of connections of the process to PostgreSQL. */
   readonly databaseMaxConnections: number
   /** `DATA_DIR`. */
   readonly dataDir: string
-  /** `REDIS_URL`. Without it, rate limits are counted in this process. */
+  /** `REDIS_URL`. If it is not set, rate limits are counted in this process. */
   readonly redisUrl: Redacted.Redacted | undefined
   /** `HOST`. */
   readonly host: string
   /** `PORT`; 0 selects a free port. */
   readonly port: number
-  /** `PUBLIC_URL`, the URL at which callers reach the service. Without it, responses contain only paths. */
+  /** `PUBLIC_URL`, the URL at which callers reach the service. If it is not set, responses contain only paths. */
   readonly publicUrl: string | undefined
   /** `RATE_LIMIT_PER_KEY` and `RATE_LIMIT_PER_PROCESS`, in requests per minute. */
   readonly rateLimits: RateLimits
   /** `MCP`: whether `/mcp` serves the Model Context Protocol. */
   readonly mcp: boolean
-  /** `METRICS_HOST`. Without it, metrics are served on `host`. */
+  /** `METRICS_HOST`. If it is not set, metrics are served on `host`. */
   readonly metricsHost: string | undefined
-  /** `METRICS_PORT`. Without it, no metrics are served. */
+  /** `METRICS_PORT`. If it is not set, no metrics are served. */
   readonly metricsPort: number | undefined
-  /** `OTEL_EXPORTER_OTLP_ENDPOINT`, the base URL of an OpenTelemetry collector. Without it, nothing is exported. */
+  /**
+   * `OTEL_EXPORTER_OTLP_ENDPOINT`, the base URL of an OpenTelemetry collector. If it is not set, nothing is exported.
+   */
   readonly otlpEndpoint: string | undefined
   /**
-   * `OUTAGE_MAX_AGE`: how long responses are served without the database after the last contact with it, in
-   * milliseconds; 0 turns this off.
+   * `OUTAGE_MAX_AGE`: the longest time for which responses are served without the database, in milliseconds, counted
+   * from the last contact. 0 turns this off.
    */
   readonly outageMaxAgeMs: number
-  /** `SHUTDOWN_GRACE`: how long to keep accepting connections after a stop signal, in milliseconds. */
+  /** `SHUTDOWN_GRACE`: how long the service still accepts connections after a stop signal, in milliseconds. */
   readonly shutdownGraceMs: number
-  /** `PROMPT_RETRIEVAL_ACTOR`. Without it, the audit log names the user and the host of this process. */
+  /** `PROMPT_RETRIEVAL_ACTOR`. If it is not set, the audit log names the user and the host of this process. */
   readonly actor: string | undefined
   /** `LOG_LEVEL`. */
   readonly logLevel: LogLevel.LogLevel
-  /** `LOG_FORMAT`; the default is `pretty` if stderr is a terminal, else `json`. */
+  /** `LOG_FORMAT`; the default is `pretty` if stderr is a terminal, otherwise `json`. */
   readonly logFormat: "pretty" | "json"
 }
 
@@ -68,7 +73,6 @@ export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly 
 const makeConfigError = (message: string): Config.ConfigError =>
   new Config.ConfigError(new ConfigProvider.SourceError({ message }))
 
-/** Parses the text of a variable. */
 interface Reader<A> {
   /** The rule of the value. Begins with "must". */
   readonly rule: string
@@ -76,7 +80,7 @@ interface Reader<A> {
   readonly parse: (text: string) => A | undefined
 }
 
-/** The text of a variable that is set, or its default. */
+/** Reads the text of a variable. Returns its default if the variable is not set or empty. */
 const readText = (name: VariableName): Config.Config<string | undefined> => {
   const { defaultValue }: Variable = variables[name]
   return Config.map(Config.withDefault(Config.String(name), ""), (text) =>
@@ -85,8 +89,8 @@ const readText = (name: VariableName): Config.Config<string | undefined> => {
 }
 
 /**
- * Reads a variable that may be unset. Every failure is `<name> <rule>`, because Effect's own messages contain the
- * value.
+ * Reads a variable that may be unset. The message of every failure is `<name> <rule>`, because Effect's own messages
+ * contain the value, which may be a secret.
  */
 const readOptional = <A>(name: VariableName, { rule, parse }: Reader<A>): Config.Config<A | undefined> =>
   Config.mapEffect(readText(name), (text) => {
@@ -95,7 +99,6 @@ const readOptional = <A>(name: VariableName, { rule, parse }: Reader<A>): Config
     return value === undefined ? Effect.fail(makeConfigError(`${name} ${rule}`)) : Effect.succeed(value)
   })
 
-/** The names of the variables that have a default. */
 type Defaulted = {
   [Name in VariableName]: (typeof variables)[Name] extends { readonly defaultValue: string } ? Name : never
 }[VariableName]
@@ -115,7 +118,6 @@ const makeReader = <A>(
   }
 })
 
-/** Reads an optional URL, and converts it. */
 const readUrl = <A>(name: VariableName, rule: Rule<string>, convert: (url: string) => A) =>
   Config.map(readOptional(name, makeReader(rule, String)), (url) =>
     url === undefined ? undefined : convert(url)
@@ -143,8 +145,8 @@ const isHttpUrl = (url: string): boolean =>
   URL.canParse(url) && ["http:", "https:"].includes(new URL(url).protocol)
 
 /**
- * Node's timers hold at most 2^31 - 1 ms, about 596.5 hours; longer timers fire at once. The remaining half hour
- * leaves room for the drain and the stop timeout, which follow the grace.
+ * A Node timer can wait at most 2^31 - 1 ms, about 596.5 hours; a longer timer fires at once. The remaining half hour
+ * is for the drain and the stop timeout, which are added to the grace.
  */
 const maxShutdownGrace = Duration.hours(596)
 
@@ -182,8 +184,8 @@ const shutdownGraceMs = readWithDefault("SHUTDOWN_GRACE", durationReader).pipe(
 )
 
 /**
- * `DATABASE_URL`. Unlike other variables it must not be empty: a secret that is missing by mistake must not select the
- * embedded database.
+ * `DATABASE_URL`. Unlike other variables, it must not be empty, because a secret that is missing by mistake must not
+ * select the embedded database.
  */
 const databaseUrl = Config.option(Config.String("DATABASE_URL")).pipe(
   Config.mapEffect((option) => {
@@ -267,7 +269,10 @@ const serviceConfig: Config.Config<ServiceConfig> = Config.map(
   ([config, replicas]) => ({ ...config, ...replicas })
 )
 
-/** Fails if a variable needs `DATABASE_URL`: the embedded database has its own change feed, and no replicas. */
+/**
+ * Fails if `DATABASE_FEED_URL` or `DATABASE_REPLICA_URL` is set and `DATABASE_URL` is not. The embedded database has
+ * its own change feed and no replicas.
+ */
 const assertDatabaseUrl = ({ databaseUrl, databaseFeedUrl, databaseReplicaUrls }: ServiceConfig) => {
   if (databaseUrl !== undefined) return Effect.void
   const fail = (name: string) => Effect.fail(new InvalidConfig({ message: `${name} needs DATABASE_URL` }))

@@ -2,13 +2,13 @@ import { parsePublicUrl, publicUrlRule } from "../../adapters/inbound/http/reque
 import { databaseUrlRule } from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
 import { findDatabaseUrlProblem, isRedisUrl } from "./ServerUrl.ts"
 
-// The rules of values that environment variables and the options of `createPromptApi` share.
+// The rules of values that are set by environment variables or by options of `createPromptApi`.
 
-/** A rule of a value. An error message is the name of the variable or option, a space and the problem. */
+/** A rule for a value. An error message is the name of the variable or option, a space and the problem. */
 export interface Rule<A> {
   /** Describes the valid values. Begins with "must". */
   readonly text: string
-  /** Returns how a value breaks the rule, beginning with "must", or undefined for a valid value. */
+  /** Returns undefined for a valid value. Otherwise returns the rule that the value breaks, beginning with "must". */
   readonly findProblem: (value: A) => string | undefined
 }
 

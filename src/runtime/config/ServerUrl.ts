@@ -7,7 +7,10 @@ import {
 
 // The rules of `DATABASE_URL` and `REDIS_URL`, and the form in which logs name the two servers.
 
-/** Parses a URL that a driver can use. Returns `undefined` for another scheme and for invalid percent-encoding. */
+/**
+ * Parses a URL that a driver can use. Returns `undefined` if the scheme is not in `schemes` or the percent-encoding is
+ * invalid.
+ */
 const parseServerUrl = (text: string, schemes: ReadonlyArray<string>): URL | undefined => {
   const url = URL.parse(text)
   if (url === null || !schemes.includes(url.protocol)) return undefined
@@ -16,8 +19,8 @@ const parseServerUrl = (text: string, schemes: ReadonlyArray<string>): URL | und
 }
 
 /**
- * Returns the rule that the URL of PostgreSQL servers breaks, worded to follow a name: "must be …". Returns
- * undefined for a valid URL. The rule does not contain the URL.
+ * Returns the rule that the URL of PostgreSQL servers breaks. The rule begins with "must", to follow a name, and does
+ * not contain the URL. Returns undefined for a valid URL.
  */
 export const findDatabaseUrlProblem = (text: string): string | undefined => {
   const url = parseConnectionUrl(text)
@@ -28,7 +31,7 @@ const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` :
 
 /**
  * Formats the URL of PostgreSQL servers for logs, with user, hosts, ports and database, but without password and other
- * parameters. The URL must have no problem.
+ * parameters. The URL must be valid.
  */
 export const describeDatabaseUrl = (text: string): string => {
   const { servers, database, user } = parseConnectionUrl(text) as ConnectionUrl
@@ -38,7 +41,7 @@ export const describeDatabaseUrl = (text: string): string => {
   return `postgres://${credentials}${addresses.join(",")}${path}`
 }
 
-/** Returns a URL for each server of a URL without problems. */
+/** Returns a URL for each server of a valid URL. */
 export const splitServers = (text: string): ReadonlyArray<string> => {
   const { servers, formatServerUrl } = parseConnectionUrl(text) as ConnectionUrl
   return servers.map(formatServerUrl)

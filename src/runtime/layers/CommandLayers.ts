@@ -1,4 +1,4 @@
-// Compiles schemas to functions, as in `RequestLayers.ts`.
+// This import compiles schemas to functions, as in `RequestLayers.ts`.
 import "effect/schema/SchemaJITCompiler/enable"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as Effect from "effect/Effect"
@@ -20,7 +20,7 @@ export const administrationLayer = Administration.layer.pipe(
   Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom])
 )
 
-/** An embedded database, which is shared with the process that serves it, if any. */
+/** An embedded database. If another process is serving the database, both processes share it. */
 const embeddedDatabaseLayer = (dataDir: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -37,8 +37,8 @@ export const commandDatabaseLayer = ({ databaseUrl, databaseMaxConnections, data
     : embeddedDatabaseLayer(dataDir)
 
 /**
- * The use cases of a command: administration, and reads of prompts without caches. Fails if the schema is not
- * current; with `migrate`, brings it up to date first.
+ * The use cases of a command: administration, and reads of prompts without caches. If `migrate` is true, migrates the
+ * schema first; otherwise fails if the schema is not current.
  */
 export const commandUseCasesLayer = (config: ServiceConfig, options: { readonly migrate: boolean }) =>
   Layer.merge(administrationLayer, Prompts.layer.pipe(Layer.provide(PostgresPromptRepo.layer))).pipe(

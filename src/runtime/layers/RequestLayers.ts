@@ -1,5 +1,5 @@
-// Compiles schemas to functions when they are first used, which saves a third of the time to decode a row and to
-// encode a response. Where code generation from strings is disabled, schemas are interpreted.
+// This import compiles schemas to functions when they are first used. This saves a third of the time to decode a row
+// and to encode a response. Where code generation from strings is disabled, schemas are interpreted.
 import "effect/schema/SchemaJITCompiler/enable"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -22,21 +22,24 @@ import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"
 import { Prompts } from "../../application/reading/Prompts.ts"
 
-// The layers that `ServeLayers.ts` and `PromptApi.ts` share, and layers that `src/index.ts` exports.
-// `CommandLayers.ts` composes the commands of operators, and `testing.ts` the in-memory adapters.
+// The layers that `ServeLayers.ts` and `PromptApi.ts` share, and layers that `src/index.ts` exports. `CommandLayers.ts`
+// composes the commands of operators, and `testing.ts` the in-memory adapters.
 
-/** A PostgreSQL database. Building it never fails, because connections open when they are first needed. */
+/** A PostgreSQL database. Building the layer never fails, because connections open when they are first needed. */
 export const databaseLayer = Database.layer
 
 /** The change notifications of a PostgreSQL server. */
 export const changeFeedLayer = PostgresChangeFeed.layer
 
-/** Limits on callers and the counter that enforces them. */
+/** The rate limits, the server that counts them, and the use of known responses in an outage. */
 export interface ServiceSettings extends AddressSettings {
-  /** Without Redis, each process counts rate limits itself. */
+  /** The URL of a Redis server. If undefined, each process counts rate limits alone. */
   readonly redisUrl: Redacted.Redacted | undefined
   readonly rateLimits: RateLimits
-  /** How long known responses are served without the database, in milliseconds. By default, none are served. */
+  /**
+   * The longest time for which known responses are served without the database, in milliseconds, counted from the last
+   * contact. By default, no known response is served.
+   */
   readonly outageMaxAgeMs?: number
 }
 
@@ -64,8 +67,8 @@ export const serviceLayer = (settings: ServiceSettings) =>
   )
 
 /**
- * The use cases of callers and the services that `makeWebHandler` needs, on a `PromptRepo` and a `KeyStore` of a
- * host. Changes in these stores are not reported, so no response is cached.
+ * The use cases of callers and the services that `makeWebHandler` needs, on a `PromptRepo` and a `KeyStore` that a host
+ * provides. Changes in these stores are not reported, so no response is cached.
  */
 export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">) =>
   useCasesLayer(settings).pipe(

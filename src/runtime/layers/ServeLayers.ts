@@ -51,7 +51,6 @@ const embeddedDatabaseLayer = (config: ServiceConfig) =>
     })
   )
 
-/** The database and the change feed of `serve`. */
 const servedDatabaseLayer = (config: ServiceConfig) => {
   const { databaseUrl, databaseReplicaUrls } = config
   if (databaseUrl === undefined) return embeddedDatabaseLayer(config)

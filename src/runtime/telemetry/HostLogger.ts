@@ -8,9 +8,9 @@ import { toLogEntry } from "./LogEntry.ts"
 export type HostLogFields = Readonly<Record<string, unknown>>
 
 /**
- * Receives log lines: `info` receives one line per request, `warn` and `error` receive conditions that operators
- * should know, `debug` receives all other lines. Lines without a function are dropped, but errors go to `warn` if
- * there is no `error`. `console` is a valid logger. Exceptions thrown by a logger are ignored.
+ * Receives log lines: `info` receives one line per request, `warn` and `error` receive conditions that operators should
+ * know, and `debug` receives all other lines. If the logger has no `error`, errors go to `warn`. Any other line for
+ * which the logger has no function is dropped. `console` is a valid logger. Exceptions thrown by a logger are ignored.
  */
 export interface HostLogger {
   debug?(message: string, fields: HostLogFields): void
@@ -19,7 +19,6 @@ export interface HostLogger {
   error?(message: string, fields: HostLogFields): void
 }
 
-/** Returns the lowest level of the lines that the logger receives. */
 const findMinimumLevel = (logger: HostLogger): LogLevel.LogLevel => {
   if (logger.debug !== undefined) return "All"
   if (logger.info !== undefined) return "Info"
@@ -50,7 +49,7 @@ export const layer = (logger: HostLogger): Layer.Layer<never> =>
           if (name === "error" && logger.error === undefined) logger.warn?.(msg, fields)
           else logger[name]?.(msg, fields)
         } catch {
-          // An error in the logger must not fail a request.
+          // An exception of the logger must not fail a request.
         }
       })
     ]),

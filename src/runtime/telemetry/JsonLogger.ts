@@ -4,7 +4,9 @@ import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { isPlainObject, type LogEntry, toLogEntry } from "./LogEntry.ts"
 
-/** Returns true if `JSON.stringify`, which is much faster, writes the value as `Formatter.formatJson` does. */
+/**
+ * Returns true if `JSON.stringify` writes the value as `Formatter.formatJson` does. `JSON.stringify` is much faster.
+ */
 const isJsonSafe = (value: unknown, depth: number): boolean => {
   if (typeof value !== "object") return typeof value !== "bigint" && typeof value !== "function"
   if (value === null) return true
@@ -24,13 +26,16 @@ export const formatJsonLine: Logger.Logger<unknown, string> = Logger.make((optio
   formatEntry(toLogEntry(options))
 )
 
-/** Makes a logger that writes the lines of one event-loop turn together, because writes dominate its cost. */
+/**
+ * Makes a logger that writes the lines of one event-loop turn together, because writing is the largest part of its
+ * cost.
+ */
 const makeBatchedLogger = Effect.gen(function* () {
   const lines: Array<string> = []
   const flush = (): void => {
     if (lines.length > 0) process.stderr.write(lines.splice(0).join(""))
   }
-  // The exit listener writes the last lines of a process that ends by `process.exit`.
+  // If the process ends by `process.exit`, the exit listener writes the last lines.
   yield* Effect.acquireRelease(
     Effect.sync(() => process.on("exit", flush)),
     () =>

@@ -12,15 +12,16 @@ export interface LogEntry {
   [field: string]: unknown
 }
 
-/** Returns true for an object that a literal makes, not for an instance of a class. */
+/** Returns true for an object that was made by an object literal. Returns false for an instance of a class. */
 export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
 const toText = (value: unknown): string => (typeof value === "string" ? value : Formatter.formatJson(value))
 
 /**
- * Converts a log call to an entry. Texts are joined to `msg`; annotations and the properties of plain objects become
- * fields; a cause or an `Error` becomes `err`, a text with the stack. No field replaces `time`, `level` or `msg`.
+ * Converts a log call to an entry. Texts are joined to `msg`. Annotations and the properties of plain objects become
+ * fields. A cause or an `Error` becomes the text `err`, which includes the stack. No field replaces `time`, `level` or
+ * `msg`.
  */
 export const toLogEntry = ({ message, logLevel, cause, date, fiber }: Logger.Options<unknown>): LogEntry => {
   const time = date.toISOString()

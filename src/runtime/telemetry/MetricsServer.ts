@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { createServer } from "../../adapters/inbound/http/transport/NodeHttp.ts"
 
-/** The server cannot listen on the address for metrics. */
 export class MetricsListenError extends Data.TaggedError("MetricsListenError")<{
   readonly message: string
 }> {}
@@ -13,21 +12,21 @@ const metricsLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 15_000,
   connectionsCheckingIntervalMs: 1_000,
-  /** A connection without progress is closed after this time, except between scrapes. */
+  /** A connection without progress during a request is closed after this time. */
   inactivityTimeoutMs: 30_000,
-  /** A scraper may keep its connection open between scrapes for this time. */
+  /** A scraper may keep its connection open between two scrapes for this time. */
   keepAliveTimeoutMs: 75_000,
   maxConnectionAgeMs: 10 * 60_000,
   maxConnections: 100
 }
 
 /**
- * Serves the metrics of this process as Prometheus text at `/metrics`, until the scope closes. Returns the address
- * of the server; port 0 selects a free port.
+ * Serves the metrics of this process as Prometheus text at `/metrics`, until the scope closes. Returns the address of
+ * the server; port 0 selects a free port.
  */
 export const serveMetrics = Effect.fnUntraced(function* (host: string, port: number) {
   const context = yield* Effect.context<never>()
-  /** Open connections, and whether a request is in flight on each. */
+  /** The open connections. The value is true while a request is in flight on the connection. */
   const connections = new Map<Socket, boolean>()
   const server = createServer(
     {
@@ -38,7 +37,8 @@ export const serveMetrics = Effect.fnUntraced(function* (host: string, port: num
     },
     (request, response) => {
       const { socket } = request
-      // Scrapers do not pipeline, and each response in flight would be a copy of all metrics.
+      // Reject pipelined requests: scrapers do not send them, and each response in flight would be a copy of all
+      // metrics.
       if (connections.get(socket) !== false) {
         socket.destroy()
         return
@@ -58,10 +58,10 @@ export const serveMetrics = Effect.fnUntraced(function* (host: string, port: num
   server.maxConnections = metricsLimits.maxConnections
   server.timeout = metricsLimits.inactivityTimeoutMs
   server.on("connection", (socket: Socket) => {
-    // Node removes its own error listener when the request is a CONNECT.
+    // Node removes its own error listener from the socket of a CONNECT request.
     socket.on("error", () => {})
     connections.set(socket, false)
-    // The inactivity timeout never closes a client that sends single bytes.
+    // The inactivity timeout never closes the connection of a client that keeps sending single bytes.
     const ageTimer = setTimeout(() => socket.destroy(), metricsLimits.maxConnectionAgeMs).unref()
     socket.once("close", () => {
       clearTimeout(ageTimer)

@@ -13,8 +13,8 @@ const defaults = {
 }
 
 /**
- * Exports spans and metrics to the collector at `OTEL_EXPORTER_OTLP_ENDPOINT`, as JSON over HTTP, and flushes them
- * when the layer closes. If the collector is unreachable, both are dropped. OpenTelemetry's other environment
+ * Exports spans and metrics to the collector at `OTEL_EXPORTER_OTLP_ENDPOINT`, as JSON over HTTP, and flushes them when
+ * the layer closes. If the collector is unreachable, spans and metrics are dropped. OpenTelemetry's other environment
  * variables apply, such as `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME`.
  */
 export const layer = Layer.merge(OtlpTracer.layerFromConfig(), OtlpMetrics.layerFromConfig()).pipe(

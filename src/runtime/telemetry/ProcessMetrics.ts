@@ -13,7 +13,6 @@ const registerGauge = (name: string, description: string, read: () => number): v
   })
 }
 
-/** Registers a counter that calls `read` whenever metrics are collected. */
 const registerCounter = (name: string, description: string, read: () => number): void => {
   Metric.registerUnsafe(Metric.counter(name, { description, incremental: true }), metricRegistry, {
     get: () => ({ count: read(), incremental: true }),
@@ -22,14 +21,16 @@ const registerCounter = (name: string, description: string, read: () => number):
   })
 }
 
-/** The sampling interval of the event loop delay. Every sample includes the interval. */
+/** The sampling interval of the event loop delay. Node adds the interval to every sample. */
 const resolutionMs = 20
-/** The time that the statistics of the event loop delay cover. New statistics replace them when the next window ends. */
+/**
+ * The length of the window of each statistic of the event loop delay. At the end of a window, its statistics become
+ * visible and replace the statistics of the window before.
+ */
 const window = "15 seconds"
 
 const secondsPerNanosecond = 1e-9
 
-/** Registers a gauge that is always 1 and whose labels name the version of this program and of Node. */
 const registerBuildInfo = (): void => {
   Metric.gauge("prompt_retrieval_build_info", {
     description: "Always 1; the labels name the versions of the program and of Node",

@@ -5,7 +5,7 @@ import { formatUrl } from "../config/ServerUrl.ts"
 import * as JsonLogger from "./JsonLogger.ts"
 import * as PrettyLogger from "./PrettyLogger.ts"
 
-// Optional parts are imported when the configuration asks for them: each import costs time at every start.
+// Optional parts are imported only if the configuration enables them, because each import makes the start slower.
 
 /** Logs to stderr in the configured format and at the configured level. */
 export const withLogging =
@@ -16,7 +16,7 @@ export const withLogging =
       Effect.provideService(References.MinimumLogLevel, logLevel)
     )
 
-/** Exports spans and metrics to the configured collector. Without a collector, no spans are created. */
+/** Exports spans and metrics to the configured collector. If no collector is configured, no spans are created. */
 export const withExport =
   ({ otlpEndpoint }: ServiceConfig) =>
   <A, E, R>(program: Effect.Effect<A, E, R>) =>
@@ -27,7 +27,7 @@ export const withExport =
           ({ layer }) => Effect.provide(program, layer)
         )
 
-/** Measures this process if its metrics are exported or served, and serves them if a port is configured. */
+/** Measures this process if its metrics are exported or served. Serves the metrics if a port is configured. */
 export const startMetrics = Effect.fnUntraced(function* ({
   host,
   metricsHost = host,

@@ -18,8 +18,8 @@ interface ResultTexts<A> {
 
 /**
  * Makes the handler of a command that prints its result: as JSON with `--json`, otherwise as the text of `render`.
- * Without `--json`, the text of `describeHint` goes to stderr. If the result cannot be printed, the error ends with
- * the text of `describeLoss`, which says what is lost and how to recover.
+ * Without `--json`, the text of `describeHint` goes to stderr. If the result cannot be printed, the error ends with the
+ * text of `describeLoss`, which says what is lost and how to recover.
  */
 export const handleAndPrint = <
   Input extends CommandInput & { readonly json: boolean },

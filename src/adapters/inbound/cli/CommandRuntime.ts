@@ -11,12 +11,15 @@ import type { CommandError } from "./output/CommandError.ts"
 export class CommandRuntime extends Context.Service<
   CommandRuntime,
   {
-    /** Serves until the process receives a stop signal. `demo` creates a demo workspace in an empty embedded database. */
+    /** Serves until a stop signal arrives. `demo` creates a demo workspace in an empty embedded database. */
     readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError | Unavailable>
     readonly migrate: Effect.Effect<MigrationReport, CommandError | Unavailable>
-    /** Reads the state of the database schema; changes nothing. */
+    /** Reads the state of the database schema, and changes nothing. */
     readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError | Unavailable>
-    /** The use cases of the database. Migrates the schema first with `migrate`; otherwise it must be current. */
+    /**
+     * Opens the database and provides the use cases. If `migrate` is true, migrates the schema first. Otherwise the
+     * schema must be current.
+     */
     readonly useCases: (options: {
       readonly migrate: boolean
     }) => Layer.Layer<Administration | Prompts, CommandError | Unavailable>

@@ -74,7 +74,8 @@ const replaceByFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 
 /**
  * Reduces a command line with `--help` to the words of the command and `--help`. If there is no such command, removes
- * `--help`: the parser then reports the unknown word instead of printing the help of the parent command.
+ * `--help`, so that the parser reports the unknown word. With `--help`, the parser would print the help of the parent
+ * command.
  */
 const reduceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const flags = beforeOperands(args)
@@ -83,7 +84,7 @@ const reduceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   return isUnknown ? flags.filter((arg) => !helpFlags.includes(arg)) : [...path, "--help"]
 }
 
-/** Passes requested output to `write`. `runCommandLine` reports the errors. */
+/** Passes help and the version to `write` if the user requested them. `runCommandLine` reports errors. */
 const makePresenter = (write: (text: string) => void): CliOutput.Presenter => ({
   present: (event) =>
     Effect.sync(() => {
@@ -93,9 +94,9 @@ const makePresenter = (write: (text: string) => void): CliOutput.Presenter => ({
 })
 
 /**
- * Runs the command line and returns its exit code: 0 for success, 1 if the command failed, 2 for wrong usage, or for
- * changes with `--detailed-exitcode`. Requested help and the version go to stdout. A failure is reported on stderr,
- * with `--json` as one line of JSON.
+ * Runs the command line and returns its exit code: 0 for success, 1 if the command failed, and 2 for wrong usage. With
+ * `--detailed-exitcode`, 2 can also mean that an import changes something. Requested help and the version go to stdout.
+ * A failure is reported on stderr, with `--json` as one line of JSON.
  */
 export const runCommandLine = (
   runtime: CommandRuntime["Service"],

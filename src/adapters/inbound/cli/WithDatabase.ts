@@ -15,8 +15,9 @@ const withDatabase = <A, E, R>(use: Effect.Effect<A, E, R>, options: OpenOptions
   Effect.flatMap(CommandRuntime, ({ useCases }) => Effect.provide(use, useCases(options)))
 
 /**
- * Opens the database and runs `use` with its administration. A command calls this after it has checked its input, so
- * that wrong usage is reported even without a database; `Command.provide` would open the database first.
+ * Opens the database and runs `use` with its administration. A command calls this function after it has checked the
+ * command line, so that wrong usage is reported even if there is no database. `Command.provide` would open the database
+ * before these checks.
  */
 export const administer = <A, E, R>(
   use: (administration: Administration["Service"]) => Effect.Effect<A, E, R>,
@@ -24,8 +25,9 @@ export const administer = <A, E, R>(
 ) => withDatabase(Effect.flatMap(Administration, use), options)
 
 /**
- * Opens the database and runs `use` with its administration and the id of the workspace with this id or name. Fails
- * with `WorkspaceNotFound` or `AmbiguousName` if no workspace or several workspaces have the name.
+ * Opens the database and runs `use` with its administration and the id of a workspace. `workspace` is an id or a name.
+ * Fails with `WorkspaceNotFound` if no workspace has the name, and with `AmbiguousName` if several workspaces have the
+ * name.
  */
 export const administerWorkspace = <A, E, R>(
   workspace: string,
@@ -39,8 +41,8 @@ export const administerWorkspace = <A, E, R>(
   )
 
 /**
- * Opens the database and runs `use` with its administration and the id of the key with this id or name. A name is
- * looked up in the given workspace.
+ * Opens the database and runs `use` with its administration and the id of a key. `reference` has the id or the name of
+ * the key. A name is looked up in the workspace of `reference`.
  */
 export const administerKey = <A, E, R>(
   reference: KeyReference,
@@ -54,8 +56,8 @@ export const administerKey = <A, E, R>(
   )
 
 /**
- * Opens the database and runs `use` with the prompts of the workspace with this id or name, and with the operator as
- * the caller. The operator sees every version, whatever the tier of the workspace.
+ * Opens the database and runs `use` with the prompts of a workspace, and with the operator as the caller. `workspace`
+ * is an id or a name. The operator sees every version, whatever the tier of the workspace.
  */
 export const readPrompts = <A, E, R>(
   workspace: string,

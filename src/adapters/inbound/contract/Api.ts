@@ -12,7 +12,7 @@ import { DataEnvelope, PageEnvelope } from "./Envelope.ts"
 import type { ApiError } from "./Errors.ts"
 import { ListQuery, PageQuery } from "./Parameters.ts"
 
-/** The security scheme of every endpoint. `App.ts` enforces it: this contract has no handlers. */
+/** The security scheme of every endpoint. `App.ts` enforces the scheme, because this contract has no handlers. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
   "prompt-retrieval/Authorization",
   {
@@ -33,15 +33,14 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
 export class EndpointResponses extends Context.Service<
   EndpointResponses,
   {
-    /** Describes the body of a success. */
+    /** A description of the body of a successful response. */
     readonly success: string
-    /** True if a success has the header `Prompt-Version`. */
+    /** True if a successful response has the header `Prompt-Version`. */
     readonly hasPromptVersion?: boolean
     readonly errors: ReadonlyArray<ApiError["_tag"]>
   }
 >()("prompt-retrieval/EndpointResponses") {}
 
-/** Returns the annotations that document an endpoint. */
 const withDocs = ({
   summary,
   description,
@@ -51,7 +50,7 @@ const withDocs = ({
 
 const promptParams = { id: Schema.String }
 
-/** The contracts of the endpoints of specification 4. */
+/** The contracts of the endpoints (specification 4). */
 export const PromptsGroup = HttpApiGroup.make("prompts")
   .add(
     HttpApiEndpoint.get("list", "/prompts", {
@@ -125,13 +124,14 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
   .prefix("/api/v1")
 
 /**
- * The contract of the API (specification 4), without handlers. The contract types the handlers in `Endpoints.ts`,
- * provides their schemas and generates the OpenAPI document. Effect's HttpApi server is not used: it reaches 0.3 to
- * 0.5 of the throughput of bare `node:http`, and its router accepts paths that this API rejects.
+ * The contract of the API (specification 4), without handlers. `Endpoints.ts` gets the types of its handlers and their
+ * schemas from this contract, and `OpenApi.ts` generates the OpenAPI document from it. The HttpApi server of Effect is
+ * not used: its throughput is 0.3 to 0.5 times that of bare `node:http`, and its router accepts paths that this API
+ * rejects.
  */
 export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup)
 
-/** The paths outside the API. They require no key and do not count against rate limits. */
+/** The paths outside the API. Requests to these paths need no key and do not count against the rate limits. */
 export const operationalPaths = ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/"] as const
 
 export type OperationalPath = (typeof operationalPaths)[number]

@@ -16,10 +16,9 @@ export const DataEnvelope = <A extends Schema.Top>(resource: A) => Schema.Struct
 export const PageEnvelope = <A extends Schema.Top>(item: A) =>
   Schema.Struct({ data: Schema.Array(item), meta: PageMeta })
 
-/** Wraps one resource in its envelope. */
 export const toDataEnvelope = <A>(data: A) => ({ data })
 
-/** Reads the requested page and wraps it in its envelope. Fails without reading if a paging parameter is invalid. */
+/** Reads a page and wraps it in its envelope. Fails before the read if a paging parameter is invalid. */
 export const readPageEnvelope = <A, E>(
   parameters: Parameters<typeof makePage>[0],
   read: (page: Page) => Effect.Effect<PageOfItems<A>, E>

@@ -8,16 +8,16 @@ import type { ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { sizes } from "../../../domain/Sizes.ts"
 import type { VersionNotFound } from "../../../domain/Version.ts"
 
-/** The errors that only HTTP requests can cause. */
+/** The request is not valid HTTP. */
 export const BadRequest = { _tag: "BadRequest" } as const
-/** A header that Node's parser rejects, such as a value with a line break. */
+/** Node's parser rejects a header of the request, such as a header whose value has a line break. */
 export const MalformedHeader = { _tag: "MalformedHeader" } as const
 export const ExpectationFailed = { _tag: "ExpectationFailed" } as const
 export const RouteNotFound = { _tag: "RouteNotFound" } as const
 export const MethodNotAllowed = { _tag: "MethodNotAllowed" } as const
 export const RequestTimeout = { _tag: "RequestTimeout" } as const
 export const HeadersTooLarge = { _tag: "HeadersTooLarge" } as const
-/** An unexpected failure, which the log describes. */
+/** An unexpected failure. The log has the details. */
 export const InternalError = { _tag: "InternalError" } as const
 
 export type ApiError =
@@ -36,19 +36,21 @@ export type ApiError =
   | typeof HeadersTooLarge
   | typeof InternalError
 
-/** The tag of an error that a response can report. */
 export type ErrorTag = ApiError["_tag"]
 
-/** The subject of an API error. An error about the workspace depends on the workspace's content when it was read. */
+/**
+ * What an error is about. An error about the workspace, such as a missing prompt, depends on the content that the
+ * workspace had at the time of the read.
+ */
 export type ErrorSubject = "request" | "caller" | "workspace" | "service"
 
-/** The response to one error: status, code, message, and the headers of this error only. */
+/** The response to one error. `headers` excludes the headers that every error response has. */
 export interface ErrorSpec<E> {
   readonly status: number
   readonly code: string
   readonly message: string | ((error: E) => string)
   readonly headers?: Readonly<Record<string, string>> | ((error: E) => Readonly<Record<string, string>>)
-  /** When the error occurs, as a clause for the OpenAPI document. */
+  /** When the error occurs: a clause for a sentence of the OpenAPI document. */
   readonly condition: string
   readonly subject: ErrorSubject
 }
@@ -66,7 +68,7 @@ const makeRateLimitHeaders = (error: RateLimited) => ({
   ratelimit: `"${error.scope}";r=0;t=${error.retry_after}`
 })
 
-/** The one table of all errors that a response can report (specification 5 and 7). */
+/** All errors that a response can report (specification 5 and 7). */
 export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { readonly _tag: T }>> } = {
   BadRequest: { ...badRequest, condition: "the request is not valid HTTP" },
   MalformedHeader: {
@@ -212,7 +214,6 @@ export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { r
   }
 }
 
-/** The status, code, message and headers of one error. */
 export interface ErrorDescription {
   readonly status: number
   readonly code: string
@@ -220,10 +221,10 @@ export interface ErrorDescription {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The headers of every error: responses with errors are not cached and differ per key (specification 8). */
+/** The headers of every error response. Error responses are never cached and differ per key (specification 8). */
 const commonHeaders = { "cache-control": "no-store", vary: "Authorization" } as const
 
-/** Returns the status, code, message and headers of an error. */
+/** Describes the response to an error. `headers` includes the headers that every error response has. */
 export const describeError = (error: ApiError): ErrorDescription => {
   const { status, code, message, headers } = errors[error._tag] as ErrorSpec<ApiError>
   return {

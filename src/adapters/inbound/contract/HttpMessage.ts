@@ -5,7 +5,7 @@ export interface HttpRequest {
   readonly method: string
   /** The raw request target, not normalized. */
   readonly target: string
-  /** Header values by their names in lower case. */
+  /** Maps the name of each header, in lower case, to its value. */
   readonly headers: Readonly<Record<string, string | undefined>>
 }
 
@@ -18,24 +18,30 @@ export interface HttpResponse {
   /** Alternating header names and values, as `writeHead` of `node:http` takes them. */
   readonly headers: ReadonlyArray<string>
   readonly body: Uint8Array
-  /** True if the body lives as long as the process, so that an in-flight response holds no memory for it. */
+  /**
+   * True if the body stays in memory as long as the process runs. In-flight responses then need no additional memory
+   * for the body.
+   */
   readonly isPermanent?: boolean
-  /** True if nothing else uses the body, so that its memory can be freed as soon as the response is sent. */
+  /** True if only this response uses the body, whose memory is then freed as soon as the response is sent. */
   readonly isFreedWhenSent?: boolean
-  /** The workspace that the body counts for until the client has received it. */
+  /** The workspace whose share of memory the body uses until the client has received the body. */
   readonly workspace?: WorkspaceId | undefined
 }
 
 /**
- * Frees the memory of a body that nothing uses anymore. Otherwise, bodies of several MiB trigger a garbage collection
- * of 10 ms or more after every second body.
+ * Frees the memory of a body that nothing uses anymore. If bodies of several MiB waited for the garbage collector,
+ * every second body would trigger a collection of 10 ms or more.
  */
 export const freeBody = ({ buffer }: Uint8Array): void => void (buffer as ArrayBuffer).transfer(0)
 
-/** Returns true if there is memory for one more body of a workspace besides the bodies not yet received. */
+/**
+ * Returns true if there is memory for another body of a workspace, in addition to the bodies that clients have not
+ * received yet.
+ */
 export type HasRoom = (bodyBytes: number, workspace: WorkspaceId | undefined) => boolean
 
-/** Header values by their names in lower case. */
+/** Maps the name of each header, in lower case, to its value. */
 export type HeaderFields = Readonly<Record<string, string>>
 
 /** Converts headers to alternating names and values. */
@@ -47,7 +53,6 @@ export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]
     return index % 2 === 0 && value !== undefined ? [[name, value]] : []
   })
 
-/** Returns the headers that describe a body. */
 export const makeEntityHeaders = (body: Uint8Array, contentType: string) => ({
   "content-type": contentType,
   "content-length": String(body.length)

@@ -13,23 +13,23 @@ export type BodyError = typeof BodyTooLarge | typeof BodyIncomplete | typeof Bod
 
 export interface MountedRequest {
   readonly method: string
-  /** Header values by their names in lower case. */
+  /** Maps the name of each header, in lower case, to its value. */
   readonly headers: Readonly<Record<string, string | undefined>>
   /** The token of the `Authorization` header; `undefined` if the header is missing or malformed. */
   readonly token: string | undefined
   readonly requestId: string
   readonly hasRoom: HasRoom
-  /** Reads the body. Runs at most once. */
+  /** Reads the body. The endpoint runs this effect at most once. */
   readonly readBody: Effect.Effect<Uint8Array, BodyError>
-  /** Returns true if no other response of the connection is in flight, so that a streamed response can start now. */
+  /** Returns true if the connection has no other in-flight response. Only then can a streamed response start. */
   readonly canStream: () => boolean
 }
 
 /** Writes the body of a streamed response. */
 export interface BodyWriter {
-  /** Writes a part of the body. Disconnects a client that does not read. */
+  /** Writes a part of the body. Disconnects a client that leaves too many bytes unread. */
   readonly write: (text: string) => void
-  /** Ends the body. Has no effect once it has ended. */
+  /** Ends the body. Has no effect if the body has already ended. */
   readonly end: () => void
 }
 
@@ -37,19 +37,20 @@ export interface BodyWriter {
 export interface StreamedResponse {
   readonly status: number
   readonly headers: ReadonlyArray<string>
-  /** Starts to write. The returned function runs once the body has ended or the client is gone. */
+  /** Starts to write the body. Returns a function that runs once the body or the connection has ended. */
   readonly start: (writer: BodyWriter) => () => void
 }
 
-/** A response and the admitted caller. The caller is undefined if none was admitted. */
+/** A response and the admitted caller. `caller` is undefined if no caller was admitted. */
 export interface MountedResponse {
   readonly caller: AdmittedCaller | undefined
   readonly response: HttpResponse | StreamedResponse
 }
 
 /**
- * An endpoint that another adapter serves on the server of the API. Its requests pass the same checks of the transport,
- * and its responses get the same common headers, log lines and metrics. `undefined` if there is no such endpoint.
+ * An endpoint of another adapter on the HTTP server of the API. The transport checks requests to this endpoint like
+ * requests to the API. Responses get the same common headers, log lines and metrics. The service is `undefined` if no
+ * other adapter has an endpoint.
  */
 export class MountedEndpoint extends Context.Service<
   MountedEndpoint,

@@ -7,7 +7,7 @@ import { InvalidParameter, parsePositiveInt, positiveIntRule } from "../../../do
 import { PromptType } from "../../../domain/Prompt.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
 
-/** A parameter that may be given at most once: a repeated one arrives as an array. */
+/** A parameter that may be given at most once. A repeated parameter arrives as an array. */
 const Parameter = Schema.String.annotate({ message: "must be given at most once" })
 
 const PositiveInt = Parameter.check(
@@ -37,7 +37,7 @@ const pagingFields = {
   per_page: Schema.optionalKey(PositiveInt)
 }
 
-/** The query parameters of every list. */
+/** The query parameters that every list has. */
 export const PageQuery = Schema.Struct(pagingFields)
 
 /** The query parameters of the list of prompts (specification 4.1). */
@@ -48,7 +48,7 @@ export const ListQuery = Schema.Struct({
   type: Schema.optionalKey(TypeFilter)
 })
 
-/** Names the first invalid parameter and its rule. The message never contains the value. */
+/** Returns an error that names the first invalid parameter and its rule, but not the parameter's value. */
 const toInvalidParameter = ({ issue }: Schema.SchemaError): InvalidParameter => {
   const [first = "the parameters are invalid"] = formatIssue(issue).issues.map(
     ({ path, message }) => `${String(path?.[0])} ${message}`

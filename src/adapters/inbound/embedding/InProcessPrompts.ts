@@ -15,7 +15,9 @@ import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
 import { type ApiError, describeError, InternalError } from "../contract/Errors.ts"
 import { ListQuery, makeParameterDecoder, PageQuery } from "../contract/Parameters.ts"
 
-/** The error of a failed read, with the code and the message of the same error in HTTP responses (specification 7). */
+/**
+ * The error of a failed read. Its code and message are those of the same error in an HTTP response (specification 7).
+ */
 export class PromptApiError extends Error {
   override readonly name = "PromptApiError"
   readonly code: string
@@ -25,7 +27,9 @@ export class PromptApiError extends Error {
   }
 }
 
-/** A caller that the host has authenticated: the workspace to read, and its tier (`free`, `solo` or `team`). */
+/**
+ * A caller that the host has authenticated: the workspace to read, and the workspace's tier (`free`, `solo` or `team`).
+ */
 export interface HostCaller {
   readonly workspaceId: string
   readonly tier: string
@@ -34,7 +38,7 @@ export interface HostCaller {
 export interface PageParameters {
   /** The page number, starting at 1. The default is 1. */
   readonly page?: number | undefined
-  /** The items per page, from 1. The default is 20; a number over 100 becomes 100. */
+  /** The number of items per page, at least 1. The default is 20. A number over 100 becomes 100. */
   readonly per_page?: number | undefined
 }
 
@@ -55,9 +59,9 @@ export interface Paged<A> {
 }
 
 /**
- * Reads prompts in process (specification 4). Every read resolves to the envelope of the HTTP response, or rejects
- * with `PromptApiError`. The host is responsible for access and rate limits; only the 7 days of history of the tier
- * `free` apply here.
+ * Reads prompts in the process of the host (specification 4). Every read resolves to the envelope that the HTTP
+ * response has, or rejects with `PromptApiError`. The host is responsible for access and rate limits. Only one limit
+ * applies here: callers with the tier `free` see only the versions of the last 7 days.
  */
 export interface InProcessPrompts {
   readonly list: (caller: HostCaller, parameters?: ListParameters) => Promise<Paged<PromptSummary>>
@@ -66,17 +70,17 @@ export interface InProcessPrompts {
   readonly versions: {
     readonly list: (caller: HostCaller, id: string, page?: PageParameters) => Promise<Paged<VersionSummary>>
     /**
-     * Resolves to a version whose `metadata` holds JavaScript numbers. A number that JavaScript cannot hold
-     * exactly, such as 1234567890123456789, is the nearest one; `JSON.stringify` of the result, or of any object or
-     * array in it that holds such a number, still writes the number exactly.
+     * Resolves to a version. A number in `metadata` that JavaScript cannot represent exactly, such as
+     * 1234567890123456789, becomes the nearest JavaScript number. `JSON.stringify` still writes the exact number, both
+     * for the whole result and for each object or array that contains the number.
      */
     readonly get: (caller: HostCaller, id: string, version: number) => Promise<Single<Version>>
   }
 }
 
 /**
- * Converts parameters to the strings of a query, so that one schema decodes the parameters of HTTP requests and of
- * in-process reads.
+ * Converts parameters to strings, as they would arrive in the query of a URL. So the schema for HTTP requests can also
+ * decode the parameters of in-process reads.
  */
 const toQueryStrings = (parameters: object): Effect.Effect<Record<string, string>, InvalidParameter> => {
   if (typeof parameters !== "object" || parameters === null)
@@ -91,7 +95,6 @@ const toQueryStrings = (parameters: object): Effect.Effect<Record<string, string
   return Effect.succeed(query)
 }
 
-/** Makes a function that decodes the parameters of a read. */
 const makeReader = <A>(schema: Schema.Decoder<A>) => {
   const decode = makeParameterDecoder(schema)
   return (parameters: object) =>
@@ -122,12 +125,11 @@ const toPromptApiError = (error: ApiError): PromptApiError => {
   return new PromptApiError(code, message)
 }
 
-/** Makes the in-process reads over the use cases. */
 export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompts> = Effect.gen(function* () {
   const prompts = yield* Prompts
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
 
-  /** Runs a read as a promise. The read checks its arguments itself, so an invalid argument rejects the promise. */
+  /** Runs a read as a promise. The read checks its arguments, so an invalid argument rejects the promise. */
   const runRead = async <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> => {
     const exit = await run(
       read.pipe(
@@ -138,7 +140,7 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
       )
     )
     if (Exit.isSuccess(exit)) return exit.value
-    // Only a closing API interrupts a read.
+    // A read is interrupted only if the API is closed.
     throw Cause.hasInterruptsOnly(exit.cause) ? toPromptApiError(Unavailable) : Cause.squash(exit.cause)
   }
 

@@ -29,8 +29,8 @@ import { type CachedResponse, makeResponseCache } from "./response/ResponseCache
 import { respondIfMemoryAllows } from "./response/ResponseMemory.ts"
 
 /**
- * The whole service: a function from a request to its response that never fails. The response is 503 if `hasRoom`
- * returns false for its body.
+ * The whole service: a function that returns the response to a request and never fails. If `hasRoom` returns false for
+ * the body of a response, the response becomes 503.
  */
 export type App = (request: HttpRequest, hasRoom?: HasRoom) => Effect.Effect<HttpResponse>
 
@@ -42,12 +42,12 @@ export const matchRoute = makeRouteMatcher([
   ...operationalPaths
 ])
 
-/** The maximum duration of a request. */
+/** The maximum duration of a request, in milliseconds. */
 const deadlineMs = 5_000
 
 const withRequestDeadline = withDeadline(deadlineMs, Unavailable)
 
-/** Makes the app, for any transport. A request passes the functions below from top to bottom. */
+/** Makes the app, for any transport. The functions below are in the order in which a request passes them. */
 export const makeApp = Effect.gen(function* () {
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints
@@ -60,7 +60,7 @@ export const makeApp = Effect.gen(function* () {
   const app: App = (request, hasRoom = alwaysHasRoom) =>
     Effect.suspend(() => {
       const context = makeRequestContext(request, hasRoom)
-      // `respond` matches the route before it returns, so the span below is named after the route.
+      // `respond` sets `context.route` before it returns, so the span below has the name of the route.
       const response = respondToFailures(respond(context), context.requestId)
       const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
       return Effect.flatMap(traced, (response) =>
@@ -75,10 +75,10 @@ export const makeApp = Effect.gen(function* () {
       : respondFromCache(context, cached)
   }
 
-  /** Responds with the last known response if there is one and the database does not respond. */
+  /** Falls back to the last known response, if there is one, when the database does not respond. */
   const respondUncached = makeOutageResponder(outage, admission, responseCache)
 
-  /** Checks only the expiry of the key and the rate limits: all other checks passed when the response was cached. */
+  /** Checks only the key's expiry and the rate limits. All other checks passed before the response was cached. */
   const respondFromCache = (context: RequestContext, cached: CachedResponse) => {
     const { caller, route, representation } = cached
     context.route = route
@@ -91,7 +91,6 @@ export const makeApp = Effect.gen(function* () {
     )
   }
 
-  /** Matches the route, then checks the method, then responds for the endpoint. */
   const respondFresh = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
     const { request } = context
     const matched = matchRoute(request.target, basePath)
@@ -106,7 +105,7 @@ export const makeApp = Effect.gen(function* () {
     )
   }
 
-  /** Admits the caller before the query is parsed, then runs the endpoint and renders the result. */
+  /** Admits the caller, then parses the query, runs the endpoint and renders the result. */
   const admitAndRead = (
     context: RequestContext,
     endpoint: Endpoint,
@@ -128,7 +127,6 @@ export const makeApp = Effect.gen(function* () {
       return withReadPermit(caller.workspaceId, read)
     })
 
-  /** Logs and counts the request. */
   const record = (context: RequestContext, { status }: HttpResponse): Effect.Effect<void> => {
     const { request, requestId, startedAt, route, caller } = context
     const milliseconds = performance.now() - startedAt

@@ -12,7 +12,6 @@ import { parseQuery } from "./request/QueryString.ts"
 import type { MatchedRoute } from "./request/Route.ts"
 import { encodeBody, type BodyWithEtag } from "./response/Representation.ts"
 
-/** The contract of one endpoint. */
 type EndpointSpec = (typeof PromptsGroup.endpoints)[keyof typeof PromptsGroup.endpoints]
 
 /** The result of a handler: the response envelope and the value of the `Prompt-Version` header, if any. */
@@ -32,7 +31,6 @@ type Handler<Spec extends EndpointSpec> = (
 
 type Handlers = { readonly [Spec in EndpointSpec as Spec["identifier"]]: Handler<Spec> }
 
-/** Makes the handlers of the five endpoints of specification 4. */
 const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
   list: (caller, _, query) =>
     Effect.map(
@@ -58,10 +56,9 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
     Effect.map(prompts.getVersion(caller, id, version), (found) => withoutVersion(toDataEnvelope(found)))
 })
 
-/** Responds to an admitted caller with the body that the contract describes. */
+/** Returns the body of the response to an admitted caller. */
 export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<BodyWithEtag, ApiError>
 
-/** The endpoints by the patterns of their paths. */
 export type EndpointsByRoute = ReadonlyMap<string, Endpoint>
 
 type Params = EndpointSpec["~Params"]["Type"]
@@ -70,7 +67,7 @@ type Query = EndpointSpec["~Query"]["Type"]
 /** Combines the steps of one endpoint: parse the query, run the handler, encode the envelope. */
 const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoint => {
   const decodeParameters = spec.query && makeParameterDecoder(spec.query as Schema.Decoder<Query>)
-  // An endpoint without query parameters ignores any that are sent.
+  // An endpoint without query parameters ignores the query.
   const parseQueryParameters = (query: string) =>
     decodeParameters === undefined ? Result.succeed({}) : decodeParameters(parseQuery(query))
   const encodeEnvelope = Schema.encodeSync([...spec.success][0] as Schema.Encoder<unknown>)

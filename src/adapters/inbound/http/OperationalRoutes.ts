@@ -24,14 +24,13 @@ const okResponse: HttpResponse = {
   body: okBody
 }
 
-/** Makes a redirect to another path of this host. */
 const makeRedirect = (path: string): HttpResponse => ({
   status: 308,
   headers: toRawHeaders({ location: path, "cache-control": "no-cache", "content-length": "0" }),
   body: new Uint8Array()
 })
 
-/** Makes a handler for a page that is rendered on the first request. */
+/** Makes the handler of a page. The page is rendered on the first request. */
 const servePage = (makePage: () => Promise<StaticPage>): Handler => {
   let page: Promise<StaticPage> | undefined
   return (request) =>
@@ -42,19 +41,19 @@ const servePage = (makePage: () => Promise<StaticPage>): Handler => {
 }
 
 /**
- * Makes the handlers of the operational paths. `/healthz` reports that the process runs, `/readyz` that it can serve
- * requests; `/openapi.json` and `/docs` describe the API, and `/` and `/docs/` redirect to `/docs`.
+ * Makes the handlers of the operational paths. `/healthz` reports that the process runs, and `/readyz` reports whether
+ * the process can serve requests. `/openapi.json` and `/docs` describe the API. `/` and `/docs/` redirect to `/docs`.
  */
 export const makeOperationalRoutes = Effect.gen(function* () {
   const { check } = yield* Readiness
   const outage = yield* Outage
-  // An instance that serves known responses is ready. If it were not, a load balancer would remove all instances at
-  // once and turn an outage of the database into an outage of the API.
+  // An instance that serves known responses is ready. If `/readyz` returned 503, a load balancer would remove all
+  // instances at once, and an outage of the database would become an outage of the API.
   const checkReadiness = outage.orKnown(outage.protect(check), Effect.void)
   const lifecycle = yield* Lifecycle
   const publicUrl = yield* PublicUrl
   const mountPath = yield* BasePath
-  // A proxy may have removed a prefix of the path that callers use.
+  // A proxy may remove a prefix of the path. Only the public URL has this prefix.
   const basePath = publicUrl === undefined ? mountPath : toBasePath(publicUrl)
   const serverUrl = publicUrl ?? (basePath === "" ? "/" : basePath)
   const redirectToDocs = Effect.succeed(makeRedirect(`${basePath}/docs`))

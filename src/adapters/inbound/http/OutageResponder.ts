@@ -12,17 +12,25 @@ import { respondIfMemoryAllows } from "./response/ResponseMemory.ts"
 
 type Respond = Effect.Effect<HttpResponse, ApiError>
 
-/** The name of this service in `Cache-Status`, and why the response comes from its cache (RFC 9211). */
+/**
+ * The value of the header `Cache-Status` during an outage (RFC 9211): the name of this service, and the reason why the
+ * response comes from its cache.
+ */
 export const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
-/** Reads that end within this many milliseconds after the last contact may have started before contact was lost. */
+/**
+ * In milliseconds. A read that ends less than this time after the last contact may have started before contact was
+ * lost.
+ */
 const raceMs = 2_000
 
 /**
- * Returns a cached 200 or 304 for an outage of the database. No cache may store it, because that would extend its
- * age. The response keeps its ETag, so that a caller that has the response gets a 304.
+ * Converts a cached 200 or 304 to the response during an outage of the database. Other caches must not store this
+ * response, because they would serve it for longer than this service may. The response keeps its ETag, so that a caller
+ * that already has the response gets a 304.
  *
- * @param ageMs the time since the response was last known to be current, in milliseconds; `Age` is rounded up
+ * @param ageMs the time since the response was last known to be current, in milliseconds; the header `Age` has this
+ * time in seconds, rounded up
  */
 const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse => {
   const headers = [...response.headers]
@@ -32,9 +40,10 @@ const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse =
 }
 
 /**
- * Makes the function that responds to requests that the cache cannot serve. It runs `respondFresh`; if the database
- * does not respond, it returns the response that was current at the last contact. A fresh response that contradicts
- * known responses deletes them, so that no caller receives an older response than before.
+ * Makes the function that responds to requests that the cache cannot serve. The function runs `respondFresh`. If the
+ * database does not respond, the function returns the known response: the response that was current at the last
+ * contact. If a fresh response contradicts known responses, the known responses are deleted, so that no caller receives
+ * an older response than before.
  */
 export const makeOutageResponder = (
   outage: Outage["Service"],
@@ -42,20 +51,22 @@ export const makeOutageResponder = (
   responses: ResponseCache
 ): ((context: RequestContext, respondFresh: () => Respond) => Respond) => {
   /**
-   * Invalidates the known responses of the workspace if a read contradicts them. The response cache itself compares
-   * successful responses with known responses.
+   * Invalidates the known responses of the workspace if the result of a read contradicts them. `isChange` is true if
+   * the result is an error about the workspace. `ResponseCache` itself compares successful responses with known
+   * responses.
    */
   const reportRead = (context: RequestContext, isChange: boolean): void => {
     const workspace = context.caller?.workspaceId
     if (workspace === undefined) return
     const isKnown = responses.findLastKnown(context.cacheKey) !== undefined
-    // A result that cannot be compared may be newer than all known responses.
+    // If this request has no known response, the result of the read may be newer than all known responses.
     if (isKnown ? isChange : (outage.findAge() ?? 0) >= raceMs) outage.invalidate(workspace)
   }
 
   /**
-   * Checks the expiry of the key and the rate limits, as for a cached response. A request that was already admitted
-   * is not counted again.
+   * Responds with the known response. Checks the expiry of the key and the rate limits, as for a cached response. A
+   * request that was already admitted is not counted again. If the known response may no longer be served, runs
+   * `otherwise`.
    */
   const respondKnown = (context: RequestContext, otherwise: Respond): Respond =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {

@@ -4,14 +4,14 @@ import { chooseRequestId } from "./request/RequestId.ts"
 import { toCacheKey } from "./response/ResponseCache.ts"
 
 /**
- * A request and the facts that its log line, metrics and span report. The steps of the app fill in `route` and
- * `caller` as soon as they are known, because a failing step returns only its error.
+ * A request and the facts that its log line, metrics and span report. The steps of the app set `route` and `caller` as
+ * early as possible, because a step that fails returns only an error.
  */
 export interface RequestContext {
   readonly request: HttpRequest
   readonly hasRoom: HasRoom
   readonly requestId: string
-  /** The time by `performance.now()`, in milliseconds. */
+  /** When the request arrived, in milliseconds of `performance.now()`. */
   readonly startedAt: number
   readonly cacheKey: string | undefined
   /** The pattern of the route. */
@@ -19,7 +19,6 @@ export interface RequestContext {
   caller: AdmittedCaller | undefined
 }
 
-/** Makes the context of a request that has just arrived. */
 export const makeRequestContext = (request: HttpRequest, hasRoom: HasRoom): RequestContext => ({
   request,
   hasRoom,

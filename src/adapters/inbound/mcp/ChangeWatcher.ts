@@ -1,7 +1,7 @@
 import type { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
-/** How often the revisions of the watched workspaces are compared, in milliseconds. */
+/** The interval at which the revisions of the watched workspaces are compared, in milliseconds. */
 const checkIntervalMs = 50
 
 /** A listener for the changes of one workspace. */
@@ -13,8 +13,9 @@ interface Watch {
 }
 
 /**
- * Notifies listeners when their workspace changes. While the change feed is down, it reports nothing; when it comes
- * up again, each workspace counts as changed. Without listeners, no timer runs.
+ * Notifies listeners when their workspace changes. While the change feed is down, no listener is notified. When the
+ * feed comes up again, every listener is notified, because any workspace may have changed. The timer runs only while
+ * there are listeners.
  */
 export class ChangeWatcher {
   readonly #feed: ChangeFeed["Service"]
@@ -25,7 +26,10 @@ export class ChangeWatcher {
     this.#feed = feed
   }
 
-  /** Calls `onChange` after each change of a workspace from now on. Returns the function that removes the listener. */
+  /**
+   * From now on, calls `onChange` when a workspace has changed. Several changes within `checkIntervalMs` can cause a
+   * single call. Returns the function that removes the listener.
+   */
   watch(workspace: WorkspaceId, onChange: () => void): () => void {
     const watch: Watch = { workspace, onChange, revision: this.#feed.revisionOf(workspace) }
     this.#watches.add(watch)

@@ -9,7 +9,7 @@ const makeError = (status: number, code: string, message: string): RpcError => (
   status
 })
 
-/** The errors of requests that no method handles. `data.code` has the form of the codes of the HTTP API. */
+/** The errors of requests that are rejected before a method runs. `data.code` is like a code of the HTTP API. */
 export const forbiddenOrigin = makeError(403, "FORBIDDEN_ORIGIN", "The origin is not allowed")
 export const bodyTooLarge = makeError(413, "BODY_TOO_LARGE", "The message is too large")
 export const notAcceptable = makeError(406, "NOT_ACCEPTABLE", "The client must accept text/event-stream")
@@ -19,20 +19,23 @@ const makeTooLarge = (message: string): RpcError => ({
   status: 200
 })
 
-/** Maximum number of slots of a prompt. A prompt with more slots cannot be read. */
+/** Maximum number of slots of a prompt. A prompt with more slots cannot be read through MCP. */
 export const maxSlots = 1_000
 
-/** The errors of a prompt that is too large after its slots are filled, and of a prompt with too many slots. */
 export const filledTooLarge = makeTooLarge("The prompt with its arguments is too large")
 export const tooManySlots = makeTooLarge(`The prompt has more than ${maxSlots} slots`)
 
-/** Returns the error of a name that no prompt of the workspace has. */
 export const makeUnknownPrompt = (name: string): RpcError =>
   makeInvalidParams(`Unknown prompt: ${name}`, { code: "NOT_FOUND" })
 
 /**
- * The kind of an error in JSON-RPC: invalid parameters; a failure of the service; an error of the prompt that the
- * call names, with status 200; or an error of the request, with the status of the HTTP API.
+ * The kind of an error. The kind determines the code of the error in JSON-RPC, and the HTTP status of the response:
+ *
+ * - `parameters`: the code for invalid parameters, and the status 200.
+ * - `internal`: the code for internal errors, and the status of the HTTP API.
+ * - `prompt`, for an error of the prompt that the call names: the status of the HTTP API as the code, and the status
+ *   200.
+ * - `request`: the status of the HTTP API, both as the code and as the status.
  */
 type RpcKind = "parameters" | "internal" | "prompt" | "request"
 
@@ -62,7 +65,7 @@ const kinds: Readonly<Record<ErrorTag, RpcKind>> = {
   Unavailable: "request"
 }
 
-/** Converts an error of the HTTP API. Its status becomes the code, unless JSON-RPC has a code for the error. */
+/** Converts an error of the HTTP API to an error of JSON-RPC. */
 export const toRpcError = (error: ApiError): RpcError => {
   const { status, code, message, headers } = describeError(error)
   const data: JsonObject = {

@@ -32,7 +32,10 @@ import { makeStreamOpener, makeSubscription, notificationStream, type StreamMess
 type EndpointResponse = MountedResponse["response"]
 type HttpEndpointResponse = Exclude<EndpointResponse, StreamedResponse>
 
-/** The memory of a body of this size is worth freeing before the next garbage collection, in bytes. */
+/**
+ * The size from which the memory of a body is freed as soon as the response is sent, in bytes. Smaller bodies wait for
+ * the garbage collector.
+ */
 const largeBodyBytes = 64 * 1024
 
 const makeResponse = (
@@ -65,15 +68,16 @@ const bodyErrors: { readonly [Tag in BodyError["_tag"]]: RpcError } = {
 }
 
 /**
- * Responds to an expected failure with its error, and to an unexpected failure with an error without details; the log
- * has the details. Interruption means shutdown.
+ * Turns every failure into a response with an error. An expected failure has its own error. An unexpected failure gets
+ * an error without details, and the log has the details. An interruption means that the service is shutting down, and
+ * gets the error `Unavailable`.
  */
 const respondToFailures = (
   content: Effect.Effect<EndpointResponse, RpcError>,
   id: RpcId | undefined,
   requestId: string
 ): Effect.Effect<EndpointResponse> =>
-  // One operator handles all failures, because every request takes this path.
+  // Every request takes this path, and one operator is faster than an operator for each kind of failure.
   Effect.catchCause(content, (cause) => {
     const expected = Cause.findErrorOption(cause)
     if (expected._tag === "Some") return respondWithError(id, expected.value)
@@ -84,16 +88,16 @@ const respondToFailures = (
     )
   })
 
-/** How long a call may take, in milliseconds. */
+/** The maximum duration of a call, in milliseconds. */
 const deadlineMs = 5_000
 
 const withCallDeadline = withDeadline(deadlineMs, toRpcError(Unavailable))
 
 /**
- * Makes the endpoint for Streamable HTTP. A request passes these checks in this order: its method, its origin, the
- * admission of the HTTP API, its body, its metadata, its parameters.
+ * Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. The checks of a request run in this order: method,
+ * origin, `Accept`, admission as in the HTTP API, body, metadata, parameters.
  *
- * @param publicOrigin The origin of the service's own pages. Their requests are allowed.
+ * @param publicOrigin The origin of the service's own pages. Requests from these pages are allowed.
  */
 export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
   Effect.gen(function* () {
@@ -153,7 +157,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       return respondToFailures(respondToCall(request, caller, message), message.id, request.requestId)
     }
 
-    /** Opens the stream of notifications. Version 2026-07-28 of the protocol does not have it. */
+    /** Opens the stream of notifications. Version 2026-07-28 of the protocol does not have this stream. */
     const respondToGet = (
       request: MountedRequest,
       caller: AdmittedCaller

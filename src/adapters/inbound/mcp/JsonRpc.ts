@@ -8,7 +8,7 @@ export const maxMessageBytes = 1024 * 1024
 /** The id of a request. MCP allows neither null nor fractions. */
 export type RpcId = string | number
 
-/** The codes of JSON-RPC 2.0 and of MCP 2026-07-28. */
+/** The error codes of JSON-RPC 2.0 and of MCP 2026-07-28. */
 export const rpcCodes = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -20,8 +20,8 @@ export const rpcCodes = {
 } as const
 
 /**
- * An error of a call, with the HTTP status of its response. `code` is one of `rpcCodes`, or the status of the same
- * error in the HTTP API. `data.code` is the code of the HTTP API.
+ * An error of a call, with the HTTP status of its response. `code` is one of `rpcCodes`, or the status that the error
+ * has in the HTTP API. `data.code` is a code like those of the HTTP API.
  */
 export interface RpcError {
   readonly code: number
@@ -31,7 +31,7 @@ export interface RpcError {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A message from a client. `params` is empty if the message has none. */
+/** A message from a client. `params` is empty if the message has no parameters. */
 export type RpcMessage =
   | {
       readonly _tag: "Request"
@@ -44,13 +44,12 @@ export type RpcMessage =
 
 export type RpcRequest = Extract<RpcMessage, { readonly _tag: "Request" }>
 
-/** A message that is not valid, and its id if the id is valid. */
+/** The error of an invalid message, and the id of the message if the id is valid. */
 export interface InvalidMessage {
   readonly id: RpcId | undefined
   readonly error: RpcError
 }
 
-/** Makes the error of a message that breaks the protocol. */
 export const makeProtocolError = (code: number, message: string, data?: JsonObject): RpcError => ({
   code,
   message,
@@ -58,7 +57,7 @@ export const makeProtocolError = (code: number, message: string, data?: JsonObje
   status: code === rpcCodes.methodNotFound ? 404 : 400
 })
 
-/** Makes the error of parameters that break their rule. Over HTTP, the response to such a call has the status 200. */
+/** Makes the error of a call with invalid parameters. The HTTP status of the response is 200. */
 export const makeInvalidParams = (message: string, data: JsonObject = { code: "BAD_REQUEST" }): RpcError => ({
   code: rpcCodes.invalidParams,
   message,
@@ -66,7 +65,7 @@ export const makeInvalidParams = (message: string, data: JsonObject = { code: "B
   status: 200
 })
 
-/** The longest id of a request, in characters: every message of a subscription repeats the id. */
+/** The longest id in characters. There is a limit because every message of a subscription repeats the id. */
 const maxIdLength = 256
 
 const isRpcId = (value: unknown): value is RpcId =>
@@ -103,11 +102,10 @@ export const parseMessage = (bytes: Uint8Array): Result.Result<RpcMessage, Inval
   return Result.fail({ id, error: makeProtocolError(rpcCodes.invalidRequest, message) })
 }
 
-/** Encodes the response to a request. */
 export const encodeResult = (id: RpcId, result: JsonObject): string =>
   JSON.stringify({ jsonrpc: "2.0", id, result })
 
-/** Encodes an error. An error of a message whose id could not be read has no id. */
+/** Encodes an error. `id` is undefined if the error occurs before the id of the message is read. */
 export const encodeError = (id: RpcId | undefined, { code, message, data }: RpcError): string =>
   JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } })
 

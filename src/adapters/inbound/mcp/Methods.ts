@@ -22,11 +22,11 @@ export interface MethodContext {
 type Method = (params: JsonObject, context: MethodContext) => Effect.Effect<JsonObject, RpcError>
 
 /**
- * How long a client may use a list before it requests the list again, in milliseconds: as long as a cache in front of
- * the HTTP API.
+ * How long a client may use a list before it requests the list again, in milliseconds. A shared cache in front of the
+ * HTTP API may use a response for the same time.
  */
 export const listTtlMs = 30_000
-/** Like `listTtlMs`, for results that change only with the program. */
+/** Like `listTtlMs`, for results that change only when the program changes. */
 const staticTtlMs = 3_600_000
 
 const makePrivateHints = (ttlMs: number): JsonObject => ({ ttlMs, cacheScope: "private" })
@@ -40,7 +40,7 @@ const capabilities: JsonObject = { prompts: { listChanged: true }, tools: {} }
 const withCacheHints = (mode: ProtocolMode, result: JsonObject, hints: JsonObject): JsonObject =>
   completeResult(mode, mode === "stateless" ? { ...result, ...hints } : result)
 
-/** Returns a text from the parameters, or the error if the value is not a text. */
+/** Returns the value of an optional parameter, or an error if the value is not a string. */
 const readOptionalText = (params: JsonObject, name: string): string | undefined | RpcError => {
   const value = params[name]
   return value === undefined || typeof value === "string"
@@ -51,7 +51,7 @@ const readOptionalText = (params: JsonObject, name: string): string | undefined 
 const readText = (params: JsonObject, name: string): string | RpcError =>
   readOptionalText(params, name) ?? makeInvalidParams(`${name} is missing`)
 
-/** Returns the error of arguments of a prompt that are not an object of texts. */
+/** Returns an error if the arguments of a prompt are not an object whose values are strings. */
 const findArgumentsTypeError = (value: unknown): RpcError | undefined => {
   if (!isJsonObject(value)) return makeInvalidParams("arguments must be an object")
   for (const name of Object.keys(value))
@@ -80,8 +80,8 @@ const findSlotMismatch = (
 }
 
 /**
- * Reads a prompt, and fills its slots with the arguments. Fails for a missing or an unknown argument, and if the
- * result is too large.
+ * Reads a prompt and fills its slots with the arguments. Fails if an argument is missing or unknown, or if the result
+ * is too large.
  */
 const getMessage = (
   catalog: PromptCatalog,
@@ -98,7 +98,7 @@ const getMessage = (
     if (problem !== undefined) return Effect.fail(problem)
     const text = slots.length === 0 ? content : fillSlots(content, texts)
     if (text === undefined) return Effect.fail(filledTooLarge)
-    // The protocol has no other roles.
+    // The protocol has only these two roles.
     return Effect.succeed({ role: prompt_type === "assistant" ? "assistant" : "user", text })
   })
 }
@@ -110,7 +110,6 @@ const toPrompt = ({ name, title, description, slots }: ListedPrompt): JsonObject
   arguments: slots.map((slot) => ({ name: slot, required: true }))
 })
 
-/** Lists one page of the prompts in the form of the protocol. */
 const listPage = (catalog: PromptCatalog, params: JsonObject): Effect.Effect<JsonObject, RpcError> => {
   const cursor = readOptionalText(params, "cursor")
   if (typeof cursor === "object") return Effect.fail(cursor)
@@ -120,7 +119,10 @@ const listPage = (catalog: PromptCatalog, params: JsonObject): Effect.Effect<Jso
   }))
 }
 
-/** Returns a value that is encoded as the JSON of an object, in a text. The text exists only while it is encoded. */
+/**
+ * Returns a value that `JSON.stringify` writes as a string: the JSON of `content`. The string is created only when the
+ * value is encoded, so it takes no memory before that.
+ */
 const toJsonText = (content: JsonObject) => ({ toJSON: (): string => JSON.stringify(content) })
 
 const callTool: Method = (params, { mode, catalog }) => {
@@ -138,13 +140,12 @@ const callTool: Method = (params, { mode, catalog }) => {
       content: [{ type: "text", text: toJsonText(structuredContent) }],
       structuredContent
     })),
-    // The model that calls a tool can correct its input, but not other errors.
+    // An error of the input or prompt becomes a result, so that the model that calls the tool can read it.
     Effect.catch((error) => (error.status === 200 ? Effect.succeed(toToolError(error)) : Effect.fail(error))),
     Effect.map((result) => completeResult(mode, result))
   )
 }
 
-/** The methods that both modes have. */
 const commonMethods: Readonly<Record<string, Method>> = {
   "prompts/list": (params, { mode, catalog }) =>
     Effect.map(listPage(catalog, params), (page) => withCacheHints(mode, page, makePrivateHints(listTtlMs))),
@@ -194,7 +195,7 @@ const methodsByMode: Readonly<Record<ProtocolMode, ReadonlyMap<string, Method>>>
   )
 }
 
-/** Returns true if a method opens a stream of notifications instead of returning a result. */
+/** Returns true if a request opens a stream of notifications instead of getting a result. */
 export const isListen = ({ method }: RpcRequest, mode: ProtocolMode): boolean =>
   mode === "stateless" && method === "subscriptions/listen"
 
@@ -206,7 +207,7 @@ export const runMethod = (
   return run === undefined ? Effect.fail(makeUnknownMethod(method, context.mode)) : run(params, context)
 }
 
-/** An unknown method has the status 404 since 2026-07-28. */
+/** The HTTP status of an unknown method is 404 since protocol version 2026-07-28, and 200 before. */
 const makeUnknownMethod = (method: string, mode: ProtocolMode): RpcError => {
   const error = makeProtocolError(rpcCodes.methodNotFound, `Method not found: ${method}`)
   return mode === "stateless" ? error : { ...error, status: 200 }

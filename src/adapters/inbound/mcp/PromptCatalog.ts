@@ -41,11 +41,11 @@ export interface PromptContent {
 /** The prompts of one workspace by their names. */
 export interface PromptCatalog {
   /**
-   * Returns one page in the order of the HTTP API. Fails with invalid params for a cursor that is not the
-   * `nextCursor` of a page.
+   * Returns one page, in the order of the HTTP API. Returns the first page if there is no cursor. Fails with the error
+   * of invalid parameters if the cursor is not the `nextCursor` of a page.
    */
   readonly list: (cursor: string | undefined) => Effect.Effect<ListedPage, RpcError>
-  /** Returns the prompt with this name. Fails with invalid params if no prompt has this name. */
+  /** Returns the prompt with this name. Fails with the error of invalid parameters if no prompt has this name. */
   readonly get: (name: string) => Effect.Effect<PromptContent, RpcError>
 }
 
@@ -58,20 +58,21 @@ const maxAgeMs = 30_000
 const maxNamesBytes = 32 * 1024 * 1024
 /** Maximum size of the cache of slots, and of the cache of contents, in bytes. */
 const maxTextBytes = 8 * 1024 * 1024
-/** The approximate memory of an entry in addition to its texts, and of one name, in bytes. */
+/** The approximate memory of a cache entry in addition to its texts, in bytes. */
 const entryBytes = 256
+/** The approximate memory of one name, in bytes. */
 const nameBytes = 256
-/** How long the names of a workspace with many prompts are used after a change, in milliseconds per prompt. */
+/** How long the names of a large workspace are used, even after a change. In milliseconds per prompt. */
 const msPerLargeName = 0.1
-/** Maximum number of pages of a list. */
+/** The highest page number that a cursor may contain. */
 export const maxCursorPage = 1_000_000
 const cursorPrefix = "page:"
 
-/** Makes the cursor of a page, which counts from 1. */
+/** Makes the cursor of a page. The first page has the number 1. */
 export const makeCursor = (page: number): string =>
   Buffer.from(`${cursorPrefix}${page}`).toString("base64url")
 
-/** Returns the page that a cursor denotes, or `undefined` for a text that is not a cursor. */
+/** Returns the page number in a cursor, or `undefined` if the text is not a valid cursor. */
 export const parseCursor = (cursor: string): number | undefined => {
   const page = Number(Buffer.from(cursor, "base64url").toString().slice(cursorPrefix.length))
   return Number.isInteger(page) && page > 1 && page <= maxCursorPage && makeCursor(page) === cursor
@@ -79,7 +80,10 @@ export const parseCursor = (cursor: string): number | undefined => {
     : undefined
 }
 
-/** Copies a text. V8 implements a substring as a reference that keeps the whole text alive. */
+/**
+ * Copies a text. V8 stores a substring as a reference to the whole text, so a substring that is not copied keeps the
+ * whole text in memory.
+ */
 const copyText = (text: string): string => Buffer.from(text, "utf16le").toString("utf16le")
 
 const countBytes = (texts: ReadonlyArray<string>): number =>
@@ -96,9 +100,9 @@ const makeCache = <Value extends object>(
   )
 
 /**
- * Makes the function that returns the catalog of a caller. Names, slots and contents are cached until something in
- * the workspace changes, so a list reads only its page, and a cached prompt needs no query. The names of a workspace
- * with many prompts are used for a time that grows with their number, even after a change.
+ * Makes the function that returns the catalog of a caller. Names, slots and contents are cached until something in the
+ * workspace changes. So a list reads only the prompts of one page, and a cached prompt needs no query. The names of a
+ * workspace with many prompts are used even after a change, for a time that grows with the number of prompts.
  */
 export const makePromptCatalogs = Effect.gen(function* () {
   const prompts = yield* Prompts
@@ -161,7 +165,10 @@ export const makePromptCatalogs = Effect.gen(function* () {
     return cached === undefined ? read : Effect.succeed(cached)
   }
 
-  /** Returns the slots of a prompt: none if it is too large to be read, `undefined` if it was deleted meanwhile. */
+  /**
+   * Returns the slots of a prompt. Returns no slots if the prompt is too large to be read, and `undefined` if the
+   * prompt was deleted after it was listed.
+   */
   const getSlots = (caller: Caller, id: PromptId): Effect.Effect<Slots | undefined, Unavailable> => {
     const workspace = caller.workspaceId
     const key = `${workspace} ${id}`

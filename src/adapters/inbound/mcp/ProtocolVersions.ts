@@ -1,21 +1,19 @@
 import { programVersion } from "../../../application/support/ProgramVersion.ts"
 import type { JsonObject } from "../../../domain/Json.ts"
 
-/** The protocol version in which each request carries all metadata and clients do not initialize. */
+/** The protocol version in which each request carries all metadata, and clients do not send `initialize`. */
 export const statelessVersion = "2026-07-28"
 
-/** The protocol versions in which clients initialize, the latest first. */
+/** The protocol versions in which clients first send `initialize`. The latest version comes first. */
 export const initializedVersions = ["2025-11-25", "2025-06-18"] as const
 
-/** All supported protocol versions, the latest first. */
+/** All supported protocol versions. The latest version comes first. */
 export const supportedVersions: ReadonlyArray<string> = [statelessVersion, ...initializedVersions]
 
 export const isInitializedVersion = (version: unknown): boolean =>
   (initializedVersions as ReadonlyArray<unknown>).includes(version)
 
-/**
- * How the service responds to requests of a protocol version: `stateless` for 2026-07-28, otherwise `initialized`.
- */
+/** How the service responds to requests of a protocol version: `stateless` for 2026-07-28, otherwise `initialized`. */
 export type ProtocolMode = "stateless" | "initialized"
 
 /** The keys of `_meta` that the protocol defines. */
@@ -30,7 +28,7 @@ export const serverInfo = { name: "prompt-retrieval", title: "Prompts", version:
 
 const serverMeta: JsonObject = { [metaKeys.serverInfo]: serverInfo }
 
-/** Adds to a result the fields that every result of a protocol version has. */
+/** Adds the fields that every result of a protocol version has. */
 export const completeResult = (
   mode: ProtocolMode,
   result: JsonObject,

@@ -20,10 +20,10 @@ const makeUnsupportedVersion = (requested: unknown): RpcError =>
     requested
   })
 
-/** Matches a header value that is encoded as UTF-8 in base64, because a header cannot carry the plain value. */
+/** Matches a header value in base64. Clients encode a text that a header cannot contain. */
 const encodedValuePattern = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
 
-/** Decodes the value of a header. Returns `undefined` if its encoding is not valid. */
+/** Decodes a header value, which may be in base64. Returns `undefined` if the bytes are not UTF-8. */
 const decodeHeader = (value: string): string | undefined => {
   const encoded = encodedValuePattern.exec(value)?.[1]
   if (encoded === undefined) return value
@@ -57,7 +57,7 @@ const findMetaProblem = (meta: JsonObject): RpcError | undefined => {
     : makeProtocolError(rpcCodes.invalidParams, `_meta must have ${problem}`, { code: "BAD_REQUEST" })
 }
 
-/** Returns the error of a header that names an unsupported protocol version. A request may leave the header out. */
+/** Returns an error if a header names an unsupported protocol version. A request without the header is valid. */
 export const findVersionProblem = (headers: Headers): RpcError | undefined => {
   const header = headers["mcp-protocol-version"]
   return header === undefined || supportedVersions.includes(header)
@@ -66,9 +66,9 @@ export const findVersionProblem = (headers: Headers): RpcError | undefined => {
 }
 
 /**
- * Returns the mode of a request, or the error of its metadata. Since 2026-07-28, `_meta` names the protocol version,
- * and headers repeat the version, the method and the name. A request of an earlier version names the version only in
- * a header; without the header, the request has the latest of the earlier versions.
+ * Returns the mode of a request, or an error if the request's metadata is invalid. Since version 2026-07-28, `_meta`
+ * names the protocol version, and headers repeat the version, the method and the name. In earlier versions, only a
+ * header names the version. A request that names no version is handled like a request of an earlier version.
  */
 export const findModeOfRequest = (headers: Headers, request: RpcRequest): ProtocolMode | RpcError => {
   const header = headers["mcp-protocol-version"]
@@ -85,13 +85,14 @@ export const findModeOfRequest = (headers: Headers, request: RpcRequest): Protoc
   return findHeaderProblem(headers, request) ?? "stateless"
 }
 
-/** The names of this machine. */
+/** The host names of this machine. */
 const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
 
 /**
- * Returns true if a request with this `Origin` may be served: a request without `Origin`, which only non-browser
- * clients send, or from a page of this machine or of the service. `Host` is not checked, because the owner of a web
- * page may have pointed the page's host name to this machine.
+ * Returns true if a request with this `Origin` may be served. The `Origin` of this machine and of the service's own
+ * pages is allowed. A request without `Origin` is allowed, because only clients other than browsers send such a
+ * request. `Host` is not compared with `Origin`: an attacker can point the host name of a web page to this machine, and
+ * then both headers have that name.
  */
 export const isAllowedOrigin = (origin: string | undefined, publicOrigin: string | undefined): boolean => {
   if (origin === undefined || origin === publicOrigin) return true

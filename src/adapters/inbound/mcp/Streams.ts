@@ -11,11 +11,11 @@ import { ChangeWatcher } from "./ChangeWatcher.ts"
 import { completeResult, metaKeys } from "./ProtocolVersions.ts"
 
 /**
- * How often a stream sends a comment and checks its key, in milliseconds. Proxies end a response that is silent for
- * longer than their timeout, which is often 15 s.
+ * The interval at which a stream sends a comment and checks its key, in milliseconds. A proxy ends a response that
+ * sends nothing for longer than the proxy's timeout, which is often 15 s.
  */
 export const keepAliveMs = 5_000
-/** How often a stream checks whether the service drains, in milliseconds. */
+/** The interval at which a stream checks whether the service drains, in milliseconds. */
 const drainCheckMs = 250
 /** Maximum number of streams of one key, and of all keys of this process. */
 const maxStreams = { perKey: 16, perProcess: 1_000 } as const
@@ -34,20 +34,20 @@ const promptsChanged = "notifications/prompts/list_changed"
 export interface StreamMessages {
   /** The first message; undefined if there is none. */
   readonly opening: string | undefined
-  /** Sent after each change of the workspace; undefined if the client does not want it. */
+  /** The message after each change of the workspace; undefined if the client did not request this message. */
   readonly changed: string | undefined
   /** The last message when the service ends the stream; undefined if there is none. */
   readonly closing: string | undefined
 }
 
-/** The stream that a client opens with GET, up to protocol version 2025-11-25. */
+/** The messages of the stream that a client opens with GET, in protocol versions up to 2025-11-25. */
 export const notificationStream: StreamMessages = {
   opening: undefined,
   changed: encodeNotification(promptsChanged),
   closing: undefined
 }
 
-/** The stream that `subscriptions/listen` opens. Its messages carry the id of that request. */
+/** Makes the messages of a `subscriptions/listen` stream. Each message carries the id of the request. */
 export const makeSubscription = (id: RpcId, wantsPrompts: boolean): StreamMessages => {
   const _meta = { [metaKeys.subscriptionId]: id }
   return {
@@ -61,8 +61,8 @@ export const makeSubscription = (id: RpcId, wantsPrompts: boolean): StreamMessag
 }
 
 /**
- * Makes the function that opens a stream for a caller. The stream ends when the service drains, and when a check of
- * its key fails: after each change in the workspace, and every 5 s.
+ * Makes the function that opens a stream for a caller. The stream ends when the service drains, or when the caller's
+ * key no longer works. The key is checked after each change in the workspace, and every 5 s.
  */
 export const makeStreamOpener = Effect.gen(function* () {
   const admission = yield* Admission
@@ -99,7 +99,7 @@ export const makeStreamOpener = Effect.gen(function* () {
           send(closing)
           end()
         }
-        /** Runs `proceed` if the key still works, otherwise ends the stream. */
+        /** Runs `proceed` if the key still works or the database is unavailable. Otherwise ends the stream. */
         const checkKey = (proceed: () => void): void => {
           run(
             Effect.match(admission.check(token), {
@@ -113,7 +113,7 @@ export const makeStreamOpener = Effect.gen(function* () {
         const drainCheck = setInterval(() => {
           if (lifecycle.phase() === "draining") close()
         }, drainCheckMs).unref()
-        // A proxy may forward the headers only with the first bytes of the body.
+        // Some proxies forward the headers only with the first bytes of the body.
         if (opening === undefined) write(":\n\n")
         send(opening)
         return () => {

@@ -90,7 +90,6 @@ export const tools: ReadonlyArray<Tool> = [
   }
 ]
 
-/** Returns the result of a call whose input is invalid. */
 export const toToolError = ({ message }: RpcError): JsonObject => ({
   content: [{ type: "text", text: message }],
   isError: true

@@ -17,22 +17,26 @@ import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { authenticate, type InvalidKey, type KeyHash, type KeyRecord } from "../../../domain/ApiKey.ts"
 import { checkAccess } from "../../../domain/Billing.ts"
 
-/** A key takes less than 1 KiB. */
+/** Maximum number of cached keys. A cached key takes less than 1 KiB. */
 const maxKeys = 10_000
 
-/** Returns true if a caller with this key is rejected before it can read. */
+/**
+ * Returns true if a request with this key is rejected, by authentication or because of the workspace's tier or billing
+ * status.
+ */
 const isRejected = (record: KeyRecord, now: number): boolean => {
   const workspace = authenticate(record, now)
   return Result.isFailure(workspace) || checkAccess(workspace.success) !== undefined
 }
 
 /**
- * Caches the keys of another KeyStore until the change feed reports a change of their workspace. Only keys that exist
- * and have a workspace are cached, so a flood of unknown keys evicts nothing. Concurrent lookups of a key share one
- * query, unless any workspace changed in between: the key's workspace is unknown until the query returns.
+ * Caches the keys of another KeyStore. A key stays cached until the change feed reports a change of its workspace.
+ * Unknown keys and keys without a workspace are not cached, so a flood of unknown keys evicts nothing. Concurrent
+ * lookups of a key share one query. A lookup that starts after a change of any workspace never joins an earlier query,
+ * because the workspace of the key is unknown until the query returns.
  *
- * In an outage, a key that was rejected at the last contact is still rejected. No key is admitted without the
- * database: in an outage, other callers get only cached responses.
+ * During an outage, a key that was rejected at the last contact with the database is still rejected. The lookup of any
+ * other key fails, so callers with other keys get only known responses.
  */
 export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Observations | Outage> =
   Layer.effect(
@@ -48,12 +52,15 @@ export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Observa
       )
       const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
 
-      /** A key without a workspace is not cached, because no change would evict it. */
+      /**
+       * Leaves out a key without a workspace: the change feed reports changes by workspace, so no change would evict
+       * the key.
+       */
       const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
         record.workspace === null ? undefined : { workspace: record.workspace.id, value: record }
 
       const lookUp = (hash: KeyHash) => {
-        // Deletes the earlier entry even if the result cannot be stored.
+        // Deletes the earlier entry of the key after each successful query, even if the new result is not cacheable.
         const read = Effect.tap(store.find(hash), () => Effect.sync(() => entries.delete(hash)))
         return lookups.run(hash, undefined, cache.load(hash, outage.protect(read), toCacheable))
       }

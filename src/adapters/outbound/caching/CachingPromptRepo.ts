@@ -11,13 +11,16 @@ import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 type Repo = PromptRepo["Service"]
 
 const maxBytes = 8 * 1024 * 1024
-/** The size of an entry without its key, in bytes. */
+/** The size of a cache entry in bytes, without the text of its cache key. */
 const entryBytes = 128
 const maxAgeMs = 30_000
 
 const toKey = (...parts: ReadonlyArray<unknown>): string => JSON.stringify(parts)
 
-/** Runs concurrent reads with the same arguments once, protected by the circuit breaker. */
+/**
+ * Returns a function like `read`. Concurrent calls with the same arguments share one read. During an outage, the
+ * circuit breaker of `Outage` protects these reads.
+ */
 const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
   feed: ChangeFeed["Service"],
   outage: Outage["Service"],
@@ -28,7 +31,10 @@ const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
     outage.protect(reads.run(toKey(workspace, ...args), workspace, read(workspace, ...args)))
 }
 
-/** Caches the total of each filter, so that only the first page of a list counts its prompts. */
+/**
+ * Returns `repo.list` with a cache of totals: while the total of a filter is cached, no page of the list counts the
+ * matching prompts.
+ */
 const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
   const totals = new RevisionedCache(
     feed,
@@ -55,8 +61,8 @@ const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
 }
 
 /**
- * Caches list totals and runs identical concurrent reads once. Prompt contents are not cached here: the HTTP adapter
- * caches whole responses.
+ * Caches the totals of lists. Identical concurrent reads share one read. Prompt contents are not cached here: the HTTP
+ * adapter caches whole responses.
  */
 export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed | Outage> = Layer.effect(
   PromptRepo,

@@ -12,8 +12,8 @@ import type { PromptTitles } from "../../../application/ports/PromptTitles.ts"
 import type { WorkspaceStore } from "../../../application/ports/WorkspaceStore.ts"
 
 /**
- * PromptRepo, PromptTitles, KeyStore and WorkspaceStore over one store that starts empty, and the store itself. The
- * audit log names the actor `unknown`.
+ * Provides PromptRepo, PromptTitles, KeyStore and WorkspaceStore on one in-memory store, and the store itself. The
+ * store starts empty. The audit log names the actor `unknown`.
  */
 export const layer: Layer.Layer<PromptRepo | PromptTitles | KeyStore | WorkspaceStore | MemoryState> =
   Layer.mergeAll(Prompts.layer, Titles.layer, Keys.layer, Workspaces.layer).pipe(
@@ -21,7 +21,6 @@ export const layer: Layer.Layer<PromptRepo | PromptTitles | KeyStore | Workspace
     Layer.provideMerge(MemoryState.layer)
   )
 
-/** Ignores all observations. */
 export const ignoredObservationsLayer: Layer.Layer<Observations> = Layer.succeed(Observations, {
   recordRateLimitRejection: () => {},
   recordCacheLookup: () => {},

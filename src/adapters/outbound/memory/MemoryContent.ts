@@ -23,14 +23,14 @@ export const compareById = (a: { readonly id: string }, b: { readonly id: string
 export const listKeys = (state: MemoryState["Service"], workspace: WorkspaceId): ReadonlyArray<ArchiveKey> =>
   [...state.keys.values()].filter(({ workspace_id }) => workspace_id === workspace).sort(compareById)
 
-/** Returns the owner of a key. A key is stored with its owner and deleted with its owner. */
+/** Returns the owner of a key. The owner is never missing, because deleting a user also deletes the user's keys. */
 export const getOwner = (state: MemoryState["Service"], { id, created_by }: ArchiveKey): ArchiveUser => {
   const owner = state.users.get(created_by)
   if (owner === undefined) throw new Error(`the owner of key ${id} is missing`)
   return owner
 }
 
-/** Returns the owners of keys, each once, ordered by id. */
+/** Returns the owners of some keys without duplicates, ordered by id. */
 export const listOwners = (
   state: MemoryState["Service"],
   keys: ReadonlyArray<ArchiveKey>
@@ -59,24 +59,23 @@ export const toParts = (
   ]
 }
 
-/** Returns the content of a workspace in the form that `editContent` passes to `makeEdit`. */
+/** Returns the content of a workspace in the form that `WorkspaceStore.editContent` passes to `makeEdit`. */
 export const toContent = (state: MemoryState["Service"], content: MemoryWorkspace): WorkspaceContent =>
   toWorkspaceContent(toArchive(state, content), state.importedFiles.get(content.workspace.id))
 
 const toArchive = (state: MemoryState["Service"], content: MemoryWorkspace): Archive =>
   archiveFromParts(toParts(state, content))
 
-/** Converts the rows that an edit writes to an archive. */
+/** Returns an archive that contains the rows of an edit. */
 export const editToArchive = (workspace: Archive["workspace"], edit: ContentEdit): Archive =>
   archiveFromParts([{ list: "workspace", item: workspace }, ...toEditedParts(edit)])
 
-/** Returns `items` with `others` added. An item with the same id is replaced. */
+/** Adds `others` to `items`. An item of `others` replaces an item with the same id. */
 const upsert = <A extends { readonly id: string }>(
   items: ReadonlyArray<A>,
   others: ReadonlyArray<A>
 ): ReadonlyArray<A> => [...new Map([...items, ...others].map((item) => [item.id, item])).values()]
 
-/** Returns the workspace after an edit of its content. */
 export const applyEdit = (content: MemoryWorkspace, edit: ContentEdit): MemoryWorkspace => {
   const existing = new Map(content.prompts.map((prompt) => [prompt.id, prompt]))
   const removed = new Set(edit.removedFragments)

@@ -16,14 +16,14 @@ import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { findConflicts } from "./MemoryImportConflicts.ts"
 import type { MemoryState, MemoryWorkspace, RecordEvents } from "./MemoryState.ts"
 
-/** Returns the earlier of two times; null is later than every time. */
+/** Returns the earlier of two times. Null means never, so it is later than every time. */
 const chooseEarlier = (a: Timestamp | null, b: Timestamp | null): Timestamp | null =>
   a === null || (b !== null && b < a) ? b : a
 
 /**
- * Merges an imported key into the stored key. An existing key keeps its hash, owner and workspace, stays revoked, and
- * never expires later; otherwise an import could undo a revocation or a forced reset, or give access to a key without
- * a workspace.
+ * An existing key keeps its hash, owner and workspace. An import cannot cancel a revocation or delay the expiry of a
+ * key. Otherwise, an import could give access again to a revoked key, to a key whose owner must reset the password, or
+ * to a key without a workspace.
  */
 const mergeKey = (existing: ArchiveKey | undefined, key: ArchiveKey): ArchiveKey =>
   existing === undefined
@@ -35,13 +35,13 @@ const mergeKey = (existing: ArchiveKey | undefined, key: ArchiveKey): ArchiveKey
         expires_at: chooseEarlier(existing.expires_at, key.expires_at)
       }
 
-/** Merges an imported user into the stored user. An import can force a password reset but never cancel one. */
+/** An import can force a password reset, but cannot cancel a forced reset. */
 const mergeUser = (existing: ArchiveUser | undefined, user: ArchiveUser): ArchiveUser =>
   existing === undefined
     ? user
     : { ...existing, must_reset_password: existing.must_reset_password || user.must_reset_password }
 
-/** Merges an imported workspace into the stored workspace. An existing workspace keeps its tier and billing status. */
+/** An existing workspace keeps its tier and billing status. */
 const mergeWorkspace = (
   existing: MemoryWorkspace["workspace"] | undefined,
   workspace: MemoryWorkspace["workspace"]
@@ -61,7 +61,7 @@ const applyImport = (state: MemoryState["Service"], archive: Archive): void => {
 /** The rows of a workspace, keyed by table and id. */
 type Rows = ReadonlyMap<string, object>
 
-/** Returns the rows of an archive's workspace, users and keys. */
+/** Returns the stored rows of the workspace, the users and the keys that an archive names. */
 const toRows = (state: MemoryState["Service"], { workspace, users, api_keys }: Archive): Rows => {
   const rows = new Map<string, object>()
   const add = (table: string, id: string, row: object) => rows.set(`${table} ${id}`, row)
@@ -82,7 +82,7 @@ const toRows = (state: MemoryState["Service"], { workspace, users, api_keys }: A
   return rows
 }
 
-/** Counts the rows that differ between two states. The tags of a removed prompt are not counted. */
+/** Counts the rows that differ between two states. The tag rows of a removed prompt are not counted. */
 const countRows = (before: Rows, after: Rows): RowCounts => {
   const isPartOfRemoved = (name: string): boolean => {
     const [table, promptId] = name.split(" ")
@@ -95,7 +95,6 @@ const countRows = (before: Rows, after: Rows): RowCounts => {
   }
 }
 
-/** Makes `WorkspaceStore.importWorkspace`. */
 export const importWorkspace = (
   state: MemoryState["Service"],
   record: RecordEvents
@@ -107,7 +106,6 @@ export const importWorkspace = (
     const { first, count } = findConflicts(state, archive)
     if (count > 0) return yield* Effect.fail(InvalidContent(first, count))
     const isDryRun = options?.dryRun === true
-    // A dry run changes a copy.
     const target = isDryRun
       ? {
           ...state,

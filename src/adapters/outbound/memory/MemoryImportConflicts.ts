@@ -8,7 +8,7 @@ type Located = readonly [path: string, id: string]
 const locate = (list: string, items: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<Located> =>
   items.map(({ id }, index) => [`${list}[${index}].id`, id])
 
-/** Returns the ids of a workspace's content by kind, each with its path in an archive. */
+/** Returns the ids of a workspace's content, grouped by kind. Each id has its path in an archive. */
 const locateIds = ({ folders, tags, fragments, prompts }: Omit<MemoryWorkspace, "workspace">) => ({
   folders: locate("folders", folders),
   tags: locate("tags", tags),
@@ -53,7 +53,10 @@ const findKeyConflicts = ({ keys }: MemoryState["Service"], archive: Archive): R
     ]
   })
 
-/** Finds the values of an archive that belong to another workspace, user or key, with the path of each. */
+/**
+ * Finds the ids, emails and key hashes of an archive that belong to another workspace, user or key. Each problem names
+ * the path of the value.
+ */
 export const findConflicts = (state: MemoryState["Service"], archive: Archive): ProblemList => {
   const problems = new ProblemList()
   const finders = [findUserConflicts, findKeyConflicts, findContentConflicts]

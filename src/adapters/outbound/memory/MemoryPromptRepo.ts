@@ -25,7 +25,7 @@ const compare = <A extends string | number>(a: A, b: A): number => (a < b ? -1 :
 
 const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-/** Compares prompts for the order of lists: most recently updated first. */
+/** Compares prompts in the order of lists: by `updated_at`, then by id, both descending. */
 export const compareByUpdate = (
   a: Pick<ArchivePrompt, "id" | "updated_at">,
   b: Pick<ArchivePrompt, "id" | "updated_at">
@@ -40,7 +40,7 @@ const matches = (workspace: MemoryWorkspace, filter: PromptFilter, prompt: Archi
   (filter.type === undefined || prompt.prompt_type === filter.type) &&
   (filter.tag === undefined || findTags(workspace, prompt).some((tag) => tag.name === filter.tag))
 
-/** Returns the fields of a schema without further fields. */
+/** Returns a copy of `item` that has only the fields of the schema. */
 const pickFields = <A extends object>(
   { fields }: { readonly Type: A; readonly fields: object },
   item: NoInfer<A>
@@ -53,11 +53,11 @@ export const listPrompts = (workspace: MemoryWorkspace, filter: PromptFilter): R
     .sort(compareByUpdate)
     .map((prompt) => pickFields(PromptSummary, prompt))
 
-/** Returns a prompt in the form of `PromptRepo.get`. */
+/** Returns a prompt in the form that `PromptRepo.get` returns. */
 export const getPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Prompt =>
   pickFields(Prompt, { ...prompt, tags: findTags(workspace, prompt) })
 
-/** Returns a prompt in the form of `PromptRepo.getSource`. Does not check its size. */
+/** Returns a prompt in the form that `PromptRepo.getSource` returns. Does not check the size of the contents. */
 export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ResolutionSource => ({
   ...pickRepeatedFields(prompt),
   current_content: prompt.current_content,

@@ -11,7 +11,10 @@ import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 export type MemoryWorkspace = Omit<Archive, "format" | "users" | "api_keys">
 
-/** The in-memory store; `lastUsed` is in milliseconds since the epoch, `events` are in the order of their ids. */
+/**
+ * The in-memory store. `lastUsed` has the time of each key's last use, in milliseconds since the epoch. `events` are in
+ * the order of their ids.
+ */
 export class MemoryState extends Context.Service<
   MemoryState,
   {
@@ -20,7 +23,7 @@ export class MemoryState extends Context.Service<
     readonly keys: Map<ApiKeyId, ArchiveKey>
     readonly lastUsed: Map<ApiKeyId, number>
     readonly events: Array<AuditEvent>
-    /** The files of the latest import of files of each workspace. */
+    /** The files of each workspace's latest import of files. */
     readonly importedFiles: Map<WorkspaceId, ReadonlyArray<ImportedFile>>
   }
 >()("prompt-retrieval/MemoryState") {

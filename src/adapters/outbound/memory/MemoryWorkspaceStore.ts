@@ -178,7 +178,7 @@ const makeWorkspaceStore = (
   editContent: (id, makeEdit, options) =>
     Effect.gen(function* () {
       const [edit, result] = yield* makeEdit(toContent(state, yield* findWorkspace(state, id)))
-      // Reads the workspace again, so that changes made while `makeEdit` ran are kept.
+      // Reads the workspace again, so that changes that were made while `makeEdit` ran are kept.
       const found = yield* findWorkspace(state, id)
       const { first, count } = findConflicts(state, editToArchive(found.workspace, edit))
       if (count > 0) return yield* Effect.fail(InvalidContent(first, count))

@@ -10,7 +10,7 @@ import type { RateLimitScope } from "../../../domain/time/RateWindow.ts"
 
 type Increment = () => void
 
-/** Makes the counter of one scope. The label of the scope is `bucket`, which dashboards use. */
+/** The label of the scope is named `bucket`, because dashboards use this name. */
 const makeRejectionCounter = (scope: RateLimitScope): Increment =>
   registerCounter(
     "prompt_retrieval_rate_limit_denials_total",
@@ -28,7 +28,7 @@ const makeLookupCounters = (cache: ObservedCache): Readonly<Record<CacheLookup, 
   return { hit: makeLookupCounter("hit"), miss: makeLookupCounter("miss"), drop: makeLookupCounter("drop") }
 }
 
-/** The upper bounds of the buckets of ages, in seconds. */
+/** The upper bounds of the histogram's buckets, in seconds. */
 const ageBoundaries = [1, 2, 5, 10, 20, 30, 60, 120, 180, 240, 300, 600, 1200, 3600]
 
 const outageResponseAge = Metric.histogram("prompt_retrieval_outage_response_age_seconds", {
@@ -41,7 +41,6 @@ const outageSecondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
     "How long known responses are still served without the database; OUTAGE_MAX_AGE while it is reachable"
 })
 
-/** Counts observations as metrics of this process. */
 export const layer: Layer.Layer<Observations> = Layer.sync(Observations, () => {
   const rejections = { key: makeRejectionCounter("key"), process: makeRejectionCounter("process") }
   const lookups = { keys: makeLookupCounters("keys"), responses: makeLookupCounters("responses") }
@@ -49,7 +48,7 @@ export const layer: Layer.Layer<Observations> = Layer.sync(Observations, () => {
     "prompt_retrieval_outage_responses_total",
     "Responses that were served without the database because they were current when contact was lost"
   )
-  // Registers the histogram before its first sample.
+  // Registers the histogram, so that the metrics include it even before its first sample.
   outageResponseAge.valueUnsafe(metricRegistry)
   return {
     recordRateLimitRejection: (scope) => rejections[scope](),

@@ -16,17 +16,17 @@ import { makeUnavailableMapper } from "./driver/UnavailableMapper.ts"
 
 export type { DatabaseOptions }
 
-/** The statements and transactions of the adapters in this folder. */
+/** Runs the statements and transactions of the adapters in this folder. */
 export class Database extends Context.Service<
   Database,
   {
-    /** Queries everything but keys. */
+    /** Queries everything except keys. */
     readonly queryPrompts: Query
-    /** Queries keys on separate connections: a key lookup never waits behind a slow query of prompts. */
+    /** Queries keys on separate connections, so that a key lookup never waits behind a slow query of prompts. */
     readonly queryKeys: Query
     /**
-     * Runs statements of `PgClient` in one transaction without a statement timeout. SQL errors that are not an
-     * outage are defects, unless `work` catches them.
+     * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. An SQL error that `work` does
+     * not catch becomes `Unavailable` or a defect, as `UnavailableMapper` decides.
      */
     readonly transact: <A, E, R>(
       work: Effect.Effect<A, E, R>
@@ -34,8 +34,8 @@ export class Database extends Context.Service<
   }
 >()("prompt-retrieval/PostgresDatabase") {
   /**
-   * Connections are opened when they are first needed and reopened when they are lost, so building the layer never
-   * fails.
+   * Connections are opened when they are first needed and reopened when they are lost. Building the layer therefore
+   * never fails, even while PostgreSQL is down.
    *
    * @param maxConnections the maximum number of connections of the process, including those of its change feed; at
    * least `minMaxConnections`

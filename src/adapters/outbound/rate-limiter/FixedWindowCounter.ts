@@ -2,25 +2,25 @@ import { type RateWindow, toRateWindow } from "../../../domain/time/RateWindow.t
 import type { Bucket } from "../../../application/ports/RateLimiter.ts"
 
 /**
- * Counts requests of this process by clock minute; `now` is in milliseconds since the epoch. Holds the counts of two
- * minutes: the minute of the latest request, and the nearest other minute. A clock that steps back over the
- * edge of a minute, or a late request, therefore finds the counts of that minute unchanged.
+ * Counts the requests of this process in clock minutes. `now` is in milliseconds since the epoch. The counter keeps the
+ * counts of two minutes: the minute of the latest request, and the nearest other minute. If the clock steps back into
+ * the previous minute, or a request arrives late, the counts of that minute are therefore unchanged.
  */
 export interface FixedWindowCounter {
   /** Returns the count of a bucket without changing anything. */
   readonly get: (bucket: Bucket, now: number) => RequestCount
-  /** Returns true if the bucket has reached `limit`. */
   readonly isKnownExhausted: (bucket: Bucket, limit: number, now: number) => boolean
   /** Counts one request and returns true, or returns false if the count is at `limit`. */
   readonly take: (bucket: Bucket, limit: number, now: number) => boolean
   /** Refunds one request if any was counted. */
   readonly refund: (bucket: Bucket, now: number) => void
   /**
-   * Records a request that a shared counter admitted; `total` is the shared count. Returns false and records nothing
-   * if this process alone has admitted `limit` requests, because the shared counter must have lost its count.
+   * Records a request that a shared counter admitted, and returns true. `total` is the shared count. If this process
+   * alone has already admitted `limit` requests, the shared counter must have lost its count. In this case, records
+   * nothing and returns false.
    */
   readonly admit: (bucket: Bucket, limit: number, total: number, now: number) => boolean
-  /** Raises the total to the count that a shared counter reports. */
+  /** Raises the total to the count that a shared counter reports. A lower count changes nothing. */
   readonly raiseTo: (bucket: Bucket, total: number, now: number) => void
 }
 
@@ -28,7 +28,7 @@ export interface FixedWindowCounter {
 export interface RequestCount {
   /** The requests that this process admitted, minus its refunds. */
   readonly own: number
-  /** The highest total that this process knows of, including the requests of other processes; at least `own`. */
+  /** The highest total that this process knows, including the requests of other processes; at least `own`. */
   readonly total: number
 }
 
@@ -53,7 +53,7 @@ export const makeFixedWindowCounter = (): FixedWindowCounter => {
   }
 
   /**
-   * Returns the counts of the minute of `now`. This minute becomes `latest`. Of the minutes that the counter held
+   * Returns the counts of the minute of `now`. This minute becomes `latest`. Of the minutes that the counter kept
    * before, the minute nearest to `now` becomes `previous`.
    */
   const windowFor = (now: number): WindowCounts["byBucket"] => {

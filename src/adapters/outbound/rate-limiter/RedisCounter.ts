@@ -10,21 +10,27 @@ import * as Scope from "effect/Scope"
 import { windowSeconds } from "../../../domain/time/RateWindow.ts"
 import type { RequestCount } from "./FixedWindowCounter.ts"
 
-/** A counter on a Redis server that many processes share, over one connection. */
+/** A counter on a Redis server that many processes share. Each process uses one connection. */
 export interface RedisCounter {
   /**
-   * Counts one request under `name` and returns the new count, or returns the negated count if it is at `limit`. A
-   * stored count below `known.own` is incomplete, because Redis lost or missed requests: it is raised to
-   * `known.total` first. Takes one atomic round trip.
+   * Counts one request under `name` and returns the new count. If the count is at `limit`, counts nothing and returns
+   * the negated count. If the stored count is below `known.own`, Redis has lost or missed requests, so the count is
+   * first raised to `known.total`. The call takes one atomic round trip.
    */
   readonly take: (name: string, limit: number, known: RequestCount) => Effect.Effect<number, Redis.RedisError>
   /** Refunds one request if any was counted. */
   readonly refund: (name: string) => Effect.Effect<void, Redis.RedisError>
-  /** Fails when the connection is lost. Failing it from outside drops the connection and all pending commands. */
+  /**
+   * Fails when the connection is lost. Code that fails this `Deferred` itself drops the connection and all pending
+   * commands.
+   */
   readonly lost: Deferred.Deferred<never, unknown>
 }
 
-/** A count expires two windows after its first request: after its window has ended, even if clocks differ. */
+/**
+ * The time until a count expires, in milliseconds: two windows after the first request. A count therefore outlives its
+ * window, even if the clocks of processes differ.
+ */
 const expiryMs = 2 * windowSeconds * 1_000
 
 const take = Redis.script(
@@ -50,8 +56,9 @@ const refund = Redis.script((name: string) => [name], {
 })
 
 /**
- * Makes options without an offline queue and without reconnects, so commands fail at once while the server is
- * unavailable. Pings keep an idle connection alive; a second without any reply closes it, even during the handshake.
+ * Makes options without an offline queue and without reconnects, so that commands fail immediately while the server is
+ * unavailable. Pings keep an idle connection alive. If one second passes without a reply, the connection is closed,
+ * even during the handshake.
  */
 const makeClientOptions = (url: string) => ({
   url,
@@ -61,12 +68,13 @@ const makeClientOptions = (url: string) => ({
   commandOptions: { timeout: 0 }
 })
 
-/** Connects to a Redis server until the scope closes; fails if that takes more than two seconds. */
+/** Connects to a Redis server until the scope closes. Fails if this takes more than two seconds. */
 export const connect = Effect.fnUntraced(function* (
   url: string
 ): Effect.fn.Return<RedisCounter, Redis.RedisError, Scope.Scope> {
-  // Closing the client waits for replies that a frozen server never sends. So the client is built in, and closed
-  // with, a scope of a detached fiber: neither closing this scope nor interrupting `connect` waits for it.
+  // Closing the client waits for replies that a frozen server never sends. The client therefore has a separate scope,
+  // which a detached fiber closes. Neither closing the scope of `connect` nor interrupting `connect` waits for that
+  // fiber.
   const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
     Effect.forkDetach(Scope.close(scope, exit))
   )

@@ -11,24 +11,28 @@ import { makeFixedWindowCounter } from "./FixedWindowCounter.ts"
 import { toRateWindow } from "../../../domain/time/RateWindow.ts"
 import type { RedisCounter } from "./RedisCounter.ts"
 
-/** 1 while the Redis counter decides, 0 while this process counts alone. */
 export const sharedCounterUp = Metric.gauge("prompt_retrieval_rate_limiter_shared_up", {
   description: "1 while the shared rate limit counter decides, 0 while this process counts alone"
 })
 
 /** How long a request waits for a reply of the shared counter, in milliseconds. */
 const replyTimeoutMs = 50
-/** The delay before a reconnect; no request waits for a connection. */
+/** The delay before a reconnect. No request waits for a connection. */
 const reconnectDelay = Duration.seconds(1)
-/** How long the start waits for the first connection, so that a restart does not grant a second allowance. */
+/**
+ * How long the start of the process waits for the first connection. Without this wait, the process would first count
+ * alone from zero, so a restart would give each key a new allowance for the minute.
+ */
 const startupWait = Duration.millis(250)
 
-/** Waits two turns of the event loop, so that a reply that arrived before the timeout but was not read yet still counts. */
+/**
+ * Waits two turns of the event loop. A reply that arrived before the timeout, but was not read yet, therefore still
+ * counts.
+ */
 const drainEventLoop = Effect.callback<void>((resume) => {
   setImmediate(() => setImmediate(() => resume(Effect.void)))
 })
 
-/** Fails if a reply does not arrive in time. */
 const withReplyTimeout = <A, E>(reply: Effect.Effect<A, E>): Effect.Effect<A, E | Cause.TimeoutError> =>
   Effect.raceFirst(
     reply,
@@ -41,12 +45,12 @@ const withReplyTimeout = <A, E>(reply: Effect.Effect<A, E>): Effect.Effect<A, E 
 const toRedisKey = (bucket: Bucket, now: number): string =>
   `prompt-retrieval:rate:{${bucket}}:${toRateWindow(now)}`
 
-/** The Redis key that `probe` counts under. */
 const probeKey = "prompt-retrieval:rate:probe"
 
 /**
- * Proves that a connection can count, with the same scripts, permissions and round trip as a request. The first use
- * of a script loads it; from then on each use is one round trip, and commands keep their order.
+ * Checks that requests can be counted on a connection, with the same scripts, permissions and round trip as for a
+ * request. The first use of a script loads the script. Each later use takes one round trip, and commands keep their
+ * order.
  */
 const probe = Effect.fnUntraced(function* (connection: RedisCounter) {
   const take = connection.take(probeKey, Number.MAX_SAFE_INTEGER, { own: 0, total: 0 })
@@ -61,14 +65,14 @@ const toReason = (cause: Cause.Cause<unknown>): string => {
 }
 
 /**
- * Keeps one probed connection to the Redis server at `url` in the background until the scope closes: reports up and
- * down in the metric and in the log, and reconnects one second after each loss. Returns the function
- * that returns the connection, or `undefined` while there is none.
+ * Keeps one connection to the Redis server at `url` in the background until the scope closes. Probes each new
+ * connection before it is used. Reports in the metric and in the log whether the connection is up. Reconnects one
+ * second after each loss. Returns a function that returns the connection, or `undefined` while there is none.
  */
 const maintainConnection = Effect.fnUntraced(function* (
   url: string
 ): Effect.fn.Return<() => RedisCounter | undefined, never, Scope.Scope> {
-  // Loaded only when it is needed, because loading the Redis client takes a third of a second.
+  // The Redis client is imported only here, because the import takes a third of a second.
   const { connect } = yield* Effect.promise(() => import("./RedisCounter.ts"))
   const stateLog = makeStateLog({
     failed: "Redis unavailable; each process counts alone",
@@ -83,7 +87,7 @@ const maintainConnection = Effect.fnUntraced(function* (
     yield* Deferred.succeed(firstAttempt, undefined)
   })
 
-  /** Connects, and fails when the connection is lost. */
+  /** Connects, probes the connection, and fails when the connection is lost. */
   const useConnection = Effect.gen(function* () {
     const connection = yield* connect(url)
     yield* probe(connection)
@@ -111,14 +115,15 @@ const maintainConnection = Effect.fnUntraced(function* (
 })
 
 /**
- * Counts keys on the Redis server at `url`, together with all processes that use it, and "process" in this process.
- * Never fails and never waits for more than 50 ms: while Redis is unavailable or slow, this process counts alone,
- * starting from the highest known count of the key in that minute.
+ * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server. The
+ * bucket "process" is counted in this process alone. Never fails and never waits for more than 50 ms. While Redis is
+ * unavailable or slow, this process counts alone. It then starts from the highest count that it knows for the key in
+ * that minute.
  *
- * While processes count alone, a key may get more than its limit, and a request whose reply came too late may have
- * been counted twice. But each process rejects a key once the process alone has admitted `limit` requests in the
- * minute, and raises a counter that lost its count to the highest known total. So a key gets at most its limit per
- * process, even if Redis loses all counts.
+ * While processes count alone, a key may get more than its limit. A request whose reply came too late may have been
+ * counted twice. But each process rejects a key once the process alone has admitted `limit` requests in the minute. If
+ * Redis loses a count, a process raises the count to the highest total that it knows. A key therefore gets at most its
+ * limit per process, even if Redis loses all counts.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>
   Layer.effect(

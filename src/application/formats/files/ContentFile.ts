@@ -7,7 +7,7 @@ import type {
   WorkspaceTag
 } from "../../../domain/workspace/Workspace.ts"
 
-/** The state of a prompt as far as a file describes it (docs/prompts-as-files.md). */
+/** The part of a prompt's state that a file describes (docs/prompts-as-files.md). */
 export interface PromptState
   extends Pick<
     WorkspacePrompt,
@@ -21,53 +21,54 @@ export interface PromptState
     | "sort_order"
   > {
   readonly kind: "prompt"
-  /** The name of the folder; null outside any folder. */
+  /** The name of the folder; null if the prompt is in no folder. */
   readonly folder: string | null
-  /** The names of the tags, each once, sorted. */
+  /** The names of the tags, sorted and without duplicates. */
   readonly tags: ReadonlyArray<string>
   /** The fragments to append, in their order. */
   readonly fragments: ReadonlyArray<Pick<PromptFragment, "fragment_id" | "variable_overrides">>
 }
 
-/** The state of a fragment: all that it has except its id. */
+/** The state of a fragment: all fields except its id. */
 export interface FragmentState extends Omit<Fragment, "id"> {
   readonly kind: "fragment"
 }
 
 export type ContentState = PromptState | FragmentState
 
-/** The path of a file, and the id in its front matter; the id is null if the front matter has none. */
+/** The path of a file, and the id in its front matter. `file_id` is null if the front matter has no id. */
 export interface FilePlace {
-  /** The path in the directory, with slashes. */
+  /** The path relative to the directory, with slashes as separators. */
   readonly path: string
   readonly file_id: string | null
 }
 
 /**
- * The file of a prompt or a fragment. Before `matchFiles`, `id` is the id that a new prompt or fragment gets; after
- * `matchFiles`, the id of the prompt or fragment that the file describes.
+ * A file that describes a prompt or a fragment. Before `matchFiles`, `id` is the id that a new prompt or fragment would
+ * get. After `matchFiles`, `id` is the id of the prompt or fragment that the file describes.
  */
 export interface ContentFile extends FilePlace {
   readonly id: string
   readonly state: ContentState
 }
 
-/** A prompt or a fragment of a workspace. */
 export interface ContentItem {
   readonly id: string
   readonly isArchived: boolean
   readonly state: ContentState
 }
 
-/** Returns the key of a prompt or fragment. Its id alone is not enough: a prompt and a fragment may have the same id. */
+/**
+ * Returns the key of a prompt or fragment. The key contains the kind, because a prompt and a fragment may have the same
+ * id.
+ */
 export const toKey = (kind: ContentState["kind"], id: string): string => `${kind} ${id}`
 
-/** Returns the key of the prompt or fragment that a file describes. */
 export const toFileKey = ({ id, state }: Pick<ContentFile, "id" | "state">): string => toKey(state.kind, id)
 
 export const getName = (state: ContentState): string => (state.kind === "prompt" ? state.title : state.name)
 
-/** Returns the text that the body of a file holds. */
+/** Returns the content, which is the body of the file. */
 export const getContent = (state: ContentState): string =>
   state.kind === "prompt" ? state.current_content : state.content
 
@@ -79,14 +80,17 @@ export interface FileChange {
   readonly name: string
   /** Only a change of a prompt's content makes a new version. */
   readonly change: "added" | "new version" | "changed" | "archived" | "removed"
-  /** The state before and after; null where the prompt or fragment does not exist. An archived prompt has no state after. */
+  /**
+   * `before` is null for a new prompt or fragment; `after` is null if the prompt is archived or the fragment is
+   * removed.
+   */
   readonly before: ContentState | null
   readonly after: ContentState | null
 }
 
 /**
- * Files that were rejected; nothing has changed. `problems` holds the first problems, `count` the number of all.
- * The path of a problem starts with the path of its file.
+ * An import of files failed, because files are invalid. Nothing has changed. `problems` contains the first problems,
+ * and `count` is the number of all problems. The path of a problem starts with the path of its file.
  */
 export interface InvalidFiles {
   readonly _tag: "InvalidFiles"

@@ -3,10 +3,10 @@ import { type ContentFile, toFileKey, toKey } from "./ContentFile.ts"
 
 /**
  * Finds the prompt or fragment that each file describes. If `keys` contains the id in the front matter, the file
- * describes the prompt or fragment with this id, even if the prompt is archived. Any other file describes the prompt
- * or fragment with the id that the reader of the file derived from the workspace and the id in the front matter or,
- * without such an id, from the workspace and the path. An id of another workspace is therefore never used, and the
- * same files describe the same prompts in every import.
+ * describes the prompt or fragment with this id, even if the prompt is archived. Any other file keeps its `id`. The
+ * reader of the file derived that id from the workspace and the id in the front matter. If the front matter has no id,
+ * the reader used the path instead. An id of another workspace is therefore never used, and the same files describe the
+ * same prompts in every import.
  *
  * @param keys the keys of the workspace's prompts and fragments
  */
@@ -31,7 +31,7 @@ export const matchFiles = (
   return files.map((file) => ({ ...file, id: findId(file), state: matchState(file.state) }))
 }
 
-/** Returns a problem for each file that describes the same prompt or fragment as a file before it. */
+/** Returns a problem for each file that describes the same prompt or fragment as an earlier file. */
 export const findDuplicates = (files: ReadonlyArray<ContentFile>): ReadonlyArray<Problem> =>
   [...Map.groupBy(files, toFileKey).values()].flatMap(([first, ...others]) =>
     others.map(({ path }) => ({ path, message: `has the id of ${first?.path}` }))

@@ -36,7 +36,9 @@ export interface FileMerge {
   readonly changes: ReadonlyArray<FileChange>
 }
 
-/** Returns the change that gives a prompt or a fragment the state of its file; undefined if it has that state. */
+/**
+ * Returns the change that gives a prompt or a fragment the state of its file; undefined if it already has that state.
+ */
 const compareFile = (
   { id, path, state: after }: ContentFile,
   item: ContentItem | undefined
@@ -50,8 +52,8 @@ const compareFile = (
 }
 
 /**
- * Returns the changes from the items of a workspace to files. A prompt without a file is archived, and a fragment
- * without a file is removed, unless a prompt without a file contains it.
+ * Returns the changes that make the items of a workspace equal to files. A prompt without a file is archived. A
+ * fragment without a file is removed, except if a prompt without a file contains the fragment.
  */
 const findChanges = (
   items: ReadonlyMap<string, ContentItem>,
@@ -75,7 +77,9 @@ const findChanges = (
   ]
 }
 
-/** Makes a list of items that files refer to by name. Of several items with the same name, the first is used. */
+/**
+ * Indexes items by name, because files refer to them by name. If several items have the same name, the first is used.
+ */
 const makeNamedItems = <A extends { readonly id: string; readonly name: string }>(
   items: ReadonlyArray<A>,
   create: (name: string) => A
@@ -84,7 +88,7 @@ const makeNamedItems = <A extends { readonly id: string; readonly name: string }
   const added: Array<A> = []
   return {
     added,
-    /** Returns the id of the item with a name. Adds the item if there is none. */
+    /** Returns the id of the item with a name. If no item has the name, adds a new item. */
     findOrAdd: (name: string): A["id"] => {
       const existing = byName.get(name)
       if (existing !== undefined) return existing.id
@@ -96,7 +100,7 @@ const makeNamedItems = <A extends { readonly id: string; readonly name: string }
   }
 }
 
-/** Returns the rows of a prompt's fragments. Rows of fragments that stay keep their ids. */
+/** Returns the rows of a prompt's fragments. A fragment that the prompt already contains keeps the id of its row. */
 const mergeFragments = (
   fragments: PromptState["fragments"],
   existing: ReadonlyArray<PromptFragment>,
@@ -110,7 +114,10 @@ const mergeFragments = (
   })
 }
 
-/** Creates the version of a prompt's new content, a child of its current version. */
+/**
+ * Creates the version for a prompt's new content. Its parent is the current version. If no version has the current
+ * number, the parent is the last version with a higher number, or null.
+ */
 const makeVersion = (
   content: string,
   current_version: number,
@@ -127,10 +134,13 @@ const makeVersion = (
   created_at: now
 })
 
-/** Returns the row of a prompt, without its lists. */
+/** Returns only the columns of a prompt, without its tags, fragments and history. */
 const toRow = ({ tags: _, fragments: __, history: ___, ...row }: CurrentPrompt): PromptRow => row
 
-/** The context of edits of prompts, whose folders and tags are found by name, or added. */
+/**
+ * The context of edits of prompts. `findFolder` and `findTag` return the id of the folder or tag with a name, and add a
+ * missing folder or tag.
+ */
 interface PromptEditContext extends MergeContext {
   readonly findFolder: (name: string) => FolderId
   readonly findTag: (name: string) => TagId
@@ -143,7 +153,7 @@ const archivePrompt = (prompt: CurrentPrompt, { now }: MergeContext): PromptEdit
   version: undefined
 })
 
-/** Returns the edit that gives a prompt the state `after`. Without `existing`, the edit creates the prompt. */
+/** Returns the edit that gives a prompt the state `after`. If `existing` is undefined, the edit creates the prompt. */
 const editPrompt = (
   {
     id,
@@ -160,7 +170,7 @@ const editPrompt = (
     old?.current_content === after.current_content
       ? undefined
       : makeVersion(after.current_content, current_version, existing?.history ?? emptyHistory, context)
-  // Several folders may have the same name: without a new folder name, the prompt stays in its folder.
+  // Several folders may have the same name, so a prompt stays in its folder while the name of the folder is the same.
   const keepsFolder = existing !== undefined && old?.folder === folder
   return {
     row: {
@@ -181,10 +191,10 @@ const editPrompt = (
 }
 
 /**
- * Returns the edit that makes a workspace equal to files that `matchFiles` has matched with its items: each prompt and
- * fragment becomes what its file describes, changed content becomes a new version, a prompt without a file is
- * archived, and a fragment without a file is removed unless an archived prompt contains it. The edit names only what
- * differs from the files.
+ * Returns the edit that makes a workspace equal to files that `matchFiles` has matched with its items. Each prompt and
+ * fragment becomes what its file describes, and changed content becomes a new version. A prompt without a file is
+ * archived. A fragment without a file is removed, except if a prompt without a file contains the fragment. The edit
+ * names only rows that differ from the files.
  */
 export const applyFiles = (
   content: WorkspaceContent,

@@ -4,7 +4,10 @@ import type { WorkspaceContent } from "../../../domain/workspace/WorkspaceConten
 import { hashState } from "../ContentHash.ts"
 import { type ContentFile, type ContentItem, type FileChange, toFileKey, toKey } from "./ContentFile.ts"
 
-/** Edits made in the workspace that an import of files would undo; nothing has changed. The path of an edit is that of its file. */
+/**
+ * An import of files failed, because it would undo edits that were made in the workspace. Nothing has changed. The path
+ * of an edit is the path of the file that describes the edited prompt or fragment.
+ */
 export interface ConflictingEdits {
   readonly _tag: "ConflictingEdits"
   readonly edits: ReadonlyArray<Problem>
@@ -14,7 +17,7 @@ const ConflictingEdits = (edits: ReadonlyArray<Problem>): ConflictingEdits => ({
   edits
 })
 
-/** Returns the records of files that were matched with a workspace. */
+/** Returns the records of files that `matchFiles` has matched with a workspace. */
 export const toImportedFiles = (files: ReadonlyArray<ContentFile>): ReadonlyArray<ImportedFile> =>
   files.map(({ id, path, file_id, state }) => ({
     kind: state.kind,
@@ -24,11 +27,14 @@ export const toImportedFiles = (files: ReadonlyArray<ContentFile>): ReadonlyArra
     hash: hashState(state)
   }))
 
-/** Returns the records of an import by the keys of the prompts and fragments. */
+/** Indexes the records of an import by the keys of their prompts and fragments. */
 export const indexRecords = (records: ReadonlyArray<ImportedFile>): ReadonlyMap<string, ImportedFile> =>
   new Map(records.map((record) => [toKey(record.kind, record.target_id), record]))
 
-/** Returns what happened to a prompt or a fragment since the import that recorded it; undefined if nothing happened. */
+/**
+ * Describes how a prompt or fragment has changed in the workspace since the recorded import. Returns undefined if it
+ * has not changed.
+ */
 const describeEdit = ({ hash }: ImportedFile, item: ContentItem | undefined): string | undefined => {
   if (item === undefined) return "was deleted"
   if (item.isArchived) return "was archived"
@@ -36,9 +42,9 @@ const describeEdit = ({ hash }: ImportedFile, item: ContentItem | undefined): st
 }
 
 /**
- * Returns what was edited, archived or deleted in the workspace since the latest import of files and would be undone
- * by the changes of an import of files; undefined if there is nothing. A prompt or fragment without a record was not
- * imported from a file.
+ * Finds the edits that an import of files would undo: its `changes` affect prompts and fragments that were edited,
+ * archived or deleted in the workspace since the latest import. Returns undefined if there are none. Ignores a prompt
+ * or fragment without a record, because no import of files has written it.
  */
 export const findEdits = (
   { importedFiles }: WorkspaceContent,
@@ -49,7 +55,7 @@ export const findEdits = (
   const records = indexRecords(importedFiles)
   const fileIds = new Map(files.map((file) => [toFileKey(file), file.file_id]))
   const edits = changes.flatMap(({ kind, id }): ReadonlyArray<Problem> => {
-    // The prompt that had the id in the file may have been deleted, so that the file describes a new prompt.
+    // If the prompt with the id in the file was deleted, the file describes a new prompt with another id.
     const keys = [toKey(kind, id), toKey(kind, fileIds.get(toKey(kind, id)) ?? id)]
     const key = keys.find((key) => records.has(key)) ?? ""
     const record = records.get(key)

@@ -3,8 +3,8 @@ import { findSlots, toSlotText } from "../../../domain/Resolution.ts"
 import type { ContentFile } from "./ContentFile.ts"
 
 /**
- * Returns the bindings of files that name no slot of their fragment, and the slots of fragments that a prompt does
- * not bind. Both are valid: a slot without a binding stays in the resolved content, for the caller to fill.
+ * Returns a warning for each binding that names no slot of its fragment, and for each slot of a fragment that a prompt
+ * does not bind. Both are valid: a slot without a binding stays in the resolved content, and the caller fills it.
  */
 export const findSlotWarnings = (files: ReadonlyArray<ContentFile>): ReadonlyArray<Problem> => {
   const byId = new Map(

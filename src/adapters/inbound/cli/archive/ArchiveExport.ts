@@ -17,7 +17,7 @@ import {
   openSpecial
 } from "../output/OutputFile.ts"
 
-/** Runs one step of writing `target`, which error messages name. */
+/** Runs one step of writing to `target`. The error message names `target`. */
 const attempt = <A>(
   target: string,
   run: (signal: AbortSignal) => Promise<A>
@@ -35,9 +35,9 @@ const makeTemporaryDirectory = (parent: string, prefix: string, target: string) 
   )
 
 /**
- * Writes the complete archive to a temporary file, and then the temporary file to the output. A slow reader of the
- * output does not keep a transaction open, and a failure leaves an existing file unchanged. The temporary file of
- * a regular file is in the same directory, so that a rename replaces the regular file.
+ * Writes the complete archive to a temporary file, then moves or copies the temporary file to the output. So a slow
+ * reader of the output keeps no transaction open, and a failure leaves an existing file unchanged. If the output is a
+ * regular file, the temporary file is in the same directory, so that a rename can replace the regular file.
  */
 const exportArchive = Effect.fnUntraced(function* (
   administration: Administration["Service"],

@@ -13,15 +13,15 @@ import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import { parseNumber } from "../../../../domain/Json.ts"
 import { type CommandError, makeReadError } from "../output/CommandError.ts"
 
-/** Splits JSON into tokens. Numbers are exact. */
+/** Splits JSON into tokens. Numbers keep every digit. */
 class ExactTokenizer extends Tokenizer {
   override parseNumber(text: string): number {
-    // An exact number may be an object. The parser passes the value through.
+    // The result may be an `ExactNumber`, which is an object. The parser passes any value through.
     return parseNumber(text) as number
   }
 }
 
-/** Parses JSON chunk by chunk. Each call returns the parts that are complete, and throws if the text is not JSON. */
+/** Parses JSON chunk by chunk. Each call returns the parts that it completes. Throws if the text is not JSON. */
 const makePartReader = () => {
   let parts: Array<RawPart> = []
   let syntaxError: Error | undefined
@@ -39,7 +39,7 @@ const makePartReader = () => {
   tokenizer.onError = (error) => {
     syntaxError ??= error
   }
-  // Each value is removed from its parent once it is read, so that the whole file is never in memory.
+  // Each value is removed from its parent once the value is read, so that the whole file is never in memory.
   parser.onValue = ({ value, key, parent, stack }) => {
     const list = stack[1]?.key
     if (stack.length === 0) {
@@ -125,8 +125,8 @@ interface SpooledFile {
 }
 
 /**
- * Returns the file itself if it is a regular file. Copies a pipe, or standard input for `-`, to a temporary file
- * that is removed when the scope closes, so that no transaction waits for a slow writer.
+ * Returns the file itself if it is a regular file. Otherwise copies the pipe, or standard input for `-`, to a temporary
+ * file, so that no transaction waits for a slow writer. The temporary file is removed when the scope closes.
  */
 export const spoolToFile = Effect.fnUntraced(function* (file: string) {
   const attempt = <A>(run: () => Promise<A>) =>

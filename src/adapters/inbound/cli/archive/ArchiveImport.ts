@@ -26,7 +26,10 @@ interface ImportOptions {
   readonly json: boolean
 }
 
-/** Imports an archive. Returns true if anything changes, or would change without the dry run. */
+/**
+ * Imports an archive and prints the result. Returns true if the import changes anything, or would change anything
+ * without the dry run.
+ */
 export const importArchive = Effect.fnUntraced(function* (
   administration: Administration["Service"],
   { path, dryRun, json }: ImportOptions

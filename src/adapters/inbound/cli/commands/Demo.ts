@@ -7,21 +7,20 @@ import { toRawParts } from "../../../../application/formats/RawPart.ts"
 import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
 /**
- * Returns the command that runs this program again from `directory`, depending on how it was started: from sources,
- * from an installed package or as a file.
+ * Returns the command that runs this program again from `directory`. The command depends on how the program was
+ * started: from sources, from an installed package or as a file.
  */
 export const describeProgram = (script: string, directory: string): string => {
   const path = relative(directory, script)
   if (extname(script) === ".ts") return `npx node ${path}`
-  // Commands of a local package are not on the shell's PATH, unlike those of a global installation.
+  // The shell's PATH contains the commands of a global installation, but not the commands of a local package.
   if (script.split(sep).includes("node_modules")) return "npx prompt-retrieval"
   return basename(script) === "main.js" ? `node ${path}` : "prompt-retrieval"
 }
 
-/** Returns the command that runs this program again, from the current directory. */
 const formatProgramCommand = (): string => describeProgram(process.argv[1] ?? "", process.cwd())
 
-/** Warns if the database has no workspace, with a command that creates one. */
+/** Warns if the database has no workspace. The warning contains a command that creates a workspace. */
 export const warnIfEmpty = Effect.gen(function* () {
   const { workspaces } = yield* Administration
   if ((yield* workspaces).length > 0) return

@@ -5,7 +5,7 @@ import { UsageError } from "../output/CommandError.ts"
 import { booleanFlag, json, optional, workspace } from "../input/Flags.ts"
 import { handle } from "../CommandHandler.ts"
 
-/** Loads only the module of the chosen format. */
+/** The command `export`. Only the module of the chosen format is loaded. */
 export const exportCommand = Command.make(
   "export",
   {

@@ -22,8 +22,8 @@ const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
       })
 
 /**
- * Runs an import. Loads only the module for an archive or for a directory. Returns true if anything changes, or would
- * change without the dry run.
+ * Runs an import. Loads only the module that is needed: for an archive or for a directory. Returns true if the import
+ * changes anything, or would change anything without the dry run.
  */
 const runImport = Effect.fnUntraced(function* (
   workspace: string | undefined,
@@ -41,7 +41,7 @@ const runImport = Effect.fnUntraced(function* (
       { migrate: true }
     )
   }
-  // The default workspace applies only to directories.
+  // The default workspace applies only to a directory. For an archive, the default workspace is ignored.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
     return yield* new UsageError({
       message: "an archive names its own workspace: remove --workspace"

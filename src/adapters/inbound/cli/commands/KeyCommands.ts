@@ -25,7 +25,7 @@ import { administerKey, administerWorkspace } from "../WithDatabase.ts"
 import { formatTable, warn } from "../output/Output.ts"
 import { resolveTimeFlag, timeFlag } from "../input/TimeFlag.ts"
 
-/** Converts a key to its listing, which shows only the first and last digits of the key (specification 5.4). */
+/** Returns the listing of a key, which shows only the key's first and last digits (specification 5.4). */
 const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
   id,
   key: formatKeySummary({ key_start, key_end }),
@@ -80,11 +80,10 @@ const resolveExpiry = (time: TimeInput | undefined) =>
 const describeLostKey = ({ id }: Pick<IssuedKey, "id">): string =>
   `key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
 
-/** Describes how to recover from a rotation whose new key could not be printed. */
 const describeLostRotation = ({ replaced, ...issued }: ListedRotation): string =>
   `${describeLostKey(issued)}; the replaced key ${describeEnd(replaced)}`
 
-/** Warns that keys of a workspace do not work yet if its tier has no API access. */
+/** Warns if the tier of a workspace has no API access, because the workspace's keys do not work yet. */
 const warnWithoutAccess = Effect.fnUntraced(function* (
   { workspaces }: Administration["Service"],
   workspace: WorkspaceId,
@@ -147,7 +146,7 @@ const list = Command.make(
   Command.withExamples([{ command: "prompt-retrieval keys list --workspace Acme" }])
 )
 
-/** How long a replaced key works by default, so that applications can switch to the new key. */
+/** How long a replaced key still works by default. During this time, applications can switch to the new key. */
 const rotationPeriod: TimeInput = { fromNow: 24 * 60 * 60 * 1000 }
 
 const rotate = Command.make(
@@ -200,7 +199,6 @@ const revoke = Command.make(
   ])
 )
 
-/** `keys issue`, `list`, `rotate` and `revoke`. */
 export const keyCommands = Command.make("keys").pipe(
   Command.withDescription("Issue, list, rotate and revoke API keys"),
   Command.withSubcommands([issue, list, rotate, revoke])

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { toExitError } from "../output/Errors.ts"
 import { writeOutput } from "../output/Output.ts"
 
-/** `help`, which `runCommandLine` replaces by `--help`. */
+/** The command `help`, which `runCommandLine` replaces by the flag `--help`. */
 export const helpCommand = Command.make(
   "help",
   {
@@ -20,12 +20,12 @@ export const helpCommand = Command.make(
   Command.withExamples([{ command: "prompt-retrieval help keys issue" }])
 )
 
-/** `version`, which `runCommandLine` replaces by `--version`. */
+/** The command `version`, which `runCommandLine` replaces by the flag `--version`. */
 export const versionCommand = Command.make("version", {}, () => Effect.void).pipe(
   Command.withDescription("Show the version, as --version does")
 )
 
-/** Makes `completion`. `getRoot` returns the root of the command tree, which contains this command. */
+/** Makes the command `completion`. `getRoot` returns the root command, which contains this command. */
 export const makeCompletionCommand = (getRoot: () => Command.Command.Any) =>
   Command.make(
     "completion",

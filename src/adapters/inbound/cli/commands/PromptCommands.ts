@@ -82,7 +82,7 @@ const list = Command.make(
 const formatPrompt = ({ current_content, tags, ...fields }: Prompt): string =>
   `${formatFields({ ...fields, tags: tags.map(({ name }) => name).join(", ") })}\n\n${toOutputText(current_content)}`
 
-/** Opens the database and runs `use` with the id of the prompt with this id or title. */
+/** Opens the database and runs `use` with the id of a prompt. `input.prompt` is an id, a name or a title. */
 const readPrompt = <A, E, R>(
   input: { readonly workspace: string; readonly prompt: string },
   use: (prompts: Prompts["Service"], operator: Caller, id: string) => Effect.Effect<A, E, R>
@@ -127,7 +127,7 @@ const versionFlag = (name: string) =>
     optional
   )
 
-/** Reads the number of a prompt's last version. */
+/** Reads the number of a prompt's last version. Fails if the prompt has no versions. */
 const readLastVersion = (
   prompts: Prompts["Service"],
   operator: Caller,
@@ -139,7 +139,7 @@ const readLastVersion = (
       : Effect.succeed(last.version_number)
   )
 
-/** Reads a side of a comparison: a version, or the current content if there is no number. */
+/** Reads one side of a comparison: the version with this number, or the current content without a number. */
 const readSide = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],
   operator: Caller,
@@ -201,7 +201,6 @@ const diff = Command.make(
   ])
 )
 
-/** `prompts list`, `get`, `resolve` and `diff`. */
 export const promptCommands = Command.make("prompts").pipe(
   Command.withDescription("Read the prompts of a workspace"),
   Command.withSubcommands([list, get, resolve, diff])

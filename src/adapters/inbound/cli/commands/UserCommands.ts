@@ -64,7 +64,6 @@ const remove = Command.make(
   ])
 )
 
-/** `users list`, `set` and `delete`. */
 export const userCommands = Command.make("users").pipe(
   Command.withDescription("List and delete users, and require them to reset their passwords"),
   Command.withSubcommands([list, set, remove])

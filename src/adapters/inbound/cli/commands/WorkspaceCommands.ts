@@ -102,7 +102,7 @@ const rename = Command.make(
   Command.withExamples([{ command: 'prompt-retrieval workspaces rename Acme "Acme Europe"' }])
 )
 
-/** Makes the operator type the name of the workspace, or its id if it has no name. */
+/** Makes the operator type the name of the workspace, or the id of a workspace without a name. */
 const confirmDeletion = Effect.fnUntraced(function* (
   { workspaces }: Administration["Service"],
   workspace: WorkspaceId
@@ -148,7 +148,6 @@ const remove = Command.make(
   Command.withExamples([{ command: "prompt-retrieval workspaces delete Acme --yes" }])
 )
 
-/** `workspaces list`, `create`, `set`, `rename` and `delete`. */
 export const workspaceCommands = Command.make("workspaces").pipe(
   Command.withDescription("List, create, change and delete workspaces"),
   Command.withSubcommands([list, create, set, rename, remove])

@@ -39,10 +39,10 @@ const findArchivedFragments = ({ prompts }: WorkspaceContent): ReadonlySet<strin
 }
 
 /**
- * Computes how a directory changes so that it contains the edits that were made in a workspace since the latest
- * import. A file whose prompt was not edited stays as it is, byte for byte, even if the file itself was changed
- * since then; other files keep their paths and their formatting. A prompt without a record is written as it is.
- * Fails if an existing file is invalid.
+ * Computes how a directory changes so that it contains the edits that were made in a workspace since the latest import.
+ * A file whose prompt was not edited stays as it is, byte for byte, even if the file itself was changed since then;
+ * other files keep their paths and their formatting. A prompt without a record is written as it is. Fails if an
+ * existing file is invalid.
  *
  * @param texts the existing files by path
  */

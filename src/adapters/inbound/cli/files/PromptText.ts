@@ -42,8 +42,8 @@ const PromptFrontMatter = Schema.Struct({
     )
   ),
   /**
-   * The name of the folder, or null for no folder. Absent if the path of the file names the folder. The length of
-   * every folder name is checked later, wherever the name comes from.
+   * The name of the folder, or null for no folder. Absent if the path of the file names the folder. The length of every
+   * folder name is checked later, wherever the name comes from.
    */
   folder: Schema.optionalKey(Schema.NullOr(ArchivePrompt.fields.description))
 })
@@ -158,8 +158,8 @@ const parseState = (
   path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text, findFragment)
 
 /**
- * Parses the files of a workspace from their texts by path. Fails with every problem of every file. The id of each
- * file is derived from the workspace; `matchFiles` finds the prompts and fragments that the workspace has already.
+ * Parses the files of a workspace from their texts by path. Fails with every problem of every file. The id of each file
+ * is derived from the workspace; `matchFiles` finds the prompts and fragments that the workspace has already.
  */
 export const parsePromptFiles = (
   workspace: WorkspaceId,

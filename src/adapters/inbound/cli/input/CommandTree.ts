@@ -4,16 +4,15 @@ import type * as Command from "effect/cli/Command"
 export const listSubcommands = (command: Command.Command.Any): ReadonlyArray<Command.Command.Any> =>
   command.subcommands.flatMap(({ commands }) => commands)
 
-/** The command that a command line names. */
 interface FoundCommand {
   readonly command: Command.Command.Any
   /** The names of the command's parents and of the command, without the root. */
   readonly path: ReadonlyArray<string>
-  /** True if the next word should be a subcommand and is not. */
+  /** True if the next word should name a subcommand of `command`, but no subcommand has this name. */
   readonly isUnknown: boolean
 }
 
-/** Finds the command that a command line names, which starts with the name of a subcommand of `root`. */
+/** Finds the command that a command line names. The line starts with the name of a subcommand of `root`. */
 export const findCommand = (root: Command.Command.Any, args: ReadonlyArray<string>): FoundCommand => {
   const path: Array<string> = []
   let command = root
@@ -27,10 +26,10 @@ export const findCommand = (root: Command.Command.Any, args: ReadonlyArray<strin
   return { command, path, isUnknown: false }
 }
 
-/** Returns the arguments before `--`, which may be flags. */
+/** Returns the arguments before `--`. The arguments after `--` are never flags. */
 export const beforeOperands = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
   args.includes("--") ? args.slice(0, args.indexOf("--")) : args
 
-/** Returns true if a command line asks for JSON, even if the command line is wrong. */
+/** Returns true if a command line contains `--json`, even if the command line is not valid. */
 export const isJsonRequested = (args: ReadonlyArray<string>): boolean =>
   beforeOperands(args).includes("--json")

@@ -5,7 +5,7 @@ import { CommandError } from "../output/CommandError.ts"
 /** Returns true if a person can answer a question: stdin and stderr are terminals. */
 export const isInteractive = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
 
-/** Asks on the terminal and returns the line that the person types; an empty text if the person ends the input. */
+/** Returns the line that the person types, or an empty text if the person ends the input. */
 const ask = (question: string): Effect.Effect<string> =>
   Effect.callback((resume) => {
     const terminal = createInterface({ input: process.stdin, output: process.stderr })
@@ -17,7 +17,7 @@ const ask = (question: string): Effect.Effect<string> =>
     return Effect.sync(() => terminal.close())
   })
 
-/** Asks the person to type a text. Fails for any other text. */
+/** Asks the person to type a text. Fails if the person types any other text. */
 export const confirmByTyping = (question: string, expected: string): Effect.Effect<void, CommandError> =>
   Effect.flatMap(ask(question), (line) =>
     line.trim() === expected.trim()

@@ -4,17 +4,17 @@ import { defaultOutageMaxAge } from "../../../../application/freshness/Outage.ts
 
 /** An environment variable, as the help and README.md describe it. */
 export interface Variable {
-  /** Markdown without links; the help leaves out the backticks. */
+  /** Markdown without links. The help leaves out the backticks. */
   readonly description: string
-  /** The value of an unset or empty variable; undefined if there is none. */
+  /** The value that is used if the variable is unset or empty; undefined if there is no default. */
   readonly defaultValue?: string
-  /** The document that README.md links to for more. */
+  /** The document that README.md links to for details. */
   readonly document?: string
 }
 
 /**
- * The environment variables of the program, in the order of README.md. `Config.ts` in `src/runtime` has the rule of
- * each value.
+ * The environment variables of the program, in the order of README.md. `src/runtime/config/Config.ts` checks the value
+ * of each variable.
  */
 export const variables = {
   DATABASE_URL: {
@@ -100,10 +100,9 @@ export const variables = {
 
 export type VariableName = keyof typeof variables
 
-/** The variable that holds the workspace of commands without `--workspace`. */
+/** The variable with the id or name of the workspace, for commands without `--workspace`. */
 export const workspaceVariable: VariableName = "PROMPT_RETRIEVAL_WORKSPACE"
 
-/** The variables that `serve` reads. */
 export const serveVariables = (Object.keys(variables) as ReadonlyArray<VariableName>).filter(
   (name) => name !== workspaceVariable
 )

@@ -19,17 +19,17 @@ export const isName = (text: string): boolean => text !== "" && fitsName(text)
 
 export const describeName = (): string => `1 to ${sizes.nameLength} characters`
 
-/** Makes a flag optional: undefined if it is absent. */
+/** Makes a flag optional. The value of an absent flag is undefined. */
 export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
-/** Makes a flag without a value: false if it is absent. */
+/** Makes a flag that takes no value. An absent flag is false. */
 export const booleanFlag = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
 
 export const json = booleanFlag("json", "Print the result as JSON")
 
-/** The workspace that the environment selects, by id or name; undefined if the variable is unset or empty. */
+/** The id or name of the workspace that the environment selects; undefined if none is set. */
 export const defaultWorkspace: Effect.Effect<string | undefined> = Config.option(
   Config.String(workspaceVariable)
 ).pipe(Effect.orDie, Effect.map(Option.getOrUndefined))
@@ -44,19 +44,19 @@ const requireDefaultWorkspace = Effect.flatMap(defaultWorkspace, (workspace) =>
     : Effect.succeed(workspace)
 )
 
-/** `--workspace` without a default. The value is an id or a name, for `administerWorkspace`. */
+/** The flag `--workspace` without a default. The value is an id or a name, for `administerWorkspace`. */
 export const explicitWorkspace = Flag.String("workspace").pipe(
   Flag.withMetavar("<id|name>"),
   Flag.filter(isName, describeName)
 )
 
-/** `--workspace`. The value is an id or a name, for `administerWorkspace`. */
+/** The flag `--workspace`. The value is an id or a name, for `administerWorkspace`. */
 export const workspace = explicitWorkspace.pipe(
   Flag.withDefault(requireDefaultWorkspace),
   Flag.withDescription(`Id or unique name of the workspace (default: $${workspaceVariable})`)
 )
 
-/** `--workspace` of a command that needs a workspace only to find a key by its name. */
+/** The flag `--workspace` of a command that needs a workspace only to find a key by its name. */
 export const keyWorkspace = explicitWorkspace.pipe(
   Flag.withDefault(defaultWorkspace),
   Flag.withDescription(
@@ -75,7 +75,7 @@ export const workspaceArgument = Argument.String("workspace").pipe(
 /** The id or the unique name of a key as an argument, for `administerKey`. */
 export const keyArgument = Argument.String("key").pipe(
   Argument.withDescription("Id of the key, or its name if no other working key of the workspace has it"),
-  // An API key on the command line ends up in the history of the shell.
+  // An API key is rejected, because the shell saves the command line in its history.
   Argument.filter(
     (text) => isName(text) && !text.startsWith(keyPrefix),
     () => "the id or the name of a key, as shown by 'prompt-retrieval keys list', not the key itself"

@@ -22,7 +22,10 @@ export class AmbiguousName extends Data.TaggedError("AmbiguousName")<{
   readonly ids: ReadonlyArray<string>
 }> {}
 
-/** Returns the id of the only candidate. Fails with `notFound` without a candidate. */
+/**
+ * Returns the id of the only candidate. Fails with `notFound` if there is no candidate, and with `AmbiguousName` if
+ * there are several candidates.
+ */
 const requireOne = <Id extends string, E>(
   kind: AmbiguousName["kind"],
   name: string,
@@ -35,7 +38,7 @@ const requireOne = <Id extends string, E>(
   return Effect.fail(new AmbiguousName({ kind, name, ids: candidates.map(({ id }) => id) }))
 }
 
-/** Returns the id of the workspace with this id or name. Does not check that a workspace has the id. */
+/** Returns the id of the workspace with this id or name. An id is returned even if no workspace has this id. */
 export const resolveWorkspace = (
   administration: Administration["Service"],
   idOrName: string
@@ -52,14 +55,14 @@ export const resolveWorkspace = (
   )
 }
 
-/** A key as a command line gives it: by its id, or by its name in a workspace. */
+/** A key, as a command line specifies it: by its id, or by its name in a workspace. */
 export interface KeyReference {
   readonly key: string
   /** The id or name of the workspace. */
   readonly workspace: string | undefined
 }
 
-/** Fails if a key is given by its name without a workspace. Needs no database. */
+/** Fails if the command line gives the name of a key, but no workspace. Needs no database. */
 export const checkKeyReference = ({ key, workspace }: KeyReference): Effect.Effect<void, UsageError> =>
   parseUuid(key) === undefined && workspace === undefined
     ? Effect.fail(
@@ -70,8 +73,8 @@ export const checkKeyReference = ({ key, workspace }: KeyReference): Effect.Effe
     : Effect.void
 
 /**
- * Returns the id of the key with this id or name. A name is looked up among the keys of the workspace that are
- * neither revoked nor expired. Does not check that a key has the id.
+ * Returns the id of the key with this id or name. A name is looked up among the keys of the workspace that are neither
+ * revoked nor expired. An id is returned even if no key has this id.
  */
 export const resolveKey = Effect.fnUntraced(function* (
   administration: Administration["Service"],
@@ -85,13 +88,13 @@ export const resolveKey = Effect.fnUntraced(function* (
   return yield* requireOne("keys", key, named, KeyNotFound)
 })
 
-/** Reads all prompts that match the filter and are not archived, the most recently updated first. */
+/** Reads all prompts that match the filter and are not archived. The most recently updated prompt comes first. */
 export const listAllPrompts = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],
   operator: Caller,
   filter: Parameters<Prompts["Service"]["list"]>[1]
 ) {
-  // A prompt that is updated between two reads may occur on two pages.
+  // A prompt that is updated between two reads may appear on two pages.
   const found = new Map<string, PromptSummary>()
   for (let page = 1; ; page++) {
     const { items, total } = yield* prompts.list(operator, filter, { page, per_page: maxPerPage })
@@ -101,8 +104,8 @@ export const listAllPrompts = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the id of the prompt with this id, name or title. `PromptNames` defines the names. Finds an archived prompt
- * only by its id. Does not check that a prompt has the id.
+ * Returns the id of the prompt with this id, name or title. `PromptNames` defines the names. An archived prompt can be
+ * found only by its id. An id is returned even if no prompt has this id.
  */
 export const resolvePrompt = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],

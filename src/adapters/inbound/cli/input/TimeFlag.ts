@@ -6,7 +6,7 @@ import { parseTimeInput, resolveTime, type TimeInput } from "../../../../domain/
 import { isRepresentable, type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
 import { UsageError } from "../output/CommandError.ts"
 
-/** Makes a flag whose value is a time: see `parseTimeInput`. */
+/** Makes a flag whose value is a time. `parseTimeInput` describes the forms of a time. */
 export const timeFlag = (name: string): Flag.Flag<TimeInput> =>
   Flag.String(name).pipe(
     Flag.filterMap(
@@ -17,9 +17,9 @@ export const timeFlag = (name: string): Flag.Flag<TimeInput> =>
   )
 
 /**
- * Resolves the value of a time flag to a timestamp; durations count from the current time.
+ * Resolves the value of a time flag to a timestamp. A duration counts from the current time.
  *
- * @param earliest `now` accepts the current time, `future` does not
+ * @param earliest `now` accepts the current time, `future` rejects it
  */
 export const resolveTimeFlag = Effect.fnUntraced(function* (
   name: string,

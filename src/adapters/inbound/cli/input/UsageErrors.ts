@@ -7,7 +7,7 @@ import { toPrintable, quote } from "../output/Output.ts"
 const suggest = (suggestions: ReadonlyArray<string>): string =>
   suggestions.length === 0 ? "" : ` (did you mean ${suggestions.join(" or ")}?)`
 
-/** Describes a rule of a value. A list of literals has the form `"a" | "b"`. */
+/** Describes the rule of a value. The parser writes a list of literals as `"a" | "b"`. */
 const describeRule = (expected: string): string =>
   expected.includes(" | ") ? `one of ${expected.replaceAll(" | ", ", ").replaceAll('"', "")}` : expected
 
@@ -19,13 +19,12 @@ const describeInvalidValue = ({ kind, option, value, expected }: CliError.Invali
     const got = value === "" ? "" : ` (got ${quote(value)})`
     return `${name} must be ${describeRule(expected)}${got}`
   }
-  // For a flag without a value at the end of the line, `expected` is the type of the value.
+  // If the command line ends after a flag that needs a value, `expected` is the type of the value.
   return expected === "string" || expected.startsWith("<")
     ? `${name} needs a value`
     : `${name} must not be empty`
 }
 
-/** Describes an error of the parser in words of this command line: the flag or argument, then its rule. */
 const describeError = (error: CliError.NonShowHelpErrors): string => {
   switch (error._tag) {
     case "InvalidValue":
@@ -47,14 +46,14 @@ const describeError = (error: CliError.NonShowHelpErrors): string => {
   }
 }
 
-/** Describes wrong usage of the command at `error.commandPath` in one line, with the command that shows its help. */
+/** Describes the wrong usage in one line, which ends with the command that shows the help. */
 export const toUsageFailure = (
   root: Command.Command.Any,
   { commandPath, errors }: CliError.ShowHelp
 ): ExitError => {
   const path = commandPath.join(" ")
   const { command } = findCommand(root, commandPath.slice(1))
-  // After an unknown command, its flags are unknown too.
+  // If the command is unknown, its flags are unknown too. Only the command is reported.
   const unknownCommand = errors.find(({ _tag }) => _tag === "UnknownSubcommand")
   const causes = unknownCommand === undefined ? errors : [unknownCommand]
   const problem =

@@ -3,15 +3,15 @@ import { toPrintable } from "./Output.ts"
 import { diffTexts, maxDifferentLines } from "./TextDiff.ts"
 import { renderState } from "../files/PromptText.ts"
 
-/** Replaces control characters except tabs, which texts contain. */
+/** Replaces the control characters of a line, except tabs. */
 const toPrintableLine = (line: string): string => line.split("\t").map(toPrintable).join("\t")
 
 /**
- * Renders a change of an import of files as a unified diff between two files: the state in the workspace, and the
- * state after the import. The diff shows only changed text: the formatting and the ids of the files do not matter. An
- * archived prompt keeps its content, so its diff is empty.
+ * Renders a change of an import of files as a unified diff between two files: the state in the workspace, and the state
+ * after the import. The diff shows only changed text: the formatting and the ids of the files do not matter. If the
+ * change archives a prompt, the diff is empty, because the prompt keeps its content.
  *
- * @param fragmentPaths the paths of the fragments' files by id
+ * @param fragmentPaths maps the id of each fragment to the path of its file
  */
 export const renderDiff = (
   { kind, before, after }: FileChange,
@@ -24,6 +24,5 @@ export const renderDiff = (
   return diff.slice(0, -1).split("\n").map(toPrintableLine).join("\n")
 }
 
-/** Describes a change in one line. */
 export const describeChange = ({ kind, id, path, name, change }: FileChange): string =>
   toPrintable(`${change}: ${kind} ${path ?? id} (${name})`)

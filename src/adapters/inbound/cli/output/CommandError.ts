@@ -4,16 +4,14 @@ import { toMessage } from "../../../../application/support/ErrorMessage.ts"
 /** A command failed. The message is written for the operator. */
 export class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string }> {}
 
-/** The arguments of a command contradict each other. The message is written for the operator. */
+/** The arguments of a command are wrong, or contradict each other. The message is written for the operator. */
 export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
 
-/** Makes the error of a file or directory that cannot be read. */
 export const makeReadError = (path: string, error: unknown): CommandError =>
   new CommandError({ message: `cannot read ${path}: ${toMessage(error)}` })
 
-/** Makes the error of a file, directory or stream that cannot be written. */
 export const makeWriteError = (target: string, error: unknown): CommandError =>
   new CommandError({ message: `cannot write ${target}: ${toMessage(error)}` })
 
-/** Ends a command with a nonzero exit code after it has printed its result. */
+/** Ends a command with a nonzero exit code after the command has printed its result. */
 export class ExitCode extends Data.TaggedError("ExitCode")<{ readonly exitCode: number }> {}

@@ -44,7 +44,7 @@ export interface CommandInput {
   readonly email?: string
   /** The id or name of a key. */
   readonly key?: string
-  /** The id or title of a prompt. */
+  /** The id, name or title of a prompt. */
   readonly prompt?: string
   readonly path?: string
   /** The target of an export. */
@@ -54,7 +54,7 @@ export interface CommandInput {
 const failureExitCode = 1
 export const usageExitCode = 2
 
-/** Lists problems, one per line, each with its path or, without a path, the source. */
+/** Lists problems, one per line. A line starts with the path, or with the source if the path is empty. */
 const listProblems = (
   source: string,
   problems: ReadonlyArray<Problem>,
@@ -76,7 +76,7 @@ const describeProblems = (
   return [summary, ...listProblems(source, problems, count)].join("\n")
 }
 
-/** Lists every edit, because the operator decides about each of them. */
+/** Lists every edit, because the operator must decide about each edit. */
 const describeEdits = (edits: ReadonlyArray<Problem>): string =>
   [
     "nothing was imported; the import would undo what was changed in the workspace since the latest import:",
@@ -86,7 +86,6 @@ const describeEdits = (edits: ReadonlyArray<Problem>): string =>
 
 type Describe<E> = (error: E, input: CommandInput) => string
 
-/** The message of every error that a command can fail with. */
 const messages: { readonly [Tag in Failure["_tag"]]: Describe<Extract<Failure, { readonly _tag: Tag }>> } = {
   AmbiguousName: ({ kind, name, ids }) =>
     `${ids.length} ${kind} have the name ${quote(name)}: use one of the ids ${ids.join(", ")}`,
@@ -114,13 +113,13 @@ const messages: { readonly [Tag in Failure["_tag"]]: Describe<Extract<Failure, {
     `there is no workspace ${quote(workspace)}; see 'prompt-retrieval workspaces list'`
 }
 
-/** Ends the program: the message goes to stderr, without a stack, and the process exits with the code. */
+/** Ends the program. The message goes to stderr without a stack trace, and the process exits with the code. */
 export class ExitError extends Data.TaggedError("ExitError")<{
   readonly message: string
   readonly exitCode: number
 }> {}
 
-/** Converts the error of a command with this input. */
+/** Converts the error of a command to the error that ends the program. `input` is the input of the command. */
 export const toExitError = (error: Failure, input: CommandInput): ExitError => {
   const describe = messages[error._tag] as Describe<Failure>
   const exitCode = error._tag === "UsageError" ? usageExitCode : failureExitCode

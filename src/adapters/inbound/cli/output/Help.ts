@@ -6,7 +6,6 @@ import { type Variable, type VariableName, Variables, variables } from "../input
 
 const formatter = CliOutput.defaultFormatter({ colors: false, globalFlags: "none" })
 
-/** Marks a required flag in its description. */
 const markRequired = (flag: HelpDoc.FlagDoc): HelpDoc.FlagDoc =>
   flag.required
     ? { ...flag, description: Option.map(flag.description, (description) => `${description} (required)`) }
@@ -29,7 +28,6 @@ const formatLearnMore = (usage: string): string =>
     "  docs/command-line.md in the source code describes names, output and errors."
   ].join("\n")
 
-/** Formats the help of a command: usage, arguments, flags, subcommands, examples and environment variables. */
 export const formatHelp = (doc: HelpDoc.HelpDoc): string => {
   const text = formatter.formatHelpDoc({ ...doc, flags: doc.flags.map(markRequired) })
   const names = Context.get(doc.annotations, Variables)

@@ -23,18 +23,17 @@ const writeToStream = (text: string): Effect.Effect<void, CommandError> =>
     })
   })
 
-/** Writes to stdout if stdout is a regular file. Node's stream would not notice that a full disk takes only a part. */
+/** Writes to a regular file. Node's stream would report no error if a full disk took only a part of the text. */
 const writeToFile = (text: string): Effect.Effect<void, CommandError> =>
   Effect.try({
     try: () => writeFileSync(process.stdout.fd, text),
     catch: (error) => makeOutputError(error)
   })
 
-/** Writes text to stdout. Fails if stdout does not take all of it, for example because a disk is full. */
+/** Writes text to stdout. Fails if stdout does not take the whole text, for example because a disk is full. */
 export const writeToStdout = (text: string): Effect.Effect<void, CommandError> =>
   Effect.suspend(() => (fstatSync(process.stdout.fd).isFile() ? writeToFile(text) : writeToStream(text)))
 
-/** Writes text to the output of the command. */
 export const writeOutput = (text: string): Effect.Effect<void, CommandError, CommandRuntime> =>
   Effect.flatMap(CommandRuntime, ({ writeOutput }) => writeOutput(text))
 
@@ -64,23 +63,24 @@ export const formatFailure = (
 export const toPrintable = (text: string): string => text.replace(/\p{Cc}/gu, "\ufffd")
 
 /**
- * Replaces the control characters of a text of several lines if stdout is a terminal, because they could control it.
- * A file or a pipe gets the exact text.
+ * Replaces the control characters of a text of several lines if stdout is a terminal, because such characters could
+ * control the terminal. A file or a pipe gets the exact text.
  */
 export const toOutputText = (text: string): string =>
   process.stdout.isTTY === true ? text.replace(/\r(?!\n)|[^\P{Cc}\r\n\t]/gu, "\ufffd") : text
 
-/** Quotes a value of the command line in a message. Leaves out an API key, which must not end up in a log. */
+/**
+ * Quotes a value of the command line in a message. A value that contains an API key is left out, because the message
+ * may be logged.
+ */
 export const quote = (value: string): string =>
   value.includes(keyPrefix) ? "an API key" : `"${toPrintable(value)}"`
 
-/** Formats rows in columns under their headings. */
 export const formatTable = (
   headings: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<string>>
 ): string => alignColumns([headings, ...rows.map((row) => row.map(toPrintable))])
 
-/** Formats the fields of one item, a line for each field. */
 export const formatFields = (fields: Readonly<Record<string, unknown>>): string =>
   alignColumns(Object.entries(fields).map(([name, value]) => [name, toPrintable(String(value ?? "-"))]))
 
@@ -96,5 +96,5 @@ const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
 export const printExported = (id: WorkspaceId, target: string, json: boolean) =>
   print(json, { workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
 
-/** Returns a number with a noun, such as `1 prompt` and `2 prompts`. */
+/** Returns a number with a noun, such as `1 prompt` or `2 prompts`. */
 export const pluralize = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`

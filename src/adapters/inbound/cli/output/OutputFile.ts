@@ -79,7 +79,10 @@ export const openSpecial = async (
     ? new Socket({ fd: await openFifo(path, signal), readable: false, writable: true })
     : createWriteStream(path, { flags: constants.O_WRONLY as never })
 
-/** Gives a new file the mode, and if permitted the owner and group, of the file that it will replace. */
+/**
+ * Gives a new file the mode of the file that it will replace. If the system permits it, the new file also gets the
+ * owner and group.
+ */
 export const copyOwnership = async (handle: FileHandle, { uid, gid, mode }: Stats): Promise<void> => {
   const created = await handle.stat()
   if (created.uid !== uid || created.gid !== gid) {
@@ -93,14 +96,14 @@ export const copyOwnership = async (handle: FileHandle, { uid, gid, mode }: Stat
   await handle.chmod(mode & (isSameGroup ? 0o777 : 0o707))
 }
 
-/** Renames a complete file to its target. After a power failure, the target is the old file or the new one. */
+/** Renames a file to its target. After a power failure, the target is either the old file or the new file. */
 export const moveIntoPlace = async (file: string, target: string): Promise<void> => {
   await rename(file, target)
   const directory = await open(dirname(target), "r")
   try {
     await directory.sync()
   } catch {
-    // Some file systems cannot sync a directory. The rename has succeeded.
+    // Some file systems cannot sync a directory. The rename has already succeeded.
   } finally {
     await directory.close()
   }

@@ -1,14 +1,16 @@
 import * as Effect from "effect/Effect"
 
-/** How often the progress is shown, in milliseconds. */
+/** The interval at which the progress is shown on a terminal, in milliseconds. */
 const terminalIntervalMs = 250
+/** The interval at which a line with the progress is written to any other output, in milliseconds. */
 const lineIntervalMs = 5_000
 
 /**
- * Shows on stderr how far an effect is, after a label such as `Importing`: in one line of a terminal, otherwise as a line
- * every few seconds. An effect that ends before the first interval shows nothing.
+ * Shows the progress of an effect on stderr, after a label such as `Importing`. A terminal shows the progress in one
+ * line. Any other output gets a new line every few seconds. An effect that ends before the first interval shows
+ * nothing.
  *
- * @param describe returns what is done; by default, the time since the start
+ * @param describe returns the text after the label; by default, the time since the start
  */
 export const withProgress =
   (label: string, describe?: () => string) =>

@@ -1,11 +1,11 @@
 import { formatPatch, OMIT_HEADERS, structuredPatch } from "diff"
 
-/** Maximum number of differing lines for which a diff is computed: the time grows with the square of this number. */
+/** Maximum number of differing lines for a diff, whose time grows with the square of this number. */
 export const maxDifferentLines = 2_000
 
 /**
- * Compares two texts by line, in the unified format without file headers. Returns the empty text if they are equal, and
- * `undefined` if more than `maxDifferentLines` differ.
+ * Compares two texts by line, and returns the diff in the unified format without file headers. Returns the empty text
+ * if the texts are equal, and `undefined` if more than `maxDifferentLines` lines differ.
  */
 export const diffTexts = (before: string, after: string): string | undefined => {
   const options = { context: 3, maxEditLength: maxDifferentLines }

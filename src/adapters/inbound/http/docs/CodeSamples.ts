@@ -6,8 +6,8 @@ export interface CodeSample {
 }
 
 /**
- * Makes the code samples of a GET request without optional headers or parameters. They read the URL of the service
- * and the key from environment variables, and print the response.
+ * Makes the code samples of a GET request without optional headers or parameters. The samples read the URL of the
+ * service and the key from environment variables, and print the response.
  */
 export const makeCodeSamples = (path: string): ReadonlyArray<CodeSample> => [
   {

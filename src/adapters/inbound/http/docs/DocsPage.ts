@@ -4,7 +4,10 @@ import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
 import { makeStaticPage, type StaticPage } from "../response/StaticPage.ts"
 import { documentForDocsPage } from "./OpenApi.ts"
 
-/** Scalar's configuration: nothing on the page calls another host. */
+/**
+ * The configuration of Scalar, the library that renders the page `/docs`. With this configuration, nothing on the page
+ * calls another host.
+ */
 const scalarConfig = {
   withDefaultFonts: false,
   telemetry: false,
@@ -24,7 +27,7 @@ const scalarConfig = {
   `
 } satisfies HttpApiScalar.ScalarConfig & Record<string, unknown>
 
-/** Renders Scalar's page for the contract. */
+/** Renders Scalar's page of the API. */
 const renderScalar = async (serverUrl: string): Promise<string> => {
   const { handler, dispose } = HttpRouter.toWebHandler(
     HttpApiScalar.layer(documentForDocsPage(serverUrl), { scalar: scalarConfig }),
@@ -38,12 +41,15 @@ const renderScalar = async (serverUrl: string): Promise<string> => {
   return (
     text
       .replace("<html>", '<html lang="en">')
-      // A library on the page tests whether it may evaluate code, which the page's policy would block and report.
+      // A library on the page tests whether it may evaluate code. The page's policy would report the test.
       .replace('return new Function(""),!0', "return!1")
   )
 }
 
-/** Makes a policy that lets only the page's own scripts run, by their hashes, and lets them call only this service. */
+/**
+ * Makes the content security policy of a page. The policy allows only the page's own scripts, which it identifies by
+ * their hashes. The scripts may call only this service.
+ */
 const makeContentSecurityPolicy = (page: string): string => {
   const scripts = Array.from(page.matchAll(/<script>([\s\S]*?)<\/script>/g), ([, source = ""]) => source)
   const hashes = scripts.map((source) => `'sha256-${hash("sha256", source, "base64")}'`)

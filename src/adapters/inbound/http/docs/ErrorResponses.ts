@@ -33,8 +33,8 @@ const sampleError = (tag: ErrorTag): ErrorDescription => {
 }
 
 /**
- * Describes the envelope of the errors with one status. `code` is any string, because later versions may add codes;
- * its examples are the codes of this version.
+ * Describes the envelope of the errors with one status. The schema accepts any string as `code`, because later versions
+ * may add codes. The examples of `code` are the codes of this version.
  */
 export const describeErrorEnvelope = (tags: ReadonlyArray<ErrorTag>): JsonObject => {
   const codes = [...new Set(tags.map((tag) => errors[tag].code))]
@@ -59,10 +59,9 @@ export const describeErrorEnvelope = (tags: ReadonlyArray<ErrorTag>): JsonObject
   }
 }
 
-/** Returns the name of the component of a status, such as `NotFound`. */
+/** Returns the name of the OpenAPI component for a status, such as `NotFound` for 404. */
 export const toComponentName = (status: number): string => (STATUS_CODES[status] ?? "").replaceAll(" ", "")
 
-/** Describes the response with one status, which several errors may share. */
 export const describeErrorResponse = (status: number, tags: ReadonlyArray<ErrorTag>): JsonObject => {
   const samples = tags.map(sampleError)
   return {

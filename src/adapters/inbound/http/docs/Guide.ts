@@ -15,7 +15,6 @@ const toErrorItem = (tags: ReadonlyArray<ErrorTag>): string => {
   return `- **${status}** \`${code}\`: ${describeConditions(tags)}`
 }
 
-/** One item for each status and code. */
 const errorList = Array.from(
   Map.groupBy(
     Object.keys(errors) as ReadonlyArray<ErrorTag>,
@@ -24,7 +23,7 @@ const errorList = Array.from(
   ([, tags]) => toErrorItem(tags)
 ).join("\n")
 
-/** The guide to the API that opens its documentation, in Markdown. */
+/** The guide at the start of the API's documentation, in Markdown. */
 export const guide = `Prompts, their resolved content and their versions, for applications that read them at run time.
 
 ## Authentication

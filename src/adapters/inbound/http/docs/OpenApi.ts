@@ -23,8 +23,8 @@ const toIntegerSchema = (maximum: number): JsonObject => ({ type: "integer", min
 const makeExample = (value: unknown): JsonObject => ({ examples: { default: { value } } })
 
 /**
- * Descriptions, schemas and examples of parameters. The contract's schemas describe a parameter only as text. Only
- * required parameters have examples, because many tools send every example.
+ * Descriptions, schemas and examples of parameters. The contract's schemas describe every parameter only as a string.
+ * Only required parameters have examples, because many tools send every example.
  */
 const parameterDetails: Readonly<Record<string, JsonObject>> = {
   id: {
@@ -95,10 +95,9 @@ const endpointSpecificErrors = new Set([...responsesByOperation.values()].flatMa
 
 const allErrors = Object.keys(errors) as ReadonlyArray<ErrorTag>
 
-/** The errors that every operation shares. */
 const commonErrors = allErrors.filter((tag) => !endpointSpecificErrors.has(tag))
 
-/** Groups errors by status, in order, and makes one entry for each status. */
+/** Groups errors by status, keeps their order, and makes one entry for each status. */
 const groupByStatus = <A>(
   tags: ReadonlyArray<ErrorTag>,
   makeEntry: (status: number, tags: ReadonlyArray<ErrorTag>) => readonly [key: string | number, value: A]
@@ -110,7 +109,7 @@ const groupByStatus = <A>(
     )
   )
 
-/** Describes the error responses of an operation. Responses that all operations share are referenced. */
+/** Describes the error responses of an operation. Responses that all operations share become references. */
 const describeErrorResponses = (specificErrors: ReadonlyArray<ErrorTag>) =>
   groupByStatus([...specificErrors, ...commonErrors], (status, tags) => [
     status,
@@ -132,7 +131,7 @@ const describeSuccessResponse = (
   }
 })
 
-/** Returns a path with the example values of its parameters. */
+/** Replaces the parameters in a path with their example values. */
 const fillPath = (path: string): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: keyof typeof exampleIds) => String(exampleIds[name]))
 
@@ -163,8 +162,8 @@ const describeOperation = (path: string, generated: OpenApi.OpenAPISpecOperation
 }
 
 /**
- * Returns a schema of responses without `additionalProperties: false` anywhere: later versions may add fields to
- * every object, and a validator with an older document must accept them.
+ * Removes `additionalProperties: false` everywhere in a schema of responses. Later versions may add fields to every
+ * object, and a validator that uses an older document must accept the new fields.
  */
 const openSchema = (part: unknown): unknown => {
   if (Array.isArray(part)) return part.map(openSchema)
@@ -176,7 +175,7 @@ const openSchema = (part: unknown): unknown => {
   )
 }
 
-/** Adds headers, errors and examples to the generated document: the contract's schemas cannot express them. */
+/** Adds headers, errors and examples, which the contract's schemas cannot express. */
 const addDetails = ({ paths, components, tags, ...spec }: OpenApi.OpenAPISpec): JsonObject => ({
   ...spec,
   tags: [...tags, operationalTag],
@@ -208,7 +207,7 @@ const addDetails = ({ paths, components, tags, ...spec }: OpenApi.OpenAPISpec): 
   }
 })
 
-/** Returns the contract with its documentation, for callers that reach the service at a URL. */
+/** Returns the contract with its documentation. `transform` changes the generated document. */
 const documentApi = (serverUrl: string, transform: (document: JsonObject) => JsonObject) =>
   Api.annotateMerge(
     OpenApi.annotations({
@@ -224,8 +223,8 @@ const documentApi = (serverUrl: string, transform: (document: JsonObject) => Jso
 export const openApi = OpenApi.fromApi(documentApi("/", (document) => document))
 
 /**
- * Marks the optional parameters of a document so that Scalar sends them only if the user selects them. Otherwise
- * Scalar sends the default value of a parameter, or the first value of its enum.
+ * Marks the optional parameters of a document so that Scalar sends them only if the user selects them. Otherwise Scalar
+ * sends the default value of a parameter, or the first value of its enum.
  */
 const deselectOptionalParameters = (part: unknown): unknown => {
   if (Array.isArray(part)) return part.map(deselectOptionalParameters)
@@ -237,10 +236,9 @@ const deselectOptionalParameters = (part: unknown): unknown => {
     : Object.fromEntries(Object.entries(part).map(([key, value]) => [key, deselectOptionalParameters(value)]))
 }
 
-/** Returns the contract with its documentation, for the page `/docs`. */
 export const documentForDocsPage = (serverUrl: string) =>
   documentApi(serverUrl, (document) => deselectOptionalParameters(document) as JsonObject)
 
-/** Makes the page `/openapi.json` of a service that callers reach at a URL, which may be relative. */
+/** Makes the page `/openapi.json` for callers that reach the service at `serverUrl`. The URL may be relative. */
 export const makeOpenApiPage = (serverUrl: string): Promise<StaticPage> =>
   makeStaticPage(JSON.stringify({ ...openApi, servers: [{ url: serverUrl }] }), "application/json")

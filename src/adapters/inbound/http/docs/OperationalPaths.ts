@@ -4,7 +4,6 @@ import { toComponentName } from "./ErrorResponses.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
 import { healthHeaders, pageHeaders, unmodifiedPageHeaders } from "./ResponseHeaders.ts"
 
-/** The tag of the paths outside the API. */
 export const operationalTag = {
   name: "Service",
   description:
@@ -82,7 +81,7 @@ export const statusSchema: JsonObject = {
   required: ["status"]
 }
 
-/** The descriptions of the paths outside the API, as `paths` of the OpenAPI document. The redirects are left out. */
+/** The paths outside the API, in the form of `paths` in the OpenAPI document. Redirects are left out. */
 export const describedOperationalPaths: Readonly<
   Record<Exclude<OperationalPath, "/" | "/docs/">, JsonObject>
 > = {

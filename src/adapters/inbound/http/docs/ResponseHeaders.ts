@@ -8,7 +8,7 @@ import { requestIdPattern } from "../request/RequestId.ts"
 import { cachingHeaders } from "../response/Representation.ts"
 import { exampleVersion } from "./Examples.ts"
 
-/** Describes a header by the values that it has; the first is the example. */
+/** Describes a header by all of its values. The first value is the example. */
 const withValues = (description: string, ...values: ReadonlyArray<string>): JsonObject => ({
   description,
   required: true,
@@ -39,7 +39,6 @@ const retryAfter = (example: number): JsonObject =>
 const cacheControl = "Only successful responses may be cached, separately for each key."
 const vary = withValues("Responses differ per API key.", cachingHeaders.vary)
 
-/** The headers of every response. */
 const commonHeaders = {
   "X-Request-Id": withSchema(
     "Request id: the one that was sent, or a generated one.",
@@ -49,7 +48,7 @@ const commonHeaders = {
   "X-Content-Type-Options": withValues("Disables MIME sniffing.", "nosniff")
 }
 
-/** Describes the headers of responses with a resource, and of the 304 instead of them. */
+/** Describes the headers of a 200 with a resource. The 304 for this resource has the same headers. */
 export const describeSuccessHeaders = (hasPromptVersion: boolean): JsonObject => ({
   ...commonHeaders,
   "Cache-Control": withValues(cacheControl, cachingHeaders["cache-control"], "no-store"),
@@ -81,7 +80,6 @@ export const describeSuccessHeaders = (hasPromptVersion: boolean): JsonObject =>
   }
 })
 
-/** The headers that only errors with one status have. */
 const headersByStatus: Readonly<Record<number, JsonObject>> = {
   401: {
     "WWW-Authenticate": withValues(

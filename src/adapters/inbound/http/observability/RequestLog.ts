@@ -2,11 +2,11 @@ import * as Effect from "effect/Effect"
 import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
 import { recordRequestMetrics } from "./RequestMetrics.ts"
 
-/** A request whose response is known. */
+/** A completed request, as the log and the metrics report it. */
 export interface CompletedRequest {
-  /** `undefined` if the request could not be parsed. */
+  /** The method; `undefined` if the request could not be parsed. */
   readonly method: string | undefined
-  /** The pattern of the route; `undefined` if the path matches none. */
+  /** The pattern of the route; `undefined` if the path matches no route. */
   readonly route: string | undefined
   readonly status: number
   readonly milliseconds: number
@@ -18,8 +18,8 @@ export interface CompletedRequest {
 const probeRoutes: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz"])
 
 /**
- * Counts a completed request and writes its log line, at the level debug for a probe. The line holds no text that a
- * caller can choose freely: neither path nor query, and no header but the request id.
+ * Counts a completed request and writes its log line. The log level is debug for a probe, otherwise info. The line
+ * contains no text that a caller can choose freely: no path, no query, and no header except the request id.
  */
 export const recordRequest = (request: CompletedRequest): Effect.Effect<void> => {
   const { method, route, status, milliseconds, requestId, caller } = request

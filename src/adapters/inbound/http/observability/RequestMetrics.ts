@@ -1,7 +1,7 @@
 import * as Metric from "effect/Metric"
 import { metricRegistry } from "../../../../application/support/Observability.ts"
 
-/** Bucket boundaries in seconds, from a cache hit to the deadline of a request. */
+/** Bucket boundaries in seconds. They range from the duration of a cache hit to the deadline of a request. */
 const boundaries = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 ]
@@ -50,7 +50,7 @@ const noRoute = "none"
 /**
  * Counts a completed request and records its duration.
  *
- * @param route The pattern of the request's route, `undefined` if its path matches none.
+ * @param route The pattern of the request's route; `undefined` if the path matches no route.
  */
 export const recordRequestMetrics = (
   route: string | undefined,

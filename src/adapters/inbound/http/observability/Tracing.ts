@@ -11,8 +11,9 @@ import type { HttpRequest } from "../../contract/HttpMessage.ts"
 export const checkIsTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
 /**
- * Runs a request in a span, in the caller's trace if the request has a `traceparent`. A status of 500 or more makes
- * the span an error. Effect's own HTTP span is not used because it contains the URL with its query.
+ * Runs a request in a span. If the request has a `traceparent`, the span is part of the caller's trace. A status of 500
+ * or more makes the span an error. Effect's own HTTP span is not used, because that span contains the URL with the
+ * query.
  */
 export const inSpan = <Response>(
   { method, headers: { traceparent } }: HttpRequest,

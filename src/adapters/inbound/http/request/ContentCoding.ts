@@ -1,12 +1,15 @@
-/** The content codings that static pages are available in, the preferred one first. */
+/** The content codings in which static pages are available. The preferred coding comes first. */
 export const contentCodings = ["br", "gzip"] as const
 
 export type ContentCoding = (typeof contentCodings)[number]
 
-/** A weight from `q=0` to `q=1` with at most three decimals. */
+/** Matches a weight from `q=0` to `q=1` with at most three decimals. */
 const weightPattern = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/
 
-/** Returns the weights in an `Accept-Encoding` header by coding, in lower case. Malformed elements are ignored. */
+/**
+ * Returns the weight of each coding in an `Accept-Encoding` header. The names of the codings are in lower case.
+ * Malformed elements are ignored.
+ */
 const parseWeights = (header: string): ReadonlyMap<string, number> => {
   const weights = new Map<string, number>()
   for (const element of header.toLowerCase().split(",")) {
@@ -19,9 +22,10 @@ const parseWeights = (header: string): ReadonlyMap<string, number> => {
 }
 
 /**
- * Chooses the content coding of a page by the request's `Accept-Encoding` (RFC 9110, 12.5.3): the coding with the
- * greatest weight or, if several have it, the first of `contentCodings`. Returns `undefined` for a response without a
- * coding: if the header is missing, if it prefers `identity`, or if it accepts none of the codings.
+ * Chooses the content coding of a page by the `Accept-Encoding` of the request (RFC 9110, 12.5.3). The coding with the
+ * greatest weight is chosen. If several codings have this weight, the first of `contentCodings` is chosen. Returns
+ * `undefined` if the header is missing, prefers `identity`, or accepts none of the codings: the page is then sent
+ * without a coding.
  */
 export const chooseContentCoding = (acceptEncoding: string | undefined): ContentCoding | undefined => {
   if (acceptEncoding === undefined) return undefined

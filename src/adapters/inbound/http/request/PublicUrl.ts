@@ -2,24 +2,24 @@ import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 
 /**
- * The URL at which callers reach the service, as `parsePublicUrl` returns it. If it is `undefined`, responses name only
- * paths.
+ * The URL at which callers reach the service, in the form that `parsePublicUrl` returns. If the URL is `undefined`,
+ * responses contain paths instead of URLs.
  */
 export class PublicUrl extends Context.Service<PublicUrl, string | undefined>()(
   "prompt-retrieval/PublicUrl"
 ) {}
 
 /**
- * The path below which a host mounts this API, such as `/prompts`, without a trailing slash; empty if the API is
- * mounted at the root.
+ * The path below which a host mounts this API, such as `/prompts`, without a trailing slash. If the host mounts the API
+ * at the root, the path is empty.
  */
 export class BasePath extends Context.Service<BasePath, string>()("prompt-retrieval/BasePath") {}
 
-/** Where callers find the API. */
+/** The address at which callers reach the API. */
 export interface AddressSettings {
-  /** The URL at which callers reach the API. By default, responses name only paths. */
+  /** The URL at which callers reach the API. Without this URL, responses contain paths instead of URLs. */
   readonly publicUrl?: string | undefined
-  /** The path below which a host mounts the API. By default, the root. */
+  /** The path below which a host mounts the API. The default is the root. */
   readonly basePath?: string
 }
 
@@ -37,13 +37,13 @@ export const publicUrlRule =
 export const parsePublicUrl = (text: string): string | undefined => {
   if (!/^https?:\/\/[^?#]+$/i.test(text) || !URL.canParse(text)) return undefined
   const { origin, pathname, username, password } = new URL(text)
-  // A redirect to a path that starts with `//` would lead to another host.
+  // Browsers read a redirect to a path that starts with `//` as a redirect to another host.
   const isValid = username === "" && password === "" && !pathname.includes("//")
   return isValid ? origin + pathname.replace(/\/$/, "") : undefined
 }
 
-/** Returns the path of a public URL without a trailing slash: the base path of all routes for callers. */
+/** Returns the path of a public URL without a trailing slash. For callers, every route starts with this path. */
 export const toBasePath = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, "")
 
-/** The scheme and the authority of an absolute-form target. */
+/** Matches the scheme and the authority of a request target in absolute form. */
 export const absoluteFormPattern = /^(https?):\/\/([^/?#]*)/i

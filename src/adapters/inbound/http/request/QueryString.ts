@@ -1,10 +1,10 @@
-/** The decoded parameters of a query, by name. A parameter that is given several times has all its values, in order. */
+/** The decoded parameters by name. A parameter that is given several times has an array of its values. */
 export type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-/** Parses a query, without its `?`, by the form decoding of the WHATWG URL standard. */
+/** Parses a query without its `?`, by the rules of the WHATWG URL standard for forms. */
 export const parseQuery = (query: string): QueryParameters => {
   const parameters: Record<string, string | Array<string>> = Object.create(null)
-  // URLSearchParams drops one leading `?`, which would otherwise be part of the first name.
+  // URLSearchParams drops a leading `?`. Without the added `?`, it would drop a `?` of the first name.
   for (const [name, value] of new URLSearchParams(`?${query}`)) {
     const previous = parameters[name]
     if (previous === undefined) parameters[name] = value

@@ -7,16 +7,19 @@ import {
   BodyTooLarge
 } from "../../contract/MountedEndpoint.ts"
 
-/** Maximum memory of all bodies that have arrived and whose requests have no response yet, in bytes. */
+/** Maximum memory of the bodies of all requests that have no response yet, in bytes. */
 const maxPendingBytes = 64 * 1024 * 1024
-/** The approximate memory of a chunk besides its bytes. It counts because clients choose the number of chunks. */
+/**
+ * The approximate memory of a chunk in addition to its bytes. The limit includes this memory, because a client can send
+ * a body in many small chunks.
+ */
 const chunkOverheadBytes = 256
-/** How long a body may take to arrive, in milliseconds. Less than the server's own limit for the whole request. */
+/** How long a body may take to arrive, in milliseconds. The limit for the whole request is longer. */
 const bodyTimeoutMs = 10_000
-/** Receives a body, or the error that explains why there is none. Called once. */
+/** Receives a body, or the error of a body that could not be read. Is called once. */
 type OnBody = (body: Exit.Exit<Uint8Array, BodyError>) => void
 
-/** Reads the bodies of requests. They share a limit on memory. */
+/** Reads the bodies of requests. One limit applies to the memory of all bodies together. */
 export class BodyReader {
   readonly #maxBodyBytes: number
   #pendingBytes = 0
@@ -25,7 +28,7 @@ export class BodyReader {
     this.#maxBodyBytes = maxBodyBytes
   }
 
-  /** Reads the body of a request. Returns the function that releases its memory. */
+  /** Reads the body of a request. Returns the function that releases the memory of the body. */
   read(request: IncomingMessage, onBody: OnBody): () => void {
     const chunks: Array<Buffer> = []
     let bytes = 0
@@ -40,7 +43,7 @@ export class BodyReader {
     const onIncomplete = (): void => finish(Exit.fail(BodyIncomplete))
     const timer = setTimeout(onIncomplete, bodyTimeoutMs)
     request.on("data", (chunk: Buffer) => {
-      // Read and drop the rest of an unused body, so that the response can be sent.
+      // After an error, the rest of the body is read and dropped, so that the response can be sent.
       if (isDone) return
       chunks.push(chunk)
       bytes += chunk.length

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http"
 
 /**
- * Joins several `Authorization` headers by the rule of RFC 9110, so that they do not count as a single `Bearer
- * <key>`. Node keeps only the first header.
+ * Joins the values of several `Authorization` headers with commas, as RFC 9110 says. The joined value is malformed, so
+ * the request is rejected. Node would use only the first header.
  */
 export const mergeAuthorizationHeaders = (request: IncomingMessage): void => {
   const { rawHeaders } = request
@@ -16,7 +16,10 @@ export const mergeAuthorizationHeaders = (request: IncomingMessage): void => {
   }
 }
 
-/** Returns true if a request has exactly one `Host` (optional in HTTP/1.0) and is framed by length or `chunked` only. */
+/**
+ * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. A request of
+ * HTTP/1.0 may have no `Host` header.
+ */
 export const hasAcceptableHead = ({ rawHeaders, headers, httpVersion }: IncomingMessage): boolean => {
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -34,8 +37,8 @@ const bearerPattern = /^bearer +([\x21-\x7e]+)$/i
 
 /**
  * Returns the token of an `Authorization` header, or `undefined` if the header is missing or malformed. A header is
- * well-formed if it is exactly one `Bearer <token>`: the scheme in any case, one or more spaces, and a token of
- * visible ASCII characters without a comma.
+ * well-formed if it is exactly one `Bearer <token>`: the scheme in any case, one or more spaces, and a token of visible
+ * ASCII characters without a comma.
  */
 export const parseBearerToken = (header: string | undefined): string | undefined => {
   const token = header === undefined ? undefined : bearerPattern.exec(header)?.[1]

@@ -4,16 +4,16 @@ import { absoluteFormPattern } from "./PublicUrl.ts"
 export interface MatchedRoute {
   /** The pattern of the route, such as `/api/v1/prompts/:id`. */
   readonly route: string
-  /** The values of the pattern's parameters, by name, undecoded. */
+  /** The undecoded values of the pattern's parameters, by name. */
   readonly params: Readonly<Record<string, string>>
-  /** The part of the target after the first `?`, undecoded. */
+  /** The undecoded part of the target after the first `?`. */
   readonly query: string
 }
 
-/** Bytes that no path of this service contains: they start an escape, a path parameter or a fragment. */
+/** Matches a character that starts an escape, a path parameter or a fragment. No path contains it. */
 const disallowedPathPattern = /[%;#]/
 
-/** A segment of a pattern: a fixed text, or a parameter that matches any text but the empty one. */
+/** A segment of a pattern: a fixed text, or a parameter that matches any text that is not empty. */
 type Segment = { readonly literal: string } | { readonly param: string }
 
 const parseSegment = (text: string): Segment =>
@@ -35,10 +35,10 @@ const matchSegments = (
 }
 
 /**
- * Makes a function that matches a raw request target against the patterns of all routes and returns `undefined` for
- * an unknown path. An absolute-form target is reduced to its path. Paths are compared byte by byte, undecoded. So a
- * path is unknown if it has a trailing slash, `//`, another case or any of `%`, `;` and `#`, or if it does not start
- * with the base path.
+ * Makes a function that matches a raw request target against the patterns of all routes. The function returns
+ * `undefined` if the path is unknown. An absolute-form target is reduced to its path. A path must start with the base
+ * path, and is compared byte by byte, without decoding. So a path is unknown if it has a trailing slash, `//`, a letter
+ * in another case, or any of `%`, `;` and `#`.
  */
 export const makeRouteMatcher = (
   patterns: ReadonlyArray<string>

@@ -27,7 +27,7 @@ const buildResponse = (error: ApiError): HttpResponse => {
   }
 }
 
-/** The responses to errors that carry no data, which never differ. */
+/** The responses to errors without data. Every error with the same tag has the same response. */
 const constantResponses = new Map<ApiError["_tag"], HttpResponse>(
   (Object.keys(errors) as ReadonlyArray<ApiError["_tag"]>)
     .filter(isConstantError)
@@ -38,7 +38,7 @@ const constantResponses = new Map<ApiError["_tag"], HttpResponse>(
 export const toErrorResponse = (error: ApiError): HttpResponse =>
   constantResponses.get(error._tag) ?? buildResponse(error)
 
-/** Responds to an expected error as the table of errors says. Logs the id of a prompt that is too large. */
+/** Responds with the response from the table of errors. Logs the id of a prompt that is too large. */
 const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
   const response = Effect.succeed(toErrorResponse(error))
   return error._tag === "ResolvedTooLarge"
@@ -46,7 +46,10 @@ const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
     : response
 }
 
-/** Responds to an unexpected failure: 500 without details; the log has them. Interruption means shutdown: 503. */
+/**
+ * Responds to an unexpected failure with 500. Only the log has the details. An interruption means that the service is
+ * shutting down, and gets a 503.
+ */
 const respondToDefect = (cause: Cause.Cause<never>, requestId: string): Effect.Effect<HttpResponse> =>
   Cause.hasInterruptsOnly(cause)
     ? Effect.succeed(toErrorResponse(Unavailable))
@@ -55,7 +58,6 @@ const respondToDefect = (cause: Cause.Cause<never>, requestId: string): Effect.E
         Effect.as(toErrorResponse(InternalError))
       )
 
-/** Turns every failure of a request into a response. */
 export const respondToFailures = (
   response: Effect.Effect<HttpResponse, ApiError>,
   requestId: string
@@ -65,16 +67,16 @@ export const respondToFailures = (
     Effect.catchCause((cause) => respondToDefect(cause, requestId))
   )
 
-/** The response to a request that the app never handles, and its request id. */
+/** The response to a request that the app does not handle, and the id of the request. */
 export interface Rejection {
   readonly requestId: string
   readonly response: HttpResponse
 }
 
 /**
- * Makes the complete response, common headers included, to a request that is rejected before the app handles it.
+ * Makes the response to a request that is rejected before the app handles it. The response has the common headers.
  *
- * @param requestIdHeader The request's `X-Request-Id`, if it could be read.
+ * @param requestIdHeader The `X-Request-Id` of the request; undefined if the header is missing or could not be read.
  */
 export const makeRejection = (error: ApiError, requestIdHeader?: string): Rejection => {
   const requestId = chooseRequestId(requestIdHeader)

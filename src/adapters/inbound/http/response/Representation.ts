@@ -11,10 +11,13 @@ import {
 /** How long a shared cache may serve a response, in seconds (specification 8). */
 export const sharedMaxAgeSeconds = 30
 
-/** How long after that a shared cache may serve it while it fetches a new one, in seconds (specification 8). */
+/**
+ * How many seconds after `sharedMaxAgeSeconds` a shared cache may still serve a response while it fetches a new
+ * response (specification 8).
+ */
 export const staleWhileRevalidateSeconds = 300
 
-/** The caching headers of every successful response of the API (specification 8), which also has an ETag. */
+/** The caching headers of every successful response of the API, besides its ETag (specification 8). */
 export const cachingHeaders = {
   "cache-control": `public, s-maxage=${sharedMaxAgeSeconds}, stale-while-revalidate=${staleWhileRevalidateSeconds}`,
   vary: "Authorization"
@@ -26,9 +29,9 @@ export const maxCachedBytes = 1024 * 1024
 /** The two responses with which a resource is served: a 200 and a 304. */
 export interface Representation {
   readonly etag: string
-  /** The 200. */
+  /** The response with the status 200. */
   readonly full: HttpResponse
-  /** The headers of the 304: those of the 200 that do not describe its body, as alternating names and values. */
+  /** The headers of the 304, as names and values: the headers of the 200 that do not describe the body. */
   readonly notModifiedHeaders: ReadonlyArray<string>
 }
 
@@ -46,7 +49,8 @@ export interface BodyWithEtag {
 }
 
 /**
- * Encodes JSON in separate memory. `Buffer.from` would put a small body into a pool, which a cached body pins.
+ * Encodes JSON in separate memory. `Buffer.from` would put a small body into a shared pool, and a cached body would
+ * keep the whole pool in memory.
  */
 export const encodeBody = (json: string): BodyWithEtag => {
   const body = Buffer.allocUnsafeSlow(Buffer.byteLength(json))
@@ -55,8 +59,8 @@ export const encodeBody = (json: string): BodyWithEtag => {
 }
 
 /**
- * Returns the representation of a body. `caching` are headers of the 200 and the 304; `memory` says what happens to the
- * memory of the body.
+ * Returns the representation of a body. The 200 and the 304 both have the headers in `caching`. The 200 also has the
+ * fields in `memory`.
  */
 export const toRepresentation = (
   body: Uint8Array,
@@ -75,7 +79,10 @@ export const toRepresentation = (
 
 const rawCachingHeaders = toRawHeaders(cachingHeaders)
 
-/** Returns the representation of a resource of the API. A body that is too large for the cache is used once. */
+/**
+ * Returns the representation of a resource of the API. A body that is too large for the cache is freed as soon as its
+ * response is sent.
+ */
 export const representResource = (
   { body, etag, promptVersion }: BodyWithEtag,
   workspace: WorkspaceId
@@ -92,7 +99,7 @@ const entityTag = /(?:W\/)?("[^"]*")/g
 
 /**
  * Returns true if an `If-None-Match` header is `*` or lists the current ETag. Text that is not an entity tag is
- * ignored. The comparison is weak, because a proxy that compresses a response makes its ETag weak.
+ * ignored. The comparison is weak, because a proxy that compresses a response makes the ETag weak.
  */
 const matchesEtag = (ifNoneMatch: string, etag: string): boolean => {
   // Most clients send exactly the ETag that they received.

@@ -11,16 +11,16 @@ import { maxCachedBytes, type Representation, sharedMaxAgeSeconds } from "./Repr
 
 /** Maximum size of all entries together, in bytes. */
 const maxBytes = 32 * 1024 * 1024
-/** The size of an entry without its body. */
+/** The size of an entry without its body, in bytes. */
 const entryBytes = 1024
 /**
- * The longest time that an entry is served while the database is reachable, in milliseconds. A hit does not extend
- * that time. For outages, older entries stay until newer entries need the memory; the least recently requested
+ * The longest time that an entry is served while the database is reachable, in milliseconds. A hit does not extend that
+ * time. Older entries stay in memory for outages, until newer entries need the memory. The least recently requested
  * entries are evicted first.
  */
 const maxAgeMs = sharedMaxAgeSeconds * 1_000
 
-/** A 200 response, with the caller it was made for and the pattern of its route. */
+/** A representation, the caller for whom it was read, and the pattern of the route. */
 export interface CachedResponse {
   readonly caller: AdmittedCaller
   readonly route: string
@@ -28,8 +28,9 @@ export interface CachedResponse {
 }
 
 /**
- * Returns the cache key of a request: a hash of the exact bytes of its `Authorization` and its target. Requests
- * without `Authorization`, or with a method other than GET and HEAD, have none and are never served from the cache.
+ * Returns the cache key of a request: a hash of the exact bytes of its `Authorization` and its target. Returns
+ * `undefined` for a request without `Authorization`, or with a method other than GET and HEAD. Such requests are never
+ * served from the cache.
  */
 export const toCacheKey = (request: HttpRequest): string | undefined => {
   const { authorization } = request.headers
@@ -39,17 +40,17 @@ export const toCacheKey = (request: HttpRequest): string | undefined => {
 }
 
 /**
- * Caches whole responses until something in their workspace changes (`RevisionedCache`). A cached response passed
- * every check of its request, and nothing in the workspace has changed since, so only the checks that depend on
- * time are left: the expiry of the key and the rate limits.
+ * Caches whole responses until something in their workspace changes (`RevisionedCache`). A request passes every check
+ * before its response is cached. While nothing in the workspace changes, only two checks can fail, because they depend
+ * on the time: the expiry of the key and the rate limits.
  */
 export class ResponseCache {
   readonly #entries: LRUCache<string, CacheEntry<CachedResponse>>
   readonly #responses: RevisionedCache<CachedResponse>
   readonly #outage: Outage["Service"]
-  /** The cache keys of the entries of each key and each workspace. */
+  /** Maps the hash of each API key, and the id of each workspace, to the cache keys of its entries. */
   readonly #keysOf = new Map<string, Set<string>>()
-  /** How many times entries were deleted because a read had shown a change. */
+  /** The number of times that entries were deleted because `Outage` reported a change or a rejection. */
   #deletions = 0
 
   constructor(feed: ChangeFeed["Service"], observations: Observations["Service"], outage: Outage["Service"]) {
@@ -65,7 +66,7 @@ export class ResponseCache {
       get: (key: string) => this.#entries.get(key),
       set: (key: string, entry: CacheEntry<CachedResponse>) => {
         this.#entries.set(key, entry)
-        // A response that is too large is not stored.
+        // The LRU cache does not store a response that is too large.
         if (this.#entries.has(key)) this.#addToIndex(key, entry.value)
       }
     }
@@ -76,7 +77,7 @@ export class ResponseCache {
     outage.onInvalidate((changed) => this.#deleteAllOf(changed))
   }
 
-  /** Returns the response that is cached under a key, if it is current. */
+  /** Returns the cached response of a cache key, if the response is current. */
   get(key: string | undefined): CachedResponse | undefined {
     return key === undefined ? undefined : this.#responses.get(key)
   }
@@ -86,16 +87,16 @@ export class ResponseCache {
     return key === undefined ? undefined : this.#responses.peek(key)
   }
 
-  /** Returns the entry under a key, however old, if it may be served while the database does not respond. */
+  /** Returns the entry of a cache key, of any age, if it was current at the last contact with the database. */
   findLastKnown(key: string | undefined): CacheEntry<CachedResponse> | undefined {
     const entry = key === undefined ? undefined : this.#entries.peek(key, { allowStale: true })
     return entry !== undefined && this.#outage.isLastKnown(entry) ? entry : undefined
   }
 
   /**
-   * Runs `respond` and caches its response under a key, unless the workspace changed meanwhile. A response that
-   * differs from the last known response shows a change that the feed has not reported. Because either response may be
-   * the newer, the cache keeps neither.
+   * Runs `respond`, and caches its response if the workspace has not changed meanwhile. If the response differs from
+   * the last known response, something has changed that the feed has not reported. Either of the two responses may be
+   * the newer response, so the cache keeps neither.
    */
   load<E>(
     key: string | undefined,
@@ -105,7 +106,7 @@ export class ResponseCache {
     return Effect.suspend(() => {
       const deletionsAtStart = this.#deletions
       return this.#responses.load(key, respond, (response, revisionAtStart) => {
-        // A response that another request has cached meanwhile is not stored again: its age would start again.
+        // If another request cached the same response meanwhile, a second store would restart the response's age.
         if (response === this.#entries.peek(key)?.value) return undefined
         const workspace = response.caller.workspaceId
         if (this.#isChanged(key, response, revisionAtStart)) this.#outage.invalidate(workspace)
@@ -116,10 +117,10 @@ export class ResponseCache {
 
   #isChanged(key: string, { representation }: CachedResponse, revisionAtStart: number | undefined): boolean {
     const known = this.findLastKnown(key)
-    // A response that is known since a later change was reported may be the newer one.
+    // A known response may be newer if it was stored after a change that was reported during this read.
     if (known === undefined || known.revision > (revisionAtStart ?? known.revision)) return false
     const { headers } = known.value.representation.full
-    // The headers contain the ETag, and the version of a prompt, which a change may increase for the same body.
+    // The headers contain the ETag, and the prompt's version, which can change while the body does not.
     return !representation.full.headers.every((text, index) => text === headers[index])
   }
 
@@ -147,7 +148,6 @@ export class ResponseCache {
   }
 }
 
-/** Makes a response cache that the change feed keeps current. */
 export const makeResponseCache = Effect.gen(function* () {
   return new ResponseCache(yield* ChangeFeed, yield* Observations, yield* Outage)
 })

@@ -8,7 +8,7 @@ const failWithoutRoom = Effect.andThen(
   Effect.fail(Unavailable)
 )
 
-/** Responds with the 200 or the 304 of a representation. Fails if there is no room for the body. */
+/** Responds with the 200 or the 304 of a representation. Fails if there is no memory for the body. */
 export const respondIfMemoryAllows = (
   request: HttpRequest,
   representation: Representation,

@@ -9,16 +9,19 @@ import {
 import { chooseContentCoding, type ContentCoding, contentCodings } from "../request/ContentCoding.ts"
 import { type Representation, toRepresentation } from "./Representation.ts"
 
-/** A page that stays the same while the process runs, without a content coding and in each coding. Their ETags differ. */
+/**
+ * A page that does not change while the process runs: its representation without a content coding, and a representation
+ * for each coding. Each representation has its own ETag.
+ */
 export type StaticPage = Readonly<Record<ContentCoding | "identity", Representation>>
 
 const compress: Readonly<Record<ContentCoding, (body: Uint8Array) => Promise<Uint8Array>>> = {
-  // The default quality takes seconds for `/docs`.
+  // With the default quality, the compression of `/docs` takes seconds.
   br: (body) => promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
   gzip: (body) => promisify(gzip)(body)
 }
 
-/** Makes a page that lives as long as the process from its text. Compression runs in other threads. */
+/** Makes a page from its text, and compresses the page in each coding. Compression runs in other threads. */
 export const makeStaticPage = async (
   text: string,
   contentType: string,

@@ -9,23 +9,20 @@ import { ReaderProgress } from "./ReaderProgress.ts"
 /** The state of one connection, which its `ConnectionTracker` updates. */
 export class Connection {
   readonly socket: Socket
-  /** Releases a response of this connection once it is sent. */
+  /** Releases a response of this connection once the response is sent. */
   readonly release: (response: TrackedResponse) => void
-  /**
-   * In-flight responses in the order of their requests. The requests of the first `startedCount` responses have
-   * started.
-   */
+  /** In-flight responses in the order of their requests. The first `startedCount` requests have started. */
   readonly responses: Array<TrackedResponse> = []
   startedCount = 0
-  /** Requests that run and have no response yet. */
+  /** The number of requests that run and have no response yet. */
   runningCount = 0
   isStarting = false
   isPaused = false
   isClosed = false
-  /** Bytes of responses that the client has not received. */
+  /** The number of response bytes that the client has not received. */
   unsentBytes = 0
   readonly #reader = new ReaderProgress()
-  /** The latest request, unless it has arrived completely and its response is sent. */
+  /** The latest request; undefined once the request has arrived completely and its response is sent. */
   latestRequest: IncomingMessage | undefined = undefined
   /** Runs once no response is in flight. */
   onIdle: (() => void) | undefined = undefined
@@ -41,7 +38,7 @@ export class Connection {
   }
 
   /**
-   * Returns false if the client has taken longer than it may.
+   * Returns false if the client has exceeded one of its time limits.
    *
    * @param elapsedMs the time since the last call
    */
@@ -49,7 +46,7 @@ export class Connection {
     const { keepAliveTimeoutMs, headersTimeoutMs, rejectionLingerMs, drainStallTimeoutMs } = limits
     if (this.responses.length === 0 && !this.isRejected) {
       this.#reader.reset()
-      // Node's own timers are shorter; this limit applies to connections that they miss.
+      // Node's own timers are shorter. This limit is for connections that Node's timers miss.
       return now - this.idleSince <= keepAliveTimeoutMs + headersTimeoutMs
     }
     const handle = findSocketHandle(this.socket)
@@ -62,18 +59,18 @@ export class Connection {
   }
 }
 
-/** Node's response to one request, with its connection and the memory that it holds. */
+/** Node's response to one request, with its connection and the memory that the response holds. */
 export class TrackedResponse extends ServerResponse {
   connectionState: Connection | undefined = undefined
   heldBytes = 0
-  /** The bytes of the body that no other response shares. */
+  /** The bytes of the body that count as unread memory: all bytes, or none if the body is permanent. */
   ownedBytes = 0
-  /** The workspace that `ownedBytes` count for. */
+  /** The workspace whose unread memory includes `ownedBytes`. */
   workspace: WorkspaceId | undefined = undefined
-  /** True if the client asked for keep-alive, whatever a shutdown has set in `shouldKeepAlive`. */
+  /** The value that `shouldKeepAlive` had before a shutdown set it to false. */
   keepsAlive = true
   /** True if the request has an `Expect` header other than `100-continue`. */
   hasUnmetExpectation = false
-  /** True once the response is streamed. Its connection runs no further request. */
+  /** True once the response is streamed. The connection of a streamed response runs no further request. */
   isStreamed = false
 }

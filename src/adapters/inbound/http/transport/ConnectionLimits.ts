@@ -1,23 +1,26 @@
-/** Bounds on the connections of the server: times in milliseconds, sizes in bytes. docs/limits.md describes them. */
+/** The limits on connections. Times are in milliseconds, sizes in bytes. docs/limits.md describes them. */
 export interface ConnectionLimits {
   /** A client must send a complete request head within this time. */
   readonly headersTimeoutMs: number
   /** A client must send a complete request within this time. */
   readonly requestTimeoutMs: number
-  /** An idle connection stays open this long: more than 60 s, after which load balancers stop reusing a connection. */
+  /** How long an idle connection stays open. Load balancers reuse it for 60 s, so this time must be longer. */
   readonly keepAliveTimeoutMs: number
-  /** A rejected connection whose client keeps its half open is destroyed this long after the rejection was written. */
+  /** How long the server waits for the client of a rejected connection to close its half. */
   readonly rejectionLingerMs: number
-  /** A client that reads nothing of its responses is disconnected after this time. */
+  /** A client that reads nothing of its responses for this time is disconnected. */
   readonly stallTimeoutMs: number
-  /** A client that reads gets 1 s more for each of this many bytes, up to `maxStallTimeoutMs`. */
+  /** A client gets 1 s more for each block of this many bytes that it reads, up to `maxStallTimeoutMs`. */
   readonly slowReaderBytesPerSecond: number
   readonly maxStallTimeoutMs: number
-  /** Bytes that are sent within this time after a write do not extend the timeout: they fill the kernels' socket buffers. */
+  /**
+   * Bytes that are sent within this time after a write do not extend the timeout, because they may only fill the socket
+   * buffers of the kernels.
+   */
   readonly socketFillMs: number
-  /** The interval at which all of the above are checked. */
+  /** The interval at which the limits above are checked. */
   readonly sweepIntervalMs: number
-  /** In-flight requests may take this long once the server accepts no new requests. */
+  /** While the server drains, in-flight requests have this long to complete. */
   readonly drainTimeoutMs: number
   /** While the server drains, an idle connection may still send a request for this long. */
   readonly idleCloseGraceMs: number
@@ -25,23 +28,27 @@ export interface ConnectionLimits {
   readonly drainStallTimeoutMs: number
   readonly maxHeadBytes: number
   readonly maxConnections: number
-  /** Pipelined requests of a connection that run at the same time. */
+  /** The maximum number of pipelined requests of a connection that run at the same time. */
   readonly maxRunningPerConnection: number
-  /** The server does not read from a connection with this many pipelined requests that do not run yet. */
+  /** The server stops reading from a connection that has this many pipelined requests waiting to start. */
   readonly maxWaitingPerConnection: number
   /**
-   * A connection with more pipelined requests that do not run yet is destroyed. The server stops reading at
-   * `maxWaitingPerConnection`, but one read from a socket may contain thousands of small requests, all of which are
-   * parsed.
+   * A connection with more than this many waiting requests is destroyed. The server stops reading at
+   * `maxWaitingPerConnection`, but one read from a socket can contain thousands of small requests, and Node parses all
+   * of them.
    */
   readonly maxParsedPerConnection: number
-  /**
-   * A pipelined request does not start while the client has this many bytes of earlier responses left to receive.
-   */
+  /** A pipelined request does not start while the client has this many bytes of earlier responses left to receive. */
   readonly maxUnsentBytesPerConnection: number
-  /** In-flight requests of all connections. Above this, connections that exceed their equal share are destroyed. */
+  /**
+   * The maximum number of in-flight requests of all connections. Above this number, a connection that has more than an
+   * equal share of the requests is destroyed.
+   */
   readonly maxRequests: number
-  /** Response bytes of all connections that clients have not received. Large responses beyond a fair share become 503. */
+  /**
+   * The maximum number of response bytes that clients of all connections have not received. A large response that
+   * exceeds the share of its workspace becomes 503.
+   */
   readonly maxUnsentBytes: number
 }
 
@@ -68,5 +75,5 @@ export const connectionLimits: ConnectionLimits = {
   maxUnsentBytes: 128 * 1024 * 1024
 }
 
-/** A response body up to this size never becomes 503, however much memory other responses hold. */
+/** A response whose body has at most this many bytes never becomes 503 for lack of memory. */
 export const smallBodyBytes = 64 * 1024

@@ -8,32 +8,32 @@ import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { stopParsing } from "./NodeInternals.ts"
 import { UnreadMemory } from "./UnreadMemory.ts"
 
-/** The approximate memory that a finished response holds in addition to its body. */
+/** The approximate memory that a finished response holds in addition to its body, in bytes. */
 const responseOverheadBytes = 1024
 
 const ignoreError = (): void => {}
 
-/** A listener of the response's `close` event: the response is sent, or its connection is gone. */
+/** Handles the `close` event of a response: the response is sent, or its connection is closed. */
 function onResponseClose(this: ServerResponse): void {
   const response = this as TrackedResponse
   response.connectionState?.release(response)
 }
 
-/** Runs a request, and calls `ConnectionTracker.recordResponse` once its response is known, immediately or later. */
+/** Runs a request, and calls `ConnectionTracker.recordResponse`, at once or later, with the response. */
 export type StartRequest = (response: TrackedResponse) => void
 
 /**
- * Owns every connection from its accept to its close: its error listener, its in-flight responses, the memory that
- * they hold, and the time that its client may take. One sweep checks all times; docs/limits.md describes them.
+ * Owns every connection until the connection closes: its error listener, its in-flight responses and their memory, and
+ * the time limits of its client. One periodic sweep checks the time limits, which docs/limits.md describes.
  */
 export class ConnectionTracker {
   readonly #limits: ConnectionLimits
   readonly #start: StartRequest
   readonly #connections = new Map<Duplex, Connection>()
   readonly #sweeper: NodeJS.Timeout
-  /** The time of the last sweep: precise enough for the age of a connection, and cheaper to read than the clock. */
+  /** The time of the last sweep: precise enough for the age of a connection, and cheaper than the clock. */
   #now = performance.now()
-  /** The requests in flight, and those of connections that have not closed yet. */
+  /** The number of in-flight requests. Requests of a destroyed connection are included until its socket has closed. */
   #requests = 0
   readonly #unread: UnreadMemory
   #isDraining = false
@@ -45,9 +45,12 @@ export class ConnectionTracker {
     this.#sweeper = setInterval(() => this.#sweep(), limits.sweepIntervalMs).unref()
   }
 
-  /** Takes ownership of a connection. At the limit, first destroys the connections that have been idle longest. */
+  /**
+   * Takes ownership of a connection. If the number of connections is at its maximum, first destroys the connections
+   * that have been idle longest.
+   */
   trackConnection(socket: Socket): void {
-    // Node removes its own error listener before it emits `connect`.
+    // Node removes its own listener before `connect`. An error without a listener would end the process.
     socket.on("error", ignoreError)
     if (this.#connections.size >= this.#limits.maxConnections) this.#destroyLongestIdle()
     if (this.#connections.size >= this.#limits.maxConnections) {
@@ -56,8 +59,8 @@ export class ConnectionTracker {
     }
     const connection = new Connection(socket, this.#release, this.#now)
     this.#connections.set(socket, connection)
-    // Node creates two errors for each pipelined request of a connection that closes; their stack traces would take
-    // seconds.
+    // When a connection closes, Node creates two errors for each of its pipelined requests. Their stack traces would
+    // take seconds, so stack traces are turned off until the connection has closed.
     let { stackTraceLimit } = Error
     socket.prependOnceListener("close", () => {
       stackTraceLimit = Error.stackTraceLimit
@@ -67,13 +70,13 @@ export class ConnectionTracker {
       Error.stackTraceLimit = stackTraceLimit
       this.#forget(connection)
     })
-    // Node resumes a socket whenever a request ends.
+    // Node resumes a socket whenever a request ends. A paused connection must stay paused.
     socket.on("resume", () => {
       if (connection.isPaused) socket.pause()
     })
   }
 
-  /** Tracks a request, and starts it unless earlier requests of the same connection must proceed first. */
+  /** Tracks a request, and starts it as soon as the limits on its connection permit. */
   trackRequest(request: IncomingMessage, response: TrackedResponse): void {
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isRejected) return
@@ -85,7 +88,7 @@ export class ConnectionTracker {
       last.shouldKeepAlive = last.keepsAlive
     }
     connection.latestRequest = request
-    // Upgrades are not supported, and Node stops parsing after an Upgrade header.
+    // Upgrades are not supported, and Node stops parsing after an Upgrade header: close the connection.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     responses.push(response)
     response.connectionState = connection
@@ -106,12 +109,11 @@ export class ConnectionTracker {
     }
   }
 
-  /** Returns true if there is room for another response body of this size. */
   hasRoom(bytes: number, workspace: WorkspaceId | undefined): boolean {
     return this.#unread.hasRoom(bytes, workspace)
   }
 
-  /** Returns true if no other response is in flight on the connection of a response, so that it can be streamed. */
+  /** Returns true if the connection of a response is open and has no other in-flight response. */
   canStream({ connectionState }: TrackedResponse): boolean {
     return (
       connectionState !== undefined && !connectionState.isClosed && connectionState.responses.length === 1
@@ -119,8 +121,8 @@ export class ConnectionTracker {
   }
 
   /**
-   * Destroys a connection on which a response is streamed, and returns true if so: a further request would have to
-   * wait for the end of the stream.
+   * Destroys a connection on which a response is streamed, because a further request would have to wait for the end of
+   * the stream. Returns true if the connection was destroyed.
    */
   #destroyIfStreaming(connection: Connection): boolean {
     const isStreaming = connection.responses[0]?.isStreamed === true
@@ -128,7 +130,10 @@ export class ConnectionTracker {
     return isStreaming
   }
 
-  /** Accounts for the content that is about to be written; `undefined` if the request ended without a response. */
+  /**
+   * Counts the memory of the content that is about to be written, and starts queued requests. `content` is `undefined`
+   * if the request ended without a response.
+   */
   recordResponse(response: TrackedResponse, content: HttpResponse | undefined): void {
     const connection = response.connectionState
     if (connection === undefined || connection.isClosed) return
@@ -147,9 +152,9 @@ export class ConnectionTracker {
   }
 
   /**
-   * Runs `writeRejection` once no response is in flight on the connection. `writeRejection` calls its argument when
-   * the rejection is sent, and returns false if the rejection cannot be written. Does nothing for a connection that
-   * is rejected already: the rest of its bytes is discarded.
+   * Runs `writeRejection` once no response is in flight on the connection. `writeRejection` calls its argument when the
+   * rejection is sent, and returns false if the rejection cannot be written. Does nothing if the connection is already
+   * rejected, because the rest of its bytes is discarded.
    */
   rejectWhenIdle(socket: Socket, writeRejection: (onSent: () => void) => boolean): void {
     const connection = this.#connections.get(socket)
@@ -164,8 +169,8 @@ export class ConnectionTracker {
       const isWritten = writeRejection(() => {
         connection.rejectedAt = performance.now()
       })
-      // The bytes that still arrive are discarded: unread, they would reset the connection before the rejection
-      // arrives.
+      // Bytes that still arrive are read and discarded. Unread bytes would reset the connection before the client
+      // receives the rejection.
       if (isWritten) socket.resume()
       else this.#destroy(connection)
     }
@@ -177,39 +182,33 @@ export class ConnectionTracker {
     }
   }
 
-  /** Returns true if the body of the latest request has not arrived completely. A parse error there gets no response. */
+  /** True while the body of the latest request is arriving. A parse error in this body gets no response. */
   hasUnreadBody(socket: Socket): boolean {
     return this.#connections.get(socket)?.latestRequest?.complete === false
   }
 
-  /** Returns true if a request runs that has no response yet. */
   hasRunningRequests(): boolean {
     return Array.from(this.#connections.values()).some(({ runningCount }) => runningCount > 0)
   }
 
-  /**
-   * From now on, the last in-flight response of each connection closes the connection, and stalled clients are
-   * disconnected earlier.
-   */
+  /** Each connection now closes after its last in-flight response. Stalled clients are disconnected earlier. */
   startDraining(): void {
     this.#isDraining = true
     this.#sweep()
     for (const connection of this.#connections.values()) this.#markLast(connection)
   }
 
-  /** Destroys every connection without in-flight responses. */
   destroyIdle(): void {
     for (const connection of this.#connections.values())
       if (connection.responses.length === 0) this.#destroy(connection)
   }
 
-  /** Destroys every remaining connection, and stops the sweep. */
   destroyAll(): void {
     clearInterval(this.#sweeper)
     for (const connection of this.#connections.values()) this.#destroy(connection)
   }
 
-  /** Releases the memory that a response held, and lets its connection proceed. */
+  /** Releases the memory of a response that is sent, and starts queued requests of its connection. */
   readonly #release = (response: TrackedResponse): void => {
     const connection = response.connectionState
     if (connection === undefined || connection.isClosed) return
@@ -270,8 +269,8 @@ export class ConnectionTracker {
     const release = (): void => {
       this.#requests -= length
     }
-    // Node keeps the requests of a destroyed connection until the socket emits `close`, which happens after Node has
-    // read from all other connections.
+    // Node keeps the requests of a destroyed connection until its socket emits `close`. Node emits this event only
+    // after it has read from all other connections.
     if (connection.socket.closed) release()
     else connection.socket.once("close", release)
     for (const { ownedBytes, workspace } of connection.responses) this.#unread.add(-ownedBytes, workspace)
@@ -279,7 +278,10 @@ export class ConnectionTracker {
     connection.onIdle = undefined
   }
 
-  /** Destroys the 1% that have been idle longest, so that the search is rare. Rejected connections come first. */
+  /**
+   * Destroys the connections that have been idle longest, rejected connections first. Destroys 1% of the maximum at a
+   * time, so that the search for idle connections is rare.
+   */
   #destroyLongestIdle(): void {
     const idle = Array.from(this.#connections.values()).filter(({ responses }) => responses.length === 0)
     const idleStart = ({ isRejected, idleSince }: Connection) => (isRejected ? 0 : idleSince)
@@ -291,7 +293,7 @@ export class ConnectionTracker {
   #sweep(): void {
     const { sweepIntervalMs } = this.#limits
     const now = performance.now()
-    // While the process was suspended, no client could make progress.
+    // The time of a suspension of the process does not count, because no client could make progress.
     const elapsedMs = Math.min(now - this.#now, 2 * sweepIntervalMs)
     this.#now = now
     for (const connection of this.#connections.values())

@@ -4,7 +4,10 @@ import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
 import { closeListener } from "./NodeInternals.ts"
 
-/** Dies if requests still run: their clients get no response. Clients that read too slowly are only logged. */
+/**
+ * Fails with a defect if requests still run, because their clients get no response. If only slow clients are left, logs
+ * a warning.
+ */
 const endDrain = (tracker: ConnectionTracker, drainTimeoutMs: number): Effect.Effect<void> => {
   const seconds = drainTimeoutMs / 1000
   return tracker.hasRunningRequests()

@@ -2,7 +2,6 @@ import type { AddressInfo, Server } from "node:net"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 
-/** The server cannot listen on the address. */
 export class ListenError extends Data.TaggedError("ListenError")<{ readonly message: string }> {}
 
 /** An address to listen on. Port 0 means any free port. */
@@ -12,8 +11,8 @@ export interface ListenAddress {
 }
 
 /**
- * Maximum number of connections that wait to be accepted; the kernel has its own limit. Node's default of 511 loses
- * connections of a burst.
+ * Maximum number of connections that wait to be accepted. The kernel also has a limit. With Node's default of 511, some
+ * connections of a burst would be lost.
  */
 const maxBacklog = 10_000
 

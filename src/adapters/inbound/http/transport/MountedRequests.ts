@@ -11,7 +11,7 @@ import type { TrackedResponse } from "./Connection.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
 import { BodyReader } from "../request/RequestBody.ts"
 
-/** A client that has this many bytes of a streamed body left to read is disconnected. */
+/** A client that leaves more than this many bytes of a streamed body unread is disconnected. */
 const maxUnreadBytes = 64 * 1024
 
 const noBody = new Uint8Array()
@@ -19,7 +19,7 @@ const noBody = new Uint8Array()
 const isStreamed = (response: MountedResponse["response"]): response is StreamedResponse =>
   "start" in response
 
-/** Writes a streamed response. The response does not delay a shutdown, because its endpoint ends it. */
+/** Writes a streamed response. The response does not delay a shutdown, because the endpoint ends the response. */
 const writeStream = (
   response: TrackedResponse,
   { status, headers, start }: StreamedResponse,
@@ -38,10 +38,10 @@ const writeStream = (
       if (!response.writableEnded && !response.destroyed) response.end()
     }
   })
-  // Clients may half-close a connection, but during a streamed response a half-close counts as a disconnect.
+  // Clients may half-close a connection, but a half-close during a streamed response is a disconnect.
   const { socket } = response.req
   const disconnect = (): void => void socket.destroy()
-  // An unread request body would pause the connection, which would hide that the client is gone.
+  // An unread request body would pause the connection, and a disconnect would go unnoticed.
   response.req.resume()
   let isStopped = false
   const onClose = (): void => {
@@ -51,7 +51,7 @@ const writeStream = (
     stop()
   }
   socket.once("end", disconnect)
-  // When a connection closes, Node notifies only the response that it is sending.
+  // When a connection closes, Node emits `close` only on the response that it is sending.
   socket.once("close", onClose)
   response.once("close", onClose)
   if (socket.readableEnded) disconnect()
@@ -59,7 +59,6 @@ const writeStream = (
 
 const findStatus = ({ response }: MountedResponse): number => response.status
 
-/** Makes the function that responds to the requests of a mounted endpoint. */
 export const makeMountedResponder = (
   endpoint: NonNullable<MountedEndpoint["Service"]>,
   tracker: ConnectionTracker,
@@ -82,7 +81,7 @@ export const makeMountedResponder = (
       let releaseBody: (() => void) | undefined
 
       const write = ({ response: content }: MountedResponse): void => {
-        // Otherwise the rest of the body, which has not arrived yet, would be parsed as a request.
+        // If the connection stayed open, Node would parse the rest of an incomplete body as a request.
         if (!request.complete) response.shouldKeepAlive = false
         if (isStreamed(content)) {
           const canStart = tracker.canStream(response) && !response.destroyed && !request.socket.destroyed

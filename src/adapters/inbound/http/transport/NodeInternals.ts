@@ -1,6 +1,5 @@
 /**
- * The undocumented parts of Node on which this server depends. The tests in test/api/transport/connections.test.ts
- * cover them.
+ * The undocumented parts of Node that this server uses. The tests in test/api/transport/connections.test.ts cover them.
  */
 import { Server, type Socket } from "node:net"
 
@@ -19,8 +18,9 @@ export const findSocketHandle = (socket: Socket): SocketHandle | undefined =>
   (socket as unknown as { readonly _handle?: SocketHandle | null })._handle ?? undefined
 
 /**
- * Makes Node's parser drop the remaining requests of the chunk that it is reading: up to 2,500 in 64 KiB. During a
- * flood of pipelined requests, parsing the requests of closed connections is most of the cost.
+ * Makes Node's parser drop the remaining requests of the chunk that it is reading. A chunk of 64 KiB can contain 2,500
+ * requests. In a flood of pipelined requests, most of the cost would be the parsing of requests whose connections are
+ * already destroyed.
  */
 export const stopParsing = (socket: Socket): void => {
   const { parser } = socket as unknown as { readonly parser?: { onIncoming?: () => number } | null }
@@ -34,8 +34,9 @@ export const allowHalfOpenConnections = (server: Server): void => {
 }
 
 /**
- * Stops listening, and calls `onClosed` once every connection is closed. `close` of Node's HTTP server would destroy
- * connections whose responses are not sent completely, and leave connections with incomplete request heads open.
+ * Stops listening, and calls `onClosed` once every connection is closed. The `close` method of Node's HTTP server is
+ * not used. It would destroy connections whose responses are not sent completely, and leave connections with incomplete
+ * request heads open.
  */
 export const closeListener = (server: Server, onClosed: () => void): void => {
   Server.prototype.close.call(server, onClosed)

@@ -16,7 +16,7 @@ import { makeRejections } from "./Rejections.ts"
 import { hasAcceptableHead, mergeAuthorizationHeaders } from "../request/RequestHead.ts"
 import { makeResponseBatcher } from "./ResponseWriter.ts"
 
-/** Makes a server of the app that does not listen yet, and the tracker that owns its connections. */
+/** Makes a server for the app, and the tracker that owns its connections. The server does not listen yet. */
 export const makeNodeServer = (limits: ConnectionLimits) =>
   Effect.gen(function* () {
     const tracker: ConnectionTracker = new ConnectionTracker(limits, (response) => startRequest(response))
@@ -36,7 +36,7 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
     /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
     const respond = (request: IncomingMessage, response: TrackedResponse): void => {
       mergeAuthorizationHeaders(request)
-      // Node sets `method` and `url` on a request that a server receives.
+      // Node always sets `method` and `url` on a request that a server receives.
       const { method = "", url: target = "", headers } = request
       const running = fork(
         app({ method, target, headers: headers as Record<string, string | undefined> }, hasRoom)

@@ -1,26 +1,24 @@
 import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import type { SocketHandle } from "./NodeInternals.ts"
 
-/**
- * Measures how fast the client of one connection receives the bytes that wait for it. Times are in milliseconds.
- */
+/** Measures how fast the client of one connection receives the bytes that wait for it. Times are in milliseconds. */
 export class ReaderProgress {
-  /** The bytes that the kernel had accepted at the last check; undefined if none were left to accept. */
+  /** The number of bytes that the kernel had accepted at the last check; undefined if no bytes were waiting. */
   #acceptedBytes: number | undefined = undefined
   #unsentSince = 0
-  /** When a check last saw that the client had received something. */
+  /** When a check last found that the client had received something. */
   #progressAt = 0
   /** How much longer the client may read nothing, in milliseconds. */
   #stallBudgetMs = 0
 
-  /** Forgets the progress, because no bytes are left to accept. */
+  /** Forgets the progress, because no bytes are waiting for the client. */
   reset(): void {
     this.#acceptedBytes = undefined
   }
 
   /**
-   * Measures the progress since the last check. Returns false if the client receives its responses too slowly, or
-   * not at all, and must be disconnected.
+   * Measures the progress since the last check. Returns false if the client receives its responses too slowly, or not
+   * at all, and must be disconnected.
    */
   check(handle: SocketHandle, limits: ConnectionLimits, now: number, elapsedMs: number): boolean {
     const { stallTimeoutMs, maxStallTimeoutMs, socketFillMs, slowReaderBytesPerSecond } = limits

@@ -34,7 +34,6 @@ export const makeRejections = (tracker: ConnectionTracker) =>
   Effect.map(Effect.context<never>(), (context) => {
     const run = Effect.runSyncWith(context)
 
-    /** Logs and counts a rejected request; its duration is logged as 0. */
     const record = ({ method, target, status, requestId }: RejectedRequest): void => {
       const route = target === undefined ? undefined : matchRoute(target)?.route
       run(recordRequest({ method, route, status, milliseconds: 0, requestId, caller: undefined }))
@@ -68,10 +67,13 @@ export const makeRejections = (tracker: ConnectionTracker) =>
     const rejectConnection = (socket: Socket, error: ApiError, method: string | undefined): void =>
       tracker.rejectWhenIdle(socket, (onSent) => rejectSocket(socket, error, method, onSent))
 
-    /** Rejects a connection on which Node's parser failed, unless the error is in the body of an earlier request. */
+    /**
+     * Rejects a connection on which Node's parser failed. If the error is in the body of an earlier request, destroys
+     * the connection without a response.
+     */
     const rejectParserError = (socket: Socket, { code = "" }: NodeJS.ErrnoException): void => {
       const error = parserErrors[code] ?? BadRequest
-      // While the server has paused reading, the client is not responsible for a late request.
+      // If the server has paused reading, the client is not responsible for a late request.
       if (error === RequestTimeout && socket.isPaused()) return
       tracker.rejectWhenIdle(
         socket,

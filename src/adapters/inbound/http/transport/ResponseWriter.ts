@@ -12,7 +12,7 @@ export const writeResponse = (response: ServerResponse, content: HttpResponse): 
   response.writeHead(status, headers as Array<string>)
   if (isFreedWhenSent === true) response.once("finish", () => freeBody(body))
   if (response.req.method === "HEAD") response.end()
-  // Node writes a text and the headers as one buffer, which costs a response a sixth less than two buffers.
+  // Node writes the headers and a text body in one buffer, which costs a sixth less than two buffers.
   else if (body.length <= maxJoinedBytes) response.end(toLatin1(body), "latin1")
   else response.end(body)
 }

@@ -13,9 +13,9 @@ export interface ServerOptions extends ListenAddress {
 }
 
 /**
- * Serves the API until the scope closes, then drains: `/readyz` returns 503 at once, new requests are accepted until
- * the grace has passed, then connections close as their requests finish. Returns the address that the server listens
- * on.
+ * Serves the API until the scope closes, then drains. While the server drains, `/readyz` returns 503. The server still
+ * accepts requests for `shutdownGraceMs`. Then each connection closes when its requests are finished. Returns the
+ * address that the server listens on.
  */
 export const serve = (options: ServerOptions) =>
   Effect.gen(function* () {

@@ -21,7 +21,7 @@ export class UnreadMemory {
     return bytes <= smallBodyBytes || held <= this.#maxBytes - this.#bytes - bytes
   }
 
-  /** Adds the bytes of a response; a negative number removes them. */
+  /** Adds the bytes of a response. A negative number removes bytes. */
   add(bytes: number, workspace: WorkspaceId | undefined): void {
     const held = (this.#bytesOf.get(workspace) ?? 0) + bytes
     this.#bytes += bytes

@@ -5,10 +5,10 @@ import { makeApp } from "../App.ts"
 import { toHeaderPairs } from "../../contract/HttpMessage.ts"
 import { makeRejection } from "../response/ErrorResponse.ts"
 
-/** A function from a web-standard request to its response. It never rejects. */
+/** A function that returns the response to a web-standard request. The promise never rejects. */
 export type WebHandler = (request: Request) => Promise<Response>
 
-/** Makes the API for a host of web-standard requests. The responses equal those of the HTTP server. */
+/** Makes a handler of web-standard requests that serves the API. The responses equal those of the HTTP server. */
 export const makeWebHandler = Effect.gen(function* () {
   const app = yield* makeApp
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
@@ -16,7 +16,7 @@ export const makeWebHandler = Effect.gen(function* () {
     const { method, url: target } = request
     const headers = Object.fromEntries(request.headers)
     const exit = await run(app({ method, target, headers }))
-    // The app only fails to run once the API is closed.
+    // Running the app fails only if the API is closed.
     const response = Exit.isSuccess(exit) ? exit.value : makeRejection(Unavailable).response
     const isEmpty = method === "HEAD" || response.body.length === 0
     return new Response(isEmpty ? null : (response.body as Uint8Array<ArrayBuffer>), {

@@ -1,22 +1,25 @@
 /** How many connections each part of a process may open. */
 export interface ConnectionBudget {
-  /** Reads of prompts. */
+  /** Connections for reads of prompts. */
   readonly prompts: number
-  /** Key lookups. */
+  /** Connections for key lookups. */
   readonly keys: number
-  /** Transactions and writes in the background. */
+  /** Connections for transactions, and for writes in the background. */
   readonly transactions: number
-  /** The change feed: one connection listens, the other sends heartbeats. */
+  /** Connections of the change feed: one listens, and the other sends heartbeats. */
   readonly changeFeed: number
 }
 
-/** The connections of a process without `DATABASE_MAX_CONNECTIONS`. */
+/** Maximum number of connections of a process if `DATABASE_MAX_CONNECTIONS` is not set. */
 export const defaultMaxConnections = 12
 
-/** One connection for each purpose, two for reads of prompts, and two for the change feed. */
+/**
+ * The smallest value of `DATABASE_MAX_CONNECTIONS`: two connections for reads of prompts, one for key lookups, one for
+ * transactions, and two for the change feed.
+ */
 export const minMaxConnections = 6
 
-/** Maximum number of connections for transactions: administration runs few at once. */
+/** Administration runs only a few transactions at the same time. */
 const maxTransactions = 4
 
 /**
@@ -41,29 +44,29 @@ export const divideConnections = (max: number): ConnectionBudget => {
 export interface ReplicaBudget {
   /** All connections to the primary, which `divideConnections` divides. */
   readonly primary: number
-  /** Reads of prompts from the replica in use. */
+  /** Connections for reads of prompts from the replica in use. */
   readonly prompts: number
-  /** Key lookups in the replica in use. */
+  /** Connections for key lookups from the replica in use. */
   readonly keys: number
 }
 
-/** Connections for reads of the replica in use, without `DATABASE_MAX_CONNECTIONS`. */
+/** Number of connections for reads from the replica in use if `DATABASE_MAX_CONNECTIONS` is not set. */
 const defaultReads = 5
 
-/** One connection for prompts and one for keys. */
+/** The smallest number of connections for reads from the replica in use: one for prompts and one for keys. */
 const minReads = 2
 
-/** Returns the connections of a process without `DATABASE_MAX_CONNECTIONS`. */
+/** Returns the maximum number of connections of a process if `DATABASE_MAX_CONNECTIONS` is not set. */
 export const findDefaultMaxConnections = (replicas: number): number =>
   replicas === 0 ? defaultMaxConnections : defaultMaxConnections + defaultReads + replicas
 
-/** Returns the minimum number of connections of a process: one for each purpose, and two for the change feed. */
+/** Returns the smallest value of `DATABASE_MAX_CONNECTIONS` for a process with this number of replicas. */
 export const findMinMaxConnections = (replicas: number): number =>
   replicas === 0 ? minMaxConnections : minMaxConnections + minReads + replicas
 
 /**
- * Divides the connections that a process with replicas may open. Queries for the positions of the replicas use one
- * connection to each. The sum of all parts is `max`.
+ * Divides the connections that a process with replicas may open. One more connection leads to each replica, for queries
+ * of the replica's position. The sum of all connections is `max`.
  *
  * @param max at least `findMinMaxConnections(replicas)`
  */

@@ -1,26 +1,26 @@
 import type { PgConnection } from "@effect/sql-pg/PgConnection"
 
 /**
- * Tells which connections of a pool can be trusted. When one connection is lost, all other connections are often lost
- * too, undetected. Each loss therefore starts a new generation: only connections that were first acquired since then
- * belong to the latest generation.
+ * Decides which connections of a pool can be trusted after a connection was lost. When one connection is lost, the
+ * other connections are often lost too, but the pool has not noticed this yet. Each loss therefore starts a new
+ * generation. Only connections that are first acquired after the loss belong to the latest generation.
  */
 export class ConnectionGenerations {
   #latest = 0
   readonly #generations = new WeakMap<PgConnection, number>()
 
-  /** Adds a connection without a generation to the latest generation. */
+  /** Adds a connection that has no generation yet to the latest generation. */
   add(connection: PgConnection): void {
     if (!this.#generations.has(connection)) this.#generations.set(connection, this.#latest)
   }
 
-  /** Returns true if a connection belongs to the latest generation. */
+  /** Returns true if a connection belongs to the latest generation. Adds the connection if it has no generation yet. */
   isLatest(connection: PgConnection): boolean {
     this.add(connection)
     return this.#generations.get(connection) === this.#latest
   }
 
-  /** Records that a connection was lost. */
+  /** Starts a new generation if the lost connection belongs to the latest generation. */
   recordLoss(connection: PgConnection): void {
     if (this.isLatest(connection)) this.#latest++
   }

@@ -5,10 +5,13 @@ import { makePoolConfig } from "../driver/PoolConfig.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { makeDatabaseServer } from "./DatabaseServer.ts"
 
-/** SQLSTATEs of a connection that PostgreSQL rejects: the database does not exist, or the role or its password is wrong. */
+/**
+ * The SQLSTATEs with which PostgreSQL rejects a connection: the database does not exist (3D000), or the role or its
+ * password is wrong (28000, 28P01).
+ */
 const rejected: ReadonlyArray<string> = ["3D000", "28000", "28P01"]
 
-/** Connects once. Returns why no connection is made, as a message for the operator; undefined if one is made. */
+/** Connects once. If this fails, returns the reason as a message for the operator. Otherwise returns `undefined`. */
 export const findConnectionProblem = (url: Redacted.Redacted): Effect.Effect<string | undefined> =>
   PgConnection.make(makePoolConfig(makeDatabaseServer(url).config)).pipe(
     Effect.scoped,

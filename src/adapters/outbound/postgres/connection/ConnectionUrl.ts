@@ -6,33 +6,38 @@ export interface ServerAddress {
   readonly port: number
 }
 
-/** Which of several servers a connection may lead to. */
+/** The kinds of server that a connection may require, as in libpq. */
 const targetSessionAttrs = ["any", "read-write", "read-only", "primary", "standby", "prefer-standby"] as const
 export type TargetSessionAttrs = (typeof targetSessionAttrs)[number]
 
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
-/** With several hosts, the driver checks the certificate of the chosen host only in these modes. */
+/**
+ * The modes that a URL with several hosts may have. `allow` and `prefer` are missing: with several hosts, the driver
+ * gets the selected host as a TLS option, and with TLS options it never falls back to a connection without TLS.
+ */
 const sslModesOfSeveralHosts = ["disable", "require", "verify-ca", "verify-full"]
 
-/** The parts of a URL that choose a server and a database. */
+/** The parts of a URL that select a server, a database and a user. */
 export interface ConnectionUrl {
-  /** At least one, in the order in which connections try them. */
+  /** One or more servers, in the order in which connections try them. */
   readonly servers: ReadonlyArray<ServerAddress>
   readonly targetSessionAttrs: TargetSessionAttrs
   readonly sslMode: string
   readonly database: string | undefined
   readonly user: string | undefined
   readonly password: string | undefined
-  /** Returns the URL of one server. */
+  /** Returns the URL that leads only to the given server. */
   readonly formatServerUrl: (server: ServerAddress) => string
 }
 
-/** The rule of database URLs, worded to follow a name. */
+/** The rule for database URLs, as the end of a sentence that begins with the name of a setting. */
 export const databaseUrlRule = "must be a URL like postgres://user:password@host:5432/database"
 
 const defaultPort = "5432"
 
-/** Splits a URL into the scheme with the credentials, the hosts with their ports, and the rest. */
+/**
+ * Splits a URL into three parts: the scheme with the credentials, the hosts with their ports, and the rest of the URL.
+ */
 const urlPattern = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/is
 
 /** Returns true if every percent sign of a text begins an escape sequence of UTF-8. */
@@ -46,8 +51,8 @@ export const isPercentEncoded = (text: string): boolean => {
 }
 
 /**
- * Returns the value of a parameter. As in libpq, the last occurrence counts, and takes precedence over the other
- * parts of the URL.
+ * Returns the value of a parameter in the query string. As in libpq, the last occurrence of the parameter is used. The
+ * parameter overrides the other parts of the URL.
  */
 const findParameter = (url: URL, name: string): string | undefined =>
   url.searchParams.getAll(name).at(-1) || undefined
@@ -57,7 +62,6 @@ const parsePort = (text: string): number | undefined => {
   return /^\d+$/.test(text) && port >= 1 && port <= 65535 ? port : undefined
 }
 
-/** Returns the hosts and ports of a URL as lists of texts. */
 const listAddresses = (urls: ReadonlyArray<URL>, parameters: URL) => {
   const hosts = urls.map(({ hostname }) => decodeURIComponent(hostname.replace(/^\[(.*)\]$/, "$1")))
   const ports = urls.map(({ port }) => port)
@@ -86,8 +90,8 @@ const findParameterProblem = (url: URL, serverCount: number): string | undefined
 }
 
 /**
- * Parses the URL of one or several PostgreSQL servers. Returns the rule that the text breaks, worded to follow a name:
- * "must be …". The rule does not contain the URL.
+ * Parses the URL of one or several PostgreSQL servers. If the text is not such a URL, returns the rule that the text
+ * breaks: "must be …", the end of a sentence that begins with the name of a setting. The rule does not contain the URL.
  */
 export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   const [, start = "", authority = "", end = ""] = urlPattern.exec(text.trim()) ?? []

@@ -7,21 +7,23 @@ import * as Redacted from "effect/Redacted"
 import { type ConnectionUrl, parseConnectionUrl, type ServerAddress } from "./ConnectionUrl.ts"
 import { makeServerSelection } from "./ServerSelection.ts"
 
-/** How the driver reaches a server. */
+/** The options with which the driver connects to a server. */
 export type ConnectionConfig = Pick<PgClient.PgClientConfig, "url" | "password" | "ssl" | "stream">
 
-/** The size of the buffer into which the bytes of a connection are received: what one read of a socket returns at most. */
+/**
+ * The size of the buffer that receives the bytes of a connection. One read of a socket returns at most this many bytes.
+ */
 const receiveBytes = 64 * 1024
 
 /**
- * Opens a socket that receives all bytes into one buffer. The driver copies them at once. Otherwise, each chunk of a
- * large row would be a separate buffer.
+ * Opens a socket that receives all bytes into the same buffer. The driver copies the bytes before the next read.
+ * Without this buffer, each chunk of a large row would be a separate buffer.
  */
 const openSocket = ({ host, port }: ServerAddress): Socket => {
   const socket: Socket = connect({
     ...(host.startsWith("/")
       ? { path: `${host}/.s.PGSQL.${port}` }
-      : // A statement is one write that awaits its response.
+      : // No delay: the driver writes a statement once and then waits for the response.
         { host, port, noDelay: true }),
     onread: {
       buffer: Buffer.allocUnsafeSlow(receiveBytes),
@@ -36,37 +38,37 @@ const openSocket = ({ host, port }: ServerAddress): Socket => {
 
 const parseUrl = (url: Redacted.Redacted): ConnectionUrl => {
   const parsed = parseConnectionUrl(Redacted.value(url))
-  // Configuration validates URLs earlier; this message is for other callers.
+  // The configuration has already validated its URLs. This error is for other callers.
   if (typeof parsed === "string") throw new TypeError(`The URL of the database ${parsed}`)
   return parsed
 }
 
 /**
- * The server to which the connections of one URL lead. While the change feed is up, this is the server of the feed:
- * another server may have changes that the feed does not report. While the feed is down, each new connection selects
- * a server if the URL has several hosts or a target.
+ * The server to which the connections of one URL lead. While the change feed is up, connections lead only to the server
+ * of the feed, because another server may have changes that the feed does not report. If the URL has several hosts or
+ * `target_session_attrs`, each new connection selects a server while the feed is down.
  */
 export class DatabaseServer extends Context.Service<
   DatabaseServer,
   {
-    /** How the connections of pools are made. */
+    /** The options for the connections of pools. */
     readonly config: ConnectionConfig
-    /** How the connections of the change feed are made. */
+    /** The options for the connections of the change feed. */
     readonly feedConfig: ConnectionConfig
     /**
-     * Reports that the change feed is up: from now on, connections may lead only to its server. If an earlier
-     * connection led to another server, all connections of pools are closed.
+     * Reports that the change feed is up on `server`. From now on, connections may lead only to this server. If an
+     * earlier connection led to another server, all connections of pools are closed.
      */
     readonly follow: (server: string) => Effect.Effect<void>
     /** Reports that the change feed is down: connections may lead to any server. */
     readonly unfollow: Effect.Effect<void>
     /**
-     * Records which server a connection leads to. Returns false if this is not the server of the change feed, because
-     * one of the two servers was replaced. All connections of pools are then closed, and the change feed must
-     * reconnect.
+     * Records that a connection leads to `server`. Returns false if the change feed is up on another server, because
+     * one of the two servers has replaced the other. In this case, all connections of pools are closed, and the change
+     * feed must reconnect.
      */
     readonly confirm: (server: string) => boolean
-    /** Succeeds once `confirm` has returned false, until `unfollow`. */
+    /** Succeeds after `confirm` has returned false. `unfollow` resets this state. */
     readonly contradiction: Effect.Effect<void>
   }
 >()("prompt-retrieval/DatabaseServer") {}
@@ -75,7 +77,7 @@ const logReplacement = Effect.logInfo(
   "PostgreSQL was restarted or replaced; its earlier connections are closed"
 )
 
-/** Makes the server of a URL. Throws if the URL is invalid. */
+/** Makes the `DatabaseServer` of a URL. Throws if the URL is invalid. */
 export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Service"] => {
   const parsed = parseUrl(url)
   const [first] = parsed.servers as readonly [ServerAddress]
@@ -96,7 +98,10 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
     return selected
   }
 
-  /** Selects a server for a new connection. Never fails: the connection fails with the reason. */
+  /**
+   * Selects a server for a new connection. Never fails: if no server can be selected, opening the connection fails with
+   * the reason.
+   */
   const selectServer = Effect.suspend(() =>
     feedServer !== undefined
       ? Effect.void
@@ -117,13 +122,13 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   const makeConfig = (openStream: () => Socket): ConnectionConfig => ({
     url: hasSeveralHosts ? Redacted.make(parsed.formatServerUrl(first)) : url,
     ...(isSelected && {
-      // The driver evaluates this before each connection, and opens the socket afterwards. Without a password in the
-      // URL, the driver must find none, as in the URL of a single server.
+      // The driver evaluates this effect before it opens the socket of a connection. If the URL has no password, the
+      // driver must get none, as with the URL of a single server.
       password: Effect.as(selectServer, Redacted.make(parsed.password as string))
     }),
     ...(hasSeveralHosts &&
       parsed.sslMode !== "disable" && {
-        // The driver reads these at each handshake: the certificate must belong to the selected host.
+        // The driver reads these properties at each TLS handshake. The certificate must belong to the selected host.
         ssl: {
           get host() {
             return getSelected().host

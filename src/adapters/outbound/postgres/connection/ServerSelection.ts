@@ -14,8 +14,8 @@ const describeServer = `select pg_is_in_recovery() as is_standby,
   current_setting('transaction_read_only') = 'on' as is_read_only`
 
 /**
- * Returns the timeline of a primary: a standby that is promoted begins a new timeline. Some cloud services do not
- * offer this function.
+ * Selects the timeline of a primary, or 0 on a standby. A standby that is promoted begins a new timeline. Some cloud
+ * services do not have the functions that this statement calls.
  */
 const describeTimeline = `select case when not pg_is_in_recovery()
   then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int else 0 end as timeline`
@@ -48,7 +48,7 @@ const hasTarget = (target: TargetSessionAttrs, { is_standby, is_read_only }: Ser
 
 const formatAddress = ({ host, port }: ServerAddress): string => `${host}:${port}`
 
-/** Connects to a server of a URL and returns its state. Fails with the reason why the server does not respond. */
+/** Returns the state of a server, or fails with the reason why the server does not respond. */
 const probe = (url: ConnectionUrl, address: ServerAddress): Effect.Effect<Candidate, string> =>
   Effect.gen(function* () {
     const connection = yield* PgConnection.make({
@@ -71,10 +71,12 @@ const probe = (url: ConnectionUrl, address: ServerAddress): Effect.Effect<Candid
   )
 
 /**
- * Returns the effect that selects one of the servers of a URL: the first server that meets the target, as in libpq.
- * Fails with an error that names the reason for each server. All servers are queried at once, so a silent server
- * delays the selection by at most `selectionGrace`. If the target requires writes, a server on an earlier timeline
- * than one seen before is rejected: it is a primary that was replaced. Concurrent callers share one selection.
+ * Returns the effect that selects one of the servers of a URL: the first server that meets the target, as in libpq. If
+ * no server can be selected, the effect fails with an error that names the reason for each server. All servers are
+ * queried at the same time, so a silent server delays the selection by at most `selectionGrace`.
+ *
+ * If the target requires writes, a server is rejected if its timeline is older than a timeline that was seen before:
+ * another server has replaced this server as the primary. Concurrent callers share one selection.
  */
 export const makeServerSelection = (url: ConnectionUrl): Effect.Effect<ServerAddress, Error> => {
   const { servers, targetSessionAttrs } = url
@@ -130,7 +132,7 @@ export const makeServerSelection = (url: ConnectionUrl): Effect.Effect<ServerAdd
     const end = Effect.sync(() => {
       running = undefined
     })
-    // Detached: the caller may be interrupted while other callers wait.
+    // Detached, because other callers may still wait when the first caller is interrupted.
     return Effect.flatMap(Effect.forkDetach(Effect.ensuring(select, end)), (fiber) => {
       running = fiber
       return Fiber.join(fiber)

@@ -4,21 +4,25 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { DatabaseServer } from "./DatabaseServer.ts"
 import { makeConnectionError, statementTimeoutMs } from "../driver/Timeouts.ts"
 
-/** True if the session belongs to this connection alone. A pooler reports a different process id than the session. */
+/**
+ * A condition that is true if the session belongs to this connection alone. `$1` is the process id that was reported
+ * when the connection was opened. A pooler reports another process id than the session has.
+ */
 const isOwnSession = "pg_backend_pid()::text = $1"
 
 /**
- * Identifies a running server, until its next restart: the time of its start in microseconds. Does not depend on the
- * time zone of a session, or on the address that a connection uses, because a server may have several.
+ * An expression that identifies a server until its next restart: the time at which the server started, with
+ * microseconds. The value does not depend on the time zone of a session. It also does not depend on the address of the
+ * server, because one server may have several addresses.
  */
 export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::text"
 
 const selectIsOwnSession = `select ${isOwnSession} as is_own`
 
 /**
- * Sets up a session, unless it is a session of a pooler, whose settings would affect other clients. With generic
- * plans, PostgreSQL plans each statement once per session. Otherwise PostgreSQL plans every execution, because a plan
- * for the given arrays looks cheaper, and planning a small read takes longer than executing it.
+ * Sets up a session. A session of a pooler stays as it is, because the settings would affect other clients. With
+ * generic plans, PostgreSQL plans each statement once per session. Without them, PostgreSQL plans every execution,
+ * because a plan for the given arrays looks cheaper. Planning a small read takes longer than executing it.
  */
 const setUp = `select ${isOwnSession} as is_own, quote_ident(current_user) as role,
   case when ${isOwnSession} then set_config('plan_cache_mode', 'force_generic_plan', false) end as plans,
@@ -43,14 +47,14 @@ export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean
 const replacedServerError = makeConnectionError("the connection leads to another server than the change feed")
 
 /**
- * Sets up the session of a connection. Succeeds with true if the session belongs to this connection alone, so that
- * its statements can be prepared.
+ * Sets up the session of a connection. Succeeds with true if the session belongs to this connection alone. Only then
+ * can statements be prepared.
  */
 export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, SqlError>
 
 /**
- * Returns the function that sets up the sessions of one database; it fails if a session is on another server than the
- * change feed. A warning is logged once if a pooler's sessions have no statement timeout.
+ * Returns the function that sets up the sessions of one database. The function fails if a session is on another server
+ * than the change feed. The function also logs a warning, once, if the sessions of a pooler have no statement timeout.
  */
 export const makeSetUpSession = (databaseServer: DatabaseServer["Service"]): SetUpSession => {
   let hasWarned = false

@@ -4,7 +4,10 @@ import * as Schema from "effect/Schema"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 
-/** Maximum number of keys of one statement. With more keys, PostgreSQL and this process would wait for each other. */
+/**
+ * Maximum number of keys of one statement. With larger statements, PostgreSQL and this process would work in turns
+ * instead of at the same time.
+ */
 const maxBatchSize = 16
 
 interface PendingLookup<Key> {
@@ -16,18 +19,18 @@ interface PendingLookup<Key> {
 const decodeOrdinal = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.Int }))
 
 /**
- * Returns a function that reads one row by its key. A key is looked up at once if no statement of its partition is in
- * flight. Otherwise, all keys that are requested in the same turn of the event loop share a statement, because a
- * statement costs PostgreSQL and this process more than a row.
+ * Returns a function that reads one row by its key. A key is looked up immediately if no statement of its partition is
+ * in flight. Otherwise, all keys that are requested in the same turn of the event loop share a statement. This saves
+ * work, because an additional statement costs PostgreSQL and this process more than an additional row.
  *
- * Not `RequestResolver`: its sets keep completed requests alive until the next full garbage collection, and the
- * pauses of minor collections were six times as long.
+ * Does not use Effect's `RequestResolver`: its sets keep completed requests alive until the next full garbage
+ * collection, and the pauses of minor collections were six times as long.
  *
- * @param queryOf returns the query for the statement with a key
- * @param makeStatement makes the statement for some keys. It returns at most one row per key, whose column
- *   `ordinal` is the position of the key, from 1.
- * @param partitionKey only keys of the same partition share a statement, because a statement fails or is slow as a
- *   whole
+ * @param queryOf returns the function that runs a statement; it gets the first key of the statement
+ * @param makeStatement makes the statement for some keys. The statement returns at most one row per key. The column
+ * `ordinal` of a row is the position of its key, counted from 1.
+ * @param partitionKey returns the partition of a key. Only keys of the same partition share a statement, because a
+ * failure or a delay of a statement affects all its keys.
  */
 export const makeBatchedLookup = <Key>(
   queryOf: (key: Key) => Query,

@@ -13,7 +13,10 @@ const decodeTimestamp = (bytes: Uint8Array, offset: number): Timestamp => {
 
 const utf8 = new TextDecoder()
 
-/** Makes the codec of `json` or `jsonb`, which decodes exact numbers. `start` skips the version byte of `jsonb`. */
+/**
+ * Makes the codec of `json` or `jsonb`. Decoded numbers are exact (`parseJson`). `start` is the number of bytes before
+ * the text: `jsonb` has a version byte.
+ */
 const makeExactJsonCodec = (oid: number, start: number): PgTypes.Codec<unknown> => {
   const parse = (bytes: Uint8Array): unknown => parseJson(utf8.decode(bytes))
   return {
@@ -24,8 +27,8 @@ const makeExactJsonCodec = (oid: number, start: number): PgTypes.Codec<unknown> 
 }
 
 /**
- * Returns the driver's column types, except that a `timestamptz` is the domain's `Timestamp` and that JSON keeps
- * exact numbers. A row therefore needs no mapping to the resource.
+ * Returns the driver's column types with two changes: a `timestamptz` is decoded to the domain's `Timestamp`, and the
+ * numbers of JSON stay exact. A row therefore already has the values of the API's resource.
  */
 export const makeColumnTypes = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()

@@ -12,7 +12,7 @@ export type SetPhase = (phase: StatementPhase | undefined) => void
 /** Counts the statements of one connection pool. */
 export interface PoolGauges {
   readonly running: () => number
-  /** Adds a statement, which is in no phase yet. */
+  /** Adds a statement. The statement is in no phase until the returned function is called. */
   readonly addStatement: () => SetPhase
 }
 
@@ -21,7 +21,10 @@ const makeGauge = (pool: string, name: string, description: string) => {
   return (change: number): void => gauge.modifyUnsafe(change, metricRegistry)
 }
 
-/** Registers the gauges of a pool that runs at most `limit` statements at once, until the scope closes. */
+/**
+ * Registers the gauges of a pool that runs at most `limit` statements at the same time. Removes the pool from the
+ * gauges when the scope closes.
+ */
 export const makePoolGauges = (
   pool: string,
   limit: number

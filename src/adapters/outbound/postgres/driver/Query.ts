@@ -12,29 +12,30 @@ export interface Statement {
   readonly text: string
   readonly params: ReadonlyArray<unknown>
   /**
-   * The number of rows if everything that is requested exists: with fewer rows, something was not found. Replicas run
-   * only statements that have it. If it can be more than 1, the rows have a column `ordinal` that tells them apart.
+   * The number of rows that the statement returns if everything that is requested exists. Fewer rows mean that
+   * something was not found. Replicas run only statements with this field. If the number can be more than 1, the rows
+   * have a column `ordinal` that distinguishes them.
    */
   readonly expectedRows?: number
 }
 
-/** Runs one statement that changes nothing and returns its rows. */
+/** Runs one statement that changes no row. Returns the rows of the result. */
 export type Query = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
 
-/** Runs one statement in the current transaction of a client and returns its rows. */
+/** Runs one statement in the current transaction of a client. Returns the rows of the result. */
 export const execute = (
   sql: PgClient,
   { text, params }: Statement
 ): Effect.Effect<ReadonlyArray<Row>, SqlError> => sql.unsafe<Row>(text, params)
 
-/** Runs one statement in the current transaction of a client and returns the number of rows that it wrote. */
+/** Runs one statement in the current transaction of a client. Returns the number of rows that were written. */
 export const executeCounted = (sql: PgClient, { text, params }: Statement): Effect.Effect<number, SqlError> =>
   Effect.map(sql.unsafe(text, params).raw, (result) => (result as PgConnection.Result).rowCount)
 
 /**
- * Returns a lateral FROM item that selects the row of a table by id. The caller compares other columns, such as the
- * workspace, outside this item: OFFSET 0 keeps PostgreSQL from searching by those columns. Otherwise, if most
- * workspaces have few rows, PostgreSQL reads all rows of the workspace for each id.
+ * Returns a FROM item that selects one row of a table by its id. The caller compares other columns, such as
+ * `workspace_id`, outside this item. OFFSET 0 keeps PostgreSQL from using these comparisons to find the row: if most
+ * workspaces have few rows, PostgreSQL would read all rows of the workspace for each id.
  */
 export const findById = (table: string, id: string, columns: ReadonlyArray<string>): string =>
   `lateral (select id, ${columns.join(", ")} from ${table} where id = ${id} offset 0)`

@@ -23,27 +23,27 @@ import type { UnavailableMapper } from "./UnavailableMapper.ts"
 interface InFlightQuery {
   readonly statement: Statement
   readonly setPhase: SetPhase
-  /** The connection that the latest attempt uses, once it has one. */
+  /** The connection of the latest attempt; undefined until the first attempt has a connection. */
   connection: PgConnection | undefined
 }
 
 /**
- * Runs queries on the connections of one pool. A query fails after `connectMs` without a connection and after
- * another `queryMs` without a response. A connection that missed the second deadline is discarded, because its
- * peer may be silently gone. The connections must be multiplexed: only then can the driver be interrupted without
+ * Runs queries on the connections of one pool. A query fails if it has no connection after `connectMs`, or no response
+ * after another `queryMs`. In the second case, the connection is discarded, because the server may be gone without
+ * having closed the connection. The connections must be multiplexed: only then can the driver be interrupted without
  * waiting for the server.
  */
 class QueryPool {
   readonly #pool: PgPool.PgPool
   readonly #gauges: PoolGauges
-  /** Maximum number of statements that the connections run at once. */
+  /** Maximum number of statements that the connections run at the same time. */
   readonly #limit: number
   readonly #setUpSession: SetUpSession
   readonly #deadlines: Deadlines
   readonly #generations = new ConnectionGenerations()
   /**
-   * Maps each connection whose session is set up to true if the session belongs to this connection alone. Statements
-   * on other connections are not prepared, because a pooler may run each of them in another session.
+   * For each connection whose session is set up: true if the session belongs to this connection alone. Statements on
+   * other connections are not prepared, because a pooler may run each statement in another session.
    */
   readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
 
@@ -61,7 +61,7 @@ class QueryPool {
     this.#setUpSession = setUpSession
   }
 
-  /** Runs a query, a second time if its connection is lost. */
+  /** Runs a query. If the connection is lost, runs the query a second time on another connection. */
   run(statement: Statement) {
     return Effect.suspend(() => {
       const query: InFlightQuery = {
@@ -75,16 +75,16 @@ class QueryPool {
         .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
       return this.#withinDeadlines(query, attempts).pipe(
         Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
-        // The driver keeps the result until its connection is idle, which may never happen. Removing the rows frees
-        // them.
+        // The driver keeps the result until the connection is idle, and a busy connection may never be idle. Removing
+        // the rows frees their memory.
         Effect.map(({ rows }) => (rows as Array<Row>).splice(0))
       )
     })
   }
 
   /**
-   * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip.
-   * If the set-up fails, the query fails too, because the connection may lead to another server.
+   * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip. If
+   * the set-up fails, the query fails too, because the connection may lead to another server.
    */
   #send(query: InFlightQuery, connection: PgConnection) {
     const hasOwnSession = this.#hasOwnSession.get(connection)
@@ -114,7 +114,7 @@ class QueryPool {
     return this.#pool.invalidate(connection)
   }
 
-  /** Acquires a connection of the latest generation; discards all others. */
+  /** Acquires a connection of the latest generation. Discards connections of earlier generations. */
   get #acquireFresh(): Effect.Effect<PgConnection, SqlError, Scope.Scope> {
     return Effect.flatMap(this.#pool.get, (connection) =>
       this.#generations.isLatest(connection)
@@ -130,14 +130,12 @@ class QueryPool {
     })
   }
 
-  /** Fails with the reason why there is no connection for a query. */
   get #failWithoutConnection(): Effect.Effect<never, SqlError> {
     return Effect.suspend(() =>
       Effect.fail(this.#gauges.running() < this.#limit ? connectTimeoutError : poolExhaustedError)
     )
   }
 
-  /** Runs the attempts at a query, and interrupts them once the query has missed one of its deadlines. */
   #withinDeadlines<A>(
     query: InFlightQuery,
     attempts: Effect.Effect<A, SqlError>

@@ -1,6 +1,9 @@
 import type { SqlError } from "effect/sql/SqlError"
 
-/** Returns the five characters of SQLSTATE, or an empty text if PostgreSQL itself did not report the error. */
+/**
+ * Returns the SQLSTATE of an error that PostgreSQL reported. For other errors, returns the code of the operating
+ * system, such as `ECONNREFUSED`, or an empty text.
+ */
 export const sqlState = ({ reason }: SqlError): string => {
   const code = (reason.cause as { readonly code?: unknown } | undefined)?.code
   return typeof code === "string" ? code : ""
@@ -15,7 +18,7 @@ export const describeSqlError = ({ reason }: SqlError): string => {
   return message || code || reason._tag
 }
 
-/** Where an operator finds the privileges that a role lacks. */
+/** The end of messages about a missing privilege: where the operator finds the privileges of each role. */
 export const grantHint = "deploy/roles.sql grants the privileges of each role"
 
 /** Returns the defect for an unexpected error. If the role lacks a privilege, the message names the remedy. */
@@ -24,13 +27,13 @@ export const toDefect = (error: SqlError): Error =>
     ? new Error(`${describeSqlError(error)}; ${grantHint}`, { cause: error })
     : error
 
-/** Returns true if the connection was lost or refused. 57P0x is reported by a server that stops or starts. */
+/** Returns true if the connection was lost or refused. A server that stops or starts reports 57P0x. */
 export const isConnectionLost = (error: SqlError): boolean =>
   error.reason._tag === "ConnectionError" || sqlState(error).startsWith("57P0")
 
 /**
- * Returns true if the connection was lost or not available, or the statement timed out or met a concurrent
- * transaction. Class 53 is reported by a server without a free connection, memory or disk space.
+ * Returns true if the error is temporary: the connection was lost or not available, the statement timed out, or a
+ * concurrent transaction interfered. A server without a free connection, memory or disk space reports class 53.
  */
 export const isUnavailable = (error: SqlError): boolean =>
   isConnectionLost(error) ||

@@ -21,17 +21,20 @@ export interface Deadlines {
 
 export const defaultDeadlines: Deadlines = { connectMs: connectTimeoutMs, queryMs: queryTimeoutMs }
 
-/** The deadlines of a replica. A query that misses one is repeated on the primary, within the deadline of its request. */
+/**
+ * The deadlines of a query on a replica. A query that misses a deadline is repeated on the primary, so both attempts
+ * must fit into the deadline of the request.
+ */
 export const replicaDeadlines: Deadlines = { connectMs: 500, queryMs: 1000 }
 
 export const makeConnectionError = (message: string): SqlError =>
   new SqlError({ reason: new ConnectionError({ cause: new Error(message), message }) })
 
-/** No connection was established within `connectTimeout`. */
+/** No connection was established within `connectMs`. */
 export const connectTimeoutError = makeConnectionError("no connection was made in time")
 
-/** All connections were busy for `connectTimeout`; not an outage. */
+/** All connections were busy for `connectMs`. This is not an outage. */
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
-/** PostgreSQL did not respond within `queryTimeout`. */
+/** PostgreSQL did not respond within `queryMs`. */
 export const queryTimeoutError = makeConnectionError("no response in time")

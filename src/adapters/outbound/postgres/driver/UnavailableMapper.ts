@@ -12,7 +12,7 @@ import {
   statementTimeoutMs
 } from "./Timeouts.ts"
 
-/** Turns SQL errors of an effect into the port's `Unavailable`, or into defects. */
+/** Turns the SQL errors of an effect into the port's `Unavailable`, or into defects. */
 export type UnavailableMapper = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
@@ -49,8 +49,8 @@ const findCondition = (error: SqlError): Condition | undefined => {
 const quietPeriodMs = 60_000
 
 /**
- * Returns a function that logs an occurrence of a condition, once until the condition ends. A success does not end
- * the condition, because other reads succeed all the time.
+ * Returns a function that reports an occurrence of a condition. Only the first occurrence is logged until the condition
+ * ends. A success does not end the condition, because other reads succeed all the time.
  */
 const makeConditionLog = (condition: Condition) => {
   const stateLog = makeStateLog({ failed: warnings[condition] })
@@ -67,9 +67,8 @@ const makeConditionLog = (condition: Condition) => {
 }
 
 /**
- * Returns the mapper of one database, the only place that decides which SQL errors are `Unavailable`. Logs when
- * PostgreSQL becomes unavailable, again every minute while it stays unavailable, and when reads begin to fail for
- * another reason.
+ * Returns the mapper of one database. The mapper logs when PostgreSQL becomes unavailable, and again every minute while
+ * PostgreSQL stays unavailable. It also logs when reads begin to fail for another reason.
  */
 export const makeUnavailableMapper = (): UnavailableMapper => {
   const outageLog = makeRepeatingLog((reason) => Effect.logWarning(`PostgreSQL is unavailable: ${reason}`))

@@ -25,8 +25,7 @@ export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{
 }
 
 /**
- * The data directory cannot hold a database: it is not a directory or not writable, or its content cannot be
- * opened.
+ * The data directory cannot hold a database: it is not a directory or not writable, or its content cannot be opened.
  */
 export class DataDirectoryUnusable extends Data.TaggedError("DataDirectoryUnusable")<{
   readonly path: string
@@ -47,14 +46,17 @@ const isLockedError = (error: unknown): boolean =>
 const isExistsError = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === "EEXIST"
 
-/** Creates a directory and its parents if they are missing. Node's `recursive` never returns for a path below /proc. */
+/**
+ * Creates a directory and its parents if they are missing. Does not use Node's option `recursive`, which never returns
+ * for a path below /proc.
+ */
 const makeDirectories = (path: string): void => {
   if (existsSync(path)) return
   makeDirectories(dirname(path))
   try {
     mkdirSync(path, { mode: 0o700 })
   } catch (error) {
-    // Another process was faster.
+    // Another process created the directory first.
     if (!isExistsError(error)) throw error
   }
 }
@@ -65,7 +67,10 @@ const makeDirectory = (path: string): void => {
   accessSync(path, constants.W_OK)
 }
 
-/** Returns the file that names the owner of a data directory in error messages. Only the lock decides who owns it. */
+/**
+ * Returns the path of the file that contains the process id of the owner, for error messages. Only the lock decides
+ * which process owns the directory.
+ */
 const toPidFile = (path: string): string => join(path, "pid")
 
 const readOwner = (path: string): number | undefined => {
@@ -77,8 +82,8 @@ const readOwner = (path: string): number | undefined => {
 }
 
 /**
- * Locks a directory by an open SQLite transaction on a file in it: the kernel releases the lock even if the process
- * is killed. Then writes the file that names this process.
+ * Locks a directory with an open SQLite transaction on a file in the directory: the kernel releases the lock even if
+ * the process is killed. Then writes the id of this process to the pid file.
  */
 const lockDirectory = async (path: string): Promise<DatabaseSync> => {
   const sqlite = await import("node:sqlite")
@@ -95,7 +100,7 @@ const lockDirectory = async (path: string): Promise<DatabaseSync> => {
 
 /**
  * Makes this process the only owner of a data directory until the scope closes or the process ends, and returns the
- * directory's absolute path. Creates a missing directory, which only its user can read.
+ * directory's absolute path. Creates a missing directory, with access only for the user of this process.
  */
 export const acquireDataDirectory = (
   dataDir: string

@@ -41,8 +41,8 @@ const assertVersion = (dataDir: string, directory: string): void => {
 }
 
 /**
- * Removes the directories of databases that were not completed. Repeats, because a killed `initdb` may still be
- * removing its own files, and Node then stops early without an error.
+ * Removes the directories of databases that were not completed. Tries several times: while a killed `initdb` removes
+ * its own files, Node stops early without an error.
  */
 const removeIncomplete = async (dataDir: string): Promise<void> => {
   for (let attempt = 0; attempt < 100; attempt++) {
@@ -62,7 +62,10 @@ const syncDirectory = (path: string): void => {
   }
 }
 
-/** Creates the files of an empty database. A directory with the final name always holds a complete database. */
+/**
+ * Creates the files of an empty database in a temporary directory, and then renames the directory. A directory with the
+ * final name therefore always contains a complete database.
+ */
 const createDatabase = async (
   dataDir: string,
   directory: string,
@@ -90,7 +93,10 @@ const createDatabase = async (
   }
 }
 
-/** Returns true if a process is a server that runs on these files. */
+/**
+ * Returns true if the process with this id is a server that runs on the files of the directory. Outside Linux, returns
+ * true if any process has this id.
+ */
 const isServerOf = (directory: string, pid: number): boolean => {
   try {
     if (process.platform === "linux") return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(directory)
@@ -101,13 +107,13 @@ const isServerOf = (directory: string, pid: number): boolean => {
   }
 }
 
-/** How long a server of a killed process may take to end, in milliseconds. */
+/** How long the server of a killed process may take to end, in milliseconds. */
 const endTimeoutMs = 10_000
 
 /**
- * Waits until the server of a killed process has ended. Then writes the id of this process into the lock files:
- * PostgreSQL ignores a lock of its parent process, but would take any other process with the recorded id for a
- * server.
+ * Waits until the server of a killed process has ended. Then writes the id of this process into the lock files.
+ * PostgreSQL ignores a lock of its parent process. If a lock file has the id of another running process, PostgreSQL
+ * takes that process for a server and does not start.
  */
 const releaseLocks = async (directory: string): Promise<void> => {
   const deadline = performance.now() + endTimeoutMs
@@ -139,8 +145,9 @@ const writeAccessRules = (directory: string, user: SystemUser): void => {
 }
 
 /**
- * Creates the database's files if they are missing, and returns their directory. Rejects if the data directory holds
- * a database that these programs do not read, or if `initdb` fails; the data directory is then unchanged.
+ * Creates the database's files if they are missing, and returns their directory. Rejects if the data directory contains
+ * a database that these programs cannot read, if `initdb` fails, or if the server of a killed process does not end. A
+ * rejection changes no existing database.
  */
 export const prepareDatabase = async (
   dataDir: string,

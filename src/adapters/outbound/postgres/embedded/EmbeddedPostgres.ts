@@ -29,8 +29,8 @@ const toUrl = (directory: string): Redacted.Redacted =>
   Redacted.make(`postgres://postgres@localhost/postgres?host=${encodeURIComponent(directory)}`)
 
 /**
- * Returns the URL of a data directory's socket. If the path of the socket is too long, links to the socket from a
- * private temporary directory until the scope closes.
+ * Returns the URL of a data directory's socket. If the path of the socket is too long, makes a link to the socket in a
+ * private temporary directory, which is removed when the scope closes.
  */
 const findUrl = (dataDir: string) =>
   Buffer.byteLength(join(dataDir, socketName)) <= maxPathBytes
@@ -45,10 +45,10 @@ const findUrl = (dataDir: string) =>
       ).pipe(Effect.map(toUrl))
 
 /**
- * Acquires a data directory for this process and runs PostgreSQL on it until the scope closes; restarts PostgreSQL
- * whenever it ends. Creates a missing database. Fails with `DataDirectoryBusy` at once if another process owns the
- * directory, with `DataDirectoryUnusable` if the directory cannot hold the database, and with `EmbeddedUnavailable`
- * if PostgreSQL cannot run on this machine.
+ * Acquires a data directory for this process and runs PostgreSQL on it until the scope closes. Restarts PostgreSQL
+ * whenever it ends. Creates a missing database. If another process owns the directory, immediately fails with
+ * `DataDirectoryBusy`. If the directory cannot hold the database, fails with `DataDirectoryUnusable`. If PostgreSQL
+ * cannot run on this machine, fails with `EmbeddedUnavailable`.
  */
 export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { readonly dataDir: string }) {
   const dataDir = yield* acquireDataDirectory(options.dataDir)
@@ -102,13 +102,13 @@ const isServerListening = (path: string): Effect.Effect<boolean> =>
     return Effect.sync(() => socket.destroy())
   })
 
-/** How long the owner of a directory may take to respond on its socket, in milliseconds. */
+/** How long the process that owns a data directory may take to respond on its socket, in milliseconds. */
 const startTimeoutMs = 15_000
 
 /**
  * Connects to the database of a data directory until the scope closes. If another process runs the database, connects
- * to that process; otherwise runs the database like `open`. Fails with `DataDirectoryBusy` if the process that owns
- * the directory does not respond within 15 s.
+ * to that process. Otherwise runs the database like `open`. Fails with `DataDirectoryBusy` if the process that owns the
+ * directory does not respond within 15 s.
  */
 export const connect = Effect.fn("EmbeddedPostgres.connect")(function* (options: {
   readonly dataDir: string

@@ -6,9 +6,10 @@ import { setTimeout } from "node:timers/promises"
 import { runAs, type SystemUser } from "./ServerUser.ts"
 
 /**
- * A shell script that runs a program and ends it when this process ends, even if this process is killed. A background
- * process reads from a pipe, which the kernel closes when this process ends. It then sends SIGINT to the program, and
- * SIGQUIT after 3 s. A line on the pipe means that the program has already ended.
+ * A shell script that runs a program, and ends the program when this process ends, even if this process is killed. A
+ * background process of the script reads from a pipe, which the kernel closes when this process ends. The background
+ * process then sends SIGINT to the program, and SIGQUIT after 3 s. A line on the pipe means that the program has
+ * already ended.
  */
 const supervisor = [
   "exec 3<&0 </dev/null",
@@ -25,7 +26,7 @@ const supervisor = [
 /** The longest error output that is kept, in characters. */
 const maxOutputLength = 4096
 
-/** A program that runs in a directory. */
+/** A running program that ends when this process ends. */
 export interface SupervisedProcess {
   readonly child: ChildProcess
   /** Resolves once the program has ended, with its exit code and the end of its error output. Never rejects. */
@@ -33,13 +34,13 @@ export interface SupervisedProcess {
 }
 
 /**
- * Returns a path of the program's current directory. On Linux, the program can use it even if its user cannot enter
- * the parent directories.
+ * Returns the path under which a program can reach its current directory. On Linux, the path works even if the
+ * program's user cannot enter the parent directories.
  */
 export const findCurrentDirectory = (directory: string): string =>
   process.platform === "linux" ? "/proc/self/cwd" : directory
 
-/** Starts a program as a user, with `directory` as its current directory, so that it ends with this process. */
+/** Starts a program as a user, with `directory` as its current directory. The program ends when this process ends. */
 export const startSupervised = (
   program: string,
   args: ReadonlyArray<string>,
@@ -50,7 +51,7 @@ export const startSupervised = (
     ...runAs(user),
     cwd: directory,
     env: { PATH: process.env.PATH, LC_ALL: "C", PGDATA: undefined },
-    // Keeps the signals of a terminal from the program: only this process gets them.
+    // Only this process gets the signals of a terminal, not the program.
     detached: true,
     stdio: ["pipe", "ignore", "pipe"]
   })
@@ -63,7 +64,8 @@ export const startSupervised = (
     child.on("error", (error) => resolve({ code: null, output: error.message }))
     child.on("exit", (code) => {
       child.stdin.end("\n")
-      // Background processes of PostgreSQL may keep the error output open for a moment.
+      // Waits at most 500 ms for the end of the error output, because background processes of PostgreSQL may keep the
+      // output open.
       void Promise.race([once(child.stderr, "close"), setTimeout(500)]).then(() => resolve({ code, output }))
     })
   })
@@ -96,7 +98,7 @@ const settings: Readonly<Record<string, string>> = {
 export interface PostgresServer {
   /** Resolves with the reason once the server has ended. */
   readonly ended: Promise<string>
-  /** Stops the server: waits 2 s for open connections, then closes them. */
+  /** Stops the server. Waits up to 2 s for clients to disconnect, then closes their connections. */
   readonly stop: () => Promise<void>
 }
 
@@ -110,7 +112,10 @@ const isReady = (directory: string, pid: number): boolean => {
   }
 }
 
-/** Starts PostgreSQL on the files of a directory and waits until it accepts connections. Rejects with its error. */
+/**
+ * Starts PostgreSQL on the files of a directory and waits until it accepts connections. Rejects with the reason if
+ * PostgreSQL does not start.
+ */
 export const startPostgres = async (
   program: string,
   directory: string,

@@ -29,7 +29,6 @@ const toPrograms = (directory: string): PostgresPrograms => ({
   postgres: join(directory, "native", "bin", "postgres")
 })
 
-/** Returns the directory of the npm package that holds the programs for this platform. */
 const findPackage = (): string => {
   const platform = `${process.platform}-${process.arch}`
   try {
@@ -39,7 +38,7 @@ const findPackage = (): string => {
   }
 }
 
-/** A symbolic link of the package. The npm registry keeps no links, so the package lists them. */
+/** A symbolic link of the package. The npm registry keeps no links, so a file of the package lists them. */
 interface PackageLink {
   readonly source: string
   readonly target: string
@@ -47,7 +46,7 @@ interface PackageLink {
 
 const isMissing = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) === undefined
 
-/** Makes the links and the execute bits that are missing, because install scripts may not have run. */
+/** Creates missing links and sets missing execute bits, because the install scripts of the package may not have run. */
 const repair = (directory: string): void => {
   const links: ReadonlyArray<PackageLink> = JSON.parse(
     readFileSync(join(directory, "native", "pg-symlinks.json"), "utf8")
@@ -60,7 +59,7 @@ const repair = (directory: string): void => {
     if ((lstatSync(join(bin, program)).mode & 0o111) !== 0o111) chmodSync(join(bin, program), 0o755)
 }
 
-/** Returns why a user cannot run the programs of a directory; undefined if the user can. */
+/** Returns the reason why a user cannot run the programs of a directory, or `undefined` if the user can. */
 const findProblem = (directory: string, user: SystemUser): string | undefined => {
   for (const program of Object.values(toPrograms(directory))) {
     const { status, error, stderr } = spawnSync(program, ["--version"], {
@@ -74,7 +73,7 @@ const findProblem = (directory: string, user: SystemUser): string | undefined =>
   return undefined
 }
 
-/** Copies the package to a directory. The directory always holds the complete package or does not exist. */
+/** The directory does not exist until the copy is complete. */
 const copyPackage = (source: string, directory: string): void => {
   if (existsSync(directory)) return
   mkdirSync(dirname(directory), { recursive: true, mode: 0o755 })
@@ -84,16 +83,17 @@ const copyPackage = (source: string, directory: string): void => {
   try {
     renameSync(incomplete, directory)
   } catch (error) {
-    // Another process was faster.
+    // Another process made the copy first.
     if (!existsSync(directory)) throw error
     rmSync(incomplete, { recursive: true })
   }
 }
 
 /**
- * Returns PostgreSQL's programs, which `user` can run. If the user cannot reach the installed package, or the package
- * is incomplete and read-only, uses a copy: as root below /var/cache/prompt-retrieval, otherwise in the data
- * directory. Throws `EmbeddedUnavailable` if the programs do not run.
+ * Returns PostgreSQL's programs in a directory from which `user` can run them. Uses the installed package if possible.
+ * Otherwise uses a copy: the user may be unable to reach the package, or the package may be incomplete and read-only.
+ * The copy is below /var/cache/prompt-retrieval if this process runs as root, and in the data directory otherwise.
+ * Throws `EmbeddedUnavailable` if the programs of the copy do not run.
  */
 export const findPrograms = (dataDir: string, user: SystemUser): PostgresPrograms => {
   const installed = findPackage()

@@ -8,14 +8,16 @@ export interface SystemUser {
   readonly name: string
 }
 
-/** Reads the users of this machine from `/etc/passwd`. */
 const readUsers = (): ReadonlyArray<SystemUser> =>
   readFileSync("/etc/passwd", "utf8")
     .split("\n")
     .map((line) => line.split(":"))
     .map(([name = "", , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }))
 
-/** Returns the user of this process. PostgreSQL needs the user's name. */
+/**
+ * Returns the user of this process. Throws `EmbeddedUnavailable` if the user has no name, because PostgreSQL needs the
+ * name.
+ */
 const findOwnUser = (): SystemUser => {
   try {
     const { uid, gid, username } = userInfo()
@@ -26,9 +28,9 @@ const findOwnUser = (): SystemUser => {
 }
 
 /**
- * Returns the user that runs PostgreSQL: the user of this process, or if that is root, which PostgreSQL does not
- * accept, the owner of the data directory, `postgres` or `nobody`. Throws `EmbeddedUnavailable` if there is no such
- * user.
+ * Returns the user that runs PostgreSQL. This is the user of this process, except for root, because PostgreSQL does not
+ * run as root. For root, returns the first of these users that exists: the owner of the data directory if this is not
+ * root, `postgres`, `nobody`. Throws `EmbeddedUnavailable` if none of them exists.
  */
 export const findServerUser = (dataDir: string): SystemUser => {
   const own = findOwnUser()
@@ -46,7 +48,7 @@ export const findServerUser = (dataDir: string): SystemUser => {
   return user
 }
 
-/** Returns the options of `spawn` that run a program as a user. They are empty for the user of this process. */
+/** Returns the options of `spawn` that run a program as a user. For the user of this process, the options are empty. */
 export const runAs = ({ uid, gid }: SystemUser): { readonly uid?: number; readonly gid?: number } =>
   uid === process.getuid?.() ? {} : { uid, gid }
 

@@ -3,12 +3,14 @@ import type { WorkspaceRevisions } from "../../../../application/freshness/Works
 /** The channel on which the database reports changes. A payload is the id of a workspace, or `allWorkspaces`. */
 export const channel = "prompt_retrieval_changes"
 
-/** The payload that means that any workspace may have changed. */
+/** The payload that reports that any workspace may have changed. */
 export const allWorkspaces = "*"
 
-/** Records the change that a payload reports. */
 export const recordChange = (revisions: WorkspaceRevisions, payload: string): void =>
   payload === allWorkspaces ? revisions.invalidateAll() : revisions.invalidate(payload)
 
-/** The prefix of a heartbeat, which counts only for the change feed that sent it. */
+/**
+ * The prefix of payloads that report no change: heartbeats of a change feed, and markers of a `Fence`. Only their
+ * sender uses them.
+ */
 export const heartbeatPrefix = "heartbeat "

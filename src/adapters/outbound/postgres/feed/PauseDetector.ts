@@ -3,18 +3,18 @@ import { readInstant } from "../../../../application/support/Clocks.ts"
 import { elapsedBetween } from "../../../../domain/time/Instant.ts"
 
 const intervalMs = 100
-/** A longer time between two runs of the timer is a pause, in milliseconds. */
+/** Maximum time between two runs of the timer, in milliseconds. A longer time is a pause. */
 const pauseMs = 500
 
 /**
- * Detects pauses of this process: it was suspended (SIGSTOP, a paused machine), or its event loop was blocked. During
- * a pause, nothing that arrives is read.
+ * Detects pauses of this process. The process pauses when it is suspended (SIGSTOP, a paused machine) or when its event
+ * loop is blocked. During a pause, the process reads nothing that arrives.
  */
 export class PauseDetector {
   #aliveAt = readInstant()
   #lastEnd = Number.NEGATIVE_INFINITY
 
-  /** Makes a detector that runs until the scope closes. It does not keep the process alive. */
+  /** Makes a detector that runs until the scope closes. The detector does not keep the process alive. */
   static readonly make = Effect.acquireRelease(
     Effect.sync(() => {
       const detector = new PauseDetector()
@@ -24,7 +24,10 @@ export class PauseDetector {
     ({ timer }) => Effect.sync(() => clearInterval(timer))
   ).pipe(Effect.map(({ detector }) => detector))
 
-  /** Returns when the last pause ended, by the monotonic clock. Also detects a pause that has just ended. */
+  /**
+   * Returns the time at which the last pause ended, by the monotonic clock. Also detects a pause that ended after the
+   * last run of the timer.
+   */
   lastEnd(): number {
     const now = readInstant()
     if (elapsedBetween(this.#aliveAt, now) > pauseMs) this.#lastEnd = now.monotonic

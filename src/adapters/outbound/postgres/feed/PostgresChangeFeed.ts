@@ -25,21 +25,22 @@ const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
 
 const setChangeFeedUp = (isUp: boolean): Effect.Effect<void> => Metric.update(changeFeedUp, isUp ? 1 : 0)
 
-/** How long a received heartbeat keeps the feed up, counted from when it was sent, in milliseconds. */
+/** How long a heartbeat keeps the feed up after the heartbeat was sent, in milliseconds. */
 const heartbeatTtlMs = 3000
 const heartbeatInterval = "1 second"
 /** How often the feed checks whether its last heartbeat has expired. */
 const checkInterval = "250 millis"
-/** How long the feed waits before it reconnects. */
 const reconnectDelay = "500 millis"
 
-/** Receives each notification after it was recorded, from the first heartbeat of a connection on. */
+/**
+ * Receives the payload of each notification, after the feed has recorded the change. The first notification that is
+ * passed on is the first heartbeat of a connection.
+ */
 export type NotificationObserver = (payload: string) => void
 
-/** Sends a notification, and returns the identity of the server: behind a pooler, the server may have changed. */
+/** Sends a notification, and returns the identity of the server, because the server behind a pooler may change. */
 const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
 
-/** The reasons why notifications may not arrive. */
 const reasons = {
   pooler: "a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL",
   otherDatabase: "DATABASE_FEED_URL must lead to the same database as DATABASE_URL"
@@ -47,7 +48,7 @@ const reasons = {
 
 const otherServerError = makeConnectionError("the connection leads to another server than before")
 
-/** Writes the moment at which a heartbeat is sent into its payload. */
+/** Formats the moment at which a heartbeat is sent, for the payload of the heartbeat. */
 const formatSentAt = ({ monotonic, wall }: Instant): string => `${monotonic} ${wall}`
 
 const parseSentAt = (text: string): Instant => {
@@ -56,14 +57,15 @@ const parseSentAt = (text: string): Instant => {
 }
 
 /**
- * Listens for notifications on one connection and sends a heartbeat notification every second on a second connection.
- * If no heartbeat sent within the last 3 s has arrived, the feed is down and reconnects; this detects silently
- * dropped connections. After the process was suspended, the feed is down until a new heartbeat has arrived.
+ * Listens for notifications on one connection, the listener. A second connection, the notifier, sends a heartbeat
+ * notification every second. If no heartbeat that was sent within the last 3 s has arrived, the feed is down and
+ * reconnects. In this way, the feed detects connections that were lost without an error. After the process was
+ * suspended, the feed is down until a new heartbeat has arrived.
  *
- * The sender must be a separate connection, because a pooler that drops notifications may still echo a connection's
- * own notifications. The sender connects like readers and writers, so the heartbeats also detect a listener that is
- * connected to another database. Behind such a pooler and on a read-only server, the feed stays down and logs the
- * reason once.
+ * The notifier is a separate connection, because a pooler that drops notifications may still return a connection's own
+ * notifications. The notifier uses the URL of readers and writers, so the heartbeats also detect a listener that is
+ * connected to another database. Behind a pooler that drops notifications, and on a read-only server, the feed stays
+ * down and logs the reason once.
  */
 const makeChangeFeed = (
   revisions: WorkspaceRevisions,
@@ -84,11 +86,11 @@ const makeChangeFeed = (
     const listenerConfig = makeConfig(listenerServer)
     const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
     const revisionOf = (workspace: string) => revisions.revisionOf(workspace)
-    /** When the feed goes down unless another heartbeat arrives; `undefined` while it is down. */
+    /** When the feed goes down if no other heartbeat arrives; `undefined` while the feed is down. */
     let upUntil: Instant | undefined
-    /** When the last heartbeat that arrived was sent. PostgreSQL delivers the changes before a heartbeat first. */
+    /** When the last heartbeat that arrived was sent. PostgreSQL delivers earlier changes before a heartbeat. */
     let lastContact: LastContact | undefined
-    /** Why the latest connections may receive nothing; undefined once a heartbeat has arrived. */
+    /** Why the latest connections may receive no notifications; undefined once a heartbeat has arrived. */
     let suspectedReason: string | undefined
 
     const stateLog = makeStateLog({
@@ -100,12 +102,13 @@ const makeChangeFeed = (
       Effect.andThen(setChangeFeedUp(false), stateLog.down(suspectedReason))
     )
 
-    // The monotonic clock stops during a suspension, so it alone would keep the feed up afterwards.
+    // Checks both clocks: the monotonic clock stops during a suspension, so alone it would keep the feed up afterwards.
     const isAlive = () =>
       upUntil !== undefined && performance.now() < upUntil.monotonic && Date.now() < upUntil.wall
 
     const pauses = yield* PauseDetector.make
-    // After a pause, changes wait to be read. A heartbeat that was sent since then arrives after them.
+    // After a pause, changes that have arrived are not read yet. A heartbeat that was sent after the pause arrives
+    // after these changes.
     const isUp = () => isAlive() && lastContact !== undefined && lastContact.at.monotonic >= pauses.lastEnd()
 
     const markDown = Effect.suspend(() => {
@@ -120,18 +123,21 @@ const makeChangeFeed = (
       return reportUp
     }
 
-    /** Makes the handler of one connection's notifications. `identity` is the server that receives the heartbeats. */
+    /**
+     * Makes the handler of one connection's notifications. `identity` is the server to which the heartbeats are sent.
+     */
     const makeNotificationHandler = (identity: string) => {
       let isFirst = true
       const handle = (payload: string): Effect.Effect<void> => {
         if (payload.startsWith(ownHeartbeatPrefix)) {
           const sentAt = parseSentAt(payload.slice(ownHeartbeatPrefix.length))
-          // A heartbeat that is too late proves nothing about the present.
+          // A heartbeat that arrives too late does not prove that the feed works now.
           if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
           if (!isFirst) return onHeartbeat(sentAt)
           isFirst = false
-          // Changes before this connection listened were missed. Count them only now, so that `lastContact` had the
-          // revisions of the last contact until now.
+          // The feed has missed the changes from before this connection listened, so all workspaces are invalidated.
+          // This happens only now: until the first heartbeat, `lastContact` must return the revisions of the last
+          // contact.
           revisions.invalidateAll()
           return Effect.andThen(
             server.follow(identity),
@@ -151,7 +157,7 @@ const makeChangeFeed = (
     }
 
     /**
-     * Sends heartbeats until the connection is lost, or leads to another server behind a pooler.
+     * Sends heartbeats until the connection is lost, or until a pooler connects it to another server.
      *
      * @param identity the server of the connection
      * @param reason why the heartbeats may not arrive
@@ -174,7 +180,10 @@ const makeChangeFeed = (
         Effect.repeat(Schedule.spaced(heartbeatInterval))
       )
 
-    /** Runs `disconnect` once the last heartbeat has expired. A new connection has as long for its first heartbeat. */
+    /**
+     * Runs `disconnect` once the last heartbeat has expired. A new connection must receive its first heartbeat within
+     * `heartbeatTtlMs`.
+     */
     const disconnectWhenDown = (disconnect: Effect.Effect<void>) =>
       Effect.gen(function* () {
         const connectDeadline = performance.now() + heartbeatTtlMs
@@ -183,7 +192,7 @@ const makeChangeFeed = (
         yield* disconnect
       })
 
-    /** Listens until the listener or the notifier is lost, or until both are closed because no heartbeat has arrived. */
+    /** Listens until the listener or the notifier is lost, or until both are closed because no heartbeat arrives. */
     const listen = Effect.gen(function* () {
       const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
         Scope.close(scope, exit)
@@ -199,7 +208,8 @@ const makeChangeFeed = (
       const { server: identity } = rows[0] as unknown as { readonly server: string }
       const isDirect = yield* checkOwnSession(listener)
       const notifications = yield* listener.listen(channel)
-      // Runs before `listen` is undone, which would wait for a response that a silent connection never gives.
+      // Closes the connections before `listener.listen` is undone: to undo it, the driver would wait for a response,
+      // which a silent connection never gives.
       yield* Effect.addFinalizer(() => disconnect)
       const onNotification = makeNotificationHandler(identity)
       const handleNotifications = Effect.forever(
@@ -233,11 +243,11 @@ const makeChangeFeed = (
   })
 
 /**
- * The change feed of a PostgreSQL server, which records changes in `revisions`.
+ * Provides the change feed of a PostgreSQL server. The feed records changes in `revisions`.
  *
- * @param listenerUrl the URL of the connection that listens; undefined for the URL of the database. A pooler that
- * runs each transaction in another session cannot listen.
- * @param observer receives each notification after it was recorded
+ * @param listenerUrl the URL of the connection that listens; if undefined, the URL of the database. The URL must not
+ * lead to a pooler that runs each transaction in another session: such a connection cannot listen.
+ * @param observer receives each notification after the feed has recorded it
  */
 export const makeLayer = (
   revisions: WorkspaceRevisions,

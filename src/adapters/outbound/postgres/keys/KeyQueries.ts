@@ -10,7 +10,6 @@ const keyColumns = `k.id, k.revoked_at is not null as revoked, k.expires_at, u.m
         then json_build_object('id', w.id, 'tier', w.tier, 'billing_status', w.billing_status)
       end as workspace`
 
-/** Joins the owner and the workspace of the key `k`. */
 const joinOwnerAndWorkspace =
   "join users u on u.id = k.created_by left join workspaces w on w.id = k.workspace_id"
 
@@ -18,7 +17,10 @@ const selectKeysText = `select requested.ordinal::int, ${keyColumns}
     from unnest($1::text[]) with ordinality requested (key_hash, ordinal)
     join api_keys k on k.key_hash = decode(requested.key_hash, 'hex') ${joinOwnerAndWorkspace}`
 
-/** Finds keys by their hashes, with the state of their owners and workspaces; `ordinal` is the position of the hash. */
+/**
+ * Selects keys by their hashes, with the state of their owners and workspaces. `ordinal` is the position of a key's
+ * hash, counted from 1.
+ */
 export const selectKeysByHash = (hashes: ReadonlyArray<KeyHash>): Statement => ({
   text: selectKeysText,
   params: [`{${hashes.join()}}`],
@@ -37,8 +39,8 @@ export const decodeKeyRecord: (row: unknown) => KeyRecord = Schema.decodeUnknown
 )
 
 /**
- * Writes when keys were last used; a time that is not later than the stored time changes nothing. Skips keys that
- * another transaction has locked: the other keys must not wait for that transaction.
+ * Writes the times at which keys were last used. A time that is not later than the stored time is ignored. A key that
+ * another transaction has locked is skipped, so that the other keys do not wait for that transaction.
  */
 export const updateLastUsed = (uses: ReadonlyArray<readonly [id: ApiKeyId, usedAt: string]>): Statement => ({
   text: `update api_keys k set last_used_at = used.used_at

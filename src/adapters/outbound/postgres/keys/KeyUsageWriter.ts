@@ -7,13 +7,13 @@ import { toTimestamp } from "../../../../domain/Timestamp.ts"
 import { describeSqlError, isUnavailable } from "../driver/SqlErrors.ts"
 import { updateLastUsed } from "./KeyQueries.ts"
 
-/** The use of one key is written at most this often, in milliseconds. */
+/** The minimum time between two writes of the use of one key, in milliseconds. */
 const writeIntervalMs = 60_000
 
-/** Maximum number of keys whose use is not written yet; bounds memory while PostgreSQL is unavailable. */
+/** Maximum number of keys whose use is not written yet. This limits memory while PostgreSQL is unavailable. */
 const maxPendingKeys = 100_000
 
-/** Maximum number of keys of one statement. With more keys, PostgreSQL reads the whole table instead of an index. */
+/** Maximum number of keys of one statement. With more keys, PostgreSQL reads the whole table, not an index. */
 const maxKeysPerStatement = 256
 
 const writeTimeout = "2 seconds"
@@ -23,9 +23,10 @@ export interface KeyUsageWriter {
   /** Records that a key was used at `now`, in milliseconds since the epoch. */
   readonly record: (id: ApiKeyId, now: number) => void
   /**
-   * Writes the recorded times, in several statements if there are many keys. Never fails. The first failed statement
-   * ends the call; one line is logged for all failures until a write succeeds. The keys of the failed statement are
-   * retried later if PostgreSQL was unavailable or did not respond in time; otherwise they are dropped.
+   * Writes the recorded times, in several statements if there are many keys. Never fails: the first failed statement
+   * ends the call, and only the first failure after a success is logged. If PostgreSQL was unavailable or did not
+   * respond in time, the times of the failed statement are written later. After any other error, these times are
+   * dropped.
    */
   readonly flush: Effect.Effect<void>
 }
@@ -34,7 +35,7 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
   function* () {
     const sql = yield* PgClient.PgClient
     const pending = new Map<ApiKeyId, number>()
-    /** When the use of keys was last written, the earliest first. */
+    /** For each key, the last use that was written, in the order of the writes. */
     const written = new Map<ApiKeyId, number>()
     const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
 
@@ -45,7 +46,10 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
       }
     }
 
-    /** Takes the keys of the next statement, ordered by id so that the updates of two processes cannot deadlock. */
+    /**
+     * Takes the keys of the next statement. They are ordered by id, so that the updates of two processes cannot
+     * deadlock.
+     */
     const takePending = (): ReadonlyArray<readonly [ApiKeyId, number]> => {
       const uses: Array<readonly [ApiKeyId, number]> = []
       for (const use of pending) {

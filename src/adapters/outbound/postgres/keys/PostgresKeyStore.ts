@@ -10,7 +10,6 @@ import { Database } from "../Database.ts"
 import { decodeKeyRecord, selectKeysByHash } from "./KeyQueries.ts"
 import { makeKeyUsageWriter } from "./KeyUsageWriter.ts"
 
-/** How often the recorded use of keys is written. */
 const flushInterval = "1 second"
 
 /** How long the last write may delay the exit of the process. */
@@ -18,7 +17,8 @@ const lastFlushTimeout = "2 seconds"
 
 const makeKeyStore = Effect.gen(function* () {
   const database = yield* Database
-  // One partition: the workspace of a key is unknown before the lookup, and all lookups are equally fast.
+  // All keys are in one partition: the workspace of a key is unknown before the lookup, and all lookups are equally
+  // fast.
   const findRow = yield* makeBatchedLookup(
     () => database.queryKeys,
     selectKeysByHash,
@@ -37,5 +37,8 @@ const makeKeyStore = Effect.gen(function* () {
   })
 })
 
-/** The keys in PostgreSQL. Their use is written in the background, and once more when the layer closes. */
+/**
+ * Provides the keys in PostgreSQL. The last use of keys is written in the background, and once more when the layer
+ * closes.
+ */
 export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.effect(KeyStore, makeKeyStore)

@@ -71,5 +71,5 @@ const makePromptRepo = Effect.gen(function* () {
   })
 })
 
-/** The prompts in PostgreSQL. A read takes one statement. */
+/** Provides the prompts in PostgreSQL. Each read runs one statement. */
 export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(PromptRepo, makePromptRepo)

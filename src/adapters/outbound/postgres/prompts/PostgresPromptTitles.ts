@@ -11,7 +11,7 @@ import { selectTitles } from "./PromptQueries.ts"
 const { id, title, updated_at } = Prompt.fields
 const decodeTitles = makeRowDecoder(Schema.Struct({ id, title, updated_at }))
 
-/** The titles in PostgreSQL. A read takes one statement. */
+/** Provides the titles of prompts in PostgreSQL. Each read runs one statement. */
 export const layer: Layer.Layer<PromptTitles, never, Database> = Layer.effect(
   PromptTitles,
   Effect.map(Database, ({ queryPrompts }) =>

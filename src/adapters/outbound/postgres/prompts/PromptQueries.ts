@@ -28,8 +28,8 @@ const makeStatement = (expectedRows: 0 | 1, makeText: (parameter: AddParameter) 
 }
 
 /**
- * Selects one page of the rows of `ordered`. An offset that no list can reach is not sent, because PostgreSQL may
- * reject it. The literal LIMIT stops the generic plan from assuming 10 % of the rows.
+ * Selects one page of the rows of `ordered`. An offset beyond the end of any list is not sent, because PostgreSQL may
+ * reject the number. Without the literal LIMIT, the generic plan would assume that a page has 10 % of the rows.
  */
 const paginate = (ordered: string, page: Page, parameter: AddParameter): string =>
   isWithinOffsetLimit(page)
@@ -43,8 +43,9 @@ const toColumns = (names: ReadonlyArray<string>): string => names.map((name) => 
 const summaryColumns = toColumns(Object.keys(PromptSummary.fields))
 
 /**
- * Selects the prompts of the ids as `p`. The join takes the workspace from `ids`. With a parameter instead, the generic
- * plan would read the whole workspace for each row of the page if most workspaces have a few prompts.
+ * Selects the prompts whose ids the query `ids` returns, as `p`. The join compares the workspace with a column of
+ * `ids`. With a parameter in place of this column, the generic plan would read the whole workspace for each row of the
+ * page if most workspaces have few prompts.
  */
 const selectPage = (ids: string): string =>
   `select ${summaryColumns}
@@ -52,7 +53,7 @@ const selectPage = (ids: string): string =>
 
 /**
  * Selects the ids of the prompts that match a filter, in the order of the list. Each combination of filters has a
- * different text, so that PostgreSQL finds the index for it.
+ * different text, so that PostgreSQL can choose the best index for each combination.
  */
 const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddParameter): string => {
   const conditions: Array<string> = []
@@ -71,13 +72,14 @@ const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddP
           and p.workspace_id = ${workspace} and p.tag_id = (
             select t.id from tags t where t.workspace_id = ${workspace} and t.name = ${parameter(filter.tag)}
           )`
-  // Ordered even for the count: PostgreSQL then uses the index instead of reading a whole table of short prompts.
+  // The count is ordered too. Without the order, PostgreSQL may read the whole table instead of the index if the
+  // prompts are short.
   return `${listed} ${conditions.join(" ")} order by updated_at desc, id desc`
 }
 
 /**
- * Selects the total and one page of prompts. Both use one index in its order; only the rows of the page are
- * fetched. An empty page is one row without a prompt.
+ * Selects the total and one page of prompts. The count and the page read the same index in its order, and only the rows
+ * of the page are fetched from the table. If the page is empty, selects one row that has the total and no prompt.
  */
 export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
   makeStatement(0, (parameter) => {
@@ -112,13 +114,15 @@ export const selectTitles = (
       where ${isOfWorkspace} ${follows} order by p.updated_at desc, p.id desc limit ${maxTitlesPerRead}`
   })
 
-/** Identifies a prompt of a workspace. */
 export interface PromptKey {
   readonly workspace: WorkspaceId
   readonly id: PromptId
 }
 
-/** The prompts that `$1` and `$2` request, as `p`, with their positions from 1 as `requested.ordinal`. */
+/**
+ * A FROM clause that selects the prompts with the workspaces `$1` and the ids `$2`, as `p`. `requested.ordinal` is the
+ * position of a prompt in `$1` and `$2`, counted from 1.
+ */
 const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
     join prompts p on p.workspace_id = requested.workspace_id and p.id = requested.id`
 
@@ -141,7 +145,7 @@ const selectPromptsText = `select requested.ordinal::int, ${summaryColumns}, p.c
 
 /**
  * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the
- * position in `prompts`.
+ * position in `prompts`, counted from 1.
  */
 export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>): Statement => ({
   text: selectPromptsText,
@@ -152,7 +156,7 @@ export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>): Statement
 const aggregateFragments = (value: string, name: string): string =>
   `coalesce(array_agg(${value} order by position, id) filter (where bytes <= ${sizes.sourceBytes}), '{}') as ${name}`
 
-// `octet_length` does not read the text, so contents that are too large together are not read.
+// `octet_length` does not read the text itself, so contents that are too large in total are never read.
 const selectSourcesText = `select requested.ordinal::int, ${toColumns(repeatedFieldNames)}, p.current_content, p.current_version, source.*
     from ${requestedPrompts}
     cross join lateral (
@@ -169,8 +173,9 @@ const selectSourcesText = `select requested.ordinal::int, ${toColumns(repeatedFi
     ) source`
 
 /**
- * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position in `prompts`.
- * `too_large` is true without any fragment if the contents together are larger than `sizes.sourceBytes`.
+ * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position in `prompts`, counted
+ * from 1. If the contents together are larger than `sizes.sourceBytes`, `too_large` is true and the row has no
+ * fragments.
  */
 export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => ({
   text: selectSourcesText,
@@ -195,7 +200,7 @@ export const selectVersions = (
       page,
       parameter
     )
-    // Without OFFSET 0, PostgreSQL may count once for each row of the page.
+    // Without OFFSET 0, PostgreSQL may count the versions again for each row of the page.
     return `select p.total, v.version_number, v.change_summary, v.change_source, v.created_at
       from (select p.id, (select count(*)::int from ${visible}) as total from prompts p where ${prompt} offset 0) p
       left join lateral (

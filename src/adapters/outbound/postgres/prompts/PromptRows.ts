@@ -41,14 +41,15 @@ const decodeSourceRow = Schema.decodeUnknownSync(
   })
 )
 
-/** Decodes the source in a row of `selectSources`, if it is not too large. */
+/** Decodes a row of `selectSources` whose `too_large` is false. */
 export const decodeSource = (row: Row): ResolutionSource => {
   const { contents, overrides, ...source } = decodeSourceRow(row)
   return {
     ...source,
     fragments: contents.map((content, index) => ({
       content,
-      // Parsed only when it is read: all overrides of a prompt together may take much more memory than their texts.
+      // Parsed on each access, because the parsed overrides of a whole prompt may take much more memory than their
+      // texts.
       get variable_overrides() {
         return parseJson(overrides[index] ?? "{}")
       }

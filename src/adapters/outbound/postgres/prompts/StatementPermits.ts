@@ -4,18 +4,21 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { Query } from "../driver/Query.ts"
 
 /**
- * The number of statements of a workspace that are in flight at once: fewer than the smallest pool of the primary runs at
- * once, so that slow statements of one workspace leave connections to the others.
+ * Maximum number of statements in flight for one workspace. The smallest pool of the primary can run more statements at
+ * the same time. Slow statements of one workspace therefore never use a whole pool.
  */
 const maxStatements = 3
 
 interface Permits {
   readonly semaphore: Semaphore.Semaphore
-  /** The statements that run or wait. */
+  /** The number of statements that run or wait. */
   statements: number
 }
 
-/** Returns the function that makes the query of a workspace. A statement waits until few enough others are in flight. */
+/**
+ * Returns the function that makes the query of a workspace. A statement waits while `maxStatements` other statements of
+ * its workspace are in flight.
+ */
 export const makeQueryOf = (query: Query): ((workspace: WorkspaceId) => Query) => {
   const permitsOf = new Map<WorkspaceId, Permits>()
   return (workspace) => (statement) =>

@@ -6,16 +6,16 @@ import type { Query } from "../driver/Query.ts"
 import { channel, heartbeatPrefix } from "../feed/NotifyChannel.ts"
 import { decodePrimary, type ServerState, sendMarker } from "./ServerState.ts"
 
-/** How long a marker may take, and how long a read waits for a proof, in milliseconds. */
+/** How long a marker may take, and how long a read waits for a proof, in milliseconds (see `Fence`). */
 const timeoutMs = 1_000
-/** How long the fence waits after a marker failed, in milliseconds. */
+/** How long the fence waits after a failed marker before it sends another marker, in milliseconds. */
 const defaultRetryDelayMs = 200
 
-/** A proof about the changes that any server showed before a marker was sent. */
+/** What a marker proves about all changes that reads on any server returned before the marker was sent. */
 export type Proof =
-  /** The primary shows them. */
+  /** The changes are visible on the primary. */
   | "visible"
-  /** The change feed has reported them. */
+  /** The change feed has reported the changes. */
   | "reported"
 
 interface Waiter {
@@ -25,15 +25,16 @@ interface Waiter {
 }
 
 /**
- * The position in the WAL that a standby must have replayed to run reads of this process, and the proofs that are
- * needed where reads move to another server. `ReadRouter` has the rules.
+ * Keeps the position in the write-ahead log (WAL) that a standby must have replayed before it runs reads of this
+ * process. Also gives the proofs that are needed when reads move to another server. `ReadRouter` describes the rules.
  *
- * Both come from *markers*. A marker is a statement that sends a notification and returns the position of the
- * primary. PostgreSQL commits transactions that notify one after another, and delivers their notifications in this
- * order, each after its transaction is visible. So once a marker is committed, every change that any server showed
- * before is visible on the primary. Once the notification of the marker has arrived, the change feed has reported all
- * these changes.
- * At most one marker is in flight; the next marker serves all requests that arrived meanwhile.
+ * The position and the proofs come from *markers*. A marker is a statement on the primary that sends a notification and
+ * returns the primary's position. PostgreSQL commits transactions with notifications one after another. It delivers
+ * their notifications in the same order, each after its transaction is visible. Once a marker is committed, every
+ * change that a read on any server returned before the marker was sent is therefore visible on the primary. Once the
+ * notification of the marker has arrived, the change feed has reported all these changes.
+ *
+ * At most one marker is in flight. The next marker serves all reads that began to wait meanwhile.
  */
 export class Fence {
   readonly #query: Query
@@ -46,7 +47,7 @@ export class Fence {
   #revision = -1
   #at = Number.NEGATIVE_INFINITY
   #primary: ServerState | undefined
-  /** True after a marker has failed, until one succeeds. */
+  /** True after a marker has failed, until another marker succeeds. */
   #isFailing = false
 
   /** @param query runs statements on the primary */
@@ -60,7 +61,7 @@ export class Fence {
     this.#retryDelayMs = retryDelayMs
   }
 
-  /** The state of the primary after the last reported change; `undefined` before it is known. */
+  /** The state of the primary that standbys must have reached; `undefined` until a marker has succeeded. */
   get primary(): ServerState | undefined {
     return this.#primary
   }
@@ -73,7 +74,7 @@ export class Fence {
     return this.#at
   }
 
-  /** Returns true if a standby has replayed every change that was reported until now. */
+  /** Returns true if a standby has replayed every change that the change feed has reported. */
   isPassedBy({ position, lineage }: ServerState): boolean {
     return !this.#isOutdated && lineage === this.#primary?.lineage && position >= this.#primary.position
   }
@@ -86,8 +87,8 @@ export class Fence {
   }
 
   /**
-   * Succeeds once the proof covers all changes that were shown until `at`. Fails after a timeout, and at once while
-   * markers fail.
+   * Succeeds once a marker has given the proof for all changes that reads returned until `at`. Fails if this takes
+   * longer than `timeoutMs`. Fails immediately if the last marker failed.
    */
   await(proof: Proof, at: number): Effect.Effect<void, Unavailable> {
     const wait = Effect.callback<void, Unavailable>((resume) => {
@@ -102,7 +103,7 @@ export class Fence {
     })
   }
 
-  /** Sends markers until it is interrupted. */
+  /** Sends a marker whenever one is needed, until the fiber is interrupted. */
   get run(): Effect.Effect<never> {
     const onFailure = Effect.suspend(() => {
       this.#isFailing = true
@@ -114,7 +115,7 @@ export class Fence {
     })
     return this.#isDue.await.pipe(
       Effect.andThen(failAfterTimeout(this.#sendMarker)),
-      // Catches every cause, because a server that cannot run the statement is not a primary.
+      // Catches every cause: on a server that is not a primary, the statement fails with a defect.
       Effect.catchCause(() => onFailure),
       Effect.forever
     )

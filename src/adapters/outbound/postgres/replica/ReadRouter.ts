@@ -8,7 +8,7 @@ import type { ReadMetrics } from "./ReplicaMetrics.ts"
 
 type Rows = ReadonlyArray<Row>
 
-/** The outcome of a read of a replica. `show` records that the caller gets the rows, and returns them. */
+/** The outcome of a read of a replica. `show` returns the rows, and records that the caller gets them. */
 type ReplicaOutcome =
   | { readonly _tag: "Found" | "Incomplete"; readonly rows: Rows; readonly show: () => Rows }
   | { readonly _tag: "Fenced" | "Failed" | "None" }
@@ -22,27 +22,30 @@ export interface ReadRouterOptions {
   readonly metrics: ReadMetrics
 }
 
-/** Returns true if `rows` contain a row that is missing in `others`. The same statement returned both. */
+/** Returns true if `rows` contain a row that is missing in `others`. Both are results of the same statement. */
 const hasFurtherRow = (rows: Rows, others: Rows): boolean => {
   const ordinals = new Set(others.map(({ ordinal }) => ordinal))
   return rows.some(({ ordinal }) => !ordinals.has(ordinal))
 }
 
 /**
- * Chooses the server of each read. No read of this process returns a state that is older than a change that was
- * reported before, or than what an earlier read returned:
+ * Chooses the server for each read. A read never returns a state from before a change that the feed has already
+ * reported. A read also never returns a state that is older than the result of an earlier read of this process. The
+ * following rules ensure this. In the rules, a server *shows* a change when a read on this server returns the change to
+ * a caller.
  *
- * 1. A replica runs a read only if it has passed the fence of the last reported change: its position was seen before
- *    the read is sent. Its result counts only if no other change is reported before the read ends.
- * 2. Changes that other servers showed before the read was sent must have been reported when the read ends, so that
- *    rule 1 covers them. The read waits for this proof, which then covers the next reads of the replica too.
- * 3. The primary runs a read only once it shows every change that replicas have shown: a replica may be ahead of the
- *    primary.
- * 4. What a replica does not find is read from the primary, because its change may be too recent to have been
- *    reported. If the primary does not find it either, the rows of the replica are the result, and the read showed
- *    nothing of the primary.
- * 5. While the change feed is down, changes may go unreported: the primary runs all reads. Only if the primary does
- *    not respond, a replica runs the reads that rules 1 and 2 allow.
+ * 1. A replica runs a read only if it has passed the fence: it has already replayed the last reported change. The
+ *    result is used only if no other change is reported before the read ends.
+ * 2. When a read of a replica ends, all changes that other servers showed before the read was sent must have been
+ *    reported, so that rule 1 covers them. The read waits for this proof, which then also covers the next reads of the
+ *    replica.
+ * 3. The primary runs a read only once every change that replicas have shown is visible on the primary, because a
+ *    replica may be ahead of the primary.
+ * 4. If a replica does not find everything, the primary is asked, because the missing rows may be too recent to have
+ *    been reported. If the primary does not find more either, the rows of the replica are the result, and only the
+ *    replica has shown something.
+ * 5. While the change feed is down, changes may go unreported, so the primary runs all reads. A replica runs a read
+ *    only if the primary does not respond and rules 1 and 2 allow the read.
  */
 export class ReadRouter {
   readonly #options: ReadRouterOptions
@@ -50,7 +53,7 @@ export class ReadRouter {
   #session: ReplicaSession | undefined
   /** When a replica last showed something, by the monotonic clock. */
   #shownByReplicaAt = Number.NEGATIVE_INFINITY
-  /** When a server other than the server of `#session` last showed something. */
+  /** When another server than the server of `#session` last showed something. */
   #shownElsewhereAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ReadRouterOptions) {
@@ -69,7 +72,7 @@ export class ReadRouter {
     const orReplica = (read: Effect.Effect<Rows, Unavailable>) =>
       Effect.catchTag(read, "Unavailable", (error) =>
         Effect.flatMap(readReplica, (outcome) =>
-          // While the change feed is up, the primary may have what the replica did not find.
+          // While the change feed is up, the primary may have rows that the replica did not find.
           outcome._tag === "Found" || (outcome._tag === "Incomplete" && !isFeedUp())
             ? Effect.sync(outcome.show)
             : Effect.fail(error)
@@ -91,7 +94,7 @@ export class ReadRouter {
     return Effect.suspend(() => (isFeedUp() ? readReplicaFirst : orReplica(countedRead)))
   }
 
-  /** Reads the primary under rule 3. */
+  /** Reads the primary as rule 3 requires. */
   #readPrimary(pool: keyof ReplicaSession, statement: Statement): Effect.Effect<Rows, Unavailable> {
     const { fence, primary } = this.#options
     return Effect.suspend(() => fence.await("visible", this.#shownByReplicaAt)).pipe(
@@ -104,7 +107,7 @@ export class ReadRouter {
     )
   }
 
-  /** Reads the replica in use under rules 1 and 2. */
+  /** Reads the replica in use as rules 1 and 2 require. */
   #readReplica(pool: keyof ReplicaSession, statement: Statement): Effect.Effect<ReplicaOutcome> {
     const { findReplica, revisions, fence } = this.#options
     return Effect.suspend((): Effect.Effect<ReplicaOutcome> => {
@@ -135,7 +138,10 @@ export class ReadRouter {
     })
   }
 
-  /** Records which session runs the next read. Changes that other sessions showed count as shown elsewhere. */
+  /**
+   * Records which session runs the next read. If another session ran the reads before, everything that replicas have
+   * shown until now was shown by another server.
+   */
   #use(session: ReplicaSession): void {
     if (session === this.#session) return
     this.#session = session

@@ -19,16 +19,18 @@ import type { ReplicaBudget } from "../connection/ConnectionBudget.ts"
 import { makeReplicaGauges } from "./ReplicaMetrics.ts"
 import { decodeStandby, type ServerState, type StandbyState, selectStandby } from "./ServerState.ts"
 
-/** How often the position is queried, in milliseconds. */
+/** The time between two queries of a replica's position, in milliseconds. */
 const intervalMs = 20
-/** After this long without a response, the connections to a replica are closed, in milliseconds. */
+/** How long a replica may take to respond before all connections to it are closed, in milliseconds. */
 const responseTimeoutMs = 500
-/** How long to wait before reconnecting to a replica, in milliseconds. */
 const reconnectDelayMs = 500
 /** Maximum lag of a replica that is used, in milliseconds. */
 const maxLagMs = 10_000
 
-/** The pools of a replica. They lead to one server, whose position never goes back while they are open. */
+/**
+ * The pools of a replica. All their connections lead to one server. The position of this server never goes back while
+ * the pools are open.
+ */
 export interface ReplicaSession {
   readonly queryPrompts: Query
   readonly queryKeys: Query
@@ -37,7 +39,7 @@ export interface ReplicaSession {
 /** A replica that can run reads. */
 export interface ReplicaInUse {
   readonly session: ReplicaSession
-  /** The state that the last finished query of its position returned. */
+  /** The state that the last completed query of the replica's position returned. */
   readonly state: StandbyState
 }
 
@@ -47,7 +49,7 @@ export interface ReplicaServer {
   readonly config: PgClient.PgPoolConfig
 }
 
-/** Why a replica cannot be used. */
+/** The reason why a replica cannot be used. */
 class ReplicaProblem extends Data.TaggedError("ReplicaProblem")<{ readonly message: string }> {}
 
 const fail = (message: string): Effect.Effect<never, ReplicaProblem> =>
@@ -56,9 +58,10 @@ const fail = (message: string): Effect.Effect<never, ReplicaProblem> =>
 const otherServerError = makeConnectionError("another server responded, or the replica has gone back")
 
 /**
- * Makes the set-up of sessions on a standby. The set-up fails unless the session runs on the server of the given state
- * and that server has reached the position of the state. This then holds until the connection ends: a connection never
- * changes its server, and a server whose position goes back in a crash recovery closes all connections.
+ * Makes the set-up of sessions on a standby. The set-up succeeds only if the session runs on the server of the given
+ * state, and this server has reached the position of the state. Both stay true until the connection ends. A connection
+ * never changes its server. If the position of a server goes back in a crash recovery, the server closes all
+ * connections.
  */
 export const makeReplicaSessionSetup =
   (findState: () => StandbyState): SetUpSession =>
@@ -76,7 +79,9 @@ export const makeReplicaSessionSetup =
       )
     )
 
-/** One standby: follows its position, and offers its pools while it can be used. */
+/**
+ * One standby. Queries the standby's position continuously, and offers pools for reads while the standby can be used.
+ */
 export class Replica {
   readonly #config: PgClient.PgPoolConfig
   readonly #budget: ReplicaBudget
@@ -84,7 +89,7 @@ export class Replica {
   readonly #gauges
   readonly #stateLog
   #inUse: ReplicaInUse | undefined
-  /** False after a connection failed, until the next response. */
+  /** False from the failure of a connection until the next response. */
   #isResponding = false
 
   constructor({ name, config }: ReplicaServer, budget: ReplicaBudget, fence: Pick<Fence, "primary">) {
@@ -103,12 +108,15 @@ export class Replica {
     return this.#isResponding ? this.#inUse : undefined
   }
 
-  /** True while it has connections for reads. */
+  /** True while the replica has pools for reads. */
   get isConnected(): boolean {
     return this.#inUse !== undefined
   }
 
-  /** Connects, follows the position, and connects again, until it is interrupted. */
+  /**
+   * Connects to the replica and queries its position continuously. Connects again after each failure, until the fiber
+   * is interrupted.
+   */
   get run(): Effect.Effect<never> {
     return Effect.scoped(this.#follow).pipe(
       Effect.catchCause((cause) => this.#stateLog.down(describeCause(cause))),
@@ -133,17 +141,17 @@ export class Replica {
         }
         yield* Effect.sleep(intervalMs)
       }
-      // Runs before the pools close, because closing may wait for statements.
+      // Takes the replica out of use before its pools close, because closing may wait for statements.
     }).pipe(Effect.ensuring(Effect.sync(() => this.#close())))
   }
 
-  /** Fails if the replica cannot be used. */
   #check(state: StandbyState, primary: ServerState): Effect.Effect<void, ReplicaProblem> {
     if (state.lineage !== primary.lineage)
       return fail(`it replays the WAL ${state.lineage}, the primary writes ${primary.lineage}`)
     if (this.#inUse !== undefined && this.#inUse.state.server !== state.server)
       return fail("its URL leads to different servers")
-    // The heartbeats of the change feed are transactions, so a standby that is up to date has replayed a recent one.
+    // The heartbeats of the change feed are transactions, so a standby that is up to date has replayed a recent
+    // transaction.
     const lagMs = state.position >= primary.position ? 0 : state.sinceLastMs
     this.#gauges.setLag(lagMs / 1_000)
     return lagMs < maxLagMs ? Effect.void : fail(`it is more than ${maxLagMs / 1_000} s behind`)

@@ -8,7 +8,6 @@ const makeReadCounter = (target: "replica" | "primary") =>
     { target }
   )
 
-/** Makes the counters of the reads that replicas may run. */
 export const makeReadMetrics = () => ({
   countReplica: makeReadCounter("replica"),
   countPrimary: makeReadCounter("primary"),

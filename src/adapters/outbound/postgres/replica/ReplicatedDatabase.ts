@@ -18,17 +18,17 @@ import { makeReadMetrics } from "./ReplicaMetrics.ts"
 
 /** The replicas of a database, and the connections to them. */
 export interface ReplicationOptions {
-  /** The URL of each replica, and how logs and metrics name it. */
+  /** The URL of each replica, and its name in logs and metrics. */
   readonly replicas: ReadonlyArray<{ readonly name: string; readonly url: Redacted.Redacted }>
   readonly budget: ReplicaBudget
-  /** The URL of the connection that listens; undefined for the URL of the database. */
+  /** The URL of the connection that listens; if undefined, the URL of the database. */
   readonly feedUrl: Redacted.Redacted | undefined
 }
 
 /**
- * Returns the function that chooses the replica for a read. A process keeps to one replica while it is connected,
- * because two standbys show different states and a move needs a proof. The first choice is random, so that the
- * processes spread over the replicas.
+ * Returns the function that chooses the replica for a read. A process uses the same replica as long as the replica is
+ * connected, because replicas show different states and a change of the replica needs a proof (`Fence`). The first
+ * choice is random, so that the processes are spread over the replicas.
  */
 const makeReplicaChoice = (replicas: ReadonlyArray<Replica>): (() => ReplicaInUse | undefined) => {
   let active = replicas[Math.floor(Math.random() * replicas.length)]
@@ -38,7 +38,9 @@ const makeReplicaChoice = (replicas: ReadonlyArray<Replica>): (() => ReplicaInUs
   }
 }
 
-/** The change feed of a database, and the database with its reads on replicas where `ReadRouter` allows. */
+/**
+ * Provides the change feed of a database, and a `Database` that runs reads on replicas where `ReadRouter` allows it.
+ */
 export const layer = ({
   replicas,
   budget,

@@ -2,11 +2,11 @@ import * as Schema from "effect/Schema"
 import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { serverIdentity } from "../connection/SessionSetup.ts"
 
-/** Where a server is in its WAL. */
+/** The position of a server in its write-ahead log (WAL). */
 export interface ServerState {
   /** The position in bytes. */
   readonly position: bigint
-  /** Identifies the WAL: the cluster, the database, and the timeline, which a promotion begins. */
+  /** Identifies the WAL by its cluster, its database and its timeline. A promotion begins a new timeline. */
   readonly lineage: string
 }
 
@@ -22,9 +22,9 @@ const formatLineage = (
     (select oid from pg_database where datname = current_database()), ${timeline})`
 
 /**
- * Notifies, and selects the state of the primary; fails on a standby. The position is after every record that is in
- * the WAL, flushed or not. Does not wait for the disk, and waits at most 250 ms for another transaction that
- * notifies.
+ * Sends a notification and selects the state of the primary. Fails on a standby. The position is after every record of
+ * the WAL, even a record that is not on disk yet. The statement does not wait for the disk, and waits at most 250 ms
+ * for another transaction that notifies.
  */
 export const sendMarker = `select set_config('synchronous_commit', 'off', true),
   set_config('lock_timeout', '250ms', true), pg_notify($1, $2), (position - '0/0')::text as position,
@@ -42,8 +42,8 @@ export const decodePrimary = (rows: ReadonlyArray<unknown>): ServerState => {
 }
 
 /**
- * Selects the state of a standby. The timeline comes from the WAL that the standby receives; roles that may not see
- * this get the timeline of its last restart point, which may be minutes behind.
+ * Selects the state of a standby, with the timeline of the WAL that the standby receives. A role that may not read this
+ * timeline gets the timeline of the last restart point, which may be minutes old.
  */
 export const selectStandby = `select pg_is_in_recovery() as "isStandby", ${serverIdentity} as server,
   (pg_last_wal_replay_lsn() - '0/0')::text as position,

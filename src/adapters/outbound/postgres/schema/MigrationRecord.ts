@@ -10,13 +10,12 @@ export const createMigrationTable = `create table if not exists ${migrationTable
   run_at timestamptz(3) not null default now()
 )`
 
-/** Makes concurrent migrations wait for each other. Only migrations use this lock number. */
+/** Makes concurrent migrations and corrections of triggers wait for each other. Nothing else uses this lock. */
 export const lockMigrations = `select pg_advisory_xact_lock(hashtext('${migrationTable}'))`
 
-/** Records that migration number `$1`, with name `$2`, ran. */
 export const insertMigration = `insert into ${migrationTable} (id, name) values ($1, $2)`
 
-/** Selects the number of the last migration that ran. */
+/** Selects the number of the last migration that ran; 0 if no migration has run. */
 export const selectSchemaVersion = {
   text: `select coalesce(max(id), 0) as version from ${migrationTable}`,
   params: []
@@ -26,7 +25,10 @@ const decodeVersionRow = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int
 
 export const decodeSchemaVersion = (rows: ReadonlyArray<unknown>): number => decodeVersionRow(rows).version
 
-/** Selects whether the table exists and may be read, the version of the server, and the role of the connection. */
+/**
+ * Selects whether the table of migrations exists, whether the role may read the table, the version of the server, and
+ * the role of the connection.
+ */
 export const selectServerState = {
   text: `select to_regclass('${migrationTable}') is not null as "tableExists",
     coalesce(has_table_privilege(to_regclass('${migrationTable}'), 'select'), true) as "isReadable",
@@ -44,7 +46,8 @@ export const decodeServerState = makeFirstRowDecoder(
 )
 
 /**
- * Selects the role of the connection and the privilege that it lacks to migrate; null if it lacks none of these.
+ * Selects the role of the connection, and the first privilege that the role needs for a migration and does not have.
+ * The privilege is null if the role has all of them.
  */
 export const selectMissingPrivilege = {
   text: `select current_user::text as role, case

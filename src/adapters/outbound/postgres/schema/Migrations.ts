@@ -37,21 +37,24 @@ export const migrations: ReadonlyArray<Migration> = [{ name: "initial", statemen
 
 const toInfo = ({ id, name }: MigrationInfo): MigrationInfo => ({ id, name })
 
-/** 42501 is a missing privilege, 25006 a read-only server or session, 3F000 a search path without a usable schema. */
+/**
+ * PostgreSQL reports 42501 for a missing privilege, 25006 on a read-only server or session, and 3F000 if the search
+ * path has no usable schema.
+ */
 const isDenied = (error: unknown): error is SqlError =>
   isSqlError(error) && ["42501", "25006", "3F000"].includes(sqlState(error))
 
 /**
  * Requests wait behind a migration that waits for a lock on a table, and time out after 3 s. A migration therefore
- * waits for less than that, and then lets the requests through.
+ * waits for a lock for at most 2 s. The migration then ends its wait, so that the requests can run, and is tried again.
  */
 const limitLockWait = "set local lock_timeout = '2s'"
 const lockRetryDelay = "500 millis"
 
-/** 55P03 is the end of `lock_timeout`. */
+/** PostgreSQL reports 55P03 when `lock_timeout` ends the wait for a lock. */
 const isLockTimeout = (error: unknown): boolean => isSqlError(error) && sqlState(error) === "55P03"
 
-/** Reads the number of the last migration that ran; 0 before the first. */
+/** Reads the number of the last migration that ran; 0 if no migration has run. */
 const readSchemaVersion = Effect.gen(function* () {
   const { queryPrompts: query } = yield* Database
   const state = record.decodeServerState(yield* query(record.selectServerState))
@@ -64,7 +67,10 @@ const readSchemaVersion = Effect.gen(function* () {
   return record.decodeSchemaVersion(yield* query(record.selectSchemaVersion))
 })
 
-/** Returns the migrations that have not run. Fails if the schema is newer than the program with these migrations. */
+/**
+ * Returns the migrations of `all` that have not run. Fails if the schema is newer than a program with the migrations
+ * `all`.
+ */
 const findPending = (version: number, all: ReadonlyArray<Migration>) =>
   version > all.length
     ? Effect.fail(schemaTooNew(version, all.length))
@@ -98,7 +104,10 @@ const explainDenial = Effect.fnUntraced(function* ({ error }: ReturnType<typeof 
 /** Another transaction holds a lock that a migration needs. */
 const TableLocked = { _tag: "TableLocked" } as const
 
-/** Runs the pending migrations in one transaction, and again while another transaction holds a lock that they need. */
+/**
+ * Runs the pending migrations in one transaction. Runs them again as long as another transaction holds a lock that they
+ * need.
+ */
 const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { transact } = yield* Database
   const stateLog = makeStateLog({
@@ -119,7 +128,7 @@ const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
   return yield* attempt
 })
 
-/** Like `migrate`, with the given migrations, and without a check of the triggers. */
+/** Like `migrate`, but runs the given migrations and does not check the triggers. */
 export const runMigrations = (
   all: ReadonlyArray<Migration>
 ): Effect.Effect<MigrationReport, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =>
@@ -139,9 +148,10 @@ const restoreWrongTriggers = Effect.gen(function* () {
 })
 
 /**
- * Gives all triggers the firing mode of the schema and does the work that they may have missed: `pg_restore
- * --disable-triggers` leaves them in other modes. Only reads if all triggers have their mode. Only warns if the
- * server denies the change, so that a service without the privilege, or on a standby, still starts.
+ * Gives all triggers the firing mode of the schema, because `pg_restore --disable-triggers` leaves triggers in other
+ * modes. Also does the work that the triggers may have missed. Changes nothing if all triggers have the right mode. If
+ * the server denies the change, only logs a warning. A service without the privilege, or on a standby, therefore still
+ * starts.
  */
 const restoreTriggers = Effect.gen(function* () {
   const { queryPrompts: query, transact } = yield* Database
@@ -154,16 +164,16 @@ const restoreTriggers = Effect.gen(function* () {
 })
 
 /**
- * Brings the schema to the version of this program and returns what ran. All pending migrations run in one
- * transaction, and each runs once, even if several processes start at the same time. Then corrects the firing modes
- * of the triggers. Only reads if nothing is pending. Fails if the schema is newer than this program, or if the server
- * denies a migration.
+ * Brings the schema to the version of this program and returns the migrations that ran. All pending migrations run in
+ * one transaction. Each migration runs once, even if several processes start at the same time. Then corrects the firing
+ * modes of the triggers. Changes nothing if no migration is pending and all triggers have the right mode. Fails if the
+ * schema is newer than this program, or if the server denies a migration.
  */
 export const migrate = Effect.tap(runMigrations(migrations), restoreTriggers)
 
 /**
- * Returns the version of the schema and the migrations that are pending; changes nothing. Fails if the schema
- * is newer than this program.
+ * Returns the version of the schema and the migrations that are pending; changes nothing. Fails if the schema is newer
+ * than this program.
  */
 export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unavailable, Database> =
   Effect.gen(function* () {

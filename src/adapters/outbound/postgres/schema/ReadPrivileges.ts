@@ -20,8 +20,8 @@ const tables = [
 ]
 
 /**
- * Selects the tables without any readable column. One readable column is enough: a role may have the privilege on
- * single columns only.
+ * Selects the tables in which the role may not read any column. One readable column is enough, because a role may have
+ * the privilege on single columns only.
  */
 const selectUnreadable = {
   text: `select current_user::text as role, coalesce(string_agg(name, ', '), '') as unreadable
@@ -32,7 +32,7 @@ const decodeUnreadable = makeFirstRowDecoder(
   Schema.Struct({ role: Schema.String, unreadable: Schema.String })
 )
 
-/** Fails if the role of the connection may not read a table that requests read. The schema must be current. */
+/** Fails if the role of the connection may not read one of these tables. The schema must be current. */
 export const assertReadable: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(
   function* () {
     const { queryPrompts: query } = yield* Database

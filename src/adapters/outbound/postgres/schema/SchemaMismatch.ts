@@ -7,7 +7,7 @@ export interface SchemaMismatch {
 }
 const SchemaMismatch = (message: string): SchemaMismatch => ({ _tag: "SchemaMismatch", message })
 
-/** The schema has version `version`, which a program with `latest` migrations may not use. */
+/** The schema has version `version`, which is newer than the version `latest` of this program. */
 export const schemaTooNew = (version: number, latest: number): SchemaMismatch =>
   SchemaMismatch(
     `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
@@ -40,8 +40,8 @@ export const tablesUnreadable = (role: string, tables: string): SchemaMismatch =
   )
 
 /**
- * Triggers have another firing mode than in the schema, and the server denied the correction; `reason` is its
- * message.
+ * Some triggers do not have the firing mode of the schema, and the server denied the correction. `reason` is the
+ * server's message.
  */
 export const triggersDenied = (reason: string): SchemaMismatch =>
   SchemaMismatch(
@@ -51,7 +51,10 @@ export const triggersDenied = (reason: string): SchemaMismatch =>
 /** The oldest PostgreSQL that has the functions of the migrations and queries. */
 const oldestServer = 14
 
-/** Returns the mismatch of a server that is too old. A `server_version_num` is, for example, 130014 for 13.14. */
+/**
+ * Returns the mismatch if the server is too old, and `undefined` otherwise. `versionNumber` is the server's
+ * `server_version_num`: 130014 means version 13.14.
+ */
 export const findServerMismatch = (versionNumber: number): SchemaMismatch | undefined => {
   const major = Math.floor(versionNumber / 10_000)
   return major >= oldestServer

@@ -13,9 +13,12 @@ const content = [
 ]
 const allButKeys = [...content, "prompt_tags", "users"]
 
-/** The tables of each trigger of the schema, by the option of `ALTER TABLE … ENABLE TRIGGER` that says when it runs. */
+/**
+ * The triggers of the schema with their tables, grouped by firing mode. A firing mode is an option of `ALTER TABLE …
+ * ENABLE TRIGGER` that decides in which sessions a trigger runs.
+ */
 const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<string>>>>> = {
-  // In every session.
+  // These triggers run in every session.
   ALWAYS: {
     notify_truncate: [...allButKeys, "api_keys"],
     notify_update: ["prompt_tags"],
@@ -27,13 +30,14 @@ const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<st
     notify_key_update: ["api_keys"],
     lock_owner: ["api_keys"]
   },
-  // Only where rows arrive by logical replication, and in sessions with `session_replication_role = replica`.
+  // These triggers run only for rows that arrive by logical replication, and in sessions with `session_replication_role
+  // = replica`.
   REPLICA: {
     notify_row: allButKeys,
     confirm_listing: ["prompt_tags"],
     renew_listings_insert: ["prompts"]
   },
-  // The default mode: sessions whose `session_replication_role` is origin or local.
+  // These triggers have the default mode: they run in sessions whose `session_replication_role` is origin or local.
   "": {
     notify_insert: allButKeys,
     notify_update: content,
@@ -63,7 +67,7 @@ export const decodeTriggers = makeRowDecoder(
   Schema.Struct({ table: Schema.String, trigger: Schema.String, option: Schema.String })
 )
 
-/** Sets the firing mode of a trigger. */
+/** Returns the statement that sets the firing mode of a trigger. */
 export const enableTrigger = ({
   table,
   trigger,
@@ -72,8 +76,8 @@ export const enableTrigger = ({
   `alter table ${table} enable ${option} trigger ${trigger}`
 
 /**
- * Statements that do the work that triggers may have missed: they correct the copies of prompt columns in tag lists,
- * and notify every listener.
+ * Statements that do the work that triggers may have missed. They correct the copies of prompt columns in
+ * `prompt_tags`, and notify every listener.
  */
 export const repairStatements: ReadonlyArray<string> = [
   `update prompt_tags t set listed_at = null from prompts p where p.id = t.prompt_id

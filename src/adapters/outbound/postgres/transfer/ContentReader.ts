@@ -21,7 +21,7 @@ export const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspa
   return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : { ...row, tier: toTier(row.tier) }
 })
 
-/** Reads the current state of a workspace's content. Runs in a transaction with one snapshot. */
+/** Reads the current state of a workspace's content. Must run in a transaction with one snapshot. */
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   yield* readWorkspace(sql, workspace)
   const readList = <A>({ text, decode }: queries.ListQuery<A>) =>

@@ -10,13 +10,13 @@ import {
   WorkspaceTag
 } from "../../../../domain/workspace/Workspace.ts"
 
-/** Returns the names of the fields of a schema, which are columns. */
+/** Returns the names of the fields of a schema. The columns of its table have the same names. */
 const toColumns = ({ fields }: { readonly fields: object }): ReadonlyArray<string> => Object.keys(fields)
 
 /** The lists of a prompt, which are in separate tables. */
 const promptLists: ReadonlyArray<string> = ["tags", "fragments", "versions"]
 
-/** The tables of a workspace's content with their columns, each after the tables that it refers to. */
+/** The tables of a workspace's content with their columns. A table comes after the tables that it refers to. */
 export const contentColumns = {
   folders: [...toColumns(Folder), "workspace_id"],
   tags: [...toColumns(WorkspaceTag), "workspace_id"],
@@ -28,7 +28,7 @@ export const contentColumns = {
 export type ContentTable = keyof typeof contentColumns
 export const contentTables = Object.keys(contentColumns) as ReadonlyArray<ContentTable>
 
-/** All tables that an import writes with their columns, each after the tables that it refers to. */
+/** All tables that an import writes, with their columns. A table comes after the tables that it refers to. */
 export const importColumns = {
   workspaces: toColumns(Workspace),
   users: toColumns(User),

@@ -14,10 +14,10 @@ export interface ListQuery<A> {
   readonly decode: RowDecoder<A>
 }
 
-/** Free-form JSON, exported as it is stored: only the editor decides its shape. */
+/** Free-form JSON, which is exported as it is stored. */
 const FreeForm = Schema.Any
 
-/** Selects the columns of a schema, ordered by id. `expressions` has the columns that are computed. */
+/** Selects the columns of a schema, ordered by id. `expressions` has the SQL expressions of computed columns. */
 const selectList = <Fields extends Schema.Struct.Fields>(
   row: Schema.Struct<Fields> & Schema.Decoder<Schema.Struct<Fields>["Type"]>,
   from: string,
@@ -29,7 +29,7 @@ const selectList = <Fields extends Schema.Struct.Fields>(
   return { text: `select ${columns.join(", ")} from ${from} order by id`, decode: makeRowDecoder(row) }
 }
 
-/** The lists that an export writes before the prompts, in their order. */
+/** The lists that an export writes before the prompts, in the order of the export. */
 export const lists = {
   users: selectList(UserRow, fromKeyOwners),
   api_keys: selectList(KeyRow, "api_keys where workspace_id = $1", { key_hash: "encode(key_hash, 'hex')" }),
@@ -66,7 +66,9 @@ const makeChildDecoder = <A>(item: Schema.Decoder<A>): RowDecoder<Child<A>> => {
   return (rows) => rows.map((row) => ({ promptId: decodeOwner(row).prompt_id, item: decodeItem(row) }))
 }
 
-/** The fragments of all prompts, by prompt and position; fragments of other workspaces are left out. */
+/**
+ * The fragment bindings of all prompts, ordered by prompt and position. A fragment of another workspace is left out.
+ */
 export const promptFragments = {
   text: `select pf.prompt_id, pf.id, pf.fragment_id, pf.position, pf.variable_overrides
     from prompts p
@@ -77,7 +79,10 @@ export const promptFragments = {
   decode: makeChildDecoder(PromptFragment.mapFields(Struct.assign({ variable_overrides: FreeForm })))
 }
 
-/** The versions of all prompts, by prompt and number; a parent of another prompt, or with a higher number, is left out. */
+/**
+ * The versions of all prompts, ordered by prompt and number. A parent is left out if it belongs to another prompt or
+ * does not have a lower number.
+ */
 export const versions = {
   text: `select v.prompt_id, v.id, v.version_number, v.content, v.change_summary, v.change_source,
     (select o.id from ${findById("prompt_versions", "v.parent_version_id", ["prompt_id", "version_number"])} o

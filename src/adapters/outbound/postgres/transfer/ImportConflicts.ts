@@ -9,8 +9,8 @@ import type { Staging } from "./Staging.ts"
 type Conflict = ReturnType<typeof queries.decodeConflicts>[number]
 
 /**
- * Fails if staged rows have an id, email or hash that belongs to another workspace, user or key. The error has the
- * first conflicts and their number.
+ * Fails if a staged row has an id, email or hash that belongs to another workspace, user or key. The error contains the
+ * first conflicts and the number of all conflicts.
  */
 export const rejectConflicts = Effect.fnUntraced(function* (
   sql: PgClient,

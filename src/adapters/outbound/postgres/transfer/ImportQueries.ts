@@ -12,16 +12,16 @@ import {
 } from "./ContentTables.ts"
 import { stagedTable } from "./Staging.ts"
 
-/** The lock that imports, edits and the deletion of workspace `$1` take. */
+/** The number of the lock that imports, edits and the deletion of workspace `$1` take. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 
 /** Waits for the import lock of workspace `$1`. */
 export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 
 /**
- * Takes the import lock of workspace `$1` if it is free. `locked` is also false if a transaction that is not visible
- * in the snapshot was committed before the lock was taken: that transaction may have held the lock, and its changes
- * would be overlooked.
+ * Takes the import lock of workspace `$1` if the lock is free. `locked` is false if another transaction holds the lock.
+ * `locked` is also false if another transaction was committed after the snapshot was taken and before the lock was
+ * taken: that transaction may have held the lock, and the snapshot does not contain its changes.
  */
 export const tryLockWorkspace = `select case when pg_try_advisory_xact_lock(${lockKey})
     then not exists (
@@ -44,17 +44,17 @@ export const decodeTryLock = makeFirstRowDecoder(Schema.Struct({ locked: Schema.
 /** Locks the prompts `$1` against changes until the transaction ends. */
 export const lockPrompts = "select from prompts where id = any($1::uuid[]) order by id for no key update"
 
-/** Constraints are checked at the end, because rows may swap names, numbers and parents. */
+/** Constraints are checked at the end of an import, because rows may swap names, numbers and parents. */
 export const deferConstraints = "set constraints all deferred"
 export const checkConstraints = "set constraints all immediate"
 
-/** Returns the join, if needed, and the column with the workspace of a content row `t`. */
+/** Returns the column with the workspace of a content row `t`, and the join that this column needs, if any. */
 const joinWorkspace = (table: ContentTable): { readonly join: string; readonly workspace: string } =>
   belongsToWorkspace(table)
     ? { join: "", workspace: "t.workspace_id" }
     : { join: "join prompts p on p.id = t.prompt_id", workspace: "p.workspace_id" }
 
-/** Selects the first conflicts of a query in the order of the import, each with the total number of conflicts. */
+/** Selects the first conflicts of a query, in the order of the import. Each row has the total number of conflicts. */
 const selectFirstConflicts = (conflicts: string): string =>
   `select path, by_id, (count(*) over ())::int as count from (${conflicts}) c
     order by ordinal, by_id desc limit ${maxProblems}`
@@ -76,7 +76,9 @@ export const findConflictingUsers = selectFirstConflicts(`select s.path, s.ordin
     from ${stagedTable("users")} s join users u on lower(u.email) = lower(s.email)
     where u.id <> s.id`)
 
-/** Selects the first staged keys whose id belongs to another workspace than `$1`, or whose hash to another key. */
+/**
+ * Selects the first staged keys whose id belongs to another workspace than `$1`, or whose hash belongs to another key.
+ */
 export const findConflictingKeys = selectFirstConflicts(`select s.path, s.ordinal, true as by_id
     from ${stagedTable("api_keys")} s join api_keys k on k.id = s.id
     where k.workspace_id <> $1
@@ -108,20 +110,20 @@ const fromDifferingContent = (table: ContentTable): string => {
 const toParams = (table: ImportTable, workspace: string): ReadonlyArray<string> =>
   belongsToWorkspace(table) ? [workspace] : []
 
-/** Updates the rows of a workspace that differ from the staged rows. Equal rows are not locked. */
+/** Updates the rows of a workspace that differ from the staged rows. Rows that do not differ are not locked. */
 export const updateContent = (table: ContentTable, workspace: string): Statement => ({
   text: `update ${table} t set ${listWritableColumns(table).map((name) => `${name} = s.${name}`)}
     from ${fromDifferingContent(table)}`,
   params: toParams(table, workspace)
 })
 
-/** Returns the FROM and WHERE clauses for the staged rows `s` that do not exist. */
+/** Returns the FROM and WHERE clauses for the staged rows `s` that are not in the table yet. */
 const fromMissing = (table: ImportTable): string =>
   `${stagedTable(table)} s where not exists (select from ${table} t where t.id = s.id)`
 
 /**
- * Adds the staged rows that do not exist; rows of content are added to `workspace`. Fails if another transaction adds
- * one of these rows at the same time.
+ * Adds the staged rows that are not in the table yet. Rows of content are added to `workspace`. Fails if another
+ * transaction adds one of the rows at the same time.
  */
 export const insertMissing = (table: ImportTable, workspace: string): Statement => {
   const columns = importColumns[table]
@@ -151,13 +153,13 @@ const fromOtherTags = (prompts: string): string => `prompt_tags t
 
 const fromOtherTagsOfStagedPrompts = fromOtherTags(`in (select s.id from ${stagedTable("prompts")} s)`)
 
-/** Deletes the tags of the staged prompts that are not staged. */
+/** Removes the tags that are not staged from the staged prompts. */
 export const deleteOtherTagsOfStagedPrompts = `delete from ${fromOtherTagsOfStagedPrompts}`
 
-/** Deletes the tags of prompts `$1` that are not staged. */
+/** Removes the tags that are not staged from the prompts `$1`. */
 export const deleteOtherTagsOfPrompts = `delete from ${fromOtherTags("= any($1::uuid[])")}`
 
-/** Deletes the fragment bindings of prompts `$1` that are not staged. */
+/** Removes the fragment bindings that are not staged from the prompts `$1`. */
 export const deleteOtherBindingsOfPrompts = `delete from prompt_fragments t where t.prompt_id = any($1::uuid[])
   and not exists (select from ${stagedTable("prompt_fragments")} s where s.id = t.id)`
 
@@ -170,14 +172,14 @@ const fromMissingTags = `${stagedTable("prompt_tags")} s
 /** Adds the staged tags that the prompts do not have. */
 export const insertTags = `insert into prompt_tags (prompt_id, tag_id) select s.prompt_id, s.tag_id from ${fromMissingTags}`
 
-/** Adds the staged users that do not exist. */
+/** Adds the staged users that are not in `users` yet. */
 export const insertUsers = `insert into users (id, email, must_reset_password)
   select s.id, s.email, s.must_reset_password from ${fromMissing("users")} order by s.id`
 
 const fromUsersToReset = `users u join ${stagedTable("users")} s on s.id = u.id
   where s.must_reset_password and not u.must_reset_password`
 
-/** Sets `must_reset_password` where the staged row sets it. An import never clears it. */
+/** Sets `must_reset_password` for the users whose staged row sets this field. An import never clears the field. */
 export const updateUsers = `update users t set must_reset_password = true where not t.must_reset_password
   and t.id in (select u.id from ${fromUsersToReset} order by u.id for no key update of u)`
 
@@ -186,8 +188,8 @@ const fromDifferingKeys = `${stagedTable("api_keys")} s where t.id = s.id
     or s.expires_at < coalesce(t.expires_at, 'infinity'))`
 
 /**
- * Renames and revokes keys, and makes them expire earlier. An existing key keeps its hash, owner and workspace, stays
- * revoked, and never expires later.
+ * Renames keys, revokes keys, and makes keys expire earlier. An existing key keeps its hash, owner and workspace. A
+ * revoked key stays revoked. No key expires later than before.
  */
 export const updateKeys = `update api_keys t set name = s.name, revoked_at = coalesce(t.revoked_at, s.revoked_at),
     expires_at = least(t.expires_at, s.expires_at)
@@ -198,7 +200,6 @@ const fromDifferingName = `${stagedTable("workspaces")} s where t.id = s.id and 
 /** Renames the workspace. An existing workspace keeps its tier and billing status. */
 export const renameWorkspace = `update workspaces t set name = s.name from ${fromDifferingName}`
 
-/** Returns the total number of rows that FROM clauses select. */
 const sumCounts = (clauses: ReadonlyArray<string>): string =>
   `(${clauses.map((clause) => `(select count(*) from ${clause})`).join(" + ")})::int`
 

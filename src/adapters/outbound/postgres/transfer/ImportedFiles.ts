@@ -15,14 +15,14 @@ const File: Schema.Codec<ImportedFile, unknown> = Schema.Struct({
 
 const decode = makeRowDecoder(Schema.Struct({ files: Schema.Array(File) }))
 
-/** Reads the files of the latest import of files. */
+/** Reads the files of a workspace's latest import of files. */
 export const readImportedFiles = (sql: PgClient, workspace: WorkspaceId) =>
   Effect.map(
     sql.unsafe("select files from imported_files where workspace_id = $1", [workspace]),
     (rows) => decode(rows)[0]?.files ?? []
   )
 
-/** Replaces a workspace's list of imported files in the current transaction, if it differs. */
+/** Replaces a workspace's list of imported files in the current transaction, if the list has changed. */
 export const writeImportedFiles = (
   sql: PgClient,
   workspace: WorkspaceId,

@@ -7,7 +7,10 @@ import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { belongsToWorkspace, type ImportTable, importColumns, importTables } from "./ContentTables.ts"
 import { toPartRows } from "./ImportRows.ts"
 
-/** The prefix of the temporary tables of an import, which PostgreSQL's messages name instead of the real tables. */
+/**
+ * The prefix of the names of the temporary tables. PostgreSQL's messages contain these names instead of the names of
+ * the real tables.
+ */
 const stagedTablePrefix = "prompt_retrieval_staged_"
 
 /** Returns true for errors of class 22 and 23: PostgreSQL cannot store a value, or the value violates a constraint. */
@@ -24,8 +27,8 @@ export const toInvalidContent = (error: SqlError): InvalidContent =>
   ])
 
 /**
- * The size of a full batch, in characters. PostgreSQL keeps the rows of a statement for triggers and foreign keys,
- * and writes them to files if they exceed a few megabytes.
+ * The size at which a batch is sent, in characters. PostgreSQL collects the rows of a batch in memory, and in files if
+ * they exceed a few megabytes.
  */
 const fullBatchLength = 256 * 1024
 
@@ -34,20 +37,21 @@ const fullBatchLength = 256 * 1024
  * and reading them locks nothing.
  */
 export interface Staging {
-  /** Adds the rows of parts. A row that violates a CHECK constraint of its table fails. */
+  /** Adds the rows of parts. Fails if a row violates a CHECK constraint of its table. */
   readonly add: (parts: Iterable<WorkspacePart>) => Effect.Effect<void, InvalidContent | SqlError>
-  /** Makes all rows visible to the next statements. Call it once, after the last part. */
+  /** Makes all rows visible to the next statements. Call this once, after the last part. */
   readonly end: Effect.Effect<void, InvalidContent | SqlError>
-  /** Returns true if a table has any row. */
+  /** Returns true if any row of a table was added. */
   readonly has: (table: ImportTable) => boolean
 }
 
-/** Returns the temporary table for the rows of a table. Rows of content have no workspace there. */
+/** Returns the temporary table for the rows of a table. Staged rows of content have no `workspace_id`. */
 export const stagedTable = (table: ImportTable): string => `pg_temp.${stagedTablePrefix}${table}`
 
 /**
- * Creates the temporary table for a table, with the same CHECK constraints. Emails are unique as in `users`, because
- * PostgreSQL decides their lower case; the reader of the archive has already checked all other uniqueness.
+ * Returns the statements that create the temporary table for a table, with the same CHECK constraints. Emails are
+ * unique, as in `users`, because PostgreSQL decides which emails are equal in lower case. The reader of the archive has
+ * already checked that all other values are unique.
  */
 const createTable = (table: ImportTable): string => `
   create temporary table ${stagedTablePrefix}${table} (
@@ -65,7 +69,7 @@ const insertRows = (table: ImportTable): string => {
     select ${columns} from json_populate_recordset(null::${stagedTable(table)}, $1::json)`
 }
 
-/** Analyzes the columns on which statements join; the planner needs no other columns. */
+/** Analyzes the columns on which statements join. The planner needs no statistics of other columns. */
 const analyzeTables = (tables: ReadonlyArray<ImportTable>): string =>
   `analyze ${tables.map(
     (table) => `${stagedTable(table)} (${table === "prompt_tags" ? "prompt_id, tag_id" : "id"})`
@@ -75,7 +79,7 @@ const analyzeTables = (tables: ReadonlyArray<ImportTable>): string =>
 interface Batch {
   rows: Array<string>
   length: number
-  /** The number of the table's rows so far. */
+  /** The number of rows of the table so far, whether sent or not. */
   count: number
 }
 

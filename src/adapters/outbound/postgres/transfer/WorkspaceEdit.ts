@@ -28,7 +28,9 @@ type WorkspaceLocked = typeof WorkspaceLocked
 
 const isWorkspaceLocked = (error: unknown): error is WorkspaceLocked => error === WorkspaceLocked
 
-/** Writes an edit of a workspace's content in the current transaction. Writes no row that the edit does not name. */
+/**
+ * Writes an edit of a workspace's content in the current transaction. Rows that the edit does not name do not change.
+ */
 const writeEdit = Effect.fnUntraced(function* (
   sql: PgClient,
   workspace: WorkspaceId,
@@ -44,7 +46,7 @@ const writeEdit = Effect.fnUntraced(function* (
   yield* sql.unsafe(queries.deferConstraints)
   const findPromptsWith = (list: "tags" | "fragments") =>
     edit.prompts.filter((prompt) => prompt[list] !== undefined).map(({ row }) => row.id)
-  // Delete before inserting: the schema limits the rows of a prompt.
+  // Delete rows before inserting rows, because the schema limits the number of rows of a prompt.
   yield* sql.unsafe(queries.deleteOtherBindingsOfPrompts, [findPromptsWith("fragments")])
   yield* writeContent(sql, staging, workspace)
   yield* sql.unsafe(queries.deleteOtherTagsOfPrompts, [findPromptsWith("tags")])
@@ -55,8 +57,9 @@ const writeEdit = Effect.fnUntraced(function* (
 
 /**
  * Passes a workspace's content to `makeEdit` and writes the edit that it returns. An attempt reads and writes in one
- * snapshot, so PostgreSQL rejects the write of a row that has changed since. The next attempt therefore locks the
- * prompts of the failed edit before it reads anything, so that it cannot fail for the same reason.
+ * snapshot. PostgreSQL rejects the attempt if another transaction has changed one of the rows since the snapshot. The
+ * next attempt therefore locks the prompts of the failed edit before it reads anything, so that it cannot fail for the
+ * same reason.
  */
 export const editContent = <A, E>(
   sql: PgClient,
@@ -93,6 +96,6 @@ export const editContent = <A, E>(
     isWorkspaceLocked,
     () => Effect.andThen(waitForLock, run)
   )
-  // TypeScript cannot simplify the union of a generic error type without its handled members.
+  // TypeScript cannot remove the handled errors from a union with a generic error type.
   return run as Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable>
 }

@@ -7,10 +7,13 @@ import type { ExportPart } from "../../../../domain/workspace/WorkspaceParts.ts"
 import { readWorkspace } from "./ContentReader.ts"
 import * as queries from "./ExportQueries.ts"
 
-/** The number of rows that are read at once: a row has at most 1 MiB of text and 64 KiB of JSON. */
+/**
+ * The number of rows that are read together. The number is small, because a row may have 1 MiB of text and 64 KiB of
+ * JSON.
+ */
 const fetchedRows = 16
 
-/** Reads the next rows of a list; none at its end. */
+/** Reads the next rows of a list. Returns no rows at the end of the list. */
 type Cursor<A> = Effect.Effect<ReadonlyArray<A>, SqlError>
 
 /** Opens a cursor for a list of a workspace in the current transaction. */
@@ -25,7 +28,7 @@ const openCursor = <A>(
     Effect.map(sql.unsafe(`fetch ${fetchedRows} from export_${name}`), decode)
   )
 
-/** Runs `use` for the rows of a list, in their order. */
+/** Runs `use` with the rows of a list, a few rows at a time, in their order. */
 const forEachPage = Effect.fnUntraced(function* <A, E>(
   cursor: Cursor<A>,
   use: (rows: ReadonlyArray<A>) => Effect.Effect<void, E>
@@ -34,8 +37,8 @@ const forEachPage = Effect.fnUntraced(function* <A, E>(
 })
 
 /**
- * Returns a function that runs `use` for the items of one prompt. It must be called for every prompt, in the order of
- * the cursor.
+ * Returns a function that reads the items of one prompt and runs `use` with them. The function must be called for every
+ * prompt, in the order of the cursor.
  */
 const makeChildReader = <A>(cursor: Cursor<queries.Child<A>>) => {
   let rows: ReadonlyArray<queries.Child<A>> = []
@@ -58,7 +61,7 @@ const makeChildReader = <A>(cursor: Cursor<queries.Child<A>>) => {
 
 /**
  * Passes a workspace to `sink`, part by part in the order of an archive: lists by id, versions by number, fragment
- * bindings by position. Runs in a transaction with one snapshot.
+ * bindings by position. Must run in a transaction with one snapshot.
  */
 export const exportWorkspace = Effect.fnUntraced(function* <E>(
   sql: PgClient,

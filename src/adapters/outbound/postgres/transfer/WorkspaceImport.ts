@@ -13,7 +13,7 @@ import * as queries from "./ImportQueries.ts"
 import { makeStaging, type Staging } from "./Staging.ts"
 import { runAttempts, type Transact } from "./WriteAttempts.ts"
 
-/** Stages the rows of an archive. Returns the number of its items. */
+/** Stages the rows of an archive. Returns the number of items in each list of the archive. */
 const stageArchive = Effect.fnUntraced(function* <E>(
   staging: Staging,
   parts: Stream.Stream<WorkspacePart, E>
@@ -27,7 +27,7 @@ const stageArchive = Effect.fnUntraced(function* <E>(
   return summary
 })
 
-/** Updates and adds the staged rows of content. Returns the number of rows that were changed and added. */
+/** Updates and adds the staged rows of content. Returns the numbers of changed and added rows. */
 export const writeContent = Effect.fnUntraced(function* (sql: PgClient, { has }: Staging, workspace: string) {
   let [changed, added] = [0, 0]
   for (const table of contentTables.filter(has)) {
@@ -38,8 +38,8 @@ export const writeContent = Effect.fnUntraced(function* (sql: PgClient, { has }:
 })
 
 /**
- * Makes a workspace equal to the staged archive, and returns the number of written rows. Rows of other workspaces are
- * only read. Users, keys and the workspace's row are written last, so that revocations and billing changes do not
+ * Makes a workspace equal to the staged archive, and returns the numbers of written rows. Rows of other workspaces are
+ * only read. Users, keys and the name of the workspace are written last, so that revocations and billing changes do not
  * wait for the rest of an import.
  */
 const mergeArchive = Effect.fnUntraced(function* (
@@ -57,7 +57,7 @@ const mergeArchive = Effect.fnUntraced(function* (
     executeCounted(sql, queries.insertMissing(table, workspace))
   yield* sql.unsafe(queries.deferConstraints)
   let added = yield* insertMissing("workspaces")
-  // Delete before inserting: the schema limits the fragments of a prompt.
+  // Delete rows before inserting rows, because the schema limits the number of fragments of a prompt.
   let removed = yield* write(queries.deleteOtherContent("prompt_fragments"), [workspace])
   const content = yield* writeContent(sql, staging, workspace)
   removed += yield* write(queries.deleteOtherTagsOfStagedPrompts)
@@ -73,9 +73,9 @@ const mergeArchive = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a workspace equal to an archive. Returns the number of the archive's items and of the written rows. The rows
- * are staged once. If a concurrent transaction interferes with an attempt to write them, the attempt is rolled back
- * to its savepoint.
+ * Makes a workspace equal to an archive. Returns the numbers of the archive's items and of the written rows. The rows
+ * are staged once. If a concurrent transaction interferes with an attempt to write them, the attempt is rolled back to
+ * its savepoint and repeated.
  */
 export const importWorkspace = <E>(
   sql: PgClient,

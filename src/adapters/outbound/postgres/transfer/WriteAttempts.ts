@@ -8,17 +8,20 @@ import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 
 export type Transact = Database["Service"]["transact"]
 
-/** Maximum number of attempts of a write when concurrent transactions interfere. */
+/** Maximum number of attempts of a write if concurrent transactions interfere. */
 const maxAttempts = 10
 
-/** A concurrent transaction added, deleted or changed a row, or a deadlock with it was resolved. */
+/**
+ * The SQLSTATEs of errors that a concurrent transaction may cause: it added, deleted or changed a row, or it caused a
+ * deadlock.
+ */
 const concurrencyPattern = /^(23503|23505|40001|40P01)$/
 
 /** The attempt failed because a concurrent transaction interfered: the write can be attempted again. */
 const AttemptFailed = { _tag: "AttemptFailed" } as const
 type AttemptFailed = typeof AttemptFailed
 
-/** Fails the transaction of a dry run, so that it is rolled back, and carries its result. */
+/** The error that rolls back the transaction of a dry run. It carries the result of the dry run. */
 class DryRunResult<A> {
   readonly value: A
   constructor(value: A) {
@@ -29,8 +32,8 @@ class DryRunResult<A> {
 const isAttemptFailed = (error: unknown): error is AttemptFailed => error === AttemptFailed
 
 /**
- * Converts an SQL error to `AttemptFailed` if a concurrent change caused the error and another attempt is left, or to
- * `InvalidContent` if the error is a constraint violation.
+ * Converts an SQL error to `AttemptFailed` if a concurrent transaction may have caused the error and another attempt is
+ * left. Otherwise, converts a constraint violation to `InvalidContent`. Other errors do not change.
  */
 const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | AttemptFailed => {
   if (!isLast && concurrencyPattern.test(sqlState(error))) return AttemptFailed
@@ -38,8 +41,8 @@ const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidConte
 }
 
 /**
- * Runs a write in a transaction or, within another transaction, after a savepoint. Runs it again when a concurrent
- * transaction interferes. Rolls a dry run back.
+ * Runs a write in a transaction. Within another transaction, a savepoint takes the place of the transaction. Runs the
+ * write again if a concurrent transaction interferes. Rolls back a dry run.
  */
 export const runAttempts = <A, E>(
   transact: <B, F, R>(work: Effect.Effect<B, F, R>) => Effect.Effect<B, F | SqlError | Unavailable, R>,
@@ -55,11 +58,14 @@ export const runAttempts = <A, E>(
       Effect.catchIf(isDryRunResult, ({ value }) => Effect.succeed(value)),
       Effect.catchIf(isAttemptFailed, () => run(attempt + 1))
     )
-  // TypeScript cannot simplify the union of a generic error type without its handled members.
+  // TypeScript cannot remove the handled errors from a union with a generic error type.
   return run(1) as Effect.Effect<A, E | SqlError | InvalidContent | Unavailable>
 }
 
-/** The first statement of a transaction whose statements all use the snapshot of the second statement. */
+/**
+ * The first statement of a transaction in which all statements use one snapshot. The second statement takes the
+ * snapshot.
+ */
 export const repeatableRead = "set transaction isolation level repeatable read"
 
 /** Like `repeatableRead`, for a transaction that changes nothing. */

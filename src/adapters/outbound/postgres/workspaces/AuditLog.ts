@@ -19,7 +19,7 @@ const insertEvent = (actor: string, { action, workspace_id, subject, details }: 
 /** Appends entries to the audit log in the current transaction, in their order. */
 export type AuditRecorder = (entries: ReadonlyArray<AuditEntry>) => Effect.Effect<void, SqlError>
 
-/** Makes a recorder whose events have the current actor. */
+/** Makes the recorder that writes the current actor to each event. */
 export const makeAuditRecorder: Effect.Effect<AuditRecorder, never, PgClient.PgClient | Actor> = Effect.gen(
   function* () {
     const sql = yield* PgClient.PgClient
@@ -29,7 +29,7 @@ export const makeAuditRecorder: Effect.Effect<AuditRecorder, never, PgClient.PgC
   }
 )
 
-/** Selects events of the audit log, the latest first. */
+/** Selects events of the audit log, latest first. */
 export const selectEvents = ({ workspace, limit }: AuditFilter): Statement => ({
   text: `select e.id::text, at, actor, action, workspace_id, subject, details from audit_events e
     ${workspace === undefined ? "" : "where workspace_id = $2"} order by e.id desc limit $1::int`,

@@ -26,7 +26,7 @@ import { repeatableReadReadOnly } from "../transfer/WriteAttempts.ts"
 import { Database } from "../Database.ts"
 import * as queries from "./WorkspaceQueries.ts"
 
-/** The workspaces, users and keys in PostgreSQL, as operators administer them. */
+/** Provides the store with which operators administer workspaces, users and keys in PostgreSQL. */
 export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgClient | Actor> = Layer.effect(
   WorkspaceStore,
   Effect.gen(function* () {
@@ -34,14 +34,14 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const sql = yield* PgClient.PgClient
     const record = yield* makeAuditRecorder
 
-    /** Runs a statement if the workspace exists. */
+    /** Runs a statement if the workspace exists. Fails with `WorkspaceNotFound` otherwise. */
     const queryWorkspace = Effect.fnUntraced(function* (workspace: WorkspaceId, statement: Statement) {
       const found = yield* query(queries.selectWorkspace(workspace))
       if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
       return yield* query(statement)
     })
 
-    /** Returns the row of a statement; fails if there is none. */
+    /** Runs a statement and returns its row. Fails with `notFound` if the statement returns no row. */
     const executeOne = Effect.fnUntraced(function* <A, E>(
       statement: Statement,
       decode: RowDecoder<A>,
@@ -51,7 +51,10 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       return row === undefined ? yield* Effect.fail(notFound) : row
     })
 
-    /** Changes one row, records the change and returns the changed row; fails if there is no such row. */
+    /**
+     * Changes one row, records the change, and returns the changed row. Fails with `notFound` if the row does not
+     * exist.
+     */
     const updateOne = <A, E>(change: {
       /** Selects the row and locks it. */
       readonly select: Statement
@@ -69,16 +72,15 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         })
       )
 
-    /** Runs reads in one transaction with one snapshot. */
     const readSnapshot = <A, E>(read: Effect.Effect<A, E>) =>
       transact(Effect.andThen(sql.unsafe(repeatableReadReadOnly), read))
 
-    /** Returns the user with this email. Adds the user if there is none. */
+    /** Returns the user with this email, and locks the user against deletion. Adds the user if there is none. */
     const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
       for (;;) {
         yield* execute(sql, queries.insertUser(newUserId, email))
         const [user] = queries.decodeUsers(yield* execute(sql, queries.selectUser(email, "againstDeletion")))
-        // Otherwise, another transaction deleted the user in between.
+        // If there is no user, another transaction deleted the user after the insert: try again.
         if (user !== undefined) return user
       }
     })
@@ -95,14 +97,18 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       ])
     })
 
-    /** Locks the owner and the workspace of a key before the key is locked, as deletions do, to avoid deadlocks. */
+    /**
+     * Locks the owner and the workspace of a key before the key is locked. Deletions lock in the same order, so that
+     * the transactions do not deadlock.
+     */
     const lockKeyParents = Effect.fnUntraced(function* (id: ApiKeyId) {
       for (;;) {
         const locked = yield* execute(sql, queries.lockKeyParents(id))
         if (locked.length > 0) return
         const key = yield* executeOne(queries.selectKey(id), queries.decodeKeys, KeyNotFound)
         if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
-        // Otherwise, other transactions deleted the workspace and imported it again in between.
+        // The key exists and has a workspace, so other transactions deleted and imported the workspace meanwhile: try
+        // again.
       }
     })
 
@@ -141,7 +147,8 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     })
 
     const deleteWorkspace = Effect.fnUntraced(function* (id: WorkspaceId) {
-      // Wait for imports, which lock the workspace's rows in another order, to avoid deadlocks.
+      // Waits for imports of the workspace. An import locks the workspace's rows in another order, so the two
+      // transactions could deadlock.
       yield* sql.unsafe(lockWorkspace, [id])
       const found = yield* executeOne(
         queries.selectWorkspace(id, "forDeletion"),

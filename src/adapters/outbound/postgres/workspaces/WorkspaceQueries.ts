@@ -32,14 +32,14 @@ export const selectWorkspaces: Statement = {
   params: []
 }
 
-/** What other transactions cannot do with a selected row until this transaction ends. */
+/** The clauses that lock a selected row until the transaction ends. */
 const rowLocks = {
   none: "",
-  /** Delete the row. */
+  /** Other transactions cannot delete the row. */
   againstDeletion: "for key share",
-  /** Change or delete the row. */
+  /** Other transactions cannot change or delete the row. */
   againstChanges: "for no key update",
-  /** Change or delete the row, or add rows that refer to it. */
+  /** Other transactions cannot change or delete the row, or add rows that refer to it. */
   forDeletion: "for update"
 } as const
 type RowLock = keyof typeof rowLocks
@@ -54,7 +54,7 @@ export const insertWorkspace = ({ id, name, tier, billing_status }: WorkspaceInf
   params: [id, name, tier, billing_status]
 })
 
-/** Changes a workspace's name, tier and billing status. Undefined values do not change. */
+/** Changes a workspace's name, tier and billing status. A field that is undefined does not change. */
 export const updateWorkspace = (
   workspace: WorkspaceId,
   { name, tier, billing_status }: WorkspaceChanges
@@ -66,8 +66,8 @@ export const updateWorkspace = (
 })
 
 /**
- * Counts the prompts and keys that the deletion of a workspace deletes. Locks the keys in the order of their ids, so
- * that the deletion of the workspace and of a user with several of the keys do not deadlock.
+ * Counts the prompts and keys that the deletion of a workspace deletes. Locks the keys in the order of their ids. The
+ * deletion of a user locks keys in the same order, so that the two deletions do not deadlock.
  */
 export const countAndLockRowsToDelete = (workspace: WorkspaceId): Statement => ({
   text: `select (select count(*)::int from prompts where workspace_id = $1) as prompts, count(*)::int as api_keys
@@ -75,7 +75,6 @@ export const countAndLockRowsToDelete = (workspace: WorkspaceId): Statement => (
   params: [workspace]
 })
 
-/** Decodes the row of `countAndLockRowsToDelete`. */
 export const decodeRowsToDelete = makeFirstRowDecoder(
   Schema.Struct({ prompts: Schema.Int, api_keys: Schema.Int })
 )
@@ -106,7 +105,7 @@ export const selectTags = (workspace: WorkspaceId): Statement => ({
 
 export const decodeTags = makeRowDecoder(TagRow)
 
-/** Adds a user unless the email, compared without case, is taken. */
+/** Adds a user. Does nothing if the email is taken; the comparison ignores case. */
 export const insertUser = (id: UserId, email: string): Statement => ({
   text: "insert into users (id, email) values ($1, $2) on conflict (lower(email)) do nothing",
   params: [id, email]
@@ -117,13 +116,12 @@ export const selectUser = (email: string, lock: RowLock): Statement => ({
   params: [email]
 })
 
-/** Deletes a user without keys. */
+/** Deletes a user. The user's keys must be deleted first. */
 export const deleteUser = (id: UserId): Statement => ({
   text: "delete from users where id = $1",
   params: [id]
 })
 
-/** Changes whether a user must reset the password. */
 export const updateUser = (email: string, mustResetPassword: boolean): Statement => ({
   text: `update users set must_reset_password = $2 where lower(email) = lower($1) returning ${userColumns}`,
   params: [email, mustResetPassword]
@@ -148,7 +146,7 @@ export const lockKeyParents = (id: ApiKeyId): Statement => ({
   params: [id]
 })
 
-/** Selects the keys of a user; locks them in the order of their ids, like `countAndLockRowsToDelete`. */
+/** Selects the keys of a user. Locks the keys in the order of their ids, like `countAndLockRowsToDelete`. */
 export const selectAndLockKeysOfUser = (id: UserId): Statement => ({
   text: `select ${keyColumns} from api_keys k join users u on u.id = k.created_by
     where k.created_by = $1 order by k.id for update of k`,
@@ -185,14 +183,13 @@ export const insertReplacement = (replaced: ApiKeyId, key: ReplacementKey): Stat
   params: [replaced, key.id, key.key_hash, key.key_start, key.key_end, key.created_at, key.expires_at]
 })
 
-/** Changes the times at which a key is revoked and expires. */
 export const updateKeyLifetime = (id: ApiKeyId, { revoked_at, expires_at }: KeyLifetime): Statement => ({
   text: `update api_keys k set revoked_at = $2, expires_at = $3
     from users u where k.id = $1 and u.id = k.created_by returning ${keyColumns}`,
   params: [id, revoked_at, expires_at]
 })
 
-/** Revokes a key; a key that is already revoked keeps its time of revocation. */
+/** Revokes a key. If the key is already revoked, its time of revocation does not change. */
 export const revokeKey = (id: ApiKeyId, at: Timestamp): Statement => ({
   text: `update api_keys k set revoked_at = coalesce(k.revoked_at, $2)
     from users u where k.id = $1 and u.id = k.created_by returning ${keyColumns}`,

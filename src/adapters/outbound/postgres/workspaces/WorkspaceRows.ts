@@ -4,7 +4,8 @@ import { Timestamp } from "../../../../domain/Timestamp.ts"
 import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../../domain/workspace/Workspace.ts"
 import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
-// The domain's schemas without their checks of texts: PostgreSQL may hold texts that an import would reject.
+// These are the domain's schemas without the checks of texts, because PostgreSQL may contain texts that an import would
+// reject.
 
 /** A row of `workspaces`. `tier` may be a tier that this program does not know. */
 export const WorkspaceRow = Workspace.mapFields(Struct.assign({ name: Schema.String, tier: Schema.String }))

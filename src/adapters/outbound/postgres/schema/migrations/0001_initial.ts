@@ -4,7 +4,10 @@ import { notifications } from "./initial/Notifications.ts"
 import { tables } from "./initial/Tables.ts"
 import { tagLists } from "./initial/TagLists.ts"
 
-/** Statements that let triggers also fire, or only fire, for rows that arrive by logical replication. */
+/**
+ * Statements that set the firing modes of triggers. Some triggers also run for rows that arrive by logical replication.
+ * Other triggers run only for such rows.
+ */
 const firingModes: ReadonlyArray<string> = expectedTriggers
   .filter(({ option }) => option !== "")
   .map(enableTrigger)

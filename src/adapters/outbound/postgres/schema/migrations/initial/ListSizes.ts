@@ -3,8 +3,9 @@ import { sizes } from "../../../../../../domain/Sizes.ts"
 const limits = { prompt_tags: sizes.promptTags, prompt_fragments: sizes.promptFragments }
 
 /**
- * The triggers that limit the rows of a prompt. They check each statement, so rows must be deleted before other rows
- * replace them. They lock the prompts, so that transactions that add rows to the same prompt wait for each other.
+ * The triggers that limit the number of tags and fragments of a prompt. They check the limit after each statement, so a
+ * transaction must delete rows before it adds other rows in their place. They lock the prompts, so that transactions
+ * that add rows to the same prompt wait for each other.
  */
 export const listSizes: ReadonlyArray<string> = [
   `create function limit_rows() returns trigger language plpgsql set search_path from current as $$

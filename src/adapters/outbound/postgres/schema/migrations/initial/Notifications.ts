@@ -1,11 +1,11 @@
-/** A table whose changes are notified, and the queries that map its rows to workspaces. */
+/** A table whose changes send notifications, and the queries that find the workspaces of its rows. */
 interface NotifyingTable {
   readonly table: string
-  /** Maps the rows of the table `%s`. */
+  /** Finds the workspaces of all rows of the table `%s`. */
   readonly ofRows: string
-  /** Maps the row `$1`. */
+  /** Finds the workspaces of the row `$1`. */
   readonly ofRow: string
-  /** True if another trigger notifies of updates. */
+  /** True if a separate trigger notifies of updates of this table. */
   readonly hasOwnUpdate?: boolean
 }
 
@@ -40,9 +40,9 @@ const notifyingTables: ReadonlyArray<NotifyingTable> = [
 ]
 
 /**
- * Makes the triggers of one table. Logical replication runs row triggers but no statement triggers, so each table has
- * a row trigger that runs on replicas only (`Triggers.ts`). It covers the operations that no other row trigger
- * covers.
+ * Makes the triggers of one table. Logical replication runs row triggers but no statement triggers. Each table
+ * therefore has a row trigger that runs only for rows that arrive by logical replication (`Triggers.ts`). This trigger
+ * handles the operations that have no other row trigger.
  */
 const makeTriggers = ({ table, ofRows, ofRow, hasOwnUpdate }: NotifyingTable): ReadonlyArray<string> => {
   const makeTrigger = (operation: string, referencing: string) =>
@@ -61,12 +61,12 @@ const makeTriggers = ({ table, ofRows, ofRow, hasOwnUpdate }: NotifyingTable): R
 }
 
 /**
- * The change notifications. Every write that a reader could notice sends `NOTIFY prompt_retrieval_changes` with the
- * id of each workspace concerned, once per transaction, or `*` when a table is truncated. A change of `last_used_at`
- * alone sends nothing.
+ * The change notifications. Every write that a reader could notice sends `NOTIFY prompt_retrieval_changes`. The payload
+ * is the id of a workspace, or `*` if any workspace may have changed, such as when a table is truncated. A transaction
+ * notifies each workspace once. A change of `last_used_at` alone sends nothing.
  */
 export const notifications: ReadonlyArray<string> = [
-  // Gets a query that maps the changed rows (`%s`) to workspaces.
+  // Triggers pass the query `ofRows` as the argument.
   `create function notify_changes() returns trigger language plpgsql set search_path from current as $$
     declare
       workspace uuid;
@@ -88,7 +88,7 @@ export const notifications: ReadonlyArray<string> = [
       return null;
     end
   $$`,
-  // Gets a query for the workspaces of one row, `$1`.
+  // Triggers pass the query `ofRow` as the argument.
   `create function notify_row() returns trigger language plpgsql set search_path from current as $$
     declare
       workspace uuid;
@@ -107,7 +107,8 @@ export const notifications: ReadonlyArray<string> = [
     end
   $$`,
   ...notifyingTables.flatMap(makeTriggers),
-  // Editing a prompt also updates its `prompt_tags` rows; the trigger on `prompts` already notifies for that edit.
+  // Notifies only if a row gets another prompt or another tag. Editing a prompt also updates its `prompt_tags` rows,
+  // but the trigger on `prompts` already notifies of that edit.
   `create function notify_tagging() returns trigger language plpgsql set search_path from current as $$
     begin
       perform pg_notify('prompt_retrieval_changes', p.workspace_id::text)
@@ -118,11 +119,11 @@ export const notifications: ReadonlyArray<string> = [
   `create trigger notify_update after update on prompt_tags for each row
     when ((old.prompt_id, old.tag_id) is distinct from (new.prompt_id, new.tag_id))
     execute function notify_tagging()`,
-  // A change of a user is notified to the workspaces of the user's keys, including a key that another transaction
-  // adds at the same time. The foreign key of the added key locks the user's row until that transaction ends. If the
-  // row is locked in this way, every workspace is notified, because revocation must not wait. If the row is free, the
-  // lock taken here makes the other transaction wait. A snapshot older than the keys, or a replica without foreign
-  // keys, also notifies every workspace.
+  // Notifies the workspaces of the user's keys, including a key that another transaction adds at the same time. The
+  // foreign key of the added key locks the user's row until that transaction ends. If the row is locked in this way,
+  // every workspace is notified, because revocation must not wait. If the row is free, the lock taken here makes the
+  // other transaction wait. Every workspace is also notified at higher isolation levels, where the snapshot may be
+  // older than a key, and in sessions that do not check foreign keys.
   `create function notify_owner() returns trigger language plpgsql set search_path from current as $$
     begin
       if current_setting('transaction_isolation') = 'read committed'
@@ -141,7 +142,8 @@ export const notifications: ReadonlyArray<string> = [
   `create trigger notify_owner after update on users for each row
     when ((old.id, old.must_reset_password) is distinct from (new.id, new.must_reset_password))
     execute function notify_owner()`,
-  // A key that keeps its owner has no foreign key to check, so a move to another workspace takes the lock here.
+  // If a key moves to another workspace and keeps its owner, PostgreSQL does not check the foreign key of the owner,
+  // and does not lock the owner. This function takes that lock.
   `create function lock_owner() returns trigger language plpgsql set search_path from current as $$
     begin
       perform from users where id = new.created_by for key share;

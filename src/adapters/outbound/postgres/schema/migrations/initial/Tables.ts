@@ -1,24 +1,25 @@
 import { minSlotLength, sizes } from "../../../../../../domain/Sizes.ts"
 
-/** A column with the limit of names. */
 const name = (column: string): string =>
   `${column} text not null default '' check (char_length(${column}) <= ${sizes.nameLength})`
 
-/** A column with the limit of descriptions. */
 const summary = (column: string): string =>
   `${column} text not null default '' check (octet_length(${column}) <= ${sizes.summaryBytes})`
 
-/** A column with the limits of contents. The slots of short texts are not counted. */
+/** A column with the limits of contents. A short text cannot have too many slots, so its slots are not counted. */
 const content = (column: string): string =>
   `${column} text not null default '' check (octet_length(${column}) <= ${sizes.contentBytes})
       check (char_length(${column}) <= ${minSlotLength * sizes.contentSlots} or count_slots(${column}) <= ${sizes.contentSlots})`
 
-/** A column with the limits of free-form JSON. PostgreSQL cannot write JSON that nests thousands of levels deep. */
+/**
+ * A column with the limits of free-form JSON. The depth is limited, because PostgreSQL cannot write JSON with thousands
+ * of nested levels.
+ */
 const json = (column: string): string =>
   `${column} jsonb not null default '{}' check (octet_length(${column}::text) <= ${sizes.jsonBytes})
       check (not jsonb_path_exists(${column}, 'strict $.**{${sizes.jsonLevels}} ? (@.type() == "object" || @.type() == "array")'))`
 
-/** Restricts a column to the times that an archive can hold. */
+/** A column for a time, limited to the times that an archive can hold. */
 const time = (column: string): string =>
   `${column} timestamptz(3) check (${column} >= '0001-01-01 00:00:00+00' and ${column} < '10000-01-01 00:00:00+00')`
 
@@ -31,12 +32,12 @@ const promptId = "prompt_id uuid not null references prompts on delete cascade"
 /**
  * The tables and their indexes.
  *
- * `tier` is free text: an unknown tier is treated as Free. Constraints that an import may violate before its end are
- * deferrable. No foreign key ties a row to the workspace of the row it refers to: a join row may point at another
- * workspace's row, and every read leaves such rows out.
+ * `tier` is free text: an unknown tier is treated as Free. A constraint is deferrable if an import may violate it
+ * before the import ends. Foreign keys do not compare workspaces, so a row may refer to a row of another workspace.
+ * Every read leaves out such references.
  */
 export const tables: ReadonlyArray<string> = [
-  // No repetition may exceed 255 in PostgreSQL's regular expressions.
+  // A repetition count in PostgreSQL's regular expressions must not exceed 255.
   `create function count_slots(content text) returns bigint language sql immutable strict parallel safe as $$
     select count(*) from regexp_matches(content, '\\{\\{[^{}]{1,255}[^{}]?\\}\\}', 'g')
   $$`,
@@ -106,15 +107,15 @@ export const tables: ReadonlyArray<string> = [
     ${createdAt},
     ${time("updated_at")} not null default now()
   )`,
-  // The indexes of the list, of each filter, and of all rows of a workspace. Counting and skipping rows reads only
-  // the index.
+  // Indexes for the list of prompts, for each filter, and for all prompts of a workspace. To count and skip rows,
+  // PostgreSQL reads only the index.
   "create index prompts_list on prompts (workspace_id, updated_at desc, id desc) where not is_archived",
   `create index prompts_type on prompts (workspace_id, prompt_type, updated_at desc, id desc)
     where not is_archived`,
   `create index prompts_folder on prompts (workspace_id, folder_id, updated_at desc, id desc)
     include (prompt_type) where not is_archived and folder_id is not null`,
   "create index prompts_workspace on prompts (workspace_id, id)",
-  // For the deletion of a folder.
+  // For the deletion of a folder, which sets `folder_id` of its prompts to null.
   "create index prompts_in_folder on prompts (folder_id) where folder_id is not null",
   `create table prompt_versions (
     ${id},
@@ -139,8 +140,8 @@ export const tables: ReadonlyArray<string> = [
   )`,
   "create index prompt_fragments_prompt on prompt_fragments (prompt_id, position, id)",
   "create index prompt_fragments_fragment on prompt_fragments (fragment_id)",
-  // `workspace_id`, `prompt_type` and `folder_id` are copies from the prompt, and `listed_at` is the prompt's time in
-  // lists (null if the prompt is archived), so that an index has the order of a tag's list.
+  // `workspace_id`, `prompt_type` and `folder_id` are copies from the prompt. `listed_at` is the prompt's `updated_at`,
+  // or null if the prompt is archived. With these columns, an index can have the order of a tag's list.
   `create table prompt_tags (
     ${promptId},
     tag_id uuid not null references tags on delete cascade,
@@ -152,7 +153,7 @@ export const tables: ReadonlyArray<string> = [
   )`,
   `create index prompt_tags_list on prompt_tags (tag_id, workspace_id, listed_at, prompt_id)
     include (prompt_type, folder_id)`,
-  // No foreign key: the events of a workspace remain after its deletion.
+  // `workspace_id` has no foreign key, because the events of a workspace remain after its deletion.
   `create table audit_events (
     id bigint generated always as identity primary key,
     at timestamptz(3) not null default now(),
@@ -163,8 +164,8 @@ export const tables: ReadonlyArray<string> = [
     details jsonb not null default '{}'
   )`,
   "create index audit_events_workspace on audit_events (workspace_id, id)",
-  // The files of the latest import of files: `files` is a list of `ImportedFile`. No reader sees the table, so it has
-  // no trigger. A file may outlive its prompt.
+  // The files of each workspace's latest import of files. `files` is a list of `ImportedFile`. No request reads the
+  // table, so it has no trigger. A file may remain in the list after its prompt was deleted.
   `create table imported_files (
     workspace_id uuid primary key references workspaces on delete cascade,
     files jsonb not null

@@ -1,16 +1,17 @@
-/** True for a row `t` of `prompt_tags` whose copies differ from the prompt `p`. */
+/** A condition that is true for a row `t` of `prompt_tags` whose copies differ from the prompt `p`. */
 const isOutdated = `(t.workspace_id, t.listed_at, t.prompt_type, t.folder_id) is distinct from
           (p.workspace_id, case when not p.is_archived then p.updated_at end, p.prompt_type, p.folder_id)`
 
 /**
- * The triggers that copy to `prompt_tags` the prompt's columns that the list of a tag needs. `listed_at` is the
- * prompt's `updated_at`, or null where the tag does not list the prompt. The copies equal `prompts` at every
+ * The triggers that copy columns of a prompt to the prompt's rows in `prompt_tags`, for the list of a tag. `listed_at`
+ * is the prompt's `updated_at`, or null if the prompt is archived. The copies equal the columns of the prompt at every
  * isolation level.
  *
- * An update of a prompt renews the tag rows that are visible to it. Rows of another open transaction are not visible,
- * nor, under REPEATABLE READ, are rows that were committed after its snapshot. A transaction that adds a tag row
- * therefore also writes the prompt: one transaction waits for the other, and then sees the row or fails with a
- * serialization failure. A prompt that the transaction itself has written is not written again.
+ * An update of a prompt updates the tag rows that its transaction can see. This transaction cannot see the rows of
+ * another open transaction. Under REPEATABLE READ, this transaction also cannot see rows that were committed after its
+ * snapshot. A transaction that adds a tag row therefore also writes the prompt, so that one of the two transactions
+ * waits for the other. The waiting transaction then sees the tag row, or fails with a serialization failure. A prompt
+ * that the transaction itself has written is not written again.
  */
 export const tagLists: ReadonlyArray<string> = [
   `create function set_listing() returns trigger language plpgsql set search_path from current as $$
@@ -41,11 +42,11 @@ export const tagLists: ReadonlyArray<string> = [
     when ((old.workspace_id, old.updated_at, old.is_archived, old.prompt_type, old.folder_id)
       is distinct from (new.workspace_id, new.updated_at, new.is_archived, new.prompt_type, new.folder_id))
     execute function renew_listings()`,
-  // For replicas, where an inserted prompt can have tag rows.
+  // Runs only for rows that arrive by logical replication: a prompt may arrive after its tag rows.
   `create trigger renew_listings_insert after insert on prompts
     for each row execute function renew_listings()`,
-  // Prompts are locked in the order of their ids, so that two such statements do not deadlock. The plans depend on
-  // the number of rows, so they are not cached.
+  // Prompts are locked in the order of their ids, so that two statements that add tag rows do not deadlock. `execute`
+  // keeps plans from being cached, because the best plan depends on the number of rows.
   `create function confirm_listings() returns trigger language plpgsql set search_path from current as $$
     declare
       written bigint;
