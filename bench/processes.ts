@@ -11,7 +11,7 @@ import { resolved } from "./requests.ts"
 
 /** The arguments of Node. The service has the same flag as in `deploy/Containerfile` and the systemd unit. */
 const programs = {
-  service: ["--max-semi-space-size=8", program, "serve"],
+  service: ["--max-semi-space-size=16", program, "serve"],
   fastify: ["bench/baselines/fastify.ts"],
   bare: ["bench/baselines/bare.ts"]
 } as const

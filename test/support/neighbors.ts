@@ -176,7 +176,7 @@ export interface Tenants {
  * memory options are equal to those of the image and of the systemd unit.
  */
 const env = {
-  NODE_OPTIONS: "--max-semi-space-size=8",
+  NODE_OPTIONS: "--max-semi-space-size=16",
   MALLOC_ARENA_MAX: "1",
   MALLOC_TRIM_THRESHOLD_: "131072",
   RATE_LIMIT_PER_KEY: "1000000",

@@ -10,7 +10,7 @@ import type { ApiError } from "../contract/Errors.ts"
 import { makeParameterDecoder } from "../contract/Parameters.ts"
 import { parseQuery } from "./request/QueryString.ts"
 import type { MatchedRoute } from "./request/Route.ts"
-import { encodeBody, type BodyWithEtag } from "./response/Representation.ts"
+import { type BodyWithEtag, encodeWithEtag } from "./response/Representation.ts"
 
 type EndpointSpec = (typeof PromptsGroup.endpoints)[keyof typeof PromptsGroup.endpoints]
 
@@ -76,7 +76,7 @@ const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoi
     Effect.fromResult(parseQueryParameters(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as Params, query)),
       Effect.flatMap(({ envelope, promptVersion }) =>
-        Effect.map(encodeInTurns(caller.workspaceId, envelope, toJson, encodeBody), (body) => ({
+        Effect.map(encodeInTurns(caller.workspaceId, envelope, toJson, encodeWithEtag), (body) => ({
           ...body,
           promptVersion
         }))

@@ -17,7 +17,7 @@ import { selectRepresentation, type StaticPage } from "./response/StaticPage.ts"
 
 type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
 
-const okBody = Buffer.from(JSON.stringify({ status: "ok" }))
+const okBody = JSON.stringify({ status: "ok" })
 const okResponse: HttpResponse = {
   status: 200,
   headers: toRawHeaders({ ...makeEntityHeaders(okBody, "application/json"), "cache-control": "no-store" }),
@@ -27,7 +27,7 @@ const okResponse: HttpResponse = {
 const makeRedirect = (path: string): HttpResponse => ({
   status: 308,
   headers: toRawHeaders({ location: path, "cache-control": "no-cache", "content-length": "0" }),
-  body: new Uint8Array()
+  body: ""
 })
 
 /** Makes the handler of a page. The page is rendered on the first request. */

@@ -8,6 +8,7 @@ import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
 import { encodeInTurns } from "../../../application/reading/Turns.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../contract/Errors.ts"
+import { encodeBody } from "../contract/HttpMessage.ts"
 import type {
   BodyError,
   MountedRequest,
@@ -40,14 +41,14 @@ const largeBodyBytes = 64 * 1024
 
 const makeResponse = (
   status: number,
-  body: string,
+  text: string,
   headers: Readonly<Record<string, string>> = {}
 ): HttpEndpointResponse => {
-  const bytes = Buffer.from(body)
-  const all = ["cache-control", "no-store", "content-length", String(bytes.length)]
-  if (body !== "") all.push("content-type", "application/json")
+  const body = encodeBody(text)
+  const all = ["cache-control", "no-store", "content-length", String(body.length)]
+  if (text !== "") all.push("content-type", "application/json")
   for (const name in headers) if (name !== "cache-control") all.push(name, headers[name] as string)
-  return { status, headers: all, body: bytes, isFreedWhenSent: bytes.length >= largeBodyBytes }
+  return { status, headers: all, body, isFreedWhenSent: body.length >= largeBodyBytes }
 }
 
 const methodNotAllowed: RpcError = {

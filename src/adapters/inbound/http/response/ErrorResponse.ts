@@ -10,8 +10,9 @@ import {
   isConstantError
 } from "../../contract/Errors.ts"
 import {
-  makeEntityHeaders,
+  encodeBody,
   type HttpResponse,
+  makeEntityHeaders,
   toRawHeaders,
   withCommonHeaders
 } from "../../contract/HttpMessage.ts"
@@ -19,7 +20,7 @@ import { chooseRequestId } from "../request/RequestId.ts"
 
 const buildResponse = (error: ApiError): HttpResponse => {
   const description = describeError(error)
-  const body = Buffer.from(encodeErrorEnvelope(description))
+  const body = encodeBody(encodeErrorEnvelope(description))
   return {
     status: description.status,
     headers: toRawHeaders({ ...description.headers, ...makeEntityHeaders(body, "application/json") }),

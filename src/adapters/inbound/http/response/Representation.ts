@@ -1,10 +1,12 @@
 import { hash } from "node:crypto"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import {
-  makeEntityHeaders,
+  type Body,
+  encodeBody,
   type HeaderFields,
   type HttpRequest,
   type HttpResponse,
+  makeEntityHeaders,
   toRawHeaders
 } from "../../contract/HttpMessage.ts"
 
@@ -35,27 +37,25 @@ export interface Representation {
   readonly notModifiedHeaders: ReadonlyArray<string>
 }
 
-const noBody = new Uint8Array()
-
-/** Returns a strong ETag of a body's bytes. */
-export const computeEtag = (body: Uint8Array): string => `"${hash("sha256", body, "base64url")}"`
-
 /** The body of a successful response, its ETag, and the value of its `Prompt-Version` header, if any. */
 export interface BodyWithEtag {
-  readonly body: Uint8Array<ArrayBuffer>
+  readonly body: Body
   readonly etag: string
   /** The `current_version` of the prompt, read in the same snapshot as the body. */
   readonly promptVersion?: number | undefined
 }
 
-/**
- * Encodes JSON in separate memory. `Buffer.from` would put a small body into a shared pool, and a cached body would
- * keep the whole pool in memory.
- */
-export const encodeBody = (json: string): BodyWithEtag => {
-  const body = Buffer.allocUnsafeSlow(Buffer.byteLength(json))
-  body.write(json)
-  return { body, etag: computeEtag(body) }
+/** Returns a strong ETag of bytes, or of a text in UTF-8. */
+const computeEtag = (content: Uint8Array | string): string => `"${hash("sha256", content, "base64url")}"`
+
+/** Returns bytes with a strong ETag. */
+export const withEtag = (body: Uint8Array): BodyWithEtag => ({ body, etag: computeEtag(body) })
+
+/** Encodes JSON, with a strong ETag of its bytes. */
+export const encodeWithEtag = (json: string): BodyWithEtag => {
+  const body = encodeBody(json)
+  // The hash of a text is the hash of its bytes in UTF-8.
+  return { body, etag: computeEtag(typeof body === "string" ? json : body) }
 }
 
 /**
@@ -63,11 +63,10 @@ export const encodeBody = (json: string): BodyWithEtag => {
  * fields in `memory`.
  */
 export const toRepresentation = (
-  body: Uint8Array,
+  { body, etag }: BodyWithEtag,
   entityHeaders: HeaderFields,
   caching: ReadonlyArray<string>,
-  memory: Pick<HttpResponse, "isPermanent" | "isFreedWhenSent" | "workspace">,
-  etag: string = computeEtag(body)
+  memory: Pick<HttpResponse, "isPermanent" | "isFreedWhenSent" | "workspace">
 ): Representation => {
   const notModifiedHeaders = [...caching, "etag", etag]
   return {
@@ -83,16 +82,14 @@ const rawCachingHeaders = toRawHeaders(cachingHeaders)
  * Returns the representation of a resource of the API. A body that is too large for the cache is freed as soon as its
  * response is sent.
  */
-export const representResource = (
-  { body, etag, promptVersion }: BodyWithEtag,
-  workspace: WorkspaceId
-): Representation => {
+export const representResource = (content: BodyWithEtag, workspace: WorkspaceId): Representation => {
+  const { body, promptVersion } = content
   const caching =
     promptVersion === undefined
       ? rawCachingHeaders
       : [...rawCachingHeaders, "prompt-version", String(promptVersion)]
   const memory = { isFreedWhenSent: body.length > maxCachedBytes, workspace }
-  return toRepresentation(body, makeEntityHeaders(body, "application/json"), caching, memory, etag)
+  return toRepresentation(content, makeEntityHeaders(body, "application/json"), caching, memory)
 }
 
 const entityTag = /(?:W\/)?("[^"]*")/g
@@ -115,6 +112,6 @@ export const respondConditionally = (
 ): HttpResponse => {
   const ifNoneMatch = headers["if-none-match"]
   return ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)
-    ? { status: 304, headers: notModifiedHeaders, body: noBody }
+    ? { status: 304, headers: notModifiedHeaders, body: "" }
     : full
 }

@@ -7,7 +7,7 @@ import {
   toRawHeaders
 } from "../../contract/HttpMessage.ts"
 import { chooseContentCoding, type ContentCoding, contentCodings } from "../request/ContentCoding.ts"
-import { type Representation, toRepresentation } from "./Representation.ts"
+import { type Representation, toRepresentation, withEtag } from "./Representation.ts"
 
 /**
  * A page that does not change while the process runs: its representation without a content coding, and a representation
@@ -30,7 +30,7 @@ export const makeStaticPage = async (
   const caching = toRawHeaders({ "cache-control": "no-cache", vary: "Accept-Encoding", ...headers })
   const represent = (body: Uint8Array, contentEncoding: HeaderFields): Representation => {
     const entityHeaders = { ...makeEntityHeaders(body, contentType), ...contentEncoding }
-    return toRepresentation(body, entityHeaders, caching, { isPermanent: true })
+    return toRepresentation(withEtag(body), entityHeaders, caching, { isPermanent: true })
   }
   const identity = Buffer.from(text)
   const coded = await Promise.all(

@@ -14,8 +14,6 @@ import { BodyReader } from "../request/RequestBody.ts"
 /** A client that leaves more than this many bytes of a streamed body unread is disconnected. */
 const maxUnreadBytes = 64 * 1024
 
-const noBody = new Uint8Array()
-
 const isStreamed = (response: MountedResponse["response"]): response is StreamedResponse =>
   "start" in response
 
@@ -25,7 +23,7 @@ const writeStream = (
   { status, headers, start }: StreamedResponse,
   requestId: string
 ): void => {
-  const { headers: allHeaders } = withCommonHeaders({ status, headers, body: noBody }, requestId)
+  const { headers: allHeaders } = withCommonHeaders({ status, headers, body: "" }, requestId)
   response.writeHead(status, allHeaders as Array<string>)
   response.flushHeaders()
   const stop = start({
@@ -86,7 +84,7 @@ export const makeMountedResponder = (
         if (isStreamed(content)) {
           const canStart = tracker.canStream(response) && !response.destroyed && !request.socket.destroyed
           response.isStreamed = canStart
-          tracker.recordResponse(response, { ...content, body: noBody })
+          tracker.recordResponse(response, { ...content, body: "" })
           if (canStart) writeStream(response, content, requestId)
           else request.socket.destroy()
         } else {

@@ -18,8 +18,9 @@ export const makeWebHandler = Effect.gen(function* () {
     const exit = await run(app({ method, target, headers }))
     // Running the app fails only if the API is closed.
     const response = Exit.isSuccess(exit) ? exit.value : makeRejection(Unavailable).response
-    const isEmpty = method === "HEAD" || response.body.length === 0
-    return new Response(isEmpty ? null : (response.body as Uint8Array<ArrayBuffer>), {
+    const { body } = response
+    const bytes = typeof body === "string" ? Buffer.from(body, "latin1") : (body as Uint8Array<ArrayBuffer>)
+    return new Response(method === "HEAD" || bytes.length === 0 ? null : bytes, {
       status: response.status,
       headers: toHeaderPairs(response)
     })

@@ -5,7 +5,7 @@ import { afterEach, vi } from "vitest"
 import type { AdmittedCaller } from "../../../../../src/application/access/Admission.ts"
 import { makeOutage, Outage, offLayer } from "../../../../../src/application/freshness/Outage.ts"
 import {
-  encodeBody,
+  encodeWithEtag,
   representResource
 } from "../../../../../src/adapters/inbound/http/response/Representation.ts"
 import { ResponseCache } from "../../../../../src/adapters/inbound/http/response/ResponseCache.ts"
@@ -42,7 +42,7 @@ const setUp = (serves: boolean) => {
         Effect.sync(() => ({
           caller,
           route: "/",
-          representation: representResource(encodeBody("x".repeat(kibibytes * 1024)), caller.workspaceId)
+          representation: representResource(encodeWithEtag("x".repeat(kibibytes * 1024)), caller.workspaceId)
         }))
       )
     )
@@ -87,7 +87,7 @@ describe("ResponseCache", () => {
     const represent = (text: string, promptVersion?: number) => ({
       caller,
       route: "/",
-      representation: representResource({ ...encodeBody(text), promptVersion }, caller.workspaceId)
+      representation: representResource({ ...encodeWithEtag(text), promptVersion }, caller.workspaceId)
     })
     const older = represent("x", 1)
 

@@ -1,0 +1,15 @@
+import { assert, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import { encodeBody } from "../../../../src/adapters/inbound/contract/HttpMessage.ts"
+
+it.prop(
+  "encodeBody returns the bytes of any text in UTF-8, as a text with one character for each byte up to 16 KiB",
+  [Schema.String, Schema.Literals([0, 16_000, 16_384, 20_000])],
+  ([text, padding]) => {
+    const wellFormed = text.toWellFormed() + "x".repeat(padding)
+    const body = encodeBody(wellFormed)
+    const bytes = Buffer.from(wellFormed)
+    assert.strictEqual(typeof body === "string", bytes.length <= 16 * 1024)
+    assert.deepStrictEqual(typeof body === "string" ? Buffer.from(body, "latin1") : body, bytes)
+  }
+)
