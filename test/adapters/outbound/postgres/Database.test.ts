@@ -10,6 +10,7 @@ import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
+import { workspace } from "../../../support/archives.ts"
 import { emptyDatabase, freshDatabase, onServer, proxyTo } from "../../../support/postgres.ts"
 
 const select1 = { text: "select 1 as one", params: [] }
@@ -103,6 +104,22 @@ describe.concurrent("queries of a PostgreSQL server", () => {
           assert.notStrictEqual(after.value[0]?.pid, before?.pid)
         }).pipe(withDatabase(proxy.url))
       })
+  )
+
+  it.live("slow statements of one workspace leave a connection to the statements of another workspace", () =>
+    Effect.gen(function* () {
+      const [slow, other] = [workspace().id, workspace().id]
+      const { queryPrompts } = yield* Database
+      const sleep = queryPrompts({ text: "select pg_sleep(1)", params: [], workspace: slow })
+      const sleeping = yield* Effect.forkChild(Effect.all(repeat(40, sleep), { concurrency: "unbounded" }), {
+        startImmediately: true
+      })
+      yield* Effect.sleep("200 millis")
+      const { millis } = yield* measure(queryPrompts({ ...select1, workspace: other }))
+      assert.isBelow(millis, 700)
+      yield* Fiber.interrupt(sleeping)
+      yield* queryPrompts({ ...select1, workspace: slow })
+    }).pipe(Effect.provide(emptyDatabase))
   )
 
   it.live("a query whose connection is lost is retried with the same settings", () =>

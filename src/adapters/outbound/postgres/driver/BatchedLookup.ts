@@ -26,14 +26,13 @@ const decodeOrdinal = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.I
  * Does not use Effect's `RequestResolver`: its sets keep completed requests alive until the next full garbage
  * collection, and the pauses of minor collections were six times as long.
  *
- * @param queryOf returns the function that runs a statement; it gets the first key of the statement
  * @param makeStatement makes the statement for some keys. The statement returns at most one row per key. The column
  * `ordinal` of a row is the position of its key, counted from 1.
  * @param partitionKey returns the partition of a key. Only keys of the same partition share a statement, because a
  * failure or a delay of a statement affects all its keys.
  */
 export const makeBatchedLookup = <Key>(
-  queryOf: (key: Key) => Query,
+  query: Query,
   makeStatement: (keys: ReadonlyArray<Key>) => Statement,
   partitionKey: (key: Key) => string
 ): Effect.Effect<(key: Key) => Effect.Effect<Row | undefined, Unavailable>> =>
@@ -51,9 +50,7 @@ export const makeBatchedLookup = <Key>(
 
     const send = (partition: string, batch: ReadonlyArray<PendingLookup<Key>>): void => {
       const lookups = batch.filter(({ isCanceled }) => !isCanceled)
-      const [first] = lookups
-      if (first === undefined) return
-      const query = queryOf(first.key)
+      if (lookups.length === 0) return
       const rowsByOrdinal = Effect.map(query(makeStatement(lookups.map(({ key }) => key))), (rows) => {
         const found: Array<Row | undefined> = []
         for (const row of rows) found[decodeOrdinal(row).ordinal] = row

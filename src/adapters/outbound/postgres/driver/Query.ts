@@ -3,6 +3,7 @@ import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
 /** A row that is not decoded yet. */
 export type Row = PgConnection.Row
@@ -17,6 +18,8 @@ export interface Statement {
    * have a column `ordinal` that distinguishes them.
    */
   readonly expectedRows?: number
+  /** The workspace that the statement reads. A pool keeps connections free from the statements of each workspace. */
+  readonly workspace?: WorkspaceId | undefined
 }
 
 /** Runs one statement that changes no row. Returns the rows of the result. */

@@ -3,8 +3,10 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import * as PgPool from "@effect/sql-pg/PgPool"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type { SqlError } from "effect/sql/SqlError"
 import { runUntil } from "../../../../application/support/Deadline.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { ConnectionGenerations } from "../connection/ConnectionGenerations.ts"
 import { multiplexConcurrency } from "./PoolConfig.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
@@ -19,6 +21,12 @@ import {
   queryTimeoutError
 } from "./Timeouts.ts"
 import type { UnavailableMapper } from "./UnavailableMapper.ts"
+
+interface WorkspacePermits {
+  readonly semaphore: Semaphore.Semaphore
+  /** The number of statements that run or wait. */
+  statements: number
+}
 
 interface InFlightQuery {
   readonly statement: Statement
@@ -46,6 +54,7 @@ class QueryPool {
    * other connections are not prepared, because a pooler may run each statement in another session.
    */
   readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
+  readonly #permitsOf = new Map<WorkspaceId, WorkspacePermits>()
 
   constructor(
     pool: PgPool.PgPool,
@@ -61,8 +70,33 @@ class QueryPool {
     this.#setUpSession = setUpSession
   }
 
-  /** Runs a query. If the connection is lost, runs the query a second time on another connection. */
+  /** Runs a statement. A statement of a workspace first waits for a permit of its workspace. */
   run(statement: Statement) {
+    const query = this.#query(statement)
+    return statement.workspace === undefined ? query : this.#withPermit(statement.workspace, query)
+  }
+
+  /** Lets a workspace use all connections but one, so that its slow statements do not delay other workspaces. */
+  #withPermit<A>(workspace: WorkspaceId, query: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> {
+    return Effect.suspend(() => {
+      const permits = this.#permitsOf.get(workspace) ?? {
+        semaphore: Semaphore.makeUnsafe(Math.max(1, this.#limit - multiplexConcurrency)),
+        statements: 0
+      }
+      permits.statements++
+      this.#permitsOf.set(workspace, permits)
+      return Effect.ensuring(
+        permits.semaphore.withPermit(query),
+        Effect.sync(() => {
+          permits.statements--
+          if (permits.statements === 0) this.#permitsOf.delete(workspace)
+        })
+      )
+    })
+  }
+
+  /** Runs a statement. If the connection is lost, runs the statement a second time on another connection. */
+  #query(statement: Statement) {
     return Effect.suspend(() => {
       const query: InFlightQuery = {
         statement,

@@ -10,7 +10,6 @@ import type { Row } from "../driver/Query.ts"
 import { Database } from "../Database.ts"
 import * as queries from "./PromptQueries.ts"
 import * as rows from "./PromptRows.ts"
-import { makeQueryOf } from "./StatementPermits.ts"
 
 /** Returns false for a tag that no prompt can have, because PostgreSQL cannot store its name. */
 const canMatch = ({ tag }: PromptFilter): boolean =>
@@ -26,28 +25,20 @@ const toSource = (
 
 const makePromptRepo = Effect.gen(function* () {
   const { queryPrompts } = yield* Database
-  const queryOf = makeQueryOf(queryPrompts)
-  const queryOfKey = ({ workspace }: queries.PromptKey) => queryOf(workspace)
   // A slow statement of one workspace must not delay other workspaces.
   const partitionKey = ({ workspace }: queries.PromptKey) => workspace
-  const getPromptRow = yield* makeBatchedLookup(queryOfKey, queries.selectPromptsByKey, partitionKey)
-  const getSourceRow = yield* makeBatchedLookup(queryOfKey, queries.selectSources, partitionKey)
+  const getPromptRow = yield* makeBatchedLookup(queryPrompts, queries.selectPromptsByKey, partitionKey)
+  const getSourceRow = yield* makeBatchedLookup(queryPrompts, queries.selectSources, partitionKey)
 
   return PromptRepo.of({
     list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
       canMatch(filter)
-        ? Effect.map(
-            queryOf(workspace)(queries.selectPrompts(workspace, filter, page)),
-            rows.decodePromptList
-          )
+        ? Effect.map(queryPrompts(queries.selectPrompts(workspace, filter, page)), rows.decodePromptList)
         : Effect.succeed({ items: [], total: 0 })
     ),
     listPage: withSpanIfTraced("PromptRepo.listPage")((workspace, filter, page) =>
       canMatch(filter)
-        ? Effect.map(
-            queryOf(workspace)(queries.selectPromptPage(workspace, filter, page)),
-            rows.decodePromptPage
-          )
+        ? Effect.map(queryPrompts(queries.selectPromptPage(workspace, filter, page)), rows.decodePromptPage)
         : Effect.succeed([])
     ),
     get: withSpanIfTraced("PromptRepo.get")((workspace, id) =>
@@ -59,12 +50,12 @@ const makePromptRepo = Effect.gen(function* () {
       Effect.flatMap(getSourceRow({ workspace, id }), (row) => toSource(id, row))
     ),
     listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, id, oldest, page) =>
-      Effect.flatMap(queryOf(workspace)(queries.selectVersions(workspace, id, oldest, page)), (found) =>
+      Effect.flatMap(queryPrompts(queries.selectVersions(workspace, id, oldest, page)), (found) =>
         found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(rows.decodeVersionList(found))
       )
     ),
     getVersion: withSpanIfTraced("PromptRepo.getVersion")((workspace, id, number, oldest) =>
-      Effect.flatMap(queryOf(workspace)(queries.selectVersion(workspace, id, number, oldest)), ([row]) =>
+      Effect.flatMap(queryPrompts(queries.selectVersion(workspace, id, number, oldest)), ([row]) =>
         row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(rows.decodeVersion(row))
       )
     )

@@ -18,12 +18,17 @@ import { findById, type Statement } from "../driver/Query.ts"
 type AddParameter = (value: unknown) => string
 
 /** Makes a statement that returns fewer than `expectedRows` rows if something was not found. */
-const makeStatement = (expectedRows: 0 | 1, makeText: (parameter: AddParameter) => string): Statement => {
+const makeStatement = (
+  workspace: WorkspaceId,
+  expectedRows: 0 | 1,
+  makeText: (parameter: AddParameter) => string
+): Statement => {
   const params: Array<unknown> = []
   return {
     text: makeText((value) => `$${params.push(value)}`),
     params,
-    expectedRows
+    expectedRows,
+    workspace
   }
 }
 
@@ -82,7 +87,7 @@ const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddP
  * of the page are fetched from the table. If the page is empty, selects one row that has the total and no prompt.
  */
 export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
-  makeStatement(0, (parameter) => {
+  makeStatement(workspace, 0, (parameter) => {
     const workspaceParam = parameter(workspace)
     const matching = selectMatching(workspaceParam, filter, parameter)
     return `select total.count as total, p.*
@@ -93,7 +98,7 @@ export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page
 
 /** Selects one page of prompts without the total. */
 export const selectPromptPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
-  makeStatement(0, (parameter) => {
+  makeStatement(workspace, 0, (parameter) => {
     const workspaceParam = parameter(workspace)
     const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
     return `${selectPage(ids)} order by p.updated_at desc, p.id desc`
@@ -104,7 +109,7 @@ export const selectTitles = (
   workspace: WorkspaceId,
   after: Pick<PromptTitle, "id" | "updated_at"> | undefined
 ): Statement =>
-  makeStatement(0, (parameter) => {
+  makeStatement(workspace, 0, (parameter) => {
     const isOfWorkspace = `p.workspace_id = ${parameter(workspace)} and not p.is_archived`
     const follows =
       after === undefined
@@ -150,7 +155,8 @@ const selectPromptsText = `select requested.ordinal::int, ${summaryColumns}, p.c
 export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>): Statement => ({
   text: selectPromptsText,
   params: toArrayParams(prompts),
-  expectedRows: prompts.length
+  expectedRows: prompts.length,
+  workspace: prompts[0]?.workspace
 })
 
 const aggregateFragments = (value: string, name: string): string =>
@@ -180,7 +186,8 @@ const selectSourcesText = `select requested.ordinal::int, ${toColumns(repeatedFi
 export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => ({
   text: selectSourcesText,
   params: toArrayParams(prompts),
-  expectedRows: prompts.length
+  expectedRows: prompts.length,
+  workspace: prompts[0]?.workspace
 })
 
 /** Selects the total and one page of versions, like `selectPrompts`. Selects no row if the prompt does not exist. */
@@ -190,7 +197,7 @@ export const selectVersions = (
   oldest: Timestamp | undefined,
   page: Page
 ): Statement =>
-  makeStatement(1, (parameter) => {
+  makeStatement(workspace, 1, (parameter) => {
     const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}`
     const visible = `prompt_versions v where v.prompt_id = p.id${
       oldest === undefined ? "" : ` and v.created_at >= ${parameter(oldest)}`
@@ -219,6 +226,7 @@ export const selectVersion = (
   oldest: Timestamp | undefined
 ): Statement =>
   makeStatement(
+    workspace,
     1,
     (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
         parent.id as parent_version_id, v.metadata, v.created_at

@@ -24,15 +24,14 @@ const makeLookup = Effect.fnUntraced(function* (
 ) {
   const statements: Array<ReadonlyArray<number>> = []
   const lookUp = yield* makeBatchedLookup(
-    () =>
-      ({ params }) => {
-        const keys = params as ReadonlyArray<number>
-        statements.push(keys)
-        const rows: ReadonlyArray<Row> = keys
-          .map((key, index) => ({ ordinal: index + 1, key }))
-          .filter(({ key }) => key % 3 !== 0)
-        return Effect.as(Effect.andThen(nextTurn, respond(getParity(keys[0]!))), rows.toReversed())
-      },
+    ({ params }) => {
+      const keys = params as ReadonlyArray<number>
+      statements.push(keys)
+      const rows: ReadonlyArray<Row> = keys
+        .map((key, index) => ({ ordinal: index + 1, key }))
+        .filter(({ key }) => key % 3 !== 0)
+      return Effect.as(Effect.andThen(nextTurn, respond(getParity(keys[0]!))), rows.toReversed())
+    },
     (keys: ReadonlyArray<number>) => ({ text: "", params: keys }),
     getParity
   )
