@@ -30,7 +30,6 @@ const promptsPath = "/api/v1/prompts"
 
 /**
  * A client of the prompt-retrieval API. It has no dependencies, holds no connections and does not need to be closed.
- *
  * The constructor throws a `TypeError` or `RangeError` that names the invalid option.
  *
  * After a 429, the client delays all its calls until the time in `Retry-After` has passed. If the timeout of a call
@@ -202,9 +201,7 @@ export class PromptClient {
     })
   }
 
-  /**
-   * Reads a resolved prompt from the service or the cache, otherwise from the bundle, otherwise returns the fallback.
-   */
+  /** Reads a resolved prompt from the service or the cache, then from the bundle. Otherwise, returns the fallback. */
   async #getResolved<E>(prompt: string | PromptReference, options: ResolvedOptions = {}): Promise<E> {
     const name = toName(prompt)
     const isBundleFirst = this.#options.mode === "bundle-first" && !options.signal?.aborted

@@ -24,9 +24,8 @@ import { withDeadline } from "../../../application/support/Deadline.ts"
 import { type MatchedRoute, makeRouteMatcher } from "./request/Route.ts"
 import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
 import { respondToFailures } from "./response/ErrorResponse.ts"
-import { representResource } from "./response/Representation.ts"
+import { representResource, respondIfMemoryAllows } from "./response/Representation.ts"
 import { type CachedResponse, makeResponseCache } from "./response/ResponseCache.ts"
-import { respondIfMemoryAllows } from "./response/ResponseMemory.ts"
 
 /**
  * The whole service: a function that returns the response to a request and never fails. If `hasRoom` returns false for

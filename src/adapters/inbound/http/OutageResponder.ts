@@ -8,7 +8,7 @@ import { type ApiError, errors } from "../contract/Errors.ts"
 import type { HttpResponse } from "../contract/HttpMessage.ts"
 import type { RequestContext } from "./RequestContext.ts"
 import type { ResponseCache } from "./response/ResponseCache.ts"
-import { respondIfMemoryAllows } from "./response/ResponseMemory.ts"
+import { respondIfMemoryAllows } from "./response/Representation.ts"
 
 type Respond = Effect.Effect<HttpResponse, ApiError>
 

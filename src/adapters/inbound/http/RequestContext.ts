@@ -1,6 +1,6 @@
 import type { AdmittedCaller } from "../../../application/access/Admission.ts"
 import type { HasRoom, HttpRequest } from "../contract/HttpMessage.ts"
-import { chooseRequestId } from "./request/RequestId.ts"
+import { chooseRequestId } from "./request/RequestHead.ts"
 import { toCacheKey } from "./response/ResponseCache.ts"
 
 /**

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../../domain/Json.ts"
 import { windowSeconds } from "../../../../domain/time/RateWindow.ts"
 import { outageCacheStatus } from "../OutageResponder.ts"
 import { contentCodings } from "../request/ContentCoding.ts"
-import { requestIdPattern } from "../request/RequestId.ts"
+import { requestIdPattern } from "../request/RequestHead.ts"
 import { cachingHeaders } from "../response/Representation.ts"
 import { exampleVersion } from "./Examples.ts"
 

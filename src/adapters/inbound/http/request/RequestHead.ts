@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http"
+import { keyPrefix } from "../../../../domain/ApiKey.ts"
 
 /**
  * Joins the values of several `Authorization` headers with commas, as RFC 9110 says. The joined value is malformed, so
@@ -44,3 +45,14 @@ export const parseBearerToken = (header: string | undefined): string | undefined
   const token = header === undefined ? undefined : bearerPattern.exec(header)?.[1]
   return token?.includes(",") ? undefined : token
 }
+
+export const requestIdPattern = /^[A-Za-z0-9._-]{1,128}$/
+
+/**
+ * Returns the caller's `X-Request-Id` if it is valid, otherwise a new id. An id that contains an API key by mistake is
+ * not valid, because ids are written to the log.
+ */
+export const chooseRequestId = (header: string | undefined): string =>
+  header !== undefined && requestIdPattern.test(header) && !header.includes(keyPrefix)
+    ? header
+    : crypto.randomUUID()

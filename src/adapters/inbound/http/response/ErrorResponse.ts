@@ -16,7 +16,7 @@ import {
   toRawHeaders,
   withCommonHeaders
 } from "../../contract/HttpMessage.ts"
-import { chooseRequestId } from "../request/RequestId.ts"
+import { chooseRequestId } from "../request/RequestHead.ts"
 
 const buildResponse = (error: ApiError): HttpResponse => {
   const description = describeError(error)

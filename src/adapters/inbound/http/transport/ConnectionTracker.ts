@@ -59,8 +59,7 @@ export class ConnectionTracker {
     }
     const connection = new Connection(socket, this.#release, this.#now)
     this.#connections.set(socket, connection)
-    // When a connection closes, Node creates two errors for each of its pipelined requests. Their stack traces would
-    // take seconds, so stack traces are turned off until the connection has closed.
+    // Node creates two errors for each pipelined request of a closing connection. Their stack traces would take seconds.
     let { stackTraceLimit } = Error
     socket.prependOnceListener("close", () => {
       stackTraceLimit = Error.stackTraceLimit
@@ -169,8 +168,7 @@ export class ConnectionTracker {
       const isWritten = writeRejection(() => {
         connection.rejectedAt = performance.now()
       })
-      // Bytes that still arrive are read and discarded. Unread bytes would reset the connection before the client
-      // receives the rejection.
+      // Unread bytes would reset the connection before the client receives the rejection.
       if (isWritten) socket.resume()
       else this.#destroy(connection)
     }
