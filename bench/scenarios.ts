@@ -87,7 +87,7 @@ const flood: Scenario = {
     const side = { streams: () => streams, warmUp: streams }
     const rounds = await alternate(harness, { port: server.port, ...side }, { port: baseline.port, ...side })
     return [
-      toRatios(flood.title, atLeast(1.3, 1.8), rounds, "Fastify"),
+      toRatios(flood.title, atLeast(1.8, 2.5), rounds, "Fastify"),
       toRatios("p99 of a good key meanwhile", atMost(0.3, 0.1), rounds, "Fastify", p99, 1)
     ]
   }
