@@ -1,11 +1,6 @@
 import type { Problem } from "../../../domain/workspace/Problem.ts"
-import type {
-  Folder,
-  Fragment,
-  PromptFragment,
-  WorkspacePrompt,
-  WorkspaceTag
-} from "../../../domain/workspace/Workspace.ts"
+import type { Fragment, PromptFragment, WorkspacePrompt } from "../../../domain/workspace/Workspace.ts"
+import type { WorkspaceContent } from "../../../domain/workspace/WorkspaceContent.ts"
 
 /** The part of a prompt's state that a file describes (docs/prompts-as-files.md). */
 export interface PromptState
@@ -104,10 +99,7 @@ export const InvalidFiles = (problems: ReadonlyArray<Problem>, count = problems.
 })
 
 /** The content that files are made from. Versions and histories are not needed. */
-export interface FileSource {
-  readonly folders: ReadonlyArray<Folder>
-  readonly tags: ReadonlyArray<WorkspaceTag>
-  readonly fragments: ReadonlyArray<Fragment>
+export interface FileSource extends Pick<WorkspaceContent, "folders" | "tags" | "fragments"> {
   readonly prompts: ReadonlyArray<Omit<WorkspacePrompt, "versions">>
 }
 

@@ -3,19 +3,17 @@ import type { FolderId } from "../../../domain/FolderId.ts"
 import type { PromptId, TagId } from "../../../domain/Prompt.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../../domain/Version.ts"
-import type { Fragment, PromptFragment, PromptVersion } from "../../../domain/workspace/Workspace.ts"
+import type { Fragment, PromptVersion } from "../../../domain/workspace/Workspace.ts"
 import {
   type ContentEdit,
   type CurrentPrompt,
   emptyHistory,
   type PromptEdit,
-  type PromptRow,
   type WorkspaceContent
 } from "../../../domain/workspace/WorkspaceContent.ts"
 import {
   type ContentFile,
   type ContentItem,
-  type ContentState,
   type FileChange,
   getContent,
   getName,
@@ -100,24 +98,7 @@ const makeNamedItems = <A extends { readonly id: string; readonly name: string }
   }
 }
 
-/** Returns the rows of a prompt's fragments. A fragment that the prompt already contains keeps the id of its row. */
-const mergeFragments = (
-  fragments: PromptState["fragments"],
-  existing: ReadonlyArray<PromptFragment>,
-  newId: () => string
-): ReadonlyArray<PromptFragment> => {
-  const unused = [...existing]
-  return fragments.map((fragment, index) => {
-    const at = unused.findIndex(({ fragment_id }) => fragment_id === fragment.fragment_id)
-    const [reused] = at === -1 ? [] : unused.splice(at, 1)
-    return { ...fragment, id: reused?.id ?? newId(), position: index + 1 }
-  })
-}
-
-/**
- * Creates the version for a prompt's new content. Its parent is the current version. If no version has the current
- * number, the parent is the last version with a higher number, or null.
- */
+/** Creates the version of a prompt's new content, a child of its current version. */
 const makeVersion = (
   content: string,
   current_version: number,
@@ -134,20 +115,17 @@ const makeVersion = (
   created_at: now
 })
 
-/** Returns only the columns of a prompt, without its tags, fragments and history. */
-const toRow = ({ tags: _, fragments: __, history: ___, ...row }: CurrentPrompt): PromptRow => row
-
-/**
- * The context of edits of prompts. `findFolder` and `findTag` return the id of the folder or tag with a name, and add a
- * missing folder or tag.
- */
+/** The context of edits of prompts, whose folders and tags are found by name, or added. */
 interface PromptEditContext extends MergeContext {
   readonly findFolder: (name: string) => FolderId
   readonly findTag: (name: string) => TagId
 }
 
-const archivePrompt = (prompt: CurrentPrompt, { now }: MergeContext): PromptEdit => ({
-  row: { ...toRow(prompt), is_archived: true, updated_at: now },
+const archivePrompt = (
+  { tags: _, fragments: __, history: ___, ...row }: CurrentPrompt,
+  { now }: MergeContext
+): PromptEdit => ({
+  row: { ...row, is_archived: true, updated_at: now },
   tags: undefined,
   fragments: undefined,
   version: undefined
@@ -155,11 +133,7 @@ const archivePrompt = (prompt: CurrentPrompt, { now }: MergeContext): PromptEdit
 
 /** Returns the edit that gives a prompt the state `after`. If `existing` is undefined, the edit creates the prompt. */
 const editPrompt = (
-  {
-    id,
-    before,
-    after
-  }: { readonly id: string; readonly before: ContentState | null; readonly after: PromptState },
+  { id, before, after }: Pick<FileChange, "id" | "before"> & { readonly after: PromptState },
   existing: CurrentPrompt | undefined,
   context: PromptEditContext
 ): PromptEdit => {
@@ -185,7 +159,11 @@ const editPrompt = (
     tags: Equal.equals(old?.tags ?? [], tags) ? undefined : tags.map(context.findTag),
     fragments: Equal.equals(old?.fragments ?? [], fragments)
       ? undefined
-      : mergeFragments(fragments, existing?.fragments ?? [], context.newId),
+      : fragments.map((fragment, index) => ({
+          ...fragment,
+          id: existing?.fragments[index]?.id ?? context.newId(),
+          position: index + 1
+        })),
     version
   }
 }

@@ -12,10 +12,6 @@ export interface ConflictingEdits {
   readonly _tag: "ConflictingEdits"
   readonly edits: ReadonlyArray<Problem>
 }
-const ConflictingEdits = (edits: ReadonlyArray<Problem>): ConflictingEdits => ({
-  _tag: "ConflictingEdits",
-  edits
-})
 
 /** Returns the records of files that `matchFiles` has matched with a workspace. */
 export const toImportedFiles = (files: ReadonlyArray<ContentFile>): ReadonlyArray<ImportedFile> =>
@@ -62,5 +58,5 @@ export const findEdits = (
     const message = record && describeEdit(record, items.get(key))
     return record === undefined || message === undefined ? [] : [{ path: record.path, message }]
   })
-  return edits.length === 0 ? undefined : ConflictingEdits(edits)
+  return edits.length === 0 ? undefined : { _tag: "ConflictingEdits", edits }
 }
