@@ -16,33 +16,22 @@ import type { Problem } from "../../../../domain/workspace/Problem.ts"
 // The text of a prompt or a fragment: front matter in YAML between two lines of `---`, or none, then the body. The
 // format is described in docs/prompts-as-files.md.
 
-/** The parts of a text. Joined, they are the text. */
-interface TextParts {
-  /** A byte order mark, if any, and the line that opens the front matter, if any. */
-  readonly opening: string
-  /** The YAML of the front matter; undefined without front matter. */
-  readonly yaml: string | undefined
-  readonly closing: string
-  readonly body: string
-}
-
 /** The values of front matter by key. A key whose value is undefined is missing. */
 export type FrontMatter = Readonly<Record<string, unknown>>
 
 /** Returns true if the first line ends with CRLF: Git may have converted the line endings of the file. */
 const hasWindowsLineEndings = (text: string): boolean => /^[^\n]*\r\n/.test(text)
 
-const toUnixLineEndings = (text: string): string =>
-  hasWindowsLineEndings(text) ? text.replaceAll("\r\n", "\n") : text
-
-/** Splits a text into its parts. Returns `undefined` if its front matter has no end. */
-const splitText = (text: string): TextParts | undefined => {
-  const [opening = ""] = /^\ufeff?---[ \t]*\r?\n/.exec(text) ?? []
-  if (opening === "") {
-    const mark = text.startsWith("\ufeff") ? "\ufeff" : ""
-    return { opening: mark, yaml: undefined, closing: "", body: text.slice(mark.length) }
-  }
-  const afterOpening = text.slice(opening.length)
+/**
+ * Converts a text to Unix line endings, and splits it into consecutive parts. `opening` has the byte order mark, if any,
+ * and the line that opens the front matter. Without front matter, `yaml` is undefined. Returns `undefined` if the front
+ * matter has no end.
+ */
+const splitText = (text: string) => {
+  const unixText = hasWindowsLineEndings(text) ? text.replaceAll("\r\n", "\n") : text
+  const [opening] = /^\ufeff?(?:---[ \t]*\n)?/.exec(unixText) ?? [""]
+  const afterOpening = unixText.slice(opening.length)
+  if (!opening.endsWith("\n")) return { opening, yaml: undefined, closing: "", body: afterOpening }
   const closing = /(?<![^\n])---[ \t]*(?:\r?\n|$)/.exec(afterOpening)
   if (closing === null) return undefined
   return {
@@ -108,7 +97,7 @@ export const parseText = (
   path: string,
   text: string
 ): Result.Result<{ readonly frontMatter: unknown; readonly body: string }, ReadonlyArray<Problem>> => {
-  const parts = splitText(toUnixLineEndings(text))
+  const parts = splitText(text)
   if (parts === undefined)
     return Result.fail([{ path: `${path}:1`, message: "the front matter has no end: add a line of ---" }])
   const { yaml = "", body } = parts
@@ -118,53 +107,45 @@ export const parseText = (
   }))
 }
 
-const renderFrontMatter = (frontMatter: FrontMatter): string => stringify(frontMatter, yamlOptions)
-
 /** Renders the text that `parseText` parses. */
 export const renderText = (frontMatter: FrontMatter, body: string): string =>
-  `---\n${renderFrontMatter(frontMatter)}---\n${body}\n`
+  `---\n${stringify(frontMatter, yamlOptions)}---\n${body}\n`
 
-/** Renders a key and its value, in flow style if the value that it replaces has that style. */
-const renderPair = (key: string, value: unknown, replaced: unknown): string => {
-  if (!isCollection(replaced) || replaced.flow !== true) return renderFrontMatter({ [key]: value })
-  const flow = stringify(value, { ...yamlOptions, collectionStyle: "flow", flowCollectionPadding: false })
-  return `${key}: ${flow}`
+/** Renders a key and its value, on one line if `isFlow`; nothing if the value is undefined. */
+const renderPair = (key: string, value: unknown, isFlow = false): string => {
+  if (value === undefined) return ""
+  if (!isFlow) return stringify({ [key]: value }, yamlOptions)
+  const flow = { ...yamlOptions, collectionStyle: "flow", flowCollectionPadding: false } as const
+  return `${key}: ${stringify(value, flow)}`
 }
 
 /**
- * Sets keys of a block mapping in YAML; a key whose value is undefined is removed, with the comment on its line. All
- * other text stays as it is. Returns `undefined` for YAML that is no block mapping.
+ * Changes the keys of YAML that differ between `before` and `after`. Comments behind their values stay, and so does all
+ * other text: `Document.toString` would reformat the other keys.
  */
-const setKeys = (yaml: string, changes: ReadonlyMap<string, unknown>): string | undefined => {
-  const { contents } = parseDocument(yaml, yamlOptions)
-  if (contents !== null && !(isMap(contents) && contents.flow !== true)) return undefined
-  const added = new Map(changes)
-  let edited = yaml
-  // From the end, so that no edit moves the text of another one.
-  for (const { key: keyNode, value: node } of contents?.items.toReversed() ?? []) {
-    if (!isScalar(keyNode) || !keyNode.range || !isNode(node) || !node.range) continue
-    const key = String(keyNode.value)
-    if (!added.delete(key)) continue
-    const value = changes.get(key)
-    // Some ranges of values end after the end of the line, and some end before a comment.
-    const end = node.range[1] - (yaml[node.range[1] - 1] === "\n" ? 1 : 0)
-    const lineEnd = edited.indexOf("\n", end)
-    const comment = edited.slice(end, lineEnd)
-    const pair = value === undefined ? "" : renderPair(key, value, node).replace("\n", () => `${comment}\n`)
-    edited = edited.slice(0, keyNode.range[0]) + pair + edited.slice(lineEnd + 1)
-  }
-  return edited + (added.size === 0 ? "" : renderFrontMatter(Object.fromEntries(added)))
-}
-
-/** Returns the values of `after` that differ, by key; undefined for a key that is removed. */
-const compareFrontMatter = (before: FrontMatter, after: FrontMatter): ReadonlyMap<string, unknown> => {
+const updateYaml = (yaml: string, before: FrontMatter, after: FrontMatter): string => {
   const keys = Object.keys({ ...before, ...after })
-  return new Map(keys.filter((key) => !Equal.equals(before[key], after[key])).map((key) => [key, after[key]]))
+  const changed = new Set(keys.filter((key) => !Equal.equals(before[key], after[key])))
+  const { contents } = parseDocument(yaml, yamlOptions)
+  let updated = yaml
+  // From the end, so that no change moves the text of another one.
+  for (const { key: keyNode, value } of isMap(contents) ? contents.items.toReversed() : []) {
+    if (!isScalar(keyNode) || !keyNode.range || !isNode(value) || !value.range) continue
+    const key = String(keyNode.value)
+    if (!changed.delete(key)) continue
+    // The range of a block ends behind its last line.
+    const lineEnd = yaml.indexOf("\n", value.range[1] - 1)
+    const comment = yaml.slice(value.range[1], lineEnd)
+    const isFlow = isCollection(value) && value.flow === true
+    const pair = renderPair(key, after[key], isFlow).replace("\n", () => `${comment}\n`)
+    updated = updated.slice(0, keyNode.range[0]) + pair + updated.slice(lineEnd + 1)
+  }
+  return updated + [...changed].map((key) => renderPair(key, after[key])).join("")
 }
 
 /**
  * Changes the front matter of a text from `before` to `after`, and the body unless it is undefined. Lines of keys that
- * do not change stay as they are. Returns `undefined` if the text cannot be changed that way.
+ * do not change stay as they are.
  */
 export const updateText = (
   text: string,
@@ -172,14 +153,11 @@ export const updateText = (
   after: FrontMatter,
   body: string | undefined
 ): string | undefined => {
-  const parts = splitText(toUnixLineEndings(text))
+  const parts = splitText(text)
   if (parts === undefined) return undefined
-  const { opening, yaml, closing } = parts
-  const changes = compareFrontMatter(before, after)
-  const newYaml = setKeys(yaml ?? "", changes)
-  if (newYaml === undefined) return undefined
-  const needsFences = yaml === undefined && changes.size > 0
-  const head = opening + (needsFences ? `---\n${newYaml}---\n` : newYaml + closing)
+  const yaml = updateYaml(parts.yaml ?? "", before, after)
+  const needsFences = parts.yaml === undefined && yaml !== ""
+  const head = parts.opening + (needsFences ? `---\n${yaml}---\n` : yaml + parts.closing)
   const needsEnd = parts.body === "" || parts.body.endsWith("\n") || body?.endsWith("\n") === true
   const updated = head + (body === undefined ? parts.body : body + (needsEnd ? "\n" : ""))
   return hasWindowsLineEndings(text) ? updated.replaceAll("\n", "\r\n") : updated
