@@ -397,7 +397,7 @@ describe("updateDirectory", () => {
   const root = mkdtempSync(join(tmpdir(), "prompt-update-"))
   afterAll(() => rmSync(root, { recursive: true }))
 
-  it("replaces and removes files, with the directories that become empty, and touches no other file", async () => {
+  it("replaces and removes files, and touches no other file", async () => {
     const directory = join(root, "existing")
     const write = (path: string, text: string) => {
       mkdirSync(join(directory, dirname(path)), { recursive: true })
@@ -425,7 +425,9 @@ describe("updateDirectory", () => {
       "fragments",
       "fragments/new.md",
       "prompts",
+      "prompts/a",
       "prompts/a.md",
+      "prompts/a/b",
       "prompts/c",
       "prompts/c/notes.txt",
       "prompts/d",
@@ -440,5 +442,26 @@ describe("updateDirectory", () => {
       }
     )
     assert.strictEqual(readFileSync(join(directory, "prompts/a.md"), "utf8"), "new")
+  })
+
+  it.each([
+    ["a directory has the path of a file", "prompts/b.md/notes.txt"],
+    ["a file has the path of a directory", "prompts/b"]
+  ])("changes nothing if %s", async (_, obstacle) => {
+    const directory = mkdtempSync(join(root, "obstacle-"))
+    mkdirSync(join(directory, dirname(obstacle)), { recursive: true })
+    writeFileSync(join(directory, obstacle), "notes")
+    writeFileSync(join(directory, "prompts/removed.md"), "removed")
+    const before = readdirSync(directory, { recursive: true, encoding: "utf8" }).sort()
+    const texts = new Map([
+      ["prompts/a.md", "new"],
+      ["prompts/b.md", "new"],
+      ["prompts/b/c.md", "new"]
+    ])
+    const rejection = await Effect.runPromise(
+      Effect.flip(updateDirectory(directory, texts, ["prompts/removed.md"]))
+    )
+    assert.match(rejection.message, /^cannot write .*(b\.md is a directory|ENOTDIR)/)
+    assert.deepStrictEqual(readdirSync(directory, { recursive: true, encoding: "utf8" }).sort(), before)
   })
 })
