@@ -42,8 +42,8 @@ const PromptFrontMatter = Schema.Struct({
     )
   ),
   /**
-   * The name of the folder, or null for no folder. Absent if the path of the file names the folder. The length of every
-   * folder name is checked later, wherever the name comes from.
+   * The name of the folder, or null for no folder. Absent if the path of the file names the folder. `parsePrompt` checks
+   * the length of the name, from wherever it comes.
    */
   folder: Schema.optionalKey(Schema.NullOr(ArchivePrompt.fields.description))
 })
@@ -100,24 +100,19 @@ const decodeText = <A>(schema: Schema.Codec<A, unknown>, path: string, text: str
     )
   )
 
-/** What a text says about its prompt or fragment. */
-interface ParsedText {
-  readonly file_id: string | null
-  readonly state: ContentState
-}
+/** The prompt or fragment that a text describes, or the problems of the text. */
+type ParsedText = Result.Result<Pick<ContentFile, "file_id" | "state">, ReadonlyArray<Problem>>
 
-const parseFragment = (path: string, text: string): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
+const parseFragment = (path: string, text: string): ParsedText =>
   Result.map(decodeText(FragmentText, path, text), ({ frontMatter, body }) => ({
     file_id: frontMatter.id ?? null,
     state: { kind: "fragment", name: frontMatter.name ?? posix.basename(path, extension), content: body }
   }))
 
-/** Parses a prompt's text. `findFragment` returns the id of a fragment by its name, if there is a file of that name. */
-const parsePrompt = (
-  path: string,
-  text: string,
-  findFragment: (name: string) => string | undefined
-): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
+/** Returns the id of a fragment by its name, if there is a file of that name. */
+type FindFragment = (name: string) => string | undefined
+
+const parsePrompt = (path: string, text: string, findFragment: FindFragment): ParsedText =>
   Result.flatMap(decodeText(PromptText, path, text), ({ frontMatter, body }) => {
     const folder = frontMatter.folder === undefined ? pathToFolder(path) : frontMatter.folder
     const problems: Array<Problem> = []
@@ -150,11 +145,7 @@ const parsePrompt = (
     })
   })
 
-const parseState = (
-  path: string,
-  text: string,
-  findFragment: (name: string) => string | undefined
-): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
+const parseState = (path: string, text: string, findFragment: FindFragment): ParsedText =>
   path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text, findFragment)
 
 /**
@@ -168,12 +159,12 @@ export const parsePromptFiles = (
   const files: Array<ContentFile> = []
   const problems: Array<Problem> = []
   const ids = new Map<string, string>()
-  // A fragment whose file is invalid is not missing.
-  const findFragment = (name: string): string | undefined => {
+  // A fragment whose file has problems is not reported as missing.
+  const findFragment: FindFragment = (name) => {
     const path = `fragments/${name}${extension}`
     return ids.get(path) ?? (texts.has(path) ? "" : undefined)
   }
-  // The paths of fragments come before those of prompts.
+  // Fragments come first, so that prompts find their ids: `fragments/` sorts before `prompts/`.
   for (const [path, text] of [...texts].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const parsed = parseState(path, text, findFragment)
     if (Result.isFailure(parsed)) {
