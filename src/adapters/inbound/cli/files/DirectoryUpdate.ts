@@ -9,12 +9,13 @@ import {
 import { findDuplicates, matchFiles } from "../../../../application/formats/files/FileMatch.ts"
 import { indexRecords, toImportedFiles } from "../../../../application/formats/files/FileRecords.ts"
 import { hashState } from "../../../../application/formats/ContentHash.ts"
+import type { ImportedFile } from "../../../../domain/workspace/ImportedFile.ts"
 import type { WorkspaceContent } from "../../../../domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { assignPaths } from "./PromptPaths.ts"
 import { makeRenderer, parsePromptFiles } from "./PromptText.ts"
 
-/** The changes that bring the edits of a workspace into a directory of prompts. All paths are in order. */
+/** The changes that bring the edits of a workspace into a directory of prompts. All paths are sorted. */
 export interface DirectoryUpdate {
   /** The files of the workspace, with their places after the update. */
   readonly files: ReadonlyArray<ContentFile>
@@ -28,14 +29,19 @@ export interface DirectoryUpdate {
   readonly conflicts: ReadonlyArray<string>
 }
 
-/** Returns the ids of fragments that only archived prompts contain: an import keeps such a fragment without a file. */
-const findArchivedFragments = ({ prompts }: WorkspaceContent): ReadonlySet<string> => {
+/** Returns the fragments that get a file: all except those without a record that only archived prompts contain. */
+const selectFragments = (
+  { fragments, prompts }: WorkspaceContent,
+  records: ReadonlyMap<string, ImportedFile>
+): WorkspaceContent["fragments"] => {
   const listFragments = (isArchived: boolean) =>
-    prompts
-      .filter(({ is_archived }) => is_archived === isArchived)
-      .flatMap(({ fragments }) => fragments.map(({ fragment_id }) => fragment_id))
-  const live = new Set(listFragments(false))
-  return new Set(listFragments(true).filter((id) => !live.has(id)))
+    new Set(
+      prompts
+        .filter(({ is_archived }) => is_archived === isArchived)
+        .flatMap(({ fragments }) => fragments.map(({ fragment_id }) => fragment_id))
+    )
+  const [live, archived] = [listFragments(false), listFragments(true)]
+  return fragments.filter(({ id }) => live.has(id) || !archived.has(id) || records.has(toKey("fragment", id)))
 }
 
 /**
@@ -59,17 +65,10 @@ export const planUpdate = (
     const problems = findDuplicates(existing)
     if (problems.length > 0) return Result.fail(InvalidFiles(problems))
 
-    const existingRecords = indexRecords(toImportedFiles(existing))
     const existingFiles = new Map(existing.map((file) => [toFileKey(file), file]))
-    const archivedFragments = findArchivedFragments(content)
-    const fragments = content.fragments.filter(({ id }) => {
-      const key = toKey("fragment", id)
-      return !archivedFragments.has(id) || existingFiles.has(key) || records.has(key)
-    })
-    const isNew = (key: string) => items.get(key)?.isArchived !== false && !records.has(key)
-    const newPaths = existing.filter((file) => isNew(toFileKey(file))).map(({ path }) => path)
-    const places = [...existingRecords.values(), ...content.importedFiles]
-    const files = assignPaths({ ...content, fragments }, places, newPaths)
+    const places = [...toImportedFiles(existing), ...content.importedFiles]
+    const fragments = selectFragments(content, indexRecords(places))
+    const files = assignPaths({ ...content, fragments }, places)
 
     const render = makeRenderer(files)
     const written = new Map<string, string>()
@@ -80,25 +79,22 @@ export const planUpdate = (
     for (const key of new Set([...existingFiles.keys(), ...targets.keys()])) {
       const [file, target] = [existingFiles.get(key), targets.get(key)]
       const path = target?.path ?? file?.path ?? ""
-      const fileHash = existingRecords.get(key)?.hash
+      const fileHash = file && hashState(file.state)
       const targetHash = target && hashState(target.state)
       const importedHash = records.get(key)?.hash
       if (fileHash === targetHash) continue
       // Without any file, the directory is new, and no file was deleted.
-      if (targetHash === importedHash && texts.size > 0) {
-        pending.add(path)
-        continue
-      }
-      if (target === undefined) removed.add(path)
+      const isEdited = targetHash !== importedHash || texts.size === 0
+      if (!isEdited) pending.add(path)
+      else if (target === undefined) removed.add(path)
       else written.set(path, render(target, file && { file, text: texts.get(file.path) ?? "" }))
-      if (fileHash !== undefined && importedHash !== undefined && fileHash !== importedHash)
-        conflicts.add(path)
+      const isFileChanged = fileHash !== undefined && fileHash !== importedHash
+      if (isEdited && isFileChanged && importedHash !== undefined) conflicts.add(path)
     }
     return Result.succeed({
       files,
       textsToWrite: new Map([...written].sort(([a], [b]) => (a < b ? -1 : 1))),
-      // The path of a removed file may be that of a new prompt.
-      pathsToRemove: [...removed].filter((path) => !written.has(path)).sort(),
+      pathsToRemove: [...removed].sort(),
       pending: [...pending].sort(),
       conflicts: [...conflicts].sort()
     })

@@ -46,37 +46,8 @@ export const pathToFolder = (path: string): string | null => {
   return directory.length === 0 ? null : directory.map(decodeSegment).join("/")
 }
 
-const percentEncode = (character: string): string =>
-  character.charCodeAt(0) < 0x80
-    ? `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`
-    : encodeURIComponent(character)
-
-/** The longest file name of common file systems, in bytes. */
-const maxSegmentBytes = 255
-
-/** Shortens a name that is too long for a file system. A hash keeps names with the same beginning apart. */
-const shortenSegment = (segment: string): string =>
-  Buffer.byteLength(segment) <= maxSegmentBytes
-    ? segment
-    : `${segment.slice(0, 50).toWellFormed()}~${createHash("sha256").update(segment).digest("hex").slice(0, 16)}`
-
-/**
- * Converts a part of a folder's name to the name of a directory. Percent-encodes the characters that some file systems
- * reject, and the dot of `.md`, so that no directory has the name of a file.
- */
-const toSegment = (part: string): string =>
-  shortenSegment(part.replace(/[%\\:*?"<>|/\p{Cc}]|^\.|[. ]$|\.(?=md$)/giu, percentEncode))
-
-/** Returns the directory of a folder's prompts. */
-const folderToDirectory = (folder: string | null): string => {
-  if (folder === null || folder === "") return "prompts"
-  const parts = folder.split("/")
-  return ["prompts", ...(parts.includes("") ? [folder] : parts).map(toSegment)].join("/")
-}
-
-/** Returns a path and its ancestors, outermost first. */
-const withAncestors = (path: string): ReadonlyArray<string> =>
-  path.split("/").map((_, index, segments) => segments.slice(0, index + 1).join("/"))
+/** Matches a part of a folder's name that common file systems accept as a directory's name, and that no file can have. */
+const plainSegment = /^(?!\.)[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
 
 /** Normalizes a path as file systems do that ignore case. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
@@ -91,19 +62,20 @@ const toFileName = (title: string): string =>
     .replace(/^-|-$/g, "")
     .toWellFormed() || "untitled"
 
+/** Returns the directory of a folder's new files, which is the folder's name if a path can express it. */
+const folderToDirectory = (folder: string): string =>
+  `prompts/${folder.split("/").every((part) => plainSegment.test(part)) ? folder : toFileName(folder)}`
+
 /** Returns a path for a new file that `taken`, a set of paths without case, does not contain. */
 const makePath = ({ id, state }: ContentItem, taken: ReadonlySet<string>): string => {
-  const directory = state.kind === "prompt" ? folderToDirectory(state.folder) : "fragments"
-  const toPath = (suffix: string) => `${directory}/${toFileName(getName(state))}${suffix}${extension}`
-  const suffixes = ["", `-${id.slice(0, 8)}`, `-${id}`]
-  const path = suffixes.map(toPath).find((path) => !taken.has(foldCase(path)))
-  if (path !== undefined) return path
-  let count = 2
-  while (taken.has(foldCase(toPath(`-${id}-${count}`)))) count++
-  return toPath(`-${id}-${count}`)
+  const folder = state.kind === "prompt" ? state.folder : null
+  const directory = folder === null ? `${state.kind}s` : folderToDirectory(folder)
+  let path = `${directory}/${toFileName(getName(state))}`
+  while (taken.has(foldCase(path + extension))) path += `-${id.slice(-8)}`
+  return path + extension
 }
 
-/** Returns true for a path that a directory of prompts can have, so that no record leads out of the directory. */
+/** Returns true if a file of a directory of prompts can have the path, so that no record leads out of the directory. */
 const isReadablePath = (kind: ImportedFile["kind"], path: string): boolean =>
   path.startsWith(`${kind}s/`) &&
   path.endsWith(extension) &&
@@ -112,39 +84,27 @@ const isReadablePath = (kind: ImportedFile["kind"], path: string): boolean =>
 
 /**
  * Assigns a place to each prompt that is not archived and to each fragment: the first of its recorded places whose path
- * is not taken, or otherwise a path made of folder and title, with the id in the file. All paths in `reservedPaths` are
- * taken.
+ * is not taken, or otherwise a path made of folder and title, with the id in the file. A recorded path is taken by the
+ * first of its records, even if the workspace does not have the prompt.
  */
 export const assignPaths = (
   content: FileSource,
-  records: ReadonlyArray<ImportedFile> = [],
-  reservedPaths: ReadonlyArray<string> = []
+  records: ReadonlyArray<ImportedFile> = []
 ): ReadonlyArray<ContentFile> => {
-  const items = [...readItems(content).values()].filter(({ isArchived }) => !isArchived)
-  const keys = new Set(items.map(toFileKey))
-  const paths = new Set(reservedPaths)
+  const paths = new Set<string>()
   const places = new Map<string, FilePlace>()
   for (const { kind, target_id, path, file_id } of records) {
     const key = toKey(kind, target_id)
-    if (!keys.has(key) || places.has(key) || paths.has(path) || !isReadablePath(kind, path)) continue
+    if (places.has(key) || paths.has(path) || !isReadablePath(kind, path)) continue
     paths.add(path)
     places.set(key, { path, file_id })
   }
-  // Recorded paths that differ only in case may all exist. A new path differs from them, and from their directories.
-  const taken = new Set([...paths].flatMap(withAncestors).map(foldCase))
+  // Recorded paths may differ only in case; new paths may not.
+  const taken = new Set([...paths].map(foldCase))
+  const items = [...readItems(content).values()].filter(({ isArchived }) => !isArchived)
   return items.map((item) => {
     const place = places.get(toFileKey(item)) ?? { path: makePath(item, taken), file_id: item.id }
     taken.add(foldCase(place.path))
     return { id: item.id, ...place, state: item.state }
   })
-}
-
-/** Makes a predicate: true if the path of a file determines the file's folder, also on a file system that ignores case. */
-export const makeHasFolderInPath = (files: ReadonlyArray<FilePlace>) => {
-  const directories = new Set(files.flatMap(({ path }) => withAncestors(posix.dirname(path))))
-  const spellings = Map.groupBy(directories, foldCase)
-  return ({ path, state }: ContentFile): boolean =>
-    state.kind === "fragment" ||
-    (pathToFolder(path) === state.folder &&
-      withAncestors(posix.dirname(path)).every((ancestor) => spellings.get(foldCase(ancestor))?.length === 1))
 }

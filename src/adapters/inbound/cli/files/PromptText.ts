@@ -21,7 +21,7 @@ import { fitsName, sizes } from "../../../../domain/Sizes.ts"
 import { limitFragments, limitTags } from "../../../../domain/workspace/Workspace.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
-import { deriveId, extension, fragmentName, makeHasFolderInPath, pathToFolder } from "./PromptPaths.ts"
+import { deriveId, extension, fragmentName, pathToFolder } from "./PromptPaths.ts"
 
 const PromptFrontMatter = Schema.Struct({
   id: Schema.optionalKey(ArchivePrompt.fields.id),
@@ -178,13 +178,9 @@ export const parsePromptFiles = (
   return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(files)
 }
 
-/**
- * Converts a file to its front matter. Values that are the default are undefined, and so is a folder that is in the
- * path.
- */
+/** Converts a file to its front matter. Defaults, and a folder that is in the path, are undefined. */
 const toFrontMatter = (
-  { file_id, state }: Pick<ContentFile, "file_id" | "state">,
-  hasFolder: boolean,
+  { path, file_id, state }: Pick<ContentFile, "path" | "file_id" | "state">,
   fragmentNames: ReadonlyMap<string, string>
 ): FrontMatter => {
   const id = file_id ?? undefined
@@ -196,7 +192,7 @@ const toFrontMatter = (
   return {
     id,
     title: state.title,
-    folder: hasFolder ? state.folder : undefined,
+    folder: pathToFolder(path) === state.folder ? undefined : state.folder,
     description: state.description || undefined,
     type: state.prompt_type,
     model: state.target_model || undefined,
@@ -211,39 +207,29 @@ const toFrontMatter = (
 const toFragmentNames = (paths: Iterable<readonly [id: string, path: string]>): ReadonlyMap<string, string> =>
   new Map([...paths].map(([id, path]) => [id, fragmentName(path)]))
 
-/** Renders a state as the text of a file, for comparisons. */
+/** Renders a state as the text of a file outside any folder, for comparisons. */
 export const renderState = (state: ContentState, fragmentPaths: ReadonlyMap<string, string>): string => {
-  const hasFolder = state.kind === "prompt" && state.folder !== null
-  const frontMatter = toFrontMatter({ file_id: null, state }, hasFolder, toFragmentNames(fragmentPaths))
-  return renderText(frontMatter, getContent(state))
-}
-
-/** The text of a file in a directory, and what it describes. */
-export interface ExistingFile {
-  readonly file: ContentFile
-  readonly text: string
+  const file = { path: `prompts/${extension}`, file_id: null, state }
+  return renderText(toFrontMatter(file, toFragmentNames(fragmentPaths)), getContent(state))
 }
 
 /**
- * Makes a function that renders the text of one of the files. Of the existing text of a file, it changes only what
- * differs, so that formatting and comments stay.
+ * Makes a function that renders the text of one of the files. If the file exists, the function changes only what differs
+ * from `before`, the existing file and its text, so that formatting and comments stay.
  */
 export const makeRenderer = (files: ReadonlyArray<ContentFile>) => {
   const fragments = files.filter(({ state }) => state.kind === "fragment")
   const names = toFragmentNames(fragments.map(({ id, path }) => [id, path]))
   const ids = new Map([...names].map(([id, name]) => [name, id]))
-  const hasFolderInPath = makeHasFolderInPath(files)
-  const toFileFrontMatter = (file: ContentFile) => toFrontMatter(file, !hasFolderInPath(file), names)
 
-  return (file: ContentFile, existing?: ExistingFile): string => {
-    const frontMatter = toFileFrontMatter(file)
+  return (file: ContentFile, before?: { readonly file: ContentFile; readonly text: string }): string => {
+    const frontMatter = toFrontMatter(file, names)
     const content = getContent(file.state)
-    if (existing !== undefined) {
-      const old = toFileFrontMatter(existing.file)
-      const body = getContent(existing.file.state) === content ? undefined : content
-      const updated = updateText(existing.text, old, frontMatter, body)
+    if (before !== undefined) {
+      const body = getContent(before.file.state) === content ? undefined : content
+      const updated = updateText(before.text, toFrontMatter(before.file, names), frontMatter, body)
       const parsed = updated && parseState(file.path, updated, (name) => ids.get(name))
-      // Some text, such as a mapping in flow style or a body that starts with ---, can only be written again.
+      // Some text, such as a body that starts with ---, can only be written again.
       if (parsed && Result.isSuccess(parsed) && Equal.equals(parsed.success.state, file.state)) return updated
     }
     return renderText(frontMatter, content)

@@ -305,7 +305,7 @@ Body
     )
     const present = new Map([...texts, ["prompts/mine.md", "Not imported yet\n"]])
     const { textsToWrite, pathsToRemove, pending, conflicts } = plan(home, content, present)
-    assert.deepStrictEqual([...textsToWrite.keys()], [`prompts/Support/agent-${added.id.slice(0, 8)}.md`])
+    assert.deepStrictEqual([...textsToWrite.keys()], [`prompts/Support/agent-${added.id.slice(-8)}.md`])
     assert.deepStrictEqual(
       [pathsToRemove, pending, conflicts],
       [["prompts/deleted.md", "prompts/old.md"], ["prompts/mine.md"], []]
@@ -363,6 +363,16 @@ Body
     })
     const { textsToWrite } = plan(own.workspace.id, toWorkspaceContent(own), new Map())
     assert.deepStrictEqual([...textsToWrite.keys()], ["fragments/unused.md"])
+  })
+
+  it("keeps the file of an imported fragment that only archived prompts contain", () => {
+    const { home, own, imported, texts } = importTexts({
+      "prompts/a.md": "---\nfragments:\n  - fragment: tone\n---\nA\n",
+      "fragments/tone.md": "Kind\n"
+    })
+    const archived = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, is_archived: true })) }
+    const { pathsToRemove, pending } = plan(home, toWorkspaceContent(archived, imported), texts)
+    assert.deepStrictEqual([pathsToRemove, pending], [["prompts/a.md"], []])
   })
 
   it("ignores records whose paths lead out of the directory", () => {

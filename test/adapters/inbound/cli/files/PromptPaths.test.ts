@@ -9,12 +9,11 @@ import * as Schema from "effect/Schema"
 import { readTexts, updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
 import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
-import type { ContentFile } from "../../../../../src/application/formats/files/ContentFile.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import { archive, compareIds, folder, newId, prompt, storable } from "../../../../support/archives.ts"
+import { archive, folder, newId, prompt, storable } from "../../../../support/archives.ts"
 import { findPrompts, firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
 
-/** Folder names that no path can hold unchanged, or that collide on some file systems. */
+/** Folder names that no path can express, or that differ only in case. */
 const awkwardNames = [
   "",
   "agent.md",
@@ -73,25 +72,12 @@ const awkwardArchives = Arbitrary.map(
   }
 )
 
-/** Moves files to a case-insensitive file system, on which a directory keeps its first spelling. */
-const moveToCaseInsensitiveDisk = (texts: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
-  const spellings = new Map<string, string>()
-  const spell = (path: string): string => {
-    const key = path.normalize("NFC").toLowerCase()
-    if (!spellings.has(key)) {
-      const slash = path.lastIndexOf("/")
-      spellings.set(key, slash < 0 ? path : spell(path.slice(0, slash)) + path.slice(slash))
-    }
-    return spellings.get(key)!
-  }
-  const files = new Map([...texts].map(([path, text]) => [spell(path), text]))
-  assert.strictEqual(files.size, texts.size)
-  for (const path of files.keys())
-    assert.isFalse(
-      [...files.keys()].some((other) => other.startsWith(`${path}/`)),
-      path
-    )
-  return files
+/** Checks that all files can exist next to each other on a file system that ignores case. */
+const assertNoCollision = (paths: ReadonlyArray<string>): void => {
+  const folded = paths.map((path) => path.normalize("NFC").toLowerCase())
+  assert.strictEqual(new Set(folded).size, folded.length)
+  const isDirectory = (path: string) => folded.some((other) => other.startsWith(`${path}/`))
+  assert.deepStrictEqual(folded.filter(isDirectory), [])
 }
 
 describe("paths of prompts and folders", () => {
@@ -99,11 +85,8 @@ describe("paths of prompts and folders", () => {
   afterAll(() => rmSync(root, { recursive: true }))
   let count = 0
 
-  const withoutPaths = (files: ReadonlyArray<ContentFile>) =>
-    files.map(({ path: _, ...file }) => file).toSorted(compareIds)
-
   it.effect.prop(
-    "any names survive a round trip through a directory and through a case-insensitive file system",
+    "any names survive a round trip through a directory, in files that never collide if case is ignored",
     { original: awkwardArchives },
     ({ original }) =>
       Effect.gen(function* () {
@@ -114,10 +97,7 @@ describe("paths of prompts and folders", () => {
         const read = Result.getOrThrow(parsePromptFiles(original.workspace.id, texts))
         assert.deepStrictEqual(matchWith(original)(read), sortByPath(files))
         rmSync(directory, { recursive: true })
-        const folded = Result.getOrThrow(
-          parsePromptFiles(original.workspace.id, moveToCaseInsensitiveDisk(renderFiles(files)))
-        )
-        assert.deepStrictEqual(withoutPaths(matchWith(original)(folded)), withoutPaths(files))
+        assertNoCollision(files.map(({ path }) => path))
       }).pipe(Effect.orDie)
   )
 
@@ -128,47 +108,52 @@ describe("paths of prompts and folders", () => {
       const texts = renderFiles(assignPaths(archive({ folders, prompts })))
       return [...texts].map(([path, text]) => [path, /^folder: .*$/m.exec(text)?.[0]])
     }
-    assert.deepStrictEqual(listPaths(["Support", "a/b", "/", "日".repeat(85), ".x:"]), [
+    assert.deepStrictEqual(listPaths(["Support", "a/b c", "/", "日".repeat(61), ".x:", "%41", "Agent.md"]), [
       ["prompts/Support/agent.md", undefined],
-      ["prompts/a/b/agent.md", undefined],
-      ["prompts/%2F/agent.md", undefined],
-      [`prompts/${"日".repeat(85)}/agent.md`, undefined],
-      ["prompts/%2Ex%3A/agent.md", undefined]
+      ["prompts/a/b c/agent.md", undefined],
+      ["prompts/untitled/agent.md", "folder: /"],
+      [`prompts/${"日".repeat(50)}/agent.md`, `folder: ${"日".repeat(61)}`],
+      ["prompts/x/agent.md", 'folder: ".x:"'],
+      ["prompts/41/agent.md", 'folder: "%41"'],
+      ["prompts/agent-md/agent.md", "folder: Agent.md"]
     ])
-    const long = "日".repeat(86)
-    const [[path, front]] = listPaths([long]) as [[string, string]]
-    assert.match(path, /^prompts\/日{50}~[0-9a-f]{16}\/agent\.md$/)
-    assert.strictEqual(front, `folder: ${long}`)
+  })
+
+  it("a path may have percent-encoded characters of the folder's name", () => {
+    const texts = new Map([
+      ["prompts/%2Ex%3A/50%25/a.md", ""],
+      ["prompts/100%/a.md", ""]
+    ])
+    const files = findPrompts(Result.getOrThrow(parsePromptFiles(newId(), texts)))
     assert.deepStrictEqual(
-      listPaths(["Support", "support"]).map(([, front]) => front),
-      ["folder: Support", "folder: support"]
+      files.map(({ state }) => state.folder),
+      ["100%", ".x:/50%"].toSorted()
     )
   })
 
-  it("no file gets the path of another file or folder, even on a file system that ignores case", () => {
-    const drawer = folder({ name: "Agent.md" })
-    const first = prompt({ title: "agent" })
-    const inner = prompt({ title: "inner", folder_id: drawer.id })
-    const content = archive({ folders: [drawer], prompts: [first, inner] })
-    const paths = (...places: Parameters<typeof assignPaths>[1] & {}) =>
-      findPrompts(assignPaths(content, places)).map(({ path }) => path)
-    assert.deepStrictEqual(paths(), ["prompts/agent.md", "prompts/Agent%2Emd/inner.md"])
-    const place = (path: string) => ({
+  it("no new file gets the path of another file, even on a file system that ignores case", () => {
+    const [first, second] = [prompt({ title: "agent" }), prompt({ title: "Agent" })]
+    const content = archive({ prompts: [first, second] })
+    const paths = (records: Parameters<typeof assignPaths>[1]) =>
+      findPrompts(assignPaths(content, records)).map(({ path }) => path)
+    const record = (target_id: string, path: string) => ({
       kind: "prompt" as const,
-      target_id: inner.id as string,
+      target_id,
       path,
       file_id: null,
       hash: ""
     })
-    const short = `agent-${first.id.slice(0, 8)}`
-    for (const path of ["prompts/Agent.md", "prompts/Agent.md/inner.md"])
-      assert.deepStrictEqual(paths(place(path)), [`prompts/${short}.md`, path])
-    const reserved = ["prompts/agent.md", `prompts/${short}.md`]
-    const whole = `prompts/agent-${first.id}`
-    assert.strictEqual(findPrompts(assignPaths(content, [], reserved))[0]!.path, `${whole}.md`)
-    assert.strictEqual(
-      findPrompts(assignPaths(content, [], [...reserved, `${whole}.md`]))[0]!.path,
-      `${whole}-2.md`
+    const [ofFirst, ofSecond] = [first.id.slice(-8), second.id.slice(-8)]
+    assert.deepStrictEqual(paths([]), ["prompts/agent.md", `prompts/agent-${ofSecond}.md`])
+    assert.deepStrictEqual(paths([record(second.id, "prompts/AGENT.md")]), [
+      `prompts/agent-${ofFirst}.md`,
+      "prompts/AGENT.md"
+    ])
+    // A file that is not imported yet has its path, and a prompt has the path of its first record only.
+    const pending = [record(newId(), "prompts/agent.md"), record(newId(), `prompts/agent-${ofFirst}.md`)]
+    assert.deepStrictEqual(
+      paths([...pending, record(second.id, "prompts/agent.md"), record(second.id, "prompts/b.md")]),
+      [`prompts/agent-${ofFirst}-${ofFirst}.md`, "prompts/b.md"]
     )
   })
 
