@@ -12,7 +12,7 @@ export interface PromptContents {
   readonly fragments: ReadonlyArray<SourceFragment>
 }
 
-/** The input of a resolution. A `PromptRepo` reads it. */
+/** The input of a resolution, as a `PromptRepo` returns it. */
 export interface ResolutionSource extends PromptContents, RepeatedFields {}
 
 /** A resolved prompt, with the repeated fields that the input has. */

@@ -12,8 +12,8 @@ const forceExit = (exitCode: number, reason: string): void => {
 }
 
 /**
- * Bounds the shutdown that the first SIGINT or SIGTERM starts. A second signal, or a shutdown that takes longer than
- * `stopTimeoutMs`, ends the process at once.
+ * Limits the shutdown that the first SIGINT or SIGTERM starts. A shutdown that takes longer than `stopTimeoutMs` ends
+ * the process at once, as does a second signal that is no duplicate.
  */
 export const installSignalHandlers = (stopTimeoutMs: number): void => {
   let firstSignalAt: number | undefined

@@ -32,7 +32,8 @@ const resolveContent = (current_content: string, fragments: ReadonlyArray<Source
 const fill = (content: string, variable_overrides: unknown): string =>
   resolveContent("", [{ content, variable_overrides }]).slice(2)
 
-// The model of `resolve` reads character by character, without regular expressions. It has no time bound.
+// The model of `resolve` reads character by character, without regular expressions. Unlike `resolve`, the model may
+// take more than linear time.
 
 const isSlotName = (name: string): boolean =>
   name.length <= 256 && !name.includes("{") && !name.includes("}") && name.trim() !== ""
@@ -110,7 +111,7 @@ describe("resolve", () => {
   })
 
   it.prop(
-    "resolve appends two newlines and the filled content of every fragment, and counts the fragments",
+    "for every fragment, resolve appends two newlines and the filled content, and it counts the fragments",
     { content: text, fragments },
     ({ content, fragments }) => {
       const from = makeSource(content, fragments)

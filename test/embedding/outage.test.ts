@@ -44,7 +44,7 @@ const readUntilKnown = async (api: PromptApi) => {
   await expect.poll(isKnown, { timeout: 15_000 }).toBe(true)
 }
 
-// `Outage.test.ts` and the tests of the service test all other rules of outages.
+// `test/application/freshness/Outage.test.ts` and `test/system/faults/outage.test.ts` test the other rules of outages.
 it("while PostgreSQL is unreachable, createPromptApi serves known responses, but returns 503 if outageMaxAge is 0", async () => {
   const database = await resources.acquire(freshDatabase)
   const env = { DATABASE_URL: toDatabaseUrl(database) }

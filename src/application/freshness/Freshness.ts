@@ -23,8 +23,8 @@ export interface CacheEntry<Value> extends Cacheable<Value> {
 }
 
 /**
- * Returns true if a value was current when the change feed last had contact with the database. It was current if the
- * feed had by then reported no change of the value's workspace since the value was stored.
+ * Returns true if a value was current when the change feed last had contact with the database: the feed reported no
+ * change of the value's workspace between the storing of the value and this contact.
  */
 export const wasCurrentAt = (contact: LastContact, { workspace, revision }: CacheEntry<unknown>): boolean =>
   contact.revisionOf(workspace) === revision

@@ -1,6 +1,6 @@
 /**
- * The largest number of workspaces with a separate revision. The next change after that marks all workspaces as
- * changed.
+ * The largest number of workspaces that have their own revision. When this number is reached, the next change of any
+ * workspace marks all workspaces as changed.
  */
 const maxWorkspaces = 10_000
 

@@ -110,7 +110,7 @@ describe("an MCP stream of notifications", () => {
     expect(durations.sort((a, b) => a - b)[2]).toBeLessThan(100)
   })
 
-  it("an MCP stream of revision 2026-07-28 is acknowledged first, and its messages contain the id of the request", async () => {
+  it("the first message of an MCP stream of protocol version 2026-07-28 is the acknowledgment, and every message contains the id of the request", async () => {
     const meta = { "io.modelcontextprotocol/subscriptionId": 7 }
     const stream = await open(
       listen(api.service(), own.key, { promptsListChanged: true, toolsListChanged: true }, 7)

@@ -188,7 +188,7 @@ describe("admit", () => {
     }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })))
   )
 
-  it.effect("admit and check report each key that the store rejects, and each workspace without access", () =>
+  it.effect("Admission.admit and Admission.check report each rejected key, and each workspace without access, to the outage service", () =>
     Effect.gen(function* () {
       const { admit, check } = yield* Admission
       const rejected = yield* Rejections

@@ -25,7 +25,7 @@ export interface RunResult {
 
 /**
  * Runs a history on a stage while callers read, one per key and instance, and checks every response. After the last
- * change, waits for the bound. Then every caller reads everything once more.
+ * change, waits for `boundMs`. Then every caller reads everything once more.
  */
 export const runHistory = async (stage: Stage, history: History): Promise<RunResult> => {
   const { world, steps, disturbances, seed } = history

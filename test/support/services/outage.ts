@@ -67,7 +67,7 @@ export const makeOutageTenant = () => {
 }
 export type OutageTenant = ReturnType<typeof makeOutageTenant>
 
-/** Reads every target on every service, so that all of them are known. */
+/** Reads every target on every service, so that every service has a known response for every target. */
 export const warm = async (
   services: ReadonlyArray<Service>,
   { targets, keys }: OutageTenant

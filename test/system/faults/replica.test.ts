@@ -53,7 +53,10 @@ const countStepsBack = (observations: ReadonlyArray<Observation>): number => {
   return steps
 }
 
-/** Returns for each commit how long afterwards the last read without its value started, or 0 if no such read exists. */
+/**
+ * Returns, for each commit, the time from the commit to the start of the last read that returned an older value, or 0
+ * if there is no such read.
+ */
 const findVisibility = (
   observations: ReadonlyArray<Observation>,
   commits: ReadonlyArray<{ readonly value: number; readonly at: number }>

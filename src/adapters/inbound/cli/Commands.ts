@@ -96,7 +96,7 @@ const makePresenter = (write: (text: string) => void): CliOutput.Presenter => ({
 /**
  * Runs the command line and returns its exit code: 0 for success, 1 if the command failed, and 2 for wrong usage. With
  * `--detailed-exitcode`, 2 can also mean that an import changes something. Requested help and the version go to stdout.
- * A failure is reported on stderr, with `--json` as one line of JSON.
+ * A failure is reported on stderr. If `--json` is given, the report is one line of JSON.
  */
 export const runCommandLine = (
   runtime: CommandRuntime["Service"],

@@ -90,7 +90,7 @@ it("a JSON-RPC result has the id of its request, and an error has no id if the i
 
 describe("parseCursor", () => {
   it.each([2, 3, 200, maxCursorPage])(
-    "parseCursor returns the page %i of the cursor that makeCursor makes",
+    "parseCursor returns page %i for the cursor that makeCursor makes for this page",
     (page) => {
       assert.strictEqual(parseCursor(makeCursor(page)), page)
     }

@@ -262,7 +262,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
   )
 
   it.live(
-    "queries return every time from the years 1 to 9999 as a Timestamp, and their sessions have the right settings",
+    "a timestamptz of the years 1 to 9999 is read as a Timestamp, and each session has the settings of the service",
     () =>
       Effect.gen(function* () {
         const times = [

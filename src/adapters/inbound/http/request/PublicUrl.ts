@@ -42,7 +42,10 @@ export const parsePublicUrl = (text: string): string | undefined => {
   return isValid ? origin + pathname.replace(/\/$/, "") : undefined
 }
 
-/** Returns the path of a public URL without a trailing slash. For callers, every route starts with this path. */
+/**
+ * Returns the path of a public URL without a trailing slash. In the URLs that callers use, every route comes after this
+ * path.
+ */
 export const toBasePath = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, "")
 
 /** Matches the scheme and the authority of a request target in absolute form. */

@@ -34,8 +34,8 @@ export interface SupervisedProcess {
 }
 
 /**
- * Returns the path under which a program can reach its current directory. On Linux, the path works even if the
- * program's user cannot enter the parent directories.
+ * Returns a path by which a program can open its current directory, which is `directory`. On Linux, the path works even
+ * if the user of the program cannot enter the parents of this directory.
  */
 export const findCurrentDirectory = (directory: string): string =>
   process.platform === "linux" ? "/proc/self/cwd" : directory

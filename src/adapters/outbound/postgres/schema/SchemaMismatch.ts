@@ -33,7 +33,7 @@ export const versionUnreadable = (role: string, privilege: string): SchemaMismat
     `the role ${role} lacks the privilege to read the version of the database's schema: ${privilege}; ${grantHint}`
   )
 
-/** The role of the connection may not read `tables`, which requests read. */
+/** The role of the connection lacks the privilege to read `tables`. The service reads these tables for its requests. */
 export const tablesUnreadable = (role: string, tables: string): SchemaMismatch =>
   SchemaMismatch(
     `the role ${role} may not read these tables: ${tables}; grant it SELECT on them; ${grantHint}`

@@ -13,7 +13,7 @@ const database = workspaceStore.pipe(Layer.provideMerge(migratedDatabase))
 
 describe("the notifications of a write", () => {
   layer(database, { excludeTestServices: true })((it) => {
-    /** Returns the workspaces that a write notifies, in the order of their ids. */
+    /** Returns the workspaces in the notifications of a write, ordered by id. */
     const collectNotifications = Effect.fnUntraced(function* (
       write: Effect.Effect<unknown, unknown, PgClient.PgClient>
     ) {

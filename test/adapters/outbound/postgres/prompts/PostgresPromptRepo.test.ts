@@ -189,7 +189,8 @@ describe("prompts of rows that other programs wrote", () => {
     it.effect("list returns a page and a total of the same snapshot", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
-        // Odd writes add 99 prompts at once, and even writes delete these prompts.
+        // Each run of `toggle` adds 99 prompts in one statement or deletes them in one statement, so a snapshot has 1
+        // or 100 prompts.
         const toggle = sql`insert into prompts (workspace_id, title)
             select ${own.id}, 'many' from generate_series(1, 99)`.pipe(
           Effect.andThen(sql`delete from prompts where workspace_id = ${own.id} and title = 'many'`)

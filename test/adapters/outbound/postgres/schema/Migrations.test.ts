@@ -272,7 +272,7 @@ describe("migrations", () => {
         yield* change("enable")
       })
 
-    it.live("migrate enables each trigger as the schema says, corrects tag lists and notifies", () =>
+    it.live("migrate restores the firing mode of each trigger, corrects tag lists and notifies running services", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         yield* runMigrations(migrations)
