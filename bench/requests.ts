@@ -16,7 +16,10 @@ export const lastPage = (workspace: Workspace, perPage: number): number =>
 export const numbers = (count: number): ReadonlyArray<number> =>
   Array.from({ length: count }, (_, i) => i + 1)
 
-/** Returns the items in a fixed order that differs from the orders of the table and of the list. */
+/**
+ * Returns the items in a fixed order, which is neither the order of the rows in `prompts` nor the order of the prompt
+ * list.
+ */
 export const shuffle = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => {
   const step = 1_000_003 // a prime that divides none of the lengths used here
   return items.map((_, i) => items[(i * step) % items.length]!)

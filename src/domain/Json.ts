@@ -107,8 +107,8 @@ export const formatDecimal = (text: string): string | undefined => {
 }
 
 /**
- * Matches JSON that may contain a number without an exact JavaScript number. Such a number has 16 digits or more, a
- * fraction that ends with 0, or an exponent.
+ * Matches JSON that may contain a number that JavaScript cannot represent exactly. The pattern finds numbers with 16
+ * digits or more, a fraction that ends with 0, or an exponent.
  */
 const inexactPattern = /(?:^|["\s]:|[\s,[])-?(?:\d{16}|(?=[\d.]{17})\d+\.|\d+\.\d*0(?!\d)|\d+(?:\.\d+)?[eE])/
 

@@ -56,7 +56,7 @@ const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
 const checkSchema = Effect.andThen(assertSchemaCurrent, assertReadable)
 
 /**
- * Makes the check of the schema that logs each problem at once, and again every minute while the problem lasts. The
+ * Makes the check of the schema that logs each problem immediately, and again every minute while the problem lasts. The
  * check does not log that PostgreSQL is unavailable, because `Database` logs this.
  */
 const makeLoggedSchemaCheck = () => {

@@ -13,7 +13,7 @@ const forceExit = (exitCode: number, reason: string): void => {
 
 /**
  * Limits the shutdown that the first SIGINT or SIGTERM starts. A shutdown that takes longer than `stopTimeoutMs` ends
- * the process at once, as does a second signal that is no duplicate.
+ * the process immediately, as does a second signal that is no duplicate.
  */
 export const installSignalHandlers = (stopTimeoutMs: number): void => {
   let firstSignalAt: number | undefined

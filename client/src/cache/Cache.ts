@@ -136,8 +136,8 @@ export class Cache {
           return { ...entry, source: "stale" }
         }
       }
-      // After the first failure, a caller without a cached text sends a second request at once, because the outage may
-      // be short. After further failures, such a call fails during the pause.
+      // After the first failure, a caller without a cached text sends a second request immediately, because the outage
+      // may be short. After further failures, such a call fails during the pause.
       if (isPaused && failure.count) throw failure.error
     }
     return this.#awaitShared(target, settings, load)

@@ -35,8 +35,8 @@ const isSilent = (exit: Exit.Exit<unknown, unknown>): boolean =>
 
 /**
  * A circuit breaker. While the breaker is closed, all calls run. A call that fails as unavailable, or has no result
- * after 250 ms, opens the breaker: for the next 250 ms, all calls fail at once. Then the breaker is half-open: one call
- * runs, and its result closes or reopens the breaker.
+ * after 250 ms, opens the breaker: for the next 250 ms, every call fails without running. Then the breaker is
+ * half-open: one call runs, and its result closes or reopens the breaker.
  */
 export class CircuitBreaker {
   #state: "closed" | "open" | "half-open" = "closed"
@@ -44,8 +44,8 @@ export class CircuitBreaker {
   #succeededAt = Number.NEGATIVE_INFINITY
 
   /**
-   * Runs a call if the breaker permits the call; otherwise fails at once. If the caller is interrupted, the call still
-   * runs to its end, because its result closes or opens the breaker.
+   * Runs a call if the breaker permits the call; otherwise fails without running it. If the caller is interrupted, the
+   * call still runs to its end, because its result closes or opens the breaker.
    */
   run<A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> {
     return Effect.suspend((): Effect.Effect<A, E | Unavailable> => {

@@ -10,7 +10,7 @@ export type ObservedCache = "keys" | "responses"
 export type CacheLookup = "hit" | "miss" | "drop"
 
 /**
- * Port: the events inside the service that operators count. Implementations return at once and never throw, because
+ * Port: the events inside the service that operators count. Implementations return immediately and never throw, because
  * they are called on every request.
  */
 export class Observations extends Context.Service<

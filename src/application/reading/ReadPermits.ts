@@ -3,11 +3,11 @@ import * as Semaphore from "effect/Semaphore"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /**
- * The number of reads of a workspace that may run at once after a large read. The result of each read may take about 8
- * MiB of memory until it is encoded.
+ * The number of reads of a workspace that may run at the same time after a large read. The result of each read may take
+ * about 8 MiB of memory until it is encoded.
  */
 const maxLargeReads = 4
-/** The number of reads of a workspace that may run at once while all of them are small. */
+/** The number of reads of a workspace that may run at the same time while all of them are small. */
 const maxSmallReads = 32
 /** The largest number of workspaces whose permits are kept. */
 const maxWorkspaces = 10_000
@@ -18,7 +18,7 @@ class Permits {
   /** The number of large steps that the workspace's reads have taken. */
   #largeSteps = 0
 
-  /** Resets the limit to `maxLargeReads` reads at once. */
+  /** Resets the limit to `maxLargeReads` reads at the same time. */
   readonly restrict: Effect.Effect<void> = Effect.suspend(() => {
     this.#largeSteps++
     return this.#resize(maxLargeReads)
@@ -26,7 +26,7 @@ class Permits {
 
   /**
    * Waits for a permit, then runs a read. If no read of the workspace took a large step meanwhile, one more read may
-   * run at once.
+   * run at the same time.
    */
   run<A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return this.#semaphore.withPermit(

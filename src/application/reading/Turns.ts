@@ -38,7 +38,7 @@ const waitForTurn: Effect.Effect<void> = Effect.callback((resume) => {
 
 /**
  * Waits for a turn of the event loop in which no other large step starts. Otherwise the steps of many large responses
- * would add up to a long pause of the process. Returns at once if the next step processes only a small text.
+ * would add up to a long pause of the process. Returns immediately if the next step processes only a small text.
  *
  * @param workspace the workspace that the text belongs to
  * @param units the length of the text in UTF-16 code units

@@ -1,11 +1,11 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
-/** Logs conditions that last. Each message is logged at once, and then every minute while it is still reported. */
+/** Logs conditions that last. Each message is logged immediately, and then every minute while it is still reported. */
 export interface RepeatingLog {
   /** Reports that a condition holds. Does not log its message if the same message was logged less than a minute ago. */
   readonly report: (message: string) => Effect.Effect<void>
-  /** Reports that no condition holds any more: the next report of any message is logged at once. */
+  /** Reports that no condition holds any more: the next report of any message is logged immediately. */
   readonly clear: Effect.Effect<void>
 }
 

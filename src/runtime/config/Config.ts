@@ -145,8 +145,8 @@ const isHttpUrl = (url: string): boolean =>
   URL.canParse(url) && ["http:", "https:"].includes(new URL(url).protocol)
 
 /**
- * A Node timer can wait at most 2^31 - 1 ms, about 596.5 hours; a longer timer fires at once. The remaining half hour
- * is for the drain and the stop timeout, which are added to the grace.
+ * A Node timer can wait at most 2^31 - 1 ms, about 596.5 hours; a longer timer fires immediately. The remaining half
+ * hour is for the drain and the stop timeout, which are added to the grace.
  */
 const maxShutdownGrace = Duration.hours(596)
 

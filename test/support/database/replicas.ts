@@ -11,7 +11,7 @@ import { startObservedService } from "../services/startObservedService.ts"
 
 /** A service with replicas, whose metrics a test reads. */
 export interface ReplicatedService extends Service {
-  /** Returns the current value of one series, without the prefix of its name. */
+  /** Returns the current value of a series. `name` is the name of the series without `prompt_retrieval_`. */
   readonly metric: (name: string) => Promise<number>
 }
 

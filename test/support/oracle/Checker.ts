@@ -39,7 +39,10 @@ interface Fact {
   readonly holdsIn: (state: State) => boolean
   /** Returns true if any workspace of a state contains the fact. */
   readonly isPartOf: (state: State) => boolean
-  /** The violated rule if no allowed state contains the fact. If undefined, a general rule is violated. */
+  /**
+   * The rule that is violated if no allowed state contains the fact. If undefined, the commits decide which rule is
+   * violated (`generalRule`).
+   */
   readonly rule: Rule | undefined
 }
 

@@ -18,7 +18,7 @@ const path = join(import.meta.dirname, "../../../deploy", unit)
 const text = readFileSync(path, "utf8")
 
 describe("deploy/prompt-retrieval.service", () => {
-  /** The root directory of a machine that has the program and the units that systemd installs. */
+  /** A directory like the root of a machine. It contains the program, its unit and the units of the systemd package. */
   const machine = mkdtempSync(join(tmpdir(), "systemd-"))
   const installed = join(machine, "etc/systemd/system", unit)
   const program = join(machine, /^ExecStart=(\S+)/m.exec(text)![1]!)

@@ -48,7 +48,7 @@ export const makeOperationalRoutes = Effect.gen(function* () {
   const { check } = yield* Readiness
   const outage = yield* Outage
   // An instance that serves known responses is ready. If `/readyz` returned 503, a load balancer would remove all
-  // instances at once, and an outage of the database would become an outage of the API.
+  // instances at the same time, and an outage of the database would become an outage of the API.
   const checkReadiness = outage.orKnown(outage.protect(check), Effect.void)
   const lifecycle = yield* Lifecycle
   const publicUrl = yield* PublicUrl

@@ -19,7 +19,7 @@ function onResponseClose(this: ServerResponse): void {
   response.connectionState?.release(response)
 }
 
-/** Runs a request, and calls `ConnectionTracker.recordResponse`, at once or later, with the response. */
+/** Runs a request, and calls `ConnectionTracker.recordResponse`, immediately or later, with the response. */
 export type StartRequest = (response: TrackedResponse) => void
 
 /**

@@ -193,7 +193,7 @@ class QueryPool {
 }
 
 /**
- * Opens a pool of connections until the scope closes, and returns the function that runs queries on it.
+ * Opens a pool of connections, which closes with the scope. Returns the function that runs queries on the pool.
  *
  * @param pool the pool's name in metrics
  */

@@ -1,4 +1,7 @@
-/** A condition that is true for a row `t` of `prompt_tags` whose copies differ from the prompt `p`. */
+/**
+ * A condition that is true if the copied columns of a row `t` of `prompt_tags` differ from the columns of its prompt
+ * `p`.
+ */
 const isOutdated = `(t.workspace_id, t.listed_at, t.prompt_type, t.folder_id) is distinct from
           (p.workspace_id, case when not p.is_archived then p.updated_at end, p.prompt_type, p.folder_id)`
 
