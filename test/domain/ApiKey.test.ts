@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
@@ -6,7 +5,6 @@ import * as Schema from "effect/Schema"
 import {
   authenticate,
   endKey,
-  hashApiKey,
   InvalidKey,
   InvalidKeyFormat,
   isActive,
@@ -42,10 +40,6 @@ describe("makeApiKey", () => {
     }
   })
 
-  it.prop("hashApiKey returns the SHA-256 hash of the whole key", { key }, ({ key }) => {
-    assert.strictEqual(hashApiKey(key), createHash("sha256").update(key, "utf8").digest("hex"))
-  })
-
   it.prop("formatKeySummary shows the first and the last four digits", { bytes }, ({ bytes }) => {
     const hex = Buffer.from(bytes).toString("hex")
     const ends = toKeyEnds(makeApiKey(bytes))
@@ -69,15 +63,6 @@ describe("parseApiKey", () => {
     ({ key, at, wrong }) => {
       const token = key.slice(0, at) + wrong + key.slice(at + 1)
       assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKey))
-    }
-  )
-
-  it.prop(
-    "parseApiKey fails with InvalidKeyFormat when the prefix is missing",
-    { token: Schema.String },
-    ({ token }) => {
-      if (token.startsWith("key_live_")) return
-      assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKeyFormat))
     }
   )
 
@@ -147,15 +132,6 @@ describe("endKey", () => {
       if (revoked !== null) assert.strictEqual(after.revoked_at, before.revoked_at)
     }
   )
-
-  it("endKey revokes a key that ends now", () => {
-    const now = toTimestamp(0)
-    const expires_at = toTimestamp(1)
-    assert.deepStrictEqual(endKey({ revoked_at: null, expires_at }, now, now), {
-      revoked_at: now,
-      expires_at
-    })
-  })
 })
 
 describe("authenticate", () => {

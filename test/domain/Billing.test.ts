@@ -11,10 +11,14 @@ import {
   toTier
 } from "../../src/domain/Billing.ts"
 
+/** Texts that resemble a paid tier. */
+const similarTiers = ["Free", "SOLO", "Team", "solo ", " team", "", "enterprise", "constructor", "__proto__"]
+const anyTier = Schema.Union([Tier, Schema.Literals(similarTiers), Schema.String])
+
 describe("checkAccess", () => {
   it.prop(
     "checkAccess fails with ApiNotAllowed for every tier but Solo and Team, whatever the billing status",
-    { tier: Schema.Union([Tier, Schema.String]), billing_status: BillingStatus },
+    { tier: anyTier, billing_status: BillingStatus },
     ({ tier, billing_status }) => {
       const paid = ["solo", "team"].includes(tier)
       assert.strictEqual(isPaid(tier), paid)
@@ -22,33 +26,16 @@ describe("checkAccess", () => {
     }
   )
 
-  const unpaid = [
-    "free",
-    "Free",
-    "SOLO",
-    "Team",
-    "solo ",
-    " team",
-    "",
-    "enterprise",
-    "constructor",
-    "__proto__"
-  ]
-
   it.each([
-    ...unpaid.flatMap((tier) =>
-      BillingStatus.literals.map((billing) => [tier, billing, ApiNotAllowed] as const)
-    ),
-    ...["solo", "team"].flatMap((tier) => [
-      [tier, "active", undefined] as const,
-      [tier, "disputed", Disputed] as const,
-      [tier, "past_due", PastDue] as const,
-      [tier, "over_limit", PastDue] as const
-    ])
-  ])(
-    "checkAccess returns the error of the tier %j with billing status %s, if any",
-    (tier, billing_status, expected) => {
-      assert.deepStrictEqual(checkAccess({ tier, billing_status }), expected)
+    ["active", undefined],
+    ["disputed", Disputed],
+    ["past_due", PastDue],
+    ["over_limit", PastDue]
+  ] as const)(
+    "checkAccess returns the error of the billing status %s, if any, for the tiers Solo and Team",
+    (billing_status, expected) => {
+      for (const tier of ["solo", "team"])
+        assert.deepStrictEqual(checkAccess({ tier, billing_status }), expected)
     }
   )
 })
@@ -56,7 +43,7 @@ describe("checkAccess", () => {
 describe("toTier", () => {
   it.prop(
     "toTier returns a known tier unchanged, and free for every other tier",
-    { tier: Schema.Union([Tier, Schema.String]) },
+    { tier: anyTier },
     ({ tier }) => {
       const isKnown = ["free", "solo", "team"].includes(tier)
       assert.strictEqual(toTier(tier), isKnown ? tier : "free")

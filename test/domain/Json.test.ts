@@ -96,22 +96,6 @@ describe("parseNumber", () => {
     },
     { arbitrary: { runs: 1500 } }
   )
-
-  it.each<readonly [string, number | string]>([
-    ["1234567890123456789", "1234567890123456789"],
-    ["9007199254740993", "9007199254740993"],
-    ["1e400", "1e400"],
-    ["1.10", "1.10"],
-    ["0.1", 0.1],
-    ["-0", 0],
-    ["1E5", 100000],
-    ["1e21", 1e21],
-    ["1000000000000000000000", 1e21],
-    ["12345678901234567890.123456789", "12345678901234567890.123456789"]
-  ])("parseNumber parses %s as %s", (text, expected) => {
-    const number = parseNumber(text)
-    assert.strictEqual(isExactNumber(number) ? number.rawJSON : number, expected)
-  })
 })
 
 describe("formatDecimal", () => {

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
-import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { parseJson } from "../../src/domain/Json.ts"
@@ -292,14 +291,6 @@ describe("findSlots", () => {
 })
 
 describe("fillSlots", () => {
-  it.each([
-    ["Hi {{ name }}, {{name}}!", { name: "Ada" }, "Hi Ada, Ada!"],
-    ["{{a}}{{b}}", { a: "{{b}}", b: "$&" }, "{{b}}$&"],
-    ["{{toString}} {{__proto__}} {{ }}", {}, "{{toString}} {{__proto__}} {{ }}"]
-  ])("fillSlots fills %j with %j and returns %j", (content, values, filled) => {
-    assert.strictEqual(fillSlots(content, values as unknown as Record<string, string>), filled)
-  })
-
   it("fillSlots returns undefined if the result would exceed 1 MiB, without building the result", () => {
     const slots = "{{a}}{{ a }}".repeat(4)
     assert.strictEqual(fillSlots(slots, { a: "x".repeat(128 * 1024) })?.length, sizes.contentBytes)
@@ -307,19 +298,4 @@ describe("fillSlots", () => {
     // The result would be longer than the longest possible string.
     assert.isUndefined(fillSlots("{{a}}".repeat(1_000), { a: "x".repeat(1024 * 1024) }))
   })
-
-  it.effect.prop(
-    "fillSlots replaces every slot if the values contain no braces",
-    { content: Schema.String, values: Schema.Array(Schema.String) },
-    ({ content, values }) => {
-      const text = values.reduce(
-        (text, _, index) => `${text}{{slot${index}}}`,
-        content.replaceAll(/[{}]/g, "")
-      )
-      const plain = values.map((value) => value.replaceAll(/[{}]/g, ""))
-      const filled = fillSlots(text, Object.fromEntries(plain.map((value, index) => [`slot${index}`, value])))
-      assert.strictEqual(filled, content.replaceAll(/[{}]/g, "") + plain.join(""))
-      return Effect.void
-    }
-  )
 })

@@ -36,11 +36,4 @@ describe("historyCutoff", () => {
       assert.isTrue(isVisible(toTimestamp(created), undefined))
     }
   )
-
-  it("historyCutoff includes a version that is exactly seven days old", () => {
-    assert.strictEqual(
-      historyCutoff("free", Date.UTC(2024, 2, 7, 12, 30, 15, 250)),
-      "2024-02-29T12:30:15.250Z"
-    )
-  })
 })
