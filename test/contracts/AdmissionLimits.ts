@@ -7,9 +7,8 @@ import { Admission, type RateLimits } from "../../src/application/access/Admissi
 import * as Outage from "../../src/application/freshness/Outage.ts"
 import { Lifecycle } from "../../src/application/support/Lifecycle.ts"
 import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
-import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { countAdmitted } from "./RateLimiter.ts"
-import { archive, type Key, key, user, workspace, toPartStream } from "../support/archives.ts"
+import { loadArchive, archive, type Key, key, user, workspace } from "../support/archives.ts"
 import { ignoreObservations } from "../support/services/observations.ts"
 
 const home = workspace()
@@ -21,10 +20,7 @@ const owner = user()
  */
 export const setUp = Effect.fnUntraced(function* (count: number) {
   const keys = Array.from({ length: count }, () => key(home.id, owner))
-  const { importWorkspace } = yield* WorkspaceStore
-  yield* importWorkspace(
-    toPartStream(archive({ workspace: home, users: [owner], api_keys: keys.map(({ stored }) => stored) }))
-  )
+  yield* loadArchive(archive({ workspace: home, users: [owner], api_keys: keys.map(({ stored }) => stored) }))
   const { admit } = yield* Admission
   const request = (from: Key): Effect.Effect<string> =>
     Effect.map(Effect.result(admit(from.plaintext)), (result) => {

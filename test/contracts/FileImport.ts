@@ -17,6 +17,7 @@ import { isJsonObject } from "../../src/domain/Json.ts"
 import type { WorkspaceContent } from "../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import {
+  loadArchive,
   archive,
   archives,
   exportArchive,
@@ -25,16 +26,12 @@ import {
   prompt,
   sample,
   tag,
-  toPartStream,
   fragmentBinding,
   version,
   workspace
 } from "../support/archives.ts"
 
 type Texts = ReadonlyMap<string, string>
-
-const load = (archive: Archive) =>
-  Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
 
 const parse = (workspace: WorkspaceId, texts: Texts): ReadonlyArray<ContentFile> =>
   Result.getOrThrow(parsePromptFiles(workspace, texts))
@@ -122,9 +119,9 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
       "importing the same files into several workspaces, in any order, gives each workspace the same content and changes no other workspace",
       { source: archives, picks: naturals, order: naturals },
       Effect.fnUntraced(function* ({ source, picks, order }) {
-        yield* load(source)
+        yield* loadArchive(source)
         const others = [workspace(), workspace()]
-        for (const other of others) yield* load(archive({ workspace: other }))
+        for (const other of others) yield* loadArchive(archive({ workspace: other }))
         const workspaces = [source.workspace.id, ...others.map(({ id }) => id)]
         const texts = withoutSomeIds(renderFiles(assignPaths(source)), picks)
         const ids = new Map<WorkspaceId, ReadonlyArray<string>>()
@@ -154,12 +151,12 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
       { source: archives, edited: archives },
       Effect.fnUntraced(function* ({ source, edited }) {
         const home = workspace()
-        yield* load(archive({ workspace: home }))
+        yield* loadArchive(archive({ workspace: home }))
         const texts = renderFiles(assignPaths(source))
         yield* importTexts(home.id, texts)
         const changed = changeContents(texts)
         yield* importTexts(home.id, changed)
-        yield* load({ ...edited, workspace: home })
+        yield* loadArchive({ ...edited, workspace: home })
         yield* importTexts(home.id, changed, { overwrite: true })
         assert.deepStrictEqual(
           describeWorkspace(yield* exportArchive(home.id)),
@@ -187,7 +184,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
           prompt({ title: "Other", versions: [version(1)] })
         ]
       })
-      yield* load(original)
+      yield* loadArchive(original)
       const texts = renderFiles(assignPaths(original))
       yield* importTexts(original.workspace.id, texts)
       return { original, texts, home: original.workspace.id }
@@ -208,10 +205,10 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
           [{ fragments: [{ ...original.fragments[0]!, content: "x" }] }, "fragments/fragment.md"]
         ]
         for (const [edit, path] of edits) {
-          yield* load({ ...original, ...edit })
+          yield* loadArchive({ ...original, ...edit })
           assert.deepStrictEqual(yield* findEdits(home, texts), [[path, "was edited"]])
         }
-        yield* load({
+        yield* loadArchive({
           ...original,
           fragments: [{ ...original.fragments[0]!, content: "x" }],
           prompts: [{ ...agent!, is_archived: true }]
@@ -235,7 +232,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
       Effect.gen(function* () {
         const { original, texts, home } = yield* importSample
         const [agent, other] = original.prompts
-        yield* load({
+        yield* loadArchive({
           ...original,
           fragments: [{ ...original.fragments[0]!, content: "x" }],
           prompts: [{ ...agent!, title: "x" }, other!]
@@ -257,24 +254,6 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
     )
 
     it.effect(
-      "an import reports a deleted prompt whose file contains its id, and with overwrite restores the prompt",
-      () =>
-        Effect.gen(function* () {
-          const { original, texts, home } = yield* importSample
-          yield* load({ ...original, prompts: [] })
-          assert.deepStrictEqual(yield* findEdits(home, texts), [
-            ["prompts/Support/agent.md", "was deleted"],
-            ["prompts/other.md", "was deleted"]
-          ])
-          yield* importTexts(home, texts, { overwrite: true })
-          const returned = yield* exportArchive(home)
-          assert.deepStrictEqual(describeWorkspace(returned), describeStates(parse(home, texts)))
-          assert.deepStrictEqual((yield* importTexts(home, texts)).changes, [])
-          assert.deepStrictEqual(listIds(yield* exportArchive(home)), listIds(returned))
-        })
-    )
-
-    it.effect(
       "an import accepts an edit that its files contain, and any edit from before the first import",
       () =>
         Effect.gen(function* () {
@@ -283,14 +262,14 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
             ...original,
             prompts: original.prompts.map((prompt) => ({ ...prompt, current_content: "Edited" }))
           }
-          yield* load(edited)
+          yield* loadArchive(edited)
           const exported = renderFiles(assignPaths(edited))
           assert.deepStrictEqual((yield* importTexts(home, exported)).changes, [])
           const { changes } = yield* importTexts(home, changeContents(exported))
           assert.strictEqual(changes.length, texts.size)
 
           const first = sample().archive
-          yield* load(first)
+          yield* loadArchive(first)
           const { changes: firstChanges }: FileImport = yield* importTexts(
             first.workspace.id,
             changeContents(renderFiles(assignPaths(first)))
@@ -307,7 +286,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
           ...original,
           prompts: original.prompts.map((prompt) => ({ ...prompt, current_content: "Edited" }))
         }
-        yield* load(edited)
+        yield* loadArchive(edited)
         assert.deepStrictEqual(yield* findEdits(home, texts), [
           ["prompts/Support/agent.md", "was edited"],
           ["prompts/other.md", "was edited"]

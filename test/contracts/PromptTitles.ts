@@ -1,15 +1,11 @@
 import { assert, layer as suite } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type { Archive } from "../../src/application/formats/Archive.ts"
 import { maxTitlesPerRead, PromptTitles } from "../../src/application/ports/PromptTitles.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { maxSlugSourceLength, truncateTitle } from "../../src/domain/PromptNames.ts"
-import { archive, archives, instant, prompt, toPartStream, workspace } from "../support/archives.ts"
+import { loadArchive, archive, archives, instant, prompt, workspace } from "../support/archives.ts"
 import * as model from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
-
-const importArchive = (archive: Archive) =>
-  Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importWorkspace(toPartStream(archive)))
 
 /** Tests what every adapter of `PromptTitles` must do. */
 export const testPromptTitles = <E>(
@@ -22,7 +18,7 @@ export const testPromptTitles = <E>(
       { archive: archives },
       Effect.fnUntraced(function* ({ archive }) {
         const titles = yield* PromptTitles
-        yield* importArchive(archive)
+        yield* loadArchive(archive)
         const whole = model
           .listPrompts(archive, {})
           .map(({ id, title, updated_at }) => ({ id, title: truncateTitle(title), updated_at }))
@@ -43,7 +39,7 @@ export const testPromptTitles = <E>(
         const long = "😀".repeat(maxSlugSourceLength + 1)
         const prompts = [prompt({ title: long })]
         const own = archive({ workspace: workspace(), prompts })
-        yield* importArchive(own)
+        yield* loadArchive(own)
         const read = yield* titles.listAfter(own.workspace.id, undefined)
         assert.deepStrictEqual(
           read.map(({ title }) => title),
@@ -64,7 +60,7 @@ export const testPromptTitles = <E>(
           })
         )
         const own = archive({ workspace: workspace(), prompts })
-        yield* importArchive(own)
+        yield* loadArchive(own)
         const first = yield* titles.listAfter(own.workspace.id, undefined)
         const rest = yield* titles.listAfter(own.workspace.id, first.at(-1))
         assert.deepStrictEqual(

@@ -80,6 +80,10 @@ export const parseArchive = (json: unknown): Result.Result<Archive, InvalidConte
   return reader.hasProblems ? Result.fail(reader.toError()) : Result.succeed(archiveFromParts(parts))
 }
 
+/** Imports an archive into the store of the current test. */
+export const loadArchive = (archive: Archive) =>
+  Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
+
 export const exportArchive = Effect.fnUntraced(function* (workspace: WorkspaceId) {
   const { exportWorkspace } = yield* WorkspaceStore
   const exported: Array<ExportPart> = []

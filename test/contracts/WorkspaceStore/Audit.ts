@@ -4,6 +4,7 @@ import { type AuditFilter, WorkspaceStore } from "../../../src/application/ports
 import { type ContentEdit, emptyEdit } from "../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
+  loadArchive,
   archive,
   fragment,
   instant,
@@ -17,7 +18,7 @@ import {
   version,
   workspace
 } from "../../support/archives.ts"
-import { type ContractTests, addKey, load, makeOneOfEach, toReplacement } from "./support.ts"
+import { type ContractTests, addKey, makeOneOfEach, toReplacement } from "./support.ts"
 
 const listEvents = (filter: AuditFilter) =>
   Effect.flatMap(WorkspaceStore, ({ auditEvents }) => auditEvents(filter))
@@ -110,7 +111,7 @@ export const testAudit = (it: ContractTests): void => {
         const store = yield* WorkspaceStore
         const [home, owner] = [workspace(), user()]
         const own = key(home.id, owner, { name: "Production" })
-        yield* load(archive({ workspace: home, users: [owner], api_keys: [own.stored] }))
+        yield* loadArchive(archive({ workspace: home, users: [owner], api_keys: [own.stored] }))
         for (const on of [true, true, false]) yield* store.setUser(owner.email, on)
         yield* store.deleteUser(owner.email, { now: 0, withActiveKeys: true })
         const events = (yield* listEvents({ limit: 1_000 })).filter(({ subject }) => subject === owner.email)
@@ -136,13 +137,13 @@ export const testAudit = (it: ContractTests): void => {
     Effect.gen(function* () {
       const store = yield* WorkspaceStore
       const taken = makeOneOfEach()
-      yield* load(taken)
+      yield* loadArchive(taken)
       const { archive: own, keys } = sample()
-      yield* load(own)
+      yield* loadArchive(own)
       const before = yield* readLog(own.workspace.id)
       assert.strictEqual(before.length, 1)
       yield* store.importWorkspace(toPartStream(own), { dryRun: true })
-      yield* Effect.flip(load({ ...own, prompts: [prompt({ id: taken.prompts[0]!.id })] }))
+      yield* Effect.flip(loadArchive({ ...own, prompts: [prompt({ id: taken.prompts[0]!.id })] }))
       yield* store.editContent(
         own.workspace.id,
         () => Effect.succeed([{ ...emptyEdit, tags: [tag("x")] }, undefined] as const),
@@ -184,7 +185,7 @@ export const testAudit = (it: ContractTests): void => {
     Effect.gen(function* () {
       const store = yield* WorkspaceStore
       const { archive: own, keys } = sample()
-      yield* load(own)
+      yield* loadArchive(own)
       const added = key(own.workspace.id, user())
       yield* store.rotateKey(keys.active.stored.id, toReplacement(added), instant("2099-01-01T00:00:00.000Z"))
       yield* store.revokeKey(keys.second.stored.id, instant("2026-04-01T00:00:00.000Z"))

@@ -10,6 +10,7 @@ import {
 import { InvalidKey } from "../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
+  loadArchive,
   archive,
   compareIds,
   folder,
@@ -21,7 +22,7 @@ import {
   user,
   workspace
 } from "../../support/archives.ts"
-import { type ContractTests, assertReads, findKey, load } from "./support.ts"
+import { type ContractTests, assertReads, findKey } from "./support.ts"
 
 /** Tests the rules of `WorkspaceStore` for lists, and for the settings of workspaces and users. */
 export const testDirectory = (it: ContractTests): void => {
@@ -29,8 +30,8 @@ export const testDirectory = (it: ContractTests): void => {
     Effect.gen(function* () {
       const { workspaces, addWorkspace } = yield* WorkspaceStore
       const [imported, added] = [archive(), workspace({ name: "Added", tier: "free" })]
-      yield* load(imported)
-      yield* load(imported)
+      yield* loadArchive(imported)
+      yield* loadArchive(imported)
       yield* addWorkspace(added)
       const listed = yield* workspaces
       const ids = listed.map(({ id }) => id)
@@ -53,8 +54,8 @@ export const testDirectory = (it: ContractTests): void => {
           folders: [...names, "a"].toReversed().map((name) => folder({ name })),
           tags: names.toReversed().map((name) => tag(name))
         })
-        yield* load(own)
-        yield* load(archive({ folders: [folder()], tags: [tag("other")] }))
+        yield* loadArchive(own)
+        yield* loadArchive(archive({ folders: [folder()], tags: [tag("other")] }))
         const byName = (a: { readonly name: string }, b: { readonly name: string }) =>
           names.indexOf(a.name) - names.indexOf(b.name)
         assert.deepStrictEqual(
@@ -83,7 +84,7 @@ export const testDirectory = (it: ContractTests): void => {
       const { setWorkspace } = yield* WorkspaceStore
       const { archive: own, keys } = sample({ tier: "free" })
       const home = own.workspace
-      yield* load(own)
+      yield* loadArchive(own)
       const set = (changes: Parameters<typeof setWorkspace>[1]) => setWorkspace(home.id, changes)
       assert.deepStrictEqual(yield* set({}), home)
       assert.deepStrictEqual(yield* set({ tier: "team" }), { ...home, tier: "team" })
@@ -111,8 +112,8 @@ export const testDirectory = (it: ContractTests): void => {
       Effect.gen(function* () {
         const { users, keys } = yield* WorkspaceStore
         const { archive: own } = sample()
-        yield* load(own)
-        yield* load(sample().archive)
+        yield* loadArchive(own)
+        yield* loadArchive(sample().archive)
         const listed = own.api_keys
           .filter(({ workspace_id }) => workspace_id !== null)
           .map(({ created_by, key_hash: _, ...info }) => ({
@@ -125,7 +126,7 @@ export const testDirectory = (it: ContractTests): void => {
         assert.deepStrictEqual(yield* keys(own.workspace.id), listed)
         assert.deepStrictEqual(yield* users(own.workspace.id), own.users.toSorted(compareIds))
         const empty = workspace()
-        yield* load(archive({ workspace: empty, users: [user()] }))
+        yield* loadArchive(archive({ workspace: empty, users: [user()] }))
         assert.deepStrictEqual(yield* users(empty.id), [])
         assert.deepStrictEqual(yield* keys(empty.id), [])
         const nowhere = newId<WorkspaceId>()
@@ -140,8 +141,8 @@ export const testDirectory = (it: ContractTests): void => {
       Effect.gen(function* () {
         const { deleteWorkspace, workspaces, keys, setUser } = yield* WorkspaceStore
         const [own, other] = [sample(), sample()]
-        yield* load(own.archive)
-        yield* load(other.archive)
+        yield* loadArchive(own.archive)
+        yield* loadArchive(other.archive)
         const { workspace: home, users, prompts } = own.archive
         const othersKeys = yield* keys(other.archive.workspace.id)
         assert.deepStrictEqual(yield* deleteWorkspace(home.id), {
@@ -158,7 +159,7 @@ export const testDirectory = (it: ContractTests): void => {
         yield* assertReads(archive({ workspace: home }))
         yield* assertReads(other.archive)
         assert.deepStrictEqual(yield* keys(other.archive.workspace.id), othersKeys)
-        yield* load(own.archive)
+        yield* loadArchive(own.archive)
         yield* assertReads(own.archive)
       })
   )
@@ -177,7 +178,7 @@ export const testDirectory = (it: ContractTests): void => {
         key(home.id, other)
       ]
       const own = [active, expiring, revoked, legacy]
-      yield* load(
+      yield* loadArchive(
         archive({
           workspace: home,
           users: [owner, other],
@@ -207,7 +208,7 @@ export const testDirectory = (it: ContractTests): void => {
       const [home, owner, idle] = [workspace(), user(), user()]
       const now = Date.UTC(2026, 5, 1)
       const past = instant("2026-06-01T00:00:00.000Z")
-      yield* load(
+      yield* loadArchive(
         archive({
           workspace: home,
           users: [owner, idle],
@@ -228,7 +229,9 @@ export const testDirectory = (it: ContractTests): void => {
       const { setUser } = yield* WorkspaceStore
       const [home, owner, other] = [workspace(), user(), user()]
       const [own, others] = [key(home.id, owner), key(home.id, other)]
-      yield* load(archive({ workspace: home, users: [owner, other], api_keys: [own.stored, others.stored] }))
+      yield* loadArchive(
+        archive({ workspace: home, users: [owner, other], api_keys: [own.stored, others.stored] })
+      )
       const forced = { ...owner, must_reset_password: true }
       for (const [on, expected] of [
         [true, forced],

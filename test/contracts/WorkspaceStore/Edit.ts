@@ -14,6 +14,7 @@ import {
 } from "../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
+  loadArchive,
   archive,
   archives,
   compareIds,
@@ -32,7 +33,6 @@ import {
   assertReads,
   foreignIdError,
   inExportOrder,
-  load,
   makeOneOfEach,
   makeOneOfEachWithNilId
 } from "./support.ts"
@@ -133,27 +133,14 @@ export const testEdit = (it: ContractTests): void => {
       const { editContent, readContent } = yield* WorkspaceStore
       const { archive: own } = sample()
       const home = own.workspace.id
-      yield* load(own)
+      yield* loadArchive(own)
       const before = yield* exportArchive(home)
       assert.deepStrictEqual(yield* readContent(home), toWorkspaceContent(before))
-      const [first] = before.prompts
-      const { tags, fragments: _, versions, ...row } = first!
-      const added = version(90, { parent_version_id: versions[0]?.id ?? null })
-      const edit = {
-        ...emptyEdit,
-        folders: [folder({ name: "Added" })],
-        fragments: [fragment("Added")],
-        prompts: [{ row: { ...row, title: "Revised" }, tags: undefined, fragments: [], version: added }]
-      } satisfies ContentEdit
+      const edit = { ...emptyEdit, folders: [folder({ name: "Added" })], fragments: [fragment("Added")] }
       const after = {
         ...before,
         folders: [...before.folders, ...edit.folders].sort(compareIds),
-        fragments: [...before.fragments, ...edit.fragments].sort(compareIds),
-        prompts: before.prompts.map((prompt) =>
-          prompt.id === row.id
-            ? { ...row, title: "Revised", tags, fragments: [], versions: [...versions, added] }
-            : prompt
-        )
+        fragments: [...before.fragments, ...edit.fragments].sort(compareIds)
       }
       const returnEdit = () => Effect.succeed([edit, "edited"] as const)
       assert.strictEqual(yield* editContent(home, returnEdit, { dryRun: true }), "edited")
@@ -161,7 +148,7 @@ export const testEdit = (it: ContractTests): void => {
       assert.strictEqual(yield* Effect.flip(editContent(home, () => Effect.fail("no"))), "no")
       assert.deepStrictEqual(yield* exportArchive(home), before)
       const taken = sample().archive
-      yield* load(taken)
+      yield* loadArchive(taken)
       for (const dryRun of [true, false]) {
         assert.deepStrictEqual(
           yield* Effect.flip(
@@ -195,8 +182,8 @@ export const testEdit = (it: ContractTests): void => {
       Effect.gen(function* () {
         const { editContent } = yield* WorkspaceStore
         const [other, own] = [makeOneOfEach(), makeOneOfEach()]
-        yield* load(other)
-        yield* load(own)
+        yield* loadArchive(other)
+        yield* loadArchive(own)
         const [theirs] = other.prompts
         const { tags: _, fragments: __, versions: ___, ...row } = own.prompts[0]!
         const retained = { tags: undefined, fragments: undefined, version: undefined }
@@ -233,7 +220,7 @@ export const testEdit = (it: ContractTests): void => {
     Effect.fnUntraced(function* ({ before, other, picks }) {
       const { editContent, readContent } = yield* WorkspaceStore
       const home = before.workspace.id
-      yield* load(before)
+      yield* loadArchive(before)
       const stored = yield* exportArchive(home)
       const { edit, after } = makeEdit(stored, other, picks)
       yield* editContent(home, () => Effect.succeed([edit, undefined] as const))
@@ -248,8 +235,8 @@ export const testEdit = (it: ContractTests): void => {
     Effect.gen(function* () {
       const { editContent, readContent, importWorkspace } = yield* WorkspaceStore
       const [home, other] = [workspace(), workspace()]
-      yield* load(archive({ workspace: home }))
-      yield* load(archive({ workspace: other }))
+      yield* loadArchive(archive({ workspace: home }))
+      yield* loadArchive(archive({ workspace: other }))
       const file = (overrides: Partial<ImportedFile> = {}): ImportedFile => ({
         kind: "prompt",
         target_id: newId(),
@@ -288,7 +275,7 @@ export const testEdit = (it: ContractTests): void => {
     Effect.gen(function* () {
       const { editContent } = yield* WorkspaceStore
       const home = workspace()
-      yield* load(archive({ workspace: home }))
+      yield* loadArchive(archive({ workspace: home }))
       const add = (name: string) =>
         editContent(home.id, ({ folders }) =>
           Effect.succeed([
@@ -313,9 +300,9 @@ export const testEdit = (it: ContractTests): void => {
       const { editContent, importWorkspace } = yield* WorkspaceStore
       const original = makeOneOfEachWithNilId()
       const home = original.workspace
-      yield* load(original)
+      yield* loadArchive(original)
       assert.deepStrictEqual(yield* exportArchive(home.id), original)
-      yield* load(yield* exportArchive(home.id))
+      yield* loadArchive(yield* exportArchive(home.id))
       yield* editContent(home.id, (content) => {
         assert.deepStrictEqual(content, toWorkspaceContent(original))
         return Effect.succeed([{ ...emptyEdit, folders: [folder()] }, undefined] as const)

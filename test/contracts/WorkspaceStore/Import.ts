@@ -15,6 +15,7 @@ import { InvalidContent } from "../../../src/domain/workspace/Problem.ts"
 import { PromptNotFound } from "../../../src/domain/Prompt.ts"
 import type { WorkspacePrompt } from "../../../src/domain/workspace/Workspace.ts"
 import {
+  loadArchive,
   archive,
   archives,
   exportArchive,
@@ -40,7 +41,7 @@ import {
   everything,
   findKey,
   foreignIdError,
-  load,
+  makeRecord,
   makeOneOfEach,
   rejectedPaths
 } from "./support.ts"
@@ -53,18 +54,18 @@ export const testImport = (it: ContractTests): void => {
     { from: archives, to: archives },
     Effect.fnUntraced(function* ({ from, to }) {
       const target: Archive = { ...to, workspace: { ...to.workspace, id: from.workspace.id } }
-      yield* load(from)
+      yield* loadArchive(from)
       yield* assertReads(from)
-      yield* load(target)
+      yield* loadArchive(target)
       yield* assertReads(target)
-      yield* load(target)
+      yield* loadArchive(target)
       yield* assertReads(target)
       const repo = yield* PromptRepo
       for (const { id } of from.prompts) {
         if (target.prompts.some((prompt) => prompt.id === id)) continue
         assert.deepStrictEqual(yield* Effect.flip(repo.get(from.workspace.id, id)), PromptNotFound)
       }
-      yield* load(from)
+      yield* loadArchive(from)
       yield* assertReads(from)
     }),
     { arbitrary: { runs: 8, maxShrinks: 50 } }
@@ -100,41 +101,55 @@ export const testImport = (it: ContractTests): void => {
     { arbitrary: { runs: 6, maxShrinks: 50 } }
   )
 
-  it.effect("importWorkspace counts each row that it adds, changes and removes", () =>
-    Effect.gen(function* () {
-      const { importWorkspace } = yield* WorkspaceStore
-      const { archive: own } = sample()
-      const count = <A>(list: ReadonlyArray<ReadonlyArray<A>>) => list.flat().length
-      const { users, api_keys, folders, tags, fragments, prompts } = own
-      const added =
-        1 +
-        count([users, api_keys, folders, tags, fragments, prompts] as ReadonlyArray<ReadonlyArray<unknown>>) +
-        prompts.flatMap((prompt) => [...prompt.tags, ...prompt.fragments, ...prompt.versions]).length
-      const initial = yield* importWorkspace(toPartStream(own))
-      assert.deepStrictEqual(initial.rows, { added, changed: 0, removed: 0 })
+  it.effect(
+    "importWorkspace counts the items of the archive, and each row that it adds, changes and removes",
+    () =>
+      Effect.gen(function* () {
+        const { importWorkspace } = yield* WorkspaceStore
+        const { archive: own } = sample()
+        const count = <A>(list: ReadonlyArray<ReadonlyArray<A>>) => list.flat().length
+        const { users, api_keys, folders, tags, fragments, prompts } = own
+        const added =
+          1 +
+          count([users, api_keys, folders, tags, fragments, prompts] as ReadonlyArray<
+            ReadonlyArray<unknown>
+          >) +
+          prompts.flatMap((prompt) => [...prompt.tags, ...prompt.fragments, ...prompt.versions]).length
+        const initial = yield* importWorkspace(toPartStream(own))
+        assert.deepStrictEqual(initial, {
+          workspace_id: own.workspace.id,
+          users: users.length,
+          api_keys: api_keys.length,
+          folders: folders.length,
+          tags: tags.length,
+          fragments: fragments.length,
+          prompts: prompts.length,
+          versions: prompts.flatMap(({ versions }) => versions).length,
+          rows: { added, changed: 0, removed: 0 }
+        })
 
-      const [first, ...others] = prompts as readonly [WorkspacePrompt, ...Array<WorkspacePrompt>]
-      const next: Archive = {
-        ...own,
-        workspace: { ...own.workspace, name: "Renamed" },
-        users: [{ ...users[0]!, must_reset_password: true }, ...users.slice(1)],
-        api_keys: [{ ...api_keys[0]!, name: "Renamed" }, ...api_keys.slice(1)],
-        tags: [...tags, tag("added")],
-        prompts: [{ ...others[0]!, title: "Changed", tags: [] }, ...others.slice(1)]
-      }
-      const changed = yield* importWorkspace(toPartStream(next))
-      assert.deepStrictEqual(changed.rows, {
-        added: 1,
-        changed: 4,
-        removed: 1 + first.fragments.length + first.versions.length + others[0]!.tags.length
+        const [first, ...others] = prompts as readonly [WorkspacePrompt, ...Array<WorkspacePrompt>]
+        const next: Archive = {
+          ...own,
+          workspace: { ...own.workspace, name: "Renamed" },
+          users: [{ ...users[0]!, must_reset_password: true }, ...users.slice(1)],
+          api_keys: [{ ...api_keys[0]!, name: "Renamed" }, ...api_keys.slice(1)],
+          tags: [...tags, tag("added")],
+          prompts: [{ ...others[0]!, title: "Changed", tags: [] }, ...others.slice(1)]
+        }
+        const changed = yield* importWorkspace(toPartStream(next))
+        assert.deepStrictEqual(changed.rows, {
+          added: 1,
+          changed: 4,
+          removed: 1 + first.fragments.length + first.versions.length + others[0]!.tags.length
+        })
       })
-    })
   )
 
   it.effect("two concurrent first imports of a workspace both succeed", () =>
     Effect.gen(function* () {
       const { archive, keys } = sample()
-      yield* Effect.all([load(archive), load(archive)], { concurrency: 2 })
+      yield* Effect.all([loadArchive(archive), loadArchive(archive)], { concurrency: 2 })
       yield* assertReads(archive)
       assert.strictEqual((yield* findKey(keys.active)).id, keys.active.stored.id)
     })
@@ -184,8 +199,8 @@ export const testImport = (it: ContractTests): void => {
           fragments: before.fragments.map((fragment) => ({ ...fragment, content: `${fragment.content}!` })),
           prompts: [changed, prompt({ title: "New" })]
         }
-        yield* load(before)
-        yield* load(after)
+        yield* loadArchive(before)
+        yield* loadArchive(after)
         yield* assertReads(after)
         const repo = yield* PromptRepo
         for (const { id } of deleted) {
@@ -221,10 +236,10 @@ export const testImport = (it: ContractTests): void => {
           { ...second, fragments: [{ ...left, position: 3 }], versions: swapped }
         ]
       }
-      yield* load(before)
-      yield* load(after)
+      yield* loadArchive(before)
+      yield* loadArchive(after)
       yield* assertReads(after)
-      yield* load(before)
+      yield* loadArchive(before)
       yield* assertReads(before)
     })
   )
@@ -232,21 +247,12 @@ export const testImport = (it: ContractTests): void => {
   it.effect("importWorkspace leaves other workspaces unchanged", () =>
     Effect.gen(function* () {
       const [own, other] = [sample(), sample()]
-      yield* load(other.archive)
-      yield* load(own.archive)
-      yield* load(archive({ workspace: own.archive.workspace }))
+      yield* loadArchive(other.archive)
+      yield* loadArchive(own.archive)
+      yield* loadArchive(archive({ workspace: own.archive.workspace }))
       yield* assertReads(other.archive)
-      assert.deepStrictEqual(yield* findKey(other.keys.active), {
-        id: other.keys.active.stored.id,
-        revoked: false,
-        expires_at: null,
-        owner_must_reset: false,
-        workspace: {
-          id: other.archive.workspace.id,
-          tier: other.archive.workspace.tier,
-          billing_status: other.archive.workspace.billing_status
-        }
-      })
+      const { active } = other.keys
+      assert.deepStrictEqual(yield* findKey(active), makeRecord(active, other.archive.workspace))
     })
   )
 
@@ -255,8 +261,8 @@ export const testImport = (it: ContractTests): void => {
       const [home, owner] = [workspace({ tier: "free", billing_status: "disputed" }), user()]
       const own = key(home.id, owner)
       const before = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
-      yield* load(before)
-      yield* load({
+      yield* loadArchive(before)
+      yield* loadArchive({
         ...before,
         workspace: { ...home, name: "Renamed", tier: "team", billing_status: "active" }
       })
@@ -275,12 +281,12 @@ export const testImport = (it: ContractTests): void => {
       const free = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
       const forced = { ...owner, must_reset_password: true }
       const mustReset = Effect.map(findKey(own), ({ owner_must_reset }) => owner_must_reset)
-      yield* load(free)
+      yield* loadArchive(free)
       assert.isFalse(yield* mustReset)
-      yield* load(archive({ users: [forced] }))
+      yield* loadArchive(archive({ users: [forced] }))
       assert.isTrue(yield* mustReset)
-      yield* load(free)
-      yield* load(archive({ users: [owner] }))
+      yield* loadArchive(free)
+      yield* loadArchive(archive({ users: [owner] }))
       assert.isTrue(yield* mustReset)
     })
   )
@@ -291,9 +297,9 @@ export const testImport = (it: ContractTests): void => {
       const own = key(home.id, owner)
       const active = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
       const revoked_at = instant("2026-03-01T00:00:00.000Z")
-      yield* load(active)
-      yield* load({ ...active, api_keys: [{ ...own.stored, revoked_at }] })
-      yield* load(active)
+      yield* loadArchive(active)
+      yield* loadArchive({ ...active, api_keys: [{ ...own.stored, revoked_at }] })
+      yield* loadArchive(active)
       assert.isTrue((yield* findKey(own)).revoked)
     })
   )
@@ -311,7 +317,7 @@ export const testImport = (it: ContractTests): void => {
       const [home, owner] = [workspace(), user()]
       const keys = cases.map(([expires_at]) => key(home.id, owner, { expires_at }))
       const importKeys = (column: 0 | 1) =>
-        load(
+        loadArchive(
           archive({
             workspace: home,
             users: [owner],
@@ -345,20 +351,14 @@ export const testImport = (it: ContractTests): void => {
       Effect.gen(function* () {
         const { archive: before, keys } = sample()
         const records = Effect.forEach(Object.values(keys), findKey)
-        yield* load(before)
+        yield* loadArchive(before)
         const unchanged = yield* records
-        const { id, tier, billing_status } = before.workspace
         const owner = user({ must_reset_password: true })
-        const own = key(id, owner)
-        yield* load(archive({ workspace: before.workspace, users: [owner], api_keys: [own.stored] }))
+        const own = key(before.workspace.id, owner)
+        yield* loadArchive(archive({ workspace: before.workspace, users: [owner], api_keys: [own.stored] }))
         assert.deepStrictEqual(yield* records, unchanged)
-        assert.deepStrictEqual(yield* findKey(own), {
-          id: own.stored.id,
-          revoked: false,
-          expires_at: null,
-          owner_must_reset: true,
-          workspace: { id, tier, billing_status }
-        })
+        const expected = makeRecord(own, before.workspace, { owner_must_reset: true })
+        assert.deepStrictEqual(yield* findKey(own), expected)
       })
   )
 
@@ -377,11 +377,11 @@ export const testImport = (it: ContractTests): void => {
         users: [owner, other],
         api_keys: [held.stored, legacy.stored, revoked.stored]
       })
-      yield* load(before)
+      yield* loadArchive(before)
       const records = Effect.forEach([held, legacy, revoked], findKey)
       const unchanged = yield* records
       const rehashed = key(home.id, other)
-      yield* load({
+      yield* loadArchive({
         ...before,
         api_keys: [
           { ...held.stored, created_by: other.id, name: "Renamed" },
@@ -399,8 +399,8 @@ export const testImport = (it: ContractTests): void => {
       const owner = user()
       const home = workspace()
       const own = key(home.id, owner)
-      yield* load(archive({ users: [owner] }))
-      yield* load(
+      yield* loadArchive(archive({ users: [owner] }))
+      yield* loadArchive(
         archive({
           workspace: home,
           users: [{ ...owner, email: owner.email.toUpperCase() }],
@@ -414,7 +414,7 @@ export const testImport = (it: ContractTests): void => {
   it.effect("importWorkspace rejects users whose id or email belongs to another user", () =>
     Effect.gen(function* () {
       const [ada, ben, eve] = [user(), user(), user()]
-      yield* load(archive({ users: [ada, ben] }))
+      yield* loadArchive(archive({ users: [ada, ben] }))
       const attempt = (...users: Archive["users"]) => rejectedPaths(archive({ users }))
       assert.deepStrictEqual(yield* attempt(eve, { ...ada, email: user().email }), ["users[1].id"])
       assert.deepStrictEqual(yield* attempt(eve, { ...user(), email: ada.email }), ["users[1].email"])
@@ -435,7 +435,7 @@ export const testImport = (it: ContractTests): void => {
     () =>
       Effect.gen(function* () {
         const { archive: other, keys } = sample()
-        yield* load(other)
+        yield* loadArchive(other)
         const [home, owner] = [workspace(), user()]
         const attempt = (...api_keys: Archive["api_keys"]) =>
           rejectedPaths(archive({ workspace: home, users: [owner], api_keys }))
@@ -463,7 +463,7 @@ export const testImport = (it: ContractTests): void => {
         folders: seventy(() => folder()),
         fragments: seventy(() => fragment("Text"))
       })
-      yield* load(other)
+      yield* loadArchive(other)
       const moved = {
         ...other,
         workspace: workspace(),
@@ -488,7 +488,7 @@ export const testImport = (it: ContractTests): void => {
   it.effect("importWorkspace rejects ids of another workspace, each with its path", () =>
     Effect.gen(function* () {
       const other = makeOneOfEach()
-      yield* load(other)
+      yield* loadArchive(other)
       const own = makeOneOfEach()
       const [drawer, label, snippet, one] = [
         other.folders[0]!,
@@ -544,9 +544,9 @@ export const testImport = (it: ContractTests): void => {
   it.effect("a rejected import changes nothing", () =>
     Effect.gen(function* () {
       const taken = makeOneOfEach()
-      yield* load(taken)
+      yield* loadArchive(taken)
       const { archive: before, keys } = sample()
-      yield* load(before)
+      yield* loadArchive(before)
       const records = Effect.forEach(Object.values(keys), findKey)
       const unchanged = yield* records
       const stranger = user()
@@ -568,7 +568,7 @@ export const testImport = (it: ContractTests): void => {
       yield* assertReads(taken)
       assert.deepStrictEqual(yield* records, unchanged)
       assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
-      yield* load(archive({ users: [{ ...stranger, id: newId<UserId>() }] }))
+      yield* loadArchive(archive({ users: [{ ...stranger, id: newId<UserId>() }] }))
 
       const home = workspace()
       assert.deepStrictEqual(
@@ -605,7 +605,7 @@ export const testImport = (it: ContractTests): void => {
     Effect.gen(function* () {
       const { importWorkspace, workspaces } = yield* WorkspaceStore
       const { archive: own, keys } = sample()
-      yield* load(own)
+      yield* loadArchive(own)
       const before = yield* exportArchive(own.workspace.id)
       const emptied = { ...archive({ workspace: own.workspace }), users: [user()] }
       yield* importWorkspace(toPartStream(emptied), { dryRun: true })

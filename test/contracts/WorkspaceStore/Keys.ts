@@ -10,8 +10,18 @@ import {
 } from "../../../src/application/ports/WorkspaceStore.ts"
 import { type ApiKeyId, InvalidKey, type UserId } from "../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import { archive, compareIds, instant, key, newId, sample, user, workspace } from "../../support/archives.ts"
-import { type ContractTests, addKey, findKey, load, toReplacement } from "./support.ts"
+import {
+  loadArchive,
+  archive,
+  compareIds,
+  instant,
+  key,
+  newId,
+  sample,
+  user,
+  workspace
+} from "../../support/archives.ts"
+import { type ContractTests, addKey, findKey, makeRecord, toReplacement } from "./support.ts"
 
 export const testKeys = (it: ContractTests): void => {
   it.effect(
@@ -20,7 +30,7 @@ export const testKeys = (it: ContractTests): void => {
       Effect.gen(function* () {
         const { revokeKey, keys } = yield* WorkspaceStore
         const { archive: own, keys: ownKeys } = sample()
-        yield* load(own)
+        yield* loadArchive(own)
         const [first, later] = [instant("2026-04-01T00:00:00.000Z"), instant("2026-04-02T00:00:00.000Z")]
         const before = yield* keys(own.workspace.id)
         const active = before.find(({ id }) => id === ownKeys.active.stored.id)!
@@ -58,7 +68,7 @@ export const testKeys = (it: ContractTests): void => {
           key(home.id, owner, { name: "Production", expires_at }),
           key(home.id, owner, { name: "Other" })
         ]
-        yield* load(archive({ workspace: home, users: [owner], api_keys: [old.stored, other.stored] }))
+        yield* loadArchive(archive({ workspace: home, users: [owner], api_keys: [old.stored, other.stored] }))
         const before = yield* keys(home.id)
         const added = key(home.id, owner, { created_at: issuedAt, expires_at: late })
         const listed = before.find(({ id }) => id === old.stored.id)!
@@ -86,22 +96,9 @@ export const testKeys = (it: ContractTests): void => {
           ].sort(compareIds)
         )
         assert.deepStrictEqual(yield* users(home.id), [owner])
-        const record = {
-          owner_must_reset: false,
-          workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
-        }
-        assert.deepStrictEqual(yield* findKey(added), {
-          id,
-          revoked: false,
-          expires_at: late,
-          ...record
-        })
-        assert.deepStrictEqual(yield* findKey(old), {
-          id: old.stored.id,
-          revoked: end.revoked_at !== null,
-          expires_at: end.expires_at,
-          ...record
-        })
+        assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home))
+        const ended = { revoked: end.revoked_at !== null, expires_at: end.expires_at }
+        assert.deepStrictEqual(yield* findKey(old), makeRecord(old, home, ended))
       })
   )
 
@@ -111,7 +108,7 @@ export const testKeys = (it: ContractTests): void => {
       Effect.gen(function* () {
         const { rotateKey } = yield* WorkspaceStore
         const { archive: own, keys } = sample()
-        yield* load(own)
+        yield* loadArchive(own)
         const added = key(own.workspace.id, own.users[0]!)
         for (const [id, error] of [
           [newId<ApiKeyId>(), KeyNotFound],
@@ -129,7 +126,7 @@ export const testKeys = (it: ContractTests): void => {
     Effect.gen(function* () {
       const { rotateKey, keys } = yield* WorkspaceStore
       const { archive: own, keys: ownKeys } = sample()
-      yield* load(own)
+      yield* loadArchive(own)
       const before = yield* keys(own.workspace.id)
       const attempt = rotateKey(ownKeys.active.stored.id, toReplacement(ownKeys.second), early)
       assert.isTrue(Exit.hasDies(yield* Effect.exit(attempt)))
@@ -144,16 +141,10 @@ export const testKeys = (it: ContractTests): void => {
         const { keys } = yield* WorkspaceStore
         const home = workspace({ tier: "free" })
         const owner = user({ must_reset_password: true })
-        yield* load(archive({ workspace: home, users: [owner] }))
+        yield* loadArchive(archive({ workspace: home, users: [owner] }))
         const added = key(home.id, owner, { expires_at: late })
         yield* addKey(home.id, owner.email.toUpperCase(), newId(), added)
-        assert.deepStrictEqual(yield* findKey(added), {
-          id: added.stored.id,
-          revoked: false,
-          expires_at: late,
-          owner_must_reset: true,
-          workspace: { id: home.id, tier: "free", billing_status: "active" }
-        })
+        assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { owner_must_reset: true }))
         assert.deepStrictEqual(
           (yield* keys(home.id)).map(({ expires_at }) => expires_at),
           [late]
@@ -166,22 +157,16 @@ export const testKeys = (it: ContractTests): void => {
     () =>
       Effect.gen(function* () {
         const home = workspace()
-        yield* load(archive({ workspace: home }))
+        yield* loadArchive(archive({ workspace: home }))
         const owner = user()
         const [first, second] = [key(home.id, owner), key(home.id, owner)]
         yield* addKey(home.id, owner.email, owner.id, first)
         yield* addKey(home.id, owner.email.toUpperCase(), newId(), second)
         const records = Effect.forEach([first, second], findKey)
         const expected = (owner_must_reset: boolean) =>
-          [first, second].map(({ stored }) => ({
-            id: stored.id,
-            revoked: false,
-            expires_at: null,
-            owner_must_reset,
-            workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
-          }))
+          [first, second].map((each) => makeRecord(each, home, { owner_must_reset }))
         assert.deepStrictEqual(yield* records, expected(false))
-        yield* load(archive({ users: [{ ...owner, must_reset_password: true }] }))
+        yield* loadArchive(archive({ users: [{ ...owner, must_reset_password: true }] }))
         assert.deepStrictEqual(yield* records, expected(true))
       })
   )
@@ -196,20 +181,20 @@ export const testKeys = (it: ContractTests): void => {
         WorkspaceNotFound
       )
       assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
-      yield* load(archive({ users: [{ ...owner, id: newId<UserId>() }] }))
+      yield* loadArchive(archive({ users: [{ ...owner, id: newId<UserId>() }] }))
     })
   )
 
   it.effect("addKey adds neither the key nor the user if the key already exists", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* load(own)
+      yield* loadArchive(own)
       const unchanged = yield* findKey(keys.active)
       const owner = user()
       const attempt = yield* Effect.exit(addKey(own.workspace.id, owner.email, owner.id, keys.active))
       assert.isTrue(Exit.hasDies(attempt))
       assert.deepStrictEqual(yield* findKey(keys.active), unchanged)
-      yield* load(archive({ users: [{ ...owner, id: newId<UserId>() }] }))
+      yield* loadArchive(archive({ users: [{ ...owner, id: newId<UserId>() }] }))
     })
   )
 }

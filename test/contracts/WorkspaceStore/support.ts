@@ -9,9 +9,10 @@ import {
   type ReplacementKey,
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { UserId } from "../../../src/domain/ApiKey.ts"
+import type { KeyRecord, UserId } from "../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
+  loadArchive,
   type Key,
   archive,
   compareIds,
@@ -21,7 +22,6 @@ import {
   newId,
   prompt,
   tag,
-  toPartStream,
   fragmentBinding,
   user,
   version,
@@ -34,10 +34,21 @@ export type ContractTests = Vitest.MethodsNonLive<PromptRepo | KeyStore | Worksp
 
 export const everything = { page: 1, per_page: 100 }
 
-export const load = (archive: Archive) =>
-  Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importWorkspace(toPartStream(archive)))
-
 export const findKey = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
+
+/** Returns the record that the key lookup finds for a key of a workspace. */
+export const makeRecord = (
+  { stored }: Key,
+  { id, tier, billing_status }: Archive["workspace"],
+  overrides: Partial<KeyRecord> = {}
+): KeyRecord => ({
+  id: stored.id,
+  revoked: stored.revoked_at !== null,
+  expires_at: stored.expires_at,
+  owner_must_reset: false,
+  workspace: { id, tier, billing_status },
+  ...overrides
+})
 
 const toNewKey = ({ stored }: Key): NewKey => {
   const { workspace_id: _, created_by: __, revoked_at: ___, ...rest } = stored
@@ -57,7 +68,7 @@ export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId,
 
 /** Returns the sorted paths of the problems for which an import is rejected. */
 export const rejectedPaths = (archive: Archive) =>
-  Effect.map(Effect.flip(load(archive)), (error) =>
+  Effect.map(Effect.flip(loadArchive(archive)), (error) =>
     error._tag === "InvalidContent" ? error.problems.map(({ path }) => path).sort() : error
   )
 

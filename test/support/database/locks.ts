@@ -1,5 +1,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 
 /** The tables that prompt reads use, except tables that key lookups also use. */
@@ -26,4 +28,35 @@ export const lockTables = async (databaseUrl: string, tables: string): Promise<(
     release.resolve()
     await holder
   }
+}
+
+/** Executes statements in an open transaction of a client. Returns an effect that commits the transaction. */
+export const holdLocks = Effect.fnUntraced(function* (
+  client: PgClient.PgClient,
+  ...statements: ReadonlyArray<readonly [text: string, params: ReadonlyArray<unknown>]>
+) {
+  const [held, release] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const fiber = yield* Effect.forkScoped(
+    client.withTransaction(
+      Effect.gen(function* () {
+        for (const [text, params] of statements) yield* client.unsafe(text, params)
+        yield* Deferred.succeed(held, undefined)
+        yield* Deferred.await(release)
+      })
+    )
+  )
+  yield* Deferred.await(held)
+  return Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(fiber))
+})
+
+/** Waits until a connection of the client's database waits for a lock of another connection. */
+export const waitForBlocked = (client: PgClient.PgClient): Effect.Effect<void> => {
+  const blocked = client.unsafe(
+    `select from pg_stat_activity where datname = current_database()
+      and cardinality(pg_blocking_pids(pid)) > 0`
+  )
+  const again: Effect.Effect<void> = Effect.flatMap(Effect.orDie(blocked), (rows) =>
+    rows.length > 0 ? Effect.void : Effect.andThen(Effect.sleep("20 millis"), again)
+  )
+  return Effect.orDie(Effect.timeout(again, "20 seconds"))
 }
