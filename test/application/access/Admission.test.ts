@@ -14,7 +14,6 @@ import { Lifecycle } from "../../../src/application/support/Lifecycle.ts"
 import * as Outage from "../../../src/application/freshness/Outage.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
-import { WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import { ApiNotAllowed, BillingStatus, Disputed, PastDue, Tier } from "../../../src/domain/Billing.ts"
 import {
   type ApiKeyId,
@@ -29,6 +28,7 @@ import {
 import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 import {
+  loadArchive,
   archive,
   instant,
   type Key,
@@ -36,8 +36,7 @@ import {
   newId,
   sample,
   user,
-  workspace,
-  toPartStream
+  workspace
 } from "../../support/archives.ts"
 import {
   ignoreObservations,
@@ -139,10 +138,9 @@ const makeEveryState = () =>
   )
 
 const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof makeEveryState>) {
-  const { importWorkspace } = yield* WorkspaceStore
   for (const { home, owners, states } of workspaces) {
-    yield* importWorkspace(
-      toPartStream(archive({ workspace: home, users: owners, api_keys: states.map(({ key }) => key.stored) }))
+    yield* loadArchive(
+      archive({ workspace: home, users: owners, api_keys: states.map(({ key }) => key.stored) })
     )
   }
 })
@@ -219,9 +217,7 @@ describe("admit", () => {
       function* ({ expires, steps }) {
         const [home, owner] = [workspace(), user()]
         const expiring = key(home.id, owner, { expires_at: toTimestamp(expires) })
-        yield* (yield* WorkspaceStore).importWorkspace(
-          toPartStream(archive({ workspace: home, users: [owner], api_keys: [expiring.stored] }))
-        )
+        yield* loadArchive(archive({ workspace: home, users: [owner], api_keys: [expiring.stored] }))
         const { admitAgain } = yield* Admission
         const caller = {
           keyId: expiring.stored.id,
@@ -269,7 +265,7 @@ describe("admit", () => {
   it.effect("admit looks up no key for a missing or malformed token, and a well-formed key once", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
+      yield* loadArchive(own)
       const lookups = yield* Lookups
       for (const [token, error] of malformedTokens) {
         assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
@@ -285,7 +281,7 @@ describe("admit", () => {
   it.effect("admit marks a key as used when it is admitted, and no other key", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
+      yield* loadArchive(own)
       const { lastUsed } = yield* MemoryState
       yield* TestClock.setTime(1_767_225_600_123)
       yield* admitKey(keys.active)
@@ -304,7 +300,7 @@ describe("admit", () => {
       Effect.gen(function* () {
         const lifecycle = yield* Lifecycle
         const { archive: own, keys } = sample()
-        yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
+        yield* loadArchive(own)
         assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
         for (const [token, error] of malformedTokens) {
           assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
@@ -327,7 +323,7 @@ describe("admit", () => {
     const observed: RecordedObservations = { rejections: [], lookups: [] }
     return Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
+      yield* loadArchive(own)
       yield* admitKey(keys.active)
       yield* Effect.flip(admitKey(keys.active))
       yield* admitKey(keys.second)

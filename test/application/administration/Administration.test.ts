@@ -11,7 +11,7 @@ import { Administration } from "../../../src/application/administration/Administ
 import { type RawPart, toRawParts } from "../../../src/application/formats/RawPart.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { type KeyHash, keyPrefix } from "../../../src/domain/ApiKey.ts"
-import { archive, archives, prompt, sample, user, version, workspace } from "../../support/archives.ts"
+import { archive, prompt, user, version, workspace } from "../../support/archives.ts"
 
 const layer = Administration.layer.pipe(
   Layer.provide(SecureRandom.layerWebCrypto),
@@ -99,33 +99,6 @@ describe("createWorkspace and revokeKey", () => {
 })
 
 describe("exportArchive", () => {
-  it.effect.prop(
-    "any workspace has the same archive text after an export, an import of the text and another export",
-    { original: archives },
-    Effect.fnUntraced(function* ({ original }) {
-      const written = Effect.gen(function* () {
-        const { exportArchive } = yield* Administration
-        const texts: Array<string> = []
-        yield* exportArchive(original.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
-        return texts.join("")
-      })
-      const { importArchive } = yield* Administration
-      yield* importArchive(toSource(original))
-      const text = yield* written
-      const again = yield* Effect.gen(function* () {
-        const { importArchive } = yield* Administration
-        yield* importArchive(toSource(JSON.parse(text)))
-        return yield* written
-      }).pipe(Effect.provide(Layer.fresh(layer)))
-      assert.strictEqual(again, text)
-      assert.deepStrictEqual(Object.keys(JSON.parse(text)), Object.keys(archive()))
-      assert.isTrue(text.endsWith("}\n"))
-    }, Effect.provide(layer)),
-    { arbitrary: { runs: 25 } }
-  )
-})
-
-describe("exportArchive with a long history", () => {
   it.effect("exportArchive writes about one version at a time", () =>
     Effect.gen(function* () {
       const { importArchive, exportArchive } = yield* Administration
@@ -140,57 +113,6 @@ describe("exportArchive with a long history", () => {
       yield* exportArchive(original.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
       assert.isBelow(Math.max(...texts.map(({ length }) => length)), 200_000)
       assert.deepStrictEqual(JSON.parse(texts.join("")), JSON.parse(JSON.stringify(original)))
-    }).pipe(Effect.provide(layer))
-  )
-})
-
-describe("importArchive", () => {
-  it.effect.prop(
-    "importArchive imports any archive and returns the number of its items",
-    { archive: archives },
-    Effect.fnUntraced(function* ({ archive }) {
-      const { importArchive, workspaces } = yield* Administration
-      assert.deepStrictEqual(yield* workspaces, [])
-      const imported = yield* importArchive(toSource(archive))
-      assert.deepStrictEqual(
-        { ...imported },
-        {
-          workspace_id: archive.workspace.id,
-          prompts: archive.prompts.length,
-          versions: archive.prompts.flatMap(({ versions }) => versions).length,
-          fragments: archive.fragments.length,
-          folders: archive.folders.length,
-          tags: archive.tags.length,
-          users: 0,
-          api_keys: 0,
-          rows: imported.rows
-        }
-      )
-      assert.deepStrictEqual((yield* importArchive(toSource(archive))).rows, {
-        added: 0,
-        changed: 0,
-        removed: 0
-      })
-      assert.deepStrictEqual(yield* workspaces, [archive.workspace])
-      const { format: _, users: __, api_keys: ___, ...stored } = archive
-      assert.deepStrictEqual((yield* MemoryState).workspaces, new Map([[archive.workspace.id, stored]]))
-    }, Effect.provide(layer)),
-    { arbitrary: { runs: 25 } }
-  )
-
-  it.effect("importArchive rejects an invalid archive with its problems and changes nothing", () =>
-    Effect.gen(function* () {
-      const { importArchive } = yield* Administration
-      const { archive: own } = sample()
-      yield* importArchive(toSource(own))
-      const before = yield* storedState
-      const invalid = { ...own, prompts: [], users: own.users.map((user) => ({ ...user, email: "same" })) }
-      assert.deepStrictEqual(yield* Effect.flip(importArchive(toSource(invalid))), {
-        _tag: "InvalidContent",
-        problems: [{ path: "users[1].email", message: "is a duplicate" }],
-        count: 1
-      })
-      assert.deepStrictEqual(yield* storedState, before)
     }).pipe(Effect.provide(layer))
   )
 })

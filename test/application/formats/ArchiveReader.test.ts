@@ -103,21 +103,10 @@ describe("ArchiveReader", () => {
     }
   )
 
-  it.each([
-    ["2026-03-01T12:00:00Z", "2026-03-01T12:00:00.000Z"],
-    ["2026-03-01T12:00Z", "2026-03-01T12:00:00.000Z"],
-    ["2026-03-01T12:00:00.1Z", "2026-03-01T12:00:00.100Z"],
-    ["2026-03-01T12:00:00.123999999Z", "2026-03-01T12:00:00.123Z"],
-    ["2026-03-01T01:30:00+02:00", "2026-02-28T23:30:00.000Z"],
-    ["2026-12-31T23:59:59.999-00:01", "2027-01-01T00:00:59.999Z"],
-    ["2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000Z"],
-    ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"],
-    ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"]
-  ])("ArchiveReader converts the time %s to %s", (written, converted) => {
-    const read = Result.getOrThrow(
-      parseArchive(withValue(makeFullArchive(), "prompts[0].updated_at", written))
-    )
-    assert.strictEqual(read.prompts[0]!.updated_at, converted)
+  it("ArchiveReader converts times to UTC with milliseconds", () => {
+    const json = withValue(makeFullArchive(), "prompts[0].updated_at", "2026-03-01T01:30+02:00")
+    const [read] = Result.getOrThrow(parseArchive(json)).prompts
+    assert.strictEqual(read!.updated_at, "2026-02-28T23:30:00.000Z")
   })
 
   const time = "must be an ISO 8601 time with an offset, in the years 0001 to 9999"
@@ -128,37 +117,28 @@ describe("ArchiveReader", () => {
 
   it.each<readonly [string, unknown, string]>([
     ["format", "prompt-retrieval/workspace@2", 'Expected "prompt-retrieval/workspace@1"'],
-    ["format", undefined, "Missing key"],
     ["more", 1, "Expected no excess property"],
-    ["workspace", undefined, "Missing key"],
     ["workspace.id", "1", uuid],
     ["workspace.name", "", "must not be empty"],
-    ["workspace.name", "x".repeat(257), "must be at most 256 characters"],
     ["workspace.name", "😀".repeat(257), "must be at most 256 characters"],
     ["workspace.tier", "Solo", 'Expected "free" | "solo" | "team"'],
     ["workspace.billing_status", "paid", 'Expected "active" | "past_due" | "over_limit" | "disputed"'],
-    ["prompts[0].owner", "x", "Expected no excess property"],
-    ["prompts[0].fragments[0].owner", "x", "Expected no excess property"],
     ["prompts[0].versions[1].owner", "x", "Expected no excess property"],
-    ["workspace.owner", "x", "Expected no excess property"],
     ["users", {}, "Expected array"],
     ["users[0].id", "{00000000-0000-0000-0000-000000000000}", uuid],
     ["users[0].email", "", "must not be empty"],
     ["users[0].must_reset_password", "false", "Expected boolean"],
-    ["api_keys[0].id", null, "Expected string"],
     ["api_keys[0].workspace_id", newId(), "is the id of another workspace"],
     ["api_keys[0].created_by", newId<UserId>(), "is not in users"],
     ["api_keys[0].key_hash", "A".repeat(64), "must be 64 lowercase hexadecimal digits"],
     ["api_keys[0].key_hash", "a".repeat(63), "must be 64 lowercase hexadecimal digits"],
     ["api_keys[0].key_start", "abcde", "must be 4 lowercase hexadecimal digits"],
     ["api_keys[0].key_end", "ABCD", "must be 4 lowercase hexadecimal digits"],
-    ["api_keys[0].created_at", "2026-01-01", time],
     ["api_keys[0].revoked_at", undefined, "Missing key"],
     ["api_keys[0].expires_at", "2026-01-01", time],
     ["api_keys[0].key", "key_live_secret", "Expected no excess property"],
     ["folders[0].name", "a\0b", nul],
     ["tags[0].name", "\ud800", unicode],
-    ["tags[0].color", "red", "must be a color like #rrggbb"],
     ["tags[0].color", "#12345", "must be a color like #rrggbb"],
     ["fragments[0].content", "\0", nul],
     [
@@ -179,10 +159,6 @@ describe("ArchiveReader", () => {
     ["prompts[0].folder_id", newId(), "is not in folders"],
     ["prompts[0].is_archived", 0, "Expected boolean"],
     ["prompts[0].created_at", "2026-02-29T00:00:00Z", time],
-    ["prompts[0].created_at", "2026-01-01T00:00:00", time],
-    ["prompts[0].updated_at", "2026-01-01 00:00:00Z", time],
-    ["prompts[0].updated_at", "2026-13-01T00:00:00Z", time],
-    ["prompts[0].updated_at", "2026-01-01T25:00:00Z", time],
     ["prompts[0].updated_at", "0000-12-31T23:59:59.999Z", time],
     ["prompts[0].updated_at", "0001-01-01T00:00:00+00:01", time],
     ["prompts[0].updated_at", "9999-12-31T23:59:59-00:01", time],
@@ -209,9 +185,6 @@ describe("ArchiveReader", () => {
   })
 
   it.each<readonly [string, unknown]>([
-    ["fragments[0].content", "é".repeat(sizes.contentBytes / 2)],
-    ["prompts[0].fragments[0].variable_overrides", nest(99)],
-    ["tags[0].name", "😀".repeat(128)],
     ["prompts[0].sort_order", -2147483648],
     ["prompts[0].versions[1].version_number", 2147483647],
     ["api_keys[0].workspace_id", null],

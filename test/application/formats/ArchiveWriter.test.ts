@@ -1,20 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import { type Archive, archiveFormat } from "../../../src/application/formats/Archive.ts"
-import { toExportParts } from "../../../src/domain/workspace/WorkspaceParts.ts"
-import {
-  archive,
-  archiveFromExport,
-  archives,
-  instant,
-  key,
-  parseArchive,
-  prompt,
-  sample,
-  toArchiveText,
-  toWorkspaceParts,
-  user
-} from "../../support/archives.ts"
+import { archive, archives, instant, key, parseArchive, toArchiveText, user } from "../../support/archives.ts"
 
 /** Returns the archive with the members of each prompt in the order of an export. */
 const inExportOrder = ({ prompts, ...others }: Archive): Archive => ({
@@ -48,21 +35,6 @@ describe("ArchiveWriter", () => {
       assert.deepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(original)))
     }
   )
-
-  it("ArchiveWriter writes prompts with and without fragments and versions in any order", () => {
-    const { archive: own } = sample()
-    const [greeting] = own.prompts
-    const original = archive({
-      prompts: [
-        prompt(),
-        greeting!,
-        prompt({ versions: greeting!.versions }),
-        prompt({ fragments: greeting!.fragments }),
-        prompt()
-      ]
-    })
-    assert.deepStrictEqual(JSON.parse(toArchiveText(original)), JSON.parse(JSON.stringify(original)))
-  })
 })
 
 describe("the expires_at of a key in an archive", () => {
@@ -81,25 +53,4 @@ describe("the expires_at of a key in an archive", () => {
     assert.deepStrictEqual(parseArchive(JSON.parse(toArchiveText(original))), Result.succeed(original))
     assert.deepStrictEqual(parseArchive(original), Result.succeed(original))
   })
-
-  it("expires_at in an archive may have any UTC offset", () => {
-    const elsewhere = { ...expiring, expires_at: "2027-01-01T01:00:00+01:00" }
-    assert.deepStrictEqual(
-      parseArchive({ ...original, api_keys: [elsewhere, stored] }),
-      Result.succeed(original)
-    )
-  })
-})
-
-describe("toExportParts", () => {
-  it.prop(
-    "toExportParts keeps every item of an archive and the order of each list",
-    { original: archives },
-    ({ original }) => {
-      assert.deepStrictEqual(archiveFromExport(toExportParts(toWorkspaceParts(original))), {
-        ...original,
-        format: archiveFormat
-      })
-    }
-  )
 })

@@ -9,7 +9,6 @@ import {
   RevisionedCache,
   SingleFlight
 } from "../../../src/application/freshness/Freshness.ts"
-import type { CacheLookup } from "../../../src/application/ports/Observations.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
 import { switchedFeed } from "../../support/database/switchedFeed.ts"
@@ -167,40 +166,11 @@ describe("RevisionedCache", () => {
   const [workspace] = workspaces
   const setUp = () => {
     const feed = switchedFeed()
-    const lookups: Array<CacheLookup> = []
-    const cache = new RevisionedCache<string>(feed, new Map(), (result) => lookups.push(result))
+    const cache = new RevisionedCache<string>(feed, new Map())
     const load = (value: string) =>
       cache.load("key", Effect.succeed(value), () => ({ workspace, value: value.toUpperCase() }))
-    return { feed, lookups, cache, load }
+    return { feed, cache, load }
   }
-
-  it.effect(
-    "load returns the result of the read and stores the value that the caller makes from the result",
-    () =>
-      Effect.gen(function* () {
-        const { cache, load } = setUp()
-        assert.strictEqual(yield* load("value"), "value")
-        assert.strictEqual(cache.get("key"), "VALUE")
-        yield* cache.load("other", Effect.succeed("value"), () => undefined)
-        assert.isUndefined(cache.get("other"))
-      })
-  )
-
-  it.effect(
-    "RevisionedCache reports each lookup as a hit or a miss, or as a drop after a change of the workspace",
-    () =>
-      Effect.gen(function* () {
-        const { cache, feed, load, lookups } = setUp()
-        cache.get("key")
-        yield* load("value")
-        cache.get("key")
-        feed.changes.invalidate(newId())
-        cache.get("key")
-        feed.changes.invalidate(workspace)
-        cache.get("key")
-        assert.deepStrictEqual(lookups, ["miss", "hit", "hit", "drop"])
-      })
-  )
 
   it.effect("readWith discards a value that was read while the workspace changed or the feed went down", () =>
     Effect.gen(function* () {

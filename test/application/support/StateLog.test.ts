@@ -34,21 +34,18 @@ describe("makeStateLog", () => {
     })
   )
 
-  it.effect("makeStateLog logs no recovery if there is no recovery message", () =>
-    Effect.gen(function* () {
-      const stateLog = makeStateLog({ failed: "Redis failed" })
-      const states = ["first", "up", "second"]
-      assert.deepStrictEqual(yield* collectLines(reportAll(stateLog, states)), [
-        "Warn: Redis failed: first",
-        "Warn: Redis failed: second"
-      ])
-    })
-  )
-
-  it.effect("makeStateLog logs the message alone if no reason is given", () =>
-    Effect.gen(function* () {
-      const { down } = makeStateLog({ failed: "Redis failed" })
-      assert.deepStrictEqual(yield* collectLines(down()), ["Warn: Redis failed"])
-    })
+  it.effect(
+    "makeStateLog logs no recovery without a recovery message, and the message alone without a reason",
+    () =>
+      Effect.gen(function* () {
+        const stateLog = makeStateLog({ failed: "Redis failed" })
+        const states = ["first", "up", "second"]
+        assert.deepStrictEqual(yield* collectLines(reportAll(stateLog, states)), [
+          "Warn: Redis failed: first",
+          "Warn: Redis failed: second"
+        ])
+        yield* stateLog.up
+        assert.deepStrictEqual(yield* collectLines(stateLog.down()), ["Warn: Redis failed"])
+      })
   )
 })
