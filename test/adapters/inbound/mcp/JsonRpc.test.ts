@@ -69,15 +69,6 @@ describe("parseMessage", () => {
     const bytes = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"\xff"}', "latin1")
     assert.isTrue(Result.isFailure(parseMessage(bytes)))
   })
-
-  it.effect.prop(
-    "parseMessage never throws, whatever the bytes",
-    { bytes: Schema.Array(Schema.Int) },
-    ({ bytes }) => {
-      parseMessage(Uint8Array.from(bytes))
-      return Effect.void
-    }
-  )
 })
 
 it("a JSON-RPC result has the id of its request, and an error has no id if the id of the request is unknown", () => {

@@ -2,9 +2,8 @@ import type { JsonObject } from "../../../../src/domain/Json.ts"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeInvalidParams, type RpcError } from "../../../../src/adapters/inbound/mcp/JsonRpc.ts"
-import { listTtlMs, type MethodContext, runMethod } from "../../../../src/adapters/inbound/mcp/Methods.ts"
+import { type MethodContext, runMethod } from "../../../../src/adapters/inbound/mcp/Methods.ts"
 import type { PromptCatalog } from "../../../../src/adapters/inbound/mcp/PromptCatalog.ts"
-import { cachingHeaders } from "../../../../src/adapters/inbound/http/response/Representation.ts"
 import { programVersion } from "../../../../src/application/support/ProgramVersion.ts"
 
 const unavailable: RpcError = { code: 503, message: "Service unavailable", status: 503 }
@@ -60,10 +59,6 @@ describe("prompts/list", () => {
         }
       })
   )
-
-  it("the time to live of a prompts/list page equals the s-maxage of the HTTP API", () => {
-    assert.include(cachingHeaders["cache-control"], `s-maxage=${listTtlMs / 1_000},`)
-  })
 })
 
 describe("prompts/get", () => {

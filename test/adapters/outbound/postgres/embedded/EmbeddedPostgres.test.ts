@@ -226,27 +226,20 @@ describe("EmbeddedPostgres", () => {
   const hint =
     'to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR'
 
-  it.each(["16", "17", "19"])(
-    "EmbeddedPostgres rejects data of PostgreSQL %s with one line that says what to do",
-    async (major) => {
+  it.each([
+    ["postgresql", "a PostgreSQL 17 database and this program embeds PostgreSQL 18"],
+    ["pglite", "a PGlite database, which this program does not read"]
+  ])(
+    "EmbeddedPostgres rejects a folder %s with %s, in one line that says what to do",
+    async (folder, found) => {
       const dataDir = temporaryDirectory()
-      mkdirSync(join(dataDir, "postgresql"))
-      writeFileSync(join(dataDir, "postgresql", "PG_VERSION"), `${major}\n`)
+      mkdirSync(join(dataDir, folder))
+      if (folder === "postgresql") writeFileSync(join(dataDir, folder, "PG_VERSION"), "17\n")
       assert.deepStrictEqual(await run(["migrate"], { DATA_DIR: dataDir }), {
         code: 1,
         stdout: "",
-        stderr: `prompt-retrieval: DATA_DIR: ${dataDir} cannot be used: it holds a PostgreSQL ${major} database and this program embeds PostgreSQL 18; ${hint}\n`
+        stderr: `prompt-retrieval: DATA_DIR: ${dataDir} cannot be used: it holds ${found}; ${hint}\n`
       })
     }
   )
-
-  it("EmbeddedPostgres rejects data of PGlite with one line that says what to do", async () => {
-    const dataDir = temporaryDirectory()
-    mkdirSync(join(dataDir, "pglite"))
-    assert.deepStrictEqual(await run(["migrate"], { DATA_DIR: dataDir }), {
-      code: 1,
-      stdout: "",
-      stderr: `prompt-retrieval: DATA_DIR: ${dataDir} cannot be used: it holds a PGlite database, which this program does not read; ${hint}\n`
-    })
-  })
 })

@@ -2,10 +2,9 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Queue from "effect/Queue"
-import { channel } from "../../../../../src/adapters/outbound/postgres/feed/NotifyChannel.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
-import { newId, sample, toPartStream } from "../../../../support/archives.ts"
+import { loadArchive, sample, toPartStream } from "../../../../support/archives.ts"
+import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
@@ -13,30 +12,12 @@ const database = workspaceStore.pipe(Layer.provideMerge(migratedDatabase))
 
 describe("the notifications of a write", () => {
   layer(database, { excludeTestServices: true })((it) => {
-    /** Returns the workspaces in the notifications of a write, ordered by id. */
-    const collectNotifications = Effect.fnUntraced(function* (
-      write: Effect.Effect<unknown, unknown, PgClient.PgClient>
-    ) {
-      const sql = yield* PgClient.PgClient
-      const notifications = yield* sql.listen(channel)
-      const end = newId()
-      yield* Effect.orDie(sql.withTransaction(write))
-      yield* sql.notify(channel, end)
-      const payloads: Array<string> = []
-      while (payloads.at(-1) !== end) payloads.push((yield* Queue.take(notifications)).payload)
-      return payloads.slice(0, -1).toSorted()
-    }, Effect.scoped)
-
     const first = sample()
     const second = sample()
     const own = first.archive.workspace.id
     const other = second.archive.workspace.id
     const [greeting] = first.archive.prompts
-    const seed = Effect.gen(function* () {
-      const store = yield* WorkspaceStore
-      yield* store.importWorkspace(toPartStream(first.archive))
-      yield* store.importWorkspace(toPartStream(second.archive))
-    })
+    const seed = Effect.andThen(loadArchive(first.archive), loadArchive(second.archive))
 
     const writes: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
       ["a workspace's tier", `update workspaces set tier = 'team' where id = '${own}'`, [own]],
@@ -118,10 +99,9 @@ describe("the notifications of a write", () => {
     it.effect("a write sends one notification for each workspace whose reads change", () =>
       Effect.gen(function* () {
         yield* seed
+        const sql = yield* PgClient.PgClient
         for (const [name, text, expected] of writes) {
-          const notified = yield* collectNotifications(
-            Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe(text))
-          )
+          const notified = yield* collectNotifications(sql.unsafe(text))
           assert.deepStrictEqual(notified, expected.toSorted(), name)
         }
       })

@@ -7,10 +7,9 @@ import * as PostgresKeyStore from "../../../../../src/adapters/outbound/postgres
 import { makeKeyUsageWriter } from "../../../../../src/adapters/outbound/postgres/keys/KeyUsageWriter.ts"
 import { migrate } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { KeyStore } from "../../../../../src/application/ports/KeyStore.ts"
-import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import type { ApiKeyId } from "../../../../../src/domain/ApiKey.ts"
 import { toTimestamp } from "../../../../../src/domain/Timestamp.ts"
-import { archive, key, newId, user, workspace, toPartStream } from "../../../../support/archives.ts"
+import { loadArchive, archive, key, newId, user, workspace } from "../../../../support/archives.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { connect, freshDatabase, migratedDatabase, onServer } from "../../../../support/postgres.ts"
 
@@ -19,10 +18,9 @@ const minute = 60_000
 
 /** Adds two keys that were never used. */
 const addTwoKeys = Effect.gen(function* () {
-  const { importWorkspace } = yield* WorkspaceStore
   const [home, owner] = [workspace(), user()]
   const keys = [key(home.id, owner).stored, key(home.id, owner).stored] as const
-  yield* importWorkspace(toPartStream(archive({ workspace: home, users: [owner], api_keys: keys })))
+  yield* loadArchive(archive({ workspace: home, users: [owner], api_keys: keys }))
   return keys.map(({ id }) => id) as [ApiKeyId, ApiKeyId]
 }).pipe(Effect.provide(workspaceStore))
 

@@ -81,32 +81,6 @@ describe("the schema", () => {
       })
     )
 
-    it.effect("deleting a workspace cascades to its own rows only", () =>
-      Effect.gen(function* () {
-        const sql = yield* PgClient.PgClient
-        const other = "00000000-0000-4000-8000-00000000000f"
-        yield* sql`insert into workspaces (id) values (${other})`
-        yield* sql`insert into prompts (workspace_id) values (${other})`
-        yield* sql`insert into prompt_versions (prompt_id) select id from prompts where workspace_id = ${other}`
-        yield* sql`delete from workspaces where id = ${home}`
-        const [left] = yield* sql`select
-          (select count(*)::int from folders) as folders, (select count(*)::int from tags) as tags,
-          (select count(*)::int from fragments) as fragments, (select count(*)::int from prompts) as prompts,
-          (select count(*)::int from prompt_versions) as versions, (select count(*)::int from prompt_tags) as tagged,
-          (select count(*)::int from prompt_fragments) as bindings, (select count(*)::int from users) as users`
-        assert.deepStrictEqual(left, {
-          folders: 0,
-          tags: 0,
-          fragments: 0,
-          prompts: 1,
-          versions: 1,
-          tagged: 0,
-          bindings: 0,
-          users: 1
-        })
-      })
-    )
-
     it.effect("the schema stores every time as timestamptz with milliseconds", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient

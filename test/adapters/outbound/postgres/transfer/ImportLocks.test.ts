@@ -1,4 +1,3 @@
-import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -13,12 +12,15 @@ import {
 import { repeatableRead } from "../../../../../src/adapters/outbound/postgres/transfer/WriteAttempts.ts"
 import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import type { ExportPart } from "../../../../../src/domain/workspace/WorkspaceParts.ts"
-import type { ContentEdit, WorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
+import {
+  type ContentEdit,
+  emptyEdit,
+  type WorkspaceContent
+} from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,
-  archiveFromExport,
+  exportArchive,
   folder,
   fragment,
   prompt,
@@ -29,6 +31,7 @@ import {
   toPartStream,
   toWorkspaceParts
 } from "../../../../support/archives.ts"
+import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
 import { openStoreAndClient } from "../../../../support/database/storeAndClient.ts"
 
 const withSetting = <E>(
@@ -49,13 +52,8 @@ const heldLocks = `select distinct l.mode from pg_locks l join pg_class c on c.o
     and l.pid <> pg_backend_pid() and l.database = (select oid from pg_database where datname = current_database())
   order by l.mode`
 
-const exportArchive = Effect.fnUntraced(function* (store: WorkspaceStore["Service"], workspace: WorkspaceId) {
-  const parts: Array<ExportPart> = []
-  yield* store.exportWorkspace(workspace, (some) => Effect.sync(() => void parts.push(...some)))
-  return archiveFromExport(parts)
-})
-
-const emptyEdit: ContentEdit = { folders: [], tags: [], fragments: [], removedFragments: [], prompts: [] }
+const exportFrom = (store: WorkspaceStore["Service"], workspace: WorkspaceId) =>
+  Effect.provideService(exportArchive(workspace), WorkspaceStore, store)
 
 /** Makes an edit of one prompt's title. */
 const retitle = (content: WorkspaceContent, id: string, title: string): ContentEdit => {
@@ -65,26 +63,6 @@ const retitle = (content: WorkspaceContent, id: string, title: string): ContentE
     prompts: [{ row: { ...row, title }, tags: undefined, fragments: undefined, version: undefined }]
   }
 }
-
-/** Holds the locks of a statement in a transaction of another client, until they are released or the test ends. */
-const holdLocks = Effect.fnUntraced(function* (
-  other: PgClient.PgClient,
-  statement: string,
-  params: ReadonlyArray<unknown>
-) {
-  const [held, release] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-  const fiber = yield* Effect.forkScoped(
-    other.withTransaction(
-      Effect.gen(function* () {
-        yield* other.unsafe(statement, params)
-        yield* Deferred.succeed(held, undefined)
-        yield* Deferred.await(release)
-      })
-    )
-  )
-  yield* Deferred.await(held)
-  return Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(fiber))
-})
 
 /** Makes an archive of many rows, which an import stages in temporary tables. */
 const makeLargeArchive = (): Archive => {
@@ -135,7 +113,7 @@ describe("imports and concurrent writers", () => {
           }
           yield* Deferred.succeed(resume, undefined)
           yield* Fiber.join(fiber)
-          const after = yield* exportArchive(store, own.workspace.id)
+          const after = yield* exportFrom(store, own.workspace.id)
           assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
           assert.isTrue(after.users.find(({ id }) => id === owner.id)!.must_reset_password)
           assert.deepStrictEqual(after.workspace, {
@@ -163,8 +141,9 @@ describe("imports and concurrent writers", () => {
             own.users[0]!
           ]
           // The import waits for this row. Meanwhile, it keeps all other locks.
-          const release = yield* holdLocks(other, "select from prompts where id = $1 for update", [
-            own.prompts[0]!.id
+          const release = yield* holdLocks(other, [
+            "select from prompts where id = $1 for update",
+            [own.prompts[0]!.id]
           ])
           const changed: Archive = {
             ...own,
@@ -185,7 +164,7 @@ describe("imports and concurrent writers", () => {
           }
           yield* release
           yield* Fiber.join(fiber)
-          const after = yield* exportArchive(store, own.workspace.id)
+          const after = yield* exportFrom(store, own.workspace.id)
           assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
           assert.strictEqual(after.workspace.name, "Renamed")
           assert.strictEqual(after.workspace.billing_status, "disputed")
@@ -202,7 +181,7 @@ describe("imports and concurrent writers", () => {
         yield* store.importWorkspace(toPartStream(own))
         yield* store.importWorkspace(toPartStream(theirs))
         const [mine] = own.prompts
-        const release = yield* holdLocks(other, "select from prompts where id = $1 for update", [mine!.id])
+        const release = yield* holdLocks(other, ["select from prompts where id = $1 for update", [mine!.id]])
         const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
         const imported = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed)))
         const edited = yield* Effect.forkScoped(
@@ -243,12 +222,11 @@ describe("imports and concurrent writers", () => {
           prompts: own.prompts.slice(1).map((prompt) => ({ ...prompt, title: "Changed" }))
         }
         // The dry run does not wait for these locks.
-        const release = yield* holdLocks(
-          other,
+        const release = yield* holdLocks(other, [
           `with p as (select from prompts for update), k as (select from api_keys for update),
             u as (select from users for update) select from workspaces for update`,
           []
-        )
+        ])
         yield* withinOneSecond(store.importWorkspace(toPartStream(changed), { dryRun: true }))
         yield* withinOneSecond(
           store.editContent(
@@ -277,7 +255,7 @@ describe("imports and concurrent writers", () => {
         assert.deepStrictEqual(yield* other.unsafe(heldLocks), [{ mode: "AccessShareLock" }])
         yield* Deferred.succeed(resume, undefined)
         yield* Fiber.join(fiber)
-        assert.deepStrictEqual((yield* exportArchive(store, own.workspace.id)).workspace, own.workspace)
+        assert.deepStrictEqual((yield* exportFrom(store, own.workspace.id)).workspace, own.workspace)
       })
     )
   )
@@ -342,7 +320,7 @@ describe("imports and concurrent writers", () => {
           }).pipe(Effect.orDie)
         )
         assert.strictEqual(runs, 2)
-        const after = yield* exportArchive(store, own.workspace.id)
+        const after = yield* exportFrom(store, own.workspace.id)
         const { title, current_content, current_version } = after.prompts.find(({ id }) => id === edited!.id)!
         assert.deepStrictEqual([title, current_content, current_version], ["Revised", "Edited", 77])
         assert.strictEqual(after.prompts.find(({ id }) => id === untouched!.id)!.description, "Kept")
@@ -376,7 +354,7 @@ describe("imports and concurrent writers", () => {
           }).pipe(Effect.orDie)
         )
         assert.strictEqual(runs, 2)
-        const after = yield* exportArchive(store, own.workspace.id)
+        const after = yield* exportFrom(store, own.workspace.id)
         assert.deepStrictEqual(
           after.prompts[0]!.versions.map(({ version_number, content }) => [version_number, content]),
           [
@@ -395,7 +373,7 @@ describe("imports and concurrent writers", () => {
         const [home, owner] = [archive().workspace, user()]
         const { archive: taken } = sample()
         yield* store.importWorkspace(toPartStream(taken))
-        const release = yield* holdLocks(other, "insert into users (email) values ($1)", [owner.email])
+        const release = yield* holdLocks(other, ["insert into users (email) values ($1)", [owner.email]])
         const fiber = yield* Effect.forkScoped(
           Effect.flip(store.importWorkspace(toPartStream(archive({ workspace: home, users: [owner] }))))
         )
@@ -458,15 +436,3 @@ describe("imports and concurrent writers", () => {
       )
   )
 })
-
-/** Waits until a connection of the database waits for a lock of another connection. */
-function waitForBlocked(other: PgClient.PgClient): Effect.Effect<void> {
-  const blocked = other.unsafe(
-    `select from pg_stat_activity where datname = current_database()
-      and cardinality(pg_blocking_pids(pid)) > 0`
-  )
-  const again: Effect.Effect<void> = Effect.flatMap(Effect.orDie(blocked), (rows) =>
-    rows.length > 0 ? Effect.void : Effect.andThen(Effect.sleep("20 millis"), again)
-  )
-  return Effect.orDie(Effect.timeout(again, "20 seconds"))
-}

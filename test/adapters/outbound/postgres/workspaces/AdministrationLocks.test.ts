@@ -1,13 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { KeyNotFound } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import { archive, instant, key, newId, toPartStream, user, workspace } from "../../../../support/archives.ts"
+import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
 import { openStoreAndClient } from "../../../../support/database/storeAndClient.ts"
 
 const late = instant("2099-01-01T00:00:00.000Z")
@@ -33,39 +32,16 @@ const makeNewKey = ({ home, owner }: Setting) => {
   return newKey
 }
 
-/**
- * Runs a write while another transaction has executed some statements. Commits the other transaction once the write
- * waits for it.
- */
+/** Runs a write during a transaction of another client, which commits once the write waits for it. */
 const writeDuring = Effect.fnUntraced(function* <A, E>(
   { other }: Setting,
   statements: ReadonlyArray<readonly [text: string, id: string]>,
   write: Effect.Effect<A, E>
 ) {
-  const [held, release] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-  const holder = yield* Effect.forkScoped(
-    other.withTransaction(
-      Effect.gen(function* () {
-        for (const [text, id] of statements) yield* other.unsafe(text, [id])
-        yield* Deferred.succeed(held, undefined)
-        yield* Deferred.await(release)
-      })
-    )
-  )
-  yield* Deferred.await(held)
+  const commit = yield* holdLocks(other, ...statements.map(([text, id]) => [text, [id]] as const))
   const writer = yield* Effect.forkScoped(Effect.result(write))
-  const isWaiting = Effect.map(
-    other.unsafe(
-      "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-    ),
-    (rows) => rows.length > 0
-  )
-  yield* isWaiting.pipe(
-    Effect.repeat({ until: (waits) => waits, schedule: Schedule.spaced("10 millis") }),
-    Effect.timeout("5 seconds")
-  )
-  yield* Deferred.succeed(release, undefined)
-  yield* Fiber.join(holder)
+  yield* waitForBlocked(other)
+  yield* commit
   return yield* Fiber.join(writer)
 })
 

@@ -5,13 +5,12 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
-import { channel } from "../../../../../src/adapters/outbound/postgres/feed/NotifyChannel.ts"
 import * as queries from "../../../../../src/adapters/outbound/postgres/prompts/PromptQueries.ts"
 import type { PromptFilter } from "../../../../../src/application/ports/PromptRepo.ts"
 import type { FolderId } from "../../../../../src/domain/FolderId.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
 const id = <A extends string>(kind: string, index: number): A =>
@@ -199,17 +198,6 @@ describe("concurrent writes", () => {
         ),
       { timeout: 90_000, arbitrary: { runs: 60, maxShrinks: 30 } }
     )
-
-    /** Returns the notifications that `work` causes. */
-    const collectNotifications = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
-      const client = yield* PgClient.PgClient
-      const notifications = yield* client.listen(channel)
-      yield* work
-      yield* client.notify(channel, "end")
-      const payloads: Array<string> = []
-      while (payloads.at(-1) !== "end") payloads.push((yield* Queue.take(notifications)).payload)
-      return payloads.slice(0, -1).toSorted()
-    }, Effect.scoped)
 
     const user = id("6", 1)
     const addKey = `insert into api_keys (workspace_id, created_by, key_hash) values ('${workspaces[0]}', '${user}', sha256('x'))`

@@ -5,13 +5,14 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { importTables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentTables.ts"
 import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
-import type { ContentEdit } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
+import { emptyEdit } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { ExportPart } from "../../../../../src/domain/workspace/WorkspaceParts.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,
   archiveFromExport,
   compareIds,
+  exportArchive,
   fragment,
   instant,
   key,
@@ -86,13 +87,7 @@ describe("the PostgreSQL workspace store", () => {
         const { workspace_id: _, created_by: __, revoked_at: ___, ...added } = key(home.id, owner).stored
         const { name: ____, ...replacement } = added
         const at = instant("2026-04-01T00:00:00.000Z")
-        const edit: ContentEdit = {
-          folders: [],
-          tags: [tag("new")],
-          fragments: [],
-          removedFragments: [],
-          prompts: []
-        }
+        const edit = { ...emptyEdit, tags: [tag("new")] }
         const changes: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
           addWorkspace: store.addWorkspace(workspace()),
           setWorkspace: store.setWorkspace(home.id, { name: "Renamed" }),
@@ -119,14 +114,13 @@ describe("the PostgreSQL workspace store", () => {
 
     it.effect("exportWorkspace exports a workspace with an unknown tier as Free", () =>
       Effect.gen(function* () {
-        const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
+        const { importWorkspace } = yield* WorkspaceStore
         const sql = yield* PgClient.PgClient
         const { archive: made } = sample({ tier: "team" })
         yield* importWorkspace(toPartStream(made))
         yield* sql`update workspaces set tier = 'enterprise' where id = ${made.workspace.id}`
-        const parts: Array<ExportPart> = []
-        yield* exportWorkspace(made.workspace.id, (some) => Effect.sync(() => parts.push(...some)))
-        assert.deepStrictEqual(archiveFromExport(parts).workspace, { ...made.workspace, tier: "free" })
+        const exported = yield* exportArchive(made.workspace.id)
+        assert.deepStrictEqual(exported.workspace, { ...made.workspace, tier: "free" })
       })
     )
 
