@@ -1,5 +1,5 @@
 import { inspect } from "node:util"
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { describe, expect, it } from "vitest"
 import { errors } from "../../src/adapters/inbound/contract/Errors.ts"
 import * as Client from "../src/index.ts"
 import {
@@ -7,7 +7,7 @@ import {
   captureError,
   connectionRefused,
   errorResponse,
-  installFakeTime,
+  useFakeTime,
   jsonResponse,
   key,
   makeScriptedClient,
@@ -15,8 +15,7 @@ import {
   promptId
 } from "./support.ts"
 
-beforeEach(() => void installFakeTime())
-afterEach(() => void vi.useRealTimers())
+useFakeTime()
 
 const noRetries = { maxRetries: 0 }
 
@@ -113,10 +112,6 @@ describe("a response that is not from the service", () => {
     "an error envelope with status 200": {
       respond: () => text(200, '{"error":{"code":"NOT_FOUND","message":"Prompt not found"}}'),
       message: "Unexpected response: 200 application/json"
-    },
-    "an unknown route": {
-      respond: () => text(404, '{"error":{"code":"NOT_FOUND","message":"Route not found"}}'),
-      message: "Unexpected response: 404 Route not found; check baseUrl"
     },
     "an error envelope whose code and message are not strings": {
       respond: () => text(404, '{"error":{"code":404,"message":["no"]}}'),

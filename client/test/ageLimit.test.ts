@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import {
   advance,
   flush,
-  installFakeTime,
+  useFakeTime,
   jsonResponse,
   makeScriptedClient,
   type Responder,
@@ -11,8 +11,7 @@ import {
 
 // `cacheModel.test.ts` checks the age limit for sequences of calls that do not overlap.
 
-beforeEach(installFakeTime)
-afterEach(() => vi.useRealTimers())
+useFakeTime()
 
 const respond = (title: string) => jsonResponse(200, { data: { title } })
 

@@ -1,13 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { AbortError, TimeoutError } from "../src/index.ts"
 import {
   advance,
   allCalls,
   captureError,
   flush,
-  installFakeTime,
-  jsonResponse,
+  useFakeTime,
   makeScriptedClient,
+  ok,
   neverResponds,
   type Responder,
   rateLimited,
@@ -16,13 +16,7 @@ import {
   promptId
 } from "./support.ts"
 
-beforeEach(() => void installFakeTime())
-afterEach(() => {
-  vi.restoreAllMocks()
-  vi.useRealTimers()
-})
-
-const ok = () => jsonResponse(200, { data: { id: "p" } }, { "x-request-id": "req-200" })
+useFakeTime()
 
 describe("the timeout", () => {
   it.each([
@@ -55,18 +49,6 @@ describe("the timeout", () => {
       ])
     }
   )
-
-  it("the timeout covers a body that never ends", async () => {
-    const stuck = () =>
-      new Response(new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array([123])) }), {
-        headers: { "content-type": "application/json" }
-      })
-    const { client } = makeScriptedClient([stuck])
-    expect(await settle(client.prompts.get(promptId))).toEqual({
-      error: new TimeoutError("No result within 30000 ms"),
-      took: 30_000
-    })
-  })
 
   it("a fetch that ignores its signal times out, and its late response is not retried", async () => {
     let respond: (response: Response) => void = () => {}

@@ -1,27 +1,21 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { RateLimitedError } from "../src/index.ts"
 import {
   advance,
   captureError,
   errorResponse,
   flush,
-  installFakeTime,
-  jsonResponse,
+  useFakeTime,
+  envelope,
   makeScriptedClient,
+  ok,
   rateLimited,
   settle,
   promptId,
   toId
 } from "./support.ts"
 
-beforeEach(() => void installFakeTime())
-afterEach(() => {
-  vi.restoreAllMocks()
-  vi.useRealTimers()
-})
-
-const ok = () => jsonResponse(200, { data: { id: "p" } }, { "x-request-id": "req-200" })
-const envelope = { data: { id: "p" } }
+useFakeTime()
 
 describe("Retry-After", () => {
   it.each([

@@ -155,13 +155,7 @@ describe("the client of a real service", () => {
       requestId: expect.stringMatching(/^[A-Za-z0-9._-]{1,128}$/),
       retryAfter: undefined
     })
-    const notFound = [
-      client.prompts.get("a/../b?c"),
-      client.prompts.getResolved(unknown),
-      client.prompts.versions.list(unknown),
-      client.prompts.versions.get(agent.id, 99)
-    ]
-    await Promise.all(notFound.map((call) => expect(call).rejects.toBeInstanceOf(NotFoundError)))
+    await expect(client.prompts.versions.get(agent.id, 99)).rejects.toBeInstanceOf(NotFoundError)
     await expect(client.prompts.list({ folder_id: "no uuid" })).rejects.toMatchObject({
       name: "BadRequestError",
       message: "folder_id must be a UUID"

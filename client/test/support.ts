@@ -31,16 +31,19 @@ const setRealTimeout = globalThis.setTimeout
 export const installFakeTime = () =>
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] })
 
-/** Gives each test of a file fake timers, and retries without random delays. */
-export const useFakeTimeWithoutJitter = (): void => {
-  beforeEach(() => {
-    installFakeTime()
-    vi.spyOn(Math, "random").mockReturnValue(0)
-  })
+/** Gives each test of a file fake timers, and removes its mocks. */
+export const useFakeTime = (): void => {
+  beforeEach(() => void installFakeTime())
   afterEach(() => {
     vi.restoreAllMocks()
     vi.useRealTimers()
   })
+}
+
+/** Like `useFakeTime`, with retries without random delays. */
+export const useFakeTimeWithoutJitter = (): void => {
+  useFakeTime()
+  beforeEach(() => void vi.spyOn(Math, "random").mockReturnValue(0))
 }
 
 /** Runs everything that does not wait for a timer. */
@@ -82,6 +85,11 @@ export const captureError = async (promise: Promise<unknown>): Promise<Error> =>
 
 export const jsonResponse = (status: number, body: unknown, headers: Record<string, string> = {}): Response =>
   new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json", ...headers } })
+
+export const envelope = { data: { id: "p" } }
+
+/** Responds 200 with the envelope. */
+export const ok = (): Response => jsonResponse(200, envelope, { "x-request-id": "req-200" })
 
 export const errorResponse = (
   status: number,

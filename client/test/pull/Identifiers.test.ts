@@ -86,12 +86,14 @@ describe("nameConstants", () => {
 
 describe("prompts.ts", () => {
   it.prop(
-    "prompts.ts contains the name and the id of every prompt, whatever the titles and slots",
+    "prompts.ts contains the constant, the id and the name of every prompt, whatever the titles and slots",
     { titles },
     ({ titles }) => {
       const prompts = toPrompts(titles)
       const text = renderTypes(prompts)
       assert.deepStrictEqual([...readNames(text)].toSorted(), [...nameConstants(prompts)].toSorted())
+      const names = [...text.matchAll(/^ {2}name: (.*),$/gm)].map(([, name]) => JSON.parse(name!))
+      assert.deepStrictEqual(names.toSorted(), prompts.map(({ name }) => name).toSorted())
       assert.isFalse(
         /[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/u.test(text),
         "no character controls a terminal or an editor"
