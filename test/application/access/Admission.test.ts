@@ -186,28 +186,30 @@ describe("admit", () => {
     }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })))
   )
 
-  it.effect("Admission.admit and Admission.check report each rejected key, and each workspace without access, to the outage service", () =>
-    Effect.gen(function* () {
-      const { admit, check } = yield* Admission
-      const rejected = yield* Rejections
-      const workspaces = makeEveryState()
-      yield* load(workspaces)
-      const unknown = key(null, user())
-      for (const run of [admit, check]) {
-        assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
-        assert.deepStrictEqual(rejected.splice(0), [unknown.stored.key_hash])
-        for (const { home, states } of workspaces) {
-          for (const { key, errors } of states) {
-            yield* Effect.result(run(key.plaintext))
-            const [error] = errors
-            const isOfWorkspace =
-              error !== undefined && ["ApiNotAllowed", "Disputed", "PastDue"].includes(error._tag)
-            const expected = isOfWorkspace ? [home.id] : error === undefined ? [] : [key.stored.key_hash]
-            assert.deepStrictEqual(rejected.splice(0), expected, JSON.stringify(errors))
+  it.effect(
+    "Admission.admit and Admission.check report each rejected key, and each workspace without access, to the outage service",
+    () =>
+      Effect.gen(function* () {
+        const { admit, check } = yield* Admission
+        const rejected = yield* Rejections
+        const workspaces = makeEveryState()
+        yield* load(workspaces)
+        const unknown = key(null, user())
+        for (const run of [admit, check]) {
+          assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
+          assert.deepStrictEqual(rejected.splice(0), [unknown.stored.key_hash])
+          for (const { home, states } of workspaces) {
+            for (const { key, errors } of states) {
+              yield* Effect.result(run(key.plaintext))
+              const [error] = errors
+              const isOfWorkspace =
+                error !== undefined && ["ApiNotAllowed", "Disputed", "PastDue"].includes(error._tag)
+              const expected = isOfWorkspace ? [home.id] : error === undefined ? [] : [key.stored.key_hash]
+              assert.deepStrictEqual(rejected.splice(0), expected, JSON.stringify(errors))
+            }
           }
         }
-      }
-    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })))
+      }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })))
   )
 
   it.effect.prop(

@@ -272,31 +272,33 @@ describe("migrations", () => {
         yield* change("enable")
       })
 
-    it.live("migrate restores the firing mode of each trigger, corrects tag lists and notifies running services", () =>
-      Effect.gen(function* () {
-        const sql = yield* PgClient.PgClient
-        yield* runMigrations(migrations)
-        const expected = yield* triggers
-        assert.strictEqual(expected.length, 59)
-        const notifications = yield* sql.listen("prompt_retrieval_changes")
-        yield* loadWithoutTriggers(
-          sql`with home as (insert into workspaces default values returning id),
+    it.live(
+      "migrate restores the firing mode of each trigger, corrects tag lists and notifies running services",
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* PgClient.PgClient
+          yield* runMigrations(migrations)
+          const expected = yield* triggers
+          assert.strictEqual(expected.length, 59)
+          const notifications = yield* sql.listen("prompt_retrieval_changes")
+          yield* loadWithoutTriggers(
+            sql`with home as (insert into workspaces default values returning id),
             tag as (insert into tags (workspace_id) select id from home returning id),
             prompt as (insert into prompts (workspace_id) select id from home returning id)
             insert into prompt_tags (prompt_id, tag_id) select prompt.id, tag.id from prompt, tag`
-        )
-        assert.notDeepEqual(yield* triggers, expected)
-        yield* migrate
-        assert.deepStrictEqual(yield* triggers, expected)
-        const [row] =
-          yield* sql`select listed_at = updated_at and t.workspace_id = p.workspace_id as "isListed"
+          )
+          assert.notDeepEqual(yield* triggers, expected)
+          yield* migrate
+          assert.deepStrictEqual(yield* triggers, expected)
+          const [row] =
+            yield* sql`select listed_at = updated_at and t.workspace_id = p.workspace_id as "isListed"
           from prompt_tags t join prompts p on p.id = t.prompt_id`
-        assert.deepStrictEqual(row, { isListed: true })
-        assert.strictEqual((yield* Queue.take(notifications)).payload, "*")
-        yield* Effect.forEach(allTables, (table) => sql.unsafe(`alter table ${table} disable trigger user`))
-        yield* migrate
-        assert.deepStrictEqual(yield* triggers, expected)
-      }).pipe(Effect.scoped, Effect.provide(emptyDatabase))
+          assert.deepStrictEqual(row, { isListed: true })
+          assert.strictEqual((yield* Queue.take(notifications)).payload, "*")
+          yield* Effect.forEach(allTables, (table) => sql.unsafe(`alter table ${table} disable trigger user`))
+          yield* migrate
+          assert.deepStrictEqual(yield* triggers, expected)
+        }).pipe(Effect.scoped, Effect.provide(emptyDatabase))
     )
 
     it.live("migrate leaves triggers of other programs as they are", () =>
