@@ -36,7 +36,8 @@ describe("the command migrate", { timeout: 120_000 }, () => {
 
     expect(await runMigrate([])).toBe(all.map(({ id, name }) => `Ran ${id}, ${name}\n`).join(""))
     expect(await runMigrate([])).toBe(`The schema is up to date (version ${version})\n`)
-    expect(JSON.parse(await runMigrate(["--json"]))).toEqual({ migrated: true, version, ran: [] })
+    const empty = await run(["migrate", "--json"], await resources.acquire(postgres.acquire))
+    expect(JSON.parse(empty.stdout)).toEqual({ migrated: true, version, ran: all })
 
     expect(await runMigrate(["--status"])).toBe(
       [`Schema version: ${version}`, "Pending migrations: none", ""].join("\n")
@@ -44,15 +45,6 @@ describe("the command migrate", { timeout: 120_000 }, () => {
     expect(JSON.parse(await runMigrate(["--status", "--json"]))).toEqual({
       version,
       pending: []
-    })
-  })
-
-  it("migrate --json lists the migrations that it ran", async () => {
-    const empty = await resources.acquire(postgres.acquire)
-    const { code, stdout } = await run(["migrate", "--json"], empty)
-    expect({ code, report: JSON.parse(stdout) }).toEqual({
-      code: 0,
-      report: { migrated: true, version, ran: all }
     })
   })
 })

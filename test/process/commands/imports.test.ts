@@ -1,0 +1,206 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import {
+  createWriteStream,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { pipeline } from "node:stream/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
+import { archive, prompt, sample, version, workspace } from "../../support/archives.ts"
+import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { runInProcess as run } from "../../support/services/commandLine.ts"
+import { currentProgram, run as runProgram } from "../../support/service.ts"
+
+const MiB = 1024 * 1024
+
+describe("the command import", { timeout: 240_000 }, () => {
+  const resources = makeResources()
+  const scratch = mkdtempSync(join(tmpdir(), "imports-"))
+  let env: Record<string, string>
+
+  beforeAll(async () => {
+    env = await resources.acquire(postgres.acquire)
+    await runProgram(["migrate"], env)
+  })
+  afterAll(async () => {
+    rmSync(scratch, { recursive: true })
+    await resources.release()
+  })
+
+  const importText = async (original: Archive) => {
+    const result = await run(["import", "-", "--json"], env, JSON.stringify(original))
+    expect(result).toMatchObject({ code: 0, stderr: "" })
+  }
+
+  it("import and export --update keep a directory and a workspace consistent, and report edits that one of them would undo", async () => {
+    const home = workspace()
+    await importText(archive({ workspace: home }))
+    const directory = join(scratch, `git-${home.id}`)
+    const write = (path: string, text: string) => {
+      mkdirSync(join(directory, dirname(path)), { recursive: true })
+      writeFileSync(join(directory, path), text)
+    }
+    const agent = "---\ntags: [draft]\nfragments:\n- fragment: tone\n  with: {tone: kind}\n---\nAnswer.\n"
+    write("prompts/agent.md", agent)
+    write("fragments/tone.md", "Write in a {{tone}} tone.\n")
+    const load = (...more: ReadonlyArray<string>) =>
+      run(["import", directory, "--workspace", home.id, ...more], env)
+    const update = ["export", "--workspace", home.id, "--format", "files", "--update", "--out", directory]
+    const readArchive = async (): Promise<Archive> =>
+      JSON.parse((await run(["export", "--workspace", home.id], env)).stdout)
+    const edit = async (current_content: string) => {
+      const edited = await readArchive()
+      await importText({
+        ...edited,
+        prompts: edited.prompts.map((prompt) => ({ ...prompt, current_content }))
+      })
+    }
+
+    expect(await load("--detailed-exitcode")).toMatchObject({ code: 2, stderr: "" })
+    expect(await load("--detailed-exitcode")).toMatchObject({ code: 0, stderr: "" })
+    const unchanged = await run([...update, "--json"], env)
+    expect(unchanged).toMatchObject({ code: 0, stderr: "" })
+    expect(JSON.parse(unchanged.stdout)).toMatchObject({ written: [], removed: [], pending: [] })
+
+    await edit("Answer briefly.")
+    write("prompts/agent.md", agent.replace("[draft]", "[draft, new]"))
+    const rejected = {
+      code: 1,
+      stdout: "",
+      stderr: [
+        "prompt-retrieval: nothing was imported; the import would undo what was changed in the workspace since the latest import:",
+        "prompts/agent.md: was edited",
+        "Bring the changes into the files with export --format files --update, or undo them with --overwrite.",
+        ""
+      ].join("\n")
+    }
+    expect(await load()).toEqual(rejected)
+    expect(await load("--dry-run", "--detailed-exitcode")).toEqual(rejected)
+    const preview = await load("--dry-run", "--overwrite", "--detailed-exitcode")
+    expect(preview).toMatchObject({ code: 2, stderr: "" })
+    expect(preview.stdout).toContain("new version: prompt prompts/agent.md (agent)\n@@ ")
+    expect(preview.stdout).toContain("\n   - draft\n+  - new\n")
+    expect(preview.stdout).toContain("\n-Answer briefly.\n+Answer.\n")
+
+    expect(await run(update, env)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: [
+        "prompt-retrieval: nothing was written; these files and their prompts in the workspace were both changed since the latest import:",
+        "prompts/agent.md",
+        "Replace the files with export --overwrite, or the prompts with import --overwrite.",
+        ""
+      ].join("\n")
+    })
+    expect(await run([...update, "--overwrite"], env)).toEqual({
+      code: 0,
+      stdout: `written: prompts/agent.md\n1 file changed in ${directory}\n`,
+      stderr: ""
+    })
+    expect(readFileSync(join(directory, "prompts/agent.md"), "utf8")).toBe(
+      agent.replace("Answer.", "Answer briefly.")
+    )
+
+    // A binding without a slot and a slot without a binding cause warnings.
+    write("prompts/agent.md", agent.replace("{tone: kind}", "{tonee: kind}"))
+    expect((await load()).stderr).toBe(
+      [
+        "prompt-retrieval: warning: prompts/agent.md: binds tonee, which is no slot of fragments/tone.md",
+        "prompt-retrieval: warning: prompts/agent.md: does not bind the slot {{tone}} of fragments/tone.md",
+        ""
+      ].join("\n")
+    )
+    rmSync(join(directory, "prompts/agent.md"))
+    const empty = await load()
+    expect(empty).toMatchObject({ code: 1, stdout: "" })
+    expect(empty.stderr).toMatch(/ has no prompts, so the import would archive all .*: add --allow-empty$/m)
+    expect(await load("--allow-empty")).toMatchObject({ code: 0, stderr: "" })
+    expect((await readArchive()).prompts.map(({ is_archived }) => is_archived)).toEqual([true])
+  })
+
+  it("import of an archive prints what it writes, and --detailed-exitcode tells changes, no change and errors apart", async () => {
+    const { archive: original } = sample()
+    const small = { ...original, fragments: [original.fragments[0]!], prompts: [original.prompts[1]!] }
+    const load = (text: string, ...more: ReadonlyArray<string>) =>
+      run(["import", "-", "--detailed-exitcode", ...more], env, text)
+    const text = JSON.stringify(small)
+    const id = original.workspace.id
+    const items = "1 prompt, 1 version and 1 fragment"
+    const dry = await load(text, "--dry-run")
+    expect(dry).toMatchObject({ code: 2, stderr: "" })
+    expect(dry.stdout).toMatch(
+      new RegExp(`^Would import ${items} into workspace ${id}: \\d+ rows added, 0 changed, 0 removed\n$`)
+    )
+    expect(await load(text)).toEqual({ ...dry, stdout: dry.stdout.replace("Would import", "Imported") })
+    expect(await load(text)).toEqual({
+      code: 0,
+      stdout: `Nothing changed in workspace ${id}, which already has the archive's ${items}\n`,
+      stderr: ""
+    })
+    expect(await load(text.slice(0, 100))).toEqual({
+      code: 1,
+      stdout: "",
+      stderr:
+        "prompt-retrieval: nothing was imported; the archive has 1 problem:\nthe archive: is truncated at byte 100\n"
+    })
+  })
+
+  it.each(["SIGINT", "SIGKILL"] as const)(
+    "an import that %s interrupts changes nothing and can be repeated",
+    async (signal) => {
+      const versions = () => Array.from({ length: 5 }, (_, index) => version(index + 1))
+      const original = archive({
+        prompts: Array.from({ length: 10_000 }, () => prompt({ versions: versions() }))
+      })
+      const file = join(scratch, `${original.workspace.id}.json`)
+      writeFileSync(file, JSON.stringify(original))
+      const child = spawn(process.execPath, [currentProgram, "import", file], {
+        env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+        stdio: "ignore"
+      })
+      const exit = once(child, "exit")
+      const database = await resources.acquire(connectTo(env))
+      const inside = `select from pg_stat_activity where datname = current_database() and query like 'insert into %'
+        and xact_start is not null and pid <> pg_backend_pid()`
+      await expect
+        .poll(async () => (await database.sql(inside)).length, { timeout: 30_000, interval: 20 })
+        .toBe(1)
+      child.kill(signal)
+      const [code] = await exit
+      expect(code).toBe(signal === "SIGINT" ? 130 : null)
+      const found = () => database.sql("select from workspaces where id = $1", [original.workspace.id])
+      await expect.poll(found, { timeout: 20_000 }).toEqual([])
+      await importText({ ...original, prompts: original.prompts.slice(0, 10) })
+      expect(await found()).toHaveLength(1)
+    }
+  )
+
+  it("import of a large archive needs less memory than the archive, even if the prompts come first and the workspace last", async () => {
+    const file = join(scratch, "large.json")
+    const { prompts: _, ...others } = archive()
+    const members = Object.entries(others)
+      .toReversed()
+      .map(([name, value]) => `,"${name}":${JSON.stringify(value)}`)
+    await pipeline(function* () {
+      yield '{"prompts":['
+      for (let index = 0; index < 900; index++) {
+        yield `${index === 0 ? "" : ","}${JSON.stringify(prompt({ current_content: "content ".repeat(15_000) }))}`
+      }
+      yield `]${members.join("")}}`
+    }, createWriteStream(file))
+    expect(statSync(file).size).toBeGreaterThan(100 * MiB)
+    const limited = { ...env, NODE_OPTIONS: "--max-old-space-size=80" }
+    expect(await runProgram(["import", file, "--dry-run"], limited)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Would import 900 prompts, .*: 901 rows added, 0 changed, 0 removed\n$/)
+    })
+  })
+})
