@@ -1,14 +1,10 @@
-import { once } from "node:events"
-import { setTimeout } from "node:timers/promises"
 import { assert, it } from "@effect/vitest"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { expect } from "vitest"
 import { InvalidConfig, readConfig } from "../../../src/runtime/config/Config.ts"
-import { run, startService } from "../../support/service.ts"
-
-const unreachable = "postgres://postgres@127.0.0.1:9/none"
+import { run } from "../../support/service.ts"
 
 /** Reads the configuration from these variables in the same way in which the program reads its environment. */
 const readFrom = (env: Record<string, string>) =>
@@ -84,7 +80,7 @@ it.effect("readConfig returns the value of every variable", () =>
       OUTAGE_MAX_AGE: "0 seconds",
       SHUTDOWN_GRACE: "5 seconds",
       PROMPT_RETRIEVAL_ACTOR: "ci",
-      LOG_LEVEL: "Debug",
+      LOG_LEVEL: "dEbUg",
       LOG_FORMAT: "pretty"
     })
     assert.deepStrictEqual(
@@ -131,16 +127,7 @@ it.effect.each([
     { DATABASE_URL: "postgres://host/db?sslmode=s3cret" },
     "DATABASE_URL must have one of these as its sslmode: disable, allow, prefer, require, verify-ca, verify-full"
   ],
-  [
-    { DATABASE_URL: "postgres://a,b/db?target_session_attrs=s3cret" },
-    "DATABASE_URL must have one of these as its target_session_attrs: any, read-write, read-only, primary, standby, prefer-standby"
-  ],
-  [
-    { DATABASE_URL: "postgres:///db?host=a,b&port=1,2,3" },
-    "DATABASE_URL must have one port, or as many ports as it has hosts"
-  ],
   [{ OUTAGE_MAX_AGE: "5" }, "OUTAGE_MAX_AGE must be a duration such as 5s or 5 seconds"],
-  [{ OUTAGE_MAX_AGE: "Infinity" }, "OUTAGE_MAX_AGE must be a duration such as 5s or 5 seconds"],
   [
     { DATABASE_URL: "postgres://host/db", DATABASE_FEED_URL: "s3cret" },
     "DATABASE_FEED_URL must be a URL like postgres://user:password@host:5432/database"
@@ -162,13 +149,11 @@ it.effect.each([
   [{ DATABASE_MAX_CONNECTIONS: "5" }, "DATABASE_MAX_CONNECTIONS must be an integer of at least 6"],
   [{ DATABASE_MAX_CONNECTIONS: "s3cret" }, "DATABASE_MAX_CONNECTIONS must be an integer of at least 6"],
   [{ SHUTDOWN_GRACE: "5" }, "SHUTDOWN_GRACE must be a duration such as 5s or 5 seconds"],
-  [{ SHUTDOWN_GRACE: "5 parsecs" }, "SHUTDOWN_GRACE must be a duration such as 5s or 5 seconds"],
   [{ REDIS_URL: "redis://s3cret/name" }, "REDIS_URL must be a URL like redis://host:6379"],
   [
     { PUBLIC_URL: "https://ada:s3cret@prompts.example.com" },
     "PUBLIC_URL must be an http or https URL without credentials, query and fragment, like https://prompts.example.com"
   ],
-  [{ METRICS_PORT: "70000" }, "METRICS_PORT must be a port, 0 to 65535"],
   [
     { OTEL_EXPORTER_OTLP_ENDPOINT: "s3cret" },
     "OTEL_EXPORTER_OTLP_ENDPOINT must be a URL like http://collector:4318"
@@ -177,29 +162,20 @@ it.effect.each([
     { PROMPT_RETRIEVAL_ACTOR: "s3cret\n" },
     "PROMPT_RETRIEVAL_ACTOR must have at most 256 characters and no control characters"
   ],
-  [
-    { DATABASE_URL: "mysql://s3cret@host/db" },
-    "DATABASE_URL must be a URL like postgres://user:password@host:5432/database"
-  ],
-  [{ REDIS_URL: "http://s3cret@host" }, "REDIS_URL must be a URL like redis://host:6379"],
   [{ PORT: "65536" }, "PORT must be a port, 0 to 65535"],
-  [{ PORT: "-1" }, "PORT must be a port, 0 to 65535"],
   [{ METRICS_PORT: "no" }, "METRICS_PORT must be a port, 0 to 65535"],
   [{ RATE_LIMIT_PER_KEY: "0" }, "RATE_LIMIT_PER_KEY must be an integer of at least 1"],
   [{ RATE_LIMIT_PER_PROCESS: "1.5" }, "RATE_LIMIT_PER_PROCESS must be an integer of at least 1"],
   [{ SHUTDOWN_GRACE: "-1 second" }, "SHUTDOWN_GRACE must be a duration such as 5s or 5 seconds"],
+  // The longest timer of Node ends after 2,147,483,647 ms.
+  [{ SHUTDOWN_GRACE: "597 hours" }, "SHUTDOWN_GRACE must be at most 596 hours"],
+  [{ SHUTDOWN_GRACE: "2147483648 millis" }, "SHUTDOWN_GRACE must be at most 596 hours"],
   [{ LOG_LEVEL: "s3cret" }, "LOG_LEVEL must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None"],
   [{ LOG_FORMAT: "xml" }, "LOG_FORMAT must be pretty or json"],
   [{ LOG_LEVEL: "s3cret", PORT: "s3cret" }, "PORT must be a port, 0 to 65535"]
 ] as const)("readConfig names the first invalid variable, but not its value: %o", ([env, message]) =>
   Effect.gen(function* () {
     assert.deepStrictEqual(yield* Effect.flip(readFrom(env)), new InvalidConfig({ message }))
-  })
-)
-
-it.effect.each(["debug", "DEBUG", "Debug", "dEbUg"])("readConfig accepts the log level %s", (level) =>
-  Effect.gen(function* () {
-    assert.strictEqual((yield* readFrom({ LOG_LEVEL: level })).logLevel, "Debug")
   })
 )
 
@@ -211,7 +187,8 @@ it.effect.each([
   ["1h", 3_600_000],
   ["1d", 86_400_000],
   ["5 seconds", 5_000],
-  ["1 minute", 60_000]
+  ["1 minute", 60_000],
+  ["596 hours", 2_145_600_000]
 ] as const)("readConfig reads the duration %s", ([text, milliseconds]) =>
   Effect.gen(function* () {
     assert.strictEqual((yield* readFrom({ SHUTDOWN_GRACE: text })).shutdownGraceMs, milliseconds)
@@ -225,27 +202,3 @@ it("the environment of the process keeps empty variables, so an empty DATABASE_U
     stderr: "prompt-retrieval: DATABASE_URL must not be empty; unset it to use the embedded database\n"
   })
 })
-
-it.effect.each(["597 hours", "30 days", "2147483648 millis", "100000 weeks"])(
-  "readConfig fails for SHUTDOWN_GRACE=%s, which is longer than the longest timer of Node",
-  (grace) =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(
-        yield* Effect.flip(readFrom({ SHUTDOWN_GRACE: grace })),
-        new InvalidConfig({ message: "SHUTDOWN_GRACE must be at most 596 hours" })
-      )
-    })
-)
-
-it("SHUTDOWN_GRACE=596 hours keeps the service accepting requests after SIGTERM", async () => {
-  const env = { DATABASE_URL: unreachable, SHUTDOWN_GRACE: "596 hours" }
-  const service = await startService(env, "/healthz")
-  const exited = once(service.process, "exit")
-  service.process.kill("SIGTERM")
-  await setTimeout(1_000)
-  expect(service.process.exitCode).toBeNull()
-  expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
-  service.process.kill("SIGTERM")
-  expect(await exited).toEqual([143, null])
-  expect(service.output()).not.toContain("TimeoutOverflowWarning")
-}, 60_000)

@@ -1,11 +1,9 @@
 import { describe, expect, it } from "vitest"
 import {
-  describeDatabaseHost,
   describeDatabaseUrl,
   describeRedisUrl,
   findDatabaseUrlProblem,
-  isRedisUrl,
-  splitServers
+  isRedisUrl
 } from "../../../src/runtime/config/ServerUrl.ts"
 
 describe("describeDatabaseUrl", () => {
@@ -41,6 +39,8 @@ describe("describeDatabaseUrl", () => {
 })
 
 describe("findDatabaseUrlProblem", () => {
+  const attributes = "any, read-write, read-only, primary, standby, prefer-standby"
+
   it.each([
     "prompts",
     "mysql://db/prompts",
@@ -60,16 +60,12 @@ describe("findDatabaseUrlProblem", () => {
     expect(findDatabaseUrlProblem(url)).toBe("must be a URL like postgres://user:password@host:5432/database")
   })
 
-  it.each(["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])(
-    "findDatabaseUrlProblem accepts sslmode=%s",
-    (mode) => {
+  it("findDatabaseUrlProblem accepts every sslmode, and every target_session_attrs with several hosts", () => {
+    for (const mode of ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])
       expect(findDatabaseUrlProblem(`postgres://db/prompts?sslmode=${mode}`)).toBeUndefined()
-    }
-  )
-})
-
-describe("findDatabaseUrlProblem for URLs of several servers", () => {
-  const attributes = "any, read-write, read-only, primary, standby, prefer-standby"
+    for (const value of attributes.split(", "))
+      expect(findDatabaseUrlProblem(`postgres://a,b/prompts?target_session_attrs=${value}`)).toBeUndefined()
+  })
 
   it.each([
     ["host=a,b&port=1,2,3", "must have one port, or as many ports as it has hosts"],
@@ -89,10 +85,6 @@ describe("findDatabaseUrlProblem for URLs of several servers", () => {
   ])("findDatabaseUrlProblem rejects the parameters %s", (parameters, problem) => {
     expect(findDatabaseUrlProblem(`postgres:///prompts?${parameters}`)).toBe(problem)
   })
-
-  it.each(attributes.split(", "))("findDatabaseUrlProblem accepts target_session_attrs=%s", (attribute) => {
-    expect(findDatabaseUrlProblem(`postgres://a,b/prompts?target_session_attrs=${attribute}`)).toBeUndefined()
-  })
 })
 
 describe("describeRedisUrl", () => {
@@ -103,18 +95,5 @@ describe("describeRedisUrl", () => {
   ])("describeRedisUrl describes %s as %s", (url, description) => {
     expect(isRedisUrl(url)).toBe(true)
     expect(describeRedisUrl(url)).toBe(description)
-  })
-})
-
-describe("splitServers", () => {
-  it.each([
-    ["postgres://ada:s3cret@first:5433,second/prompts", ["first:5433", "second:5432"]],
-    ["postgres://[::1]:5433,db/prompts", ["[::1]:5433", "db:5432"]],
-    ["postgres:///prompts?host=first,second&port=5433", ["first:5433", "second:5433"]]
-  ])("splitServers returns a valid URL for each server of %s", (url, hosts) => {
-    const urls = splitServers(url)
-    expect(urls.map(findDatabaseUrlProblem)).toEqual(urls.map(() => undefined))
-    expect(urls.map(describeDatabaseHost)).toEqual(hosts)
-    expect(urls.map((one) => describeDatabaseUrl(one).endsWith("/prompts"))).toEqual(urls.map(() => true))
   })
 })
