@@ -1,4 +1,4 @@
-import { expect, it } from "vitest"
+import { it } from "vitest"
 import { newId, sample } from "../support/archives.ts"
 import { getHeader } from "../support/clients/rawHttp.ts"
 import {
@@ -17,7 +17,8 @@ const target = `/api/v1/prompts/${greeting!.id}`
 const version = greeting!.current_version
 const { send } = startApi([home.archive])
 
-const readEtag = async (): Promise<string> => getHeader(await send(target, [authorization]), "etag")!
+const readEtag = async (path = target): Promise<string> =>
+  getHeader(await send(path, [authorization]), "etag")!
 
 it("GET and HEAD return 304 with only the caching headers and Prompt-Version if If-None-Match contains the ETag", async () => {
   const etag = await readEtag()
@@ -28,9 +29,10 @@ it("GET and HEAD return 304 with only the caching headers and Prompt-Version if 
   expectNotModified(await send(target, lines), etag, version)
 })
 
-it("GET returns 200 if If-None-Match does not contain the ETag", async () => {
+it("GET returns 200 if If-None-Match does not contain the ETag, but for example the ETag of another resource", async () => {
   const etag = await readEtag()
-  for (const value of ['"x"', etag.slice(1, -1), "", etag.toLowerCase().replace(/[a-z]/, "_")])
+  const other = await readEtag(`${target}/resolved`)
+  for (const value of [other, '"x"', etag.slice(1, -1), "", etag.toLowerCase().replace(/[a-z]/, "_")])
     expectSuccess(await send(target, [authorization, `If-None-Match: ${value}`]), undefined, version)
 })
 
@@ -38,10 +40,4 @@ it("If-None-Match does not turn an error into a 304", async () => {
   const unknown = `/api/v1/prompts/${newId()}`
   expectError(await send(unknown, [authorization, "If-None-Match: *"]), promptNotFound)
   expectError(await send(target, ["If-None-Match: *"]), malformedAuthorization)
-})
-
-it("equal bodies have equal ETags, and different bodies have different ETags", async () => {
-  const etag = await readEtag()
-  expect(await readEtag()).toBe(etag)
-  expect(getHeader(await send(`${target}/resolved`, [authorization]), "etag")).not.toBe(etag)
 })

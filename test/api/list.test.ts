@@ -108,13 +108,10 @@ describe("GET /prompts", () => {
     "tag=%zz",
     `tag=${"a".repeat(300)}`,
     "tag='%20or%201=1--",
-    `folder_id=${newId()}`
+    `folder_id=${newId()}`,
+    `folder_id=${other.archive.folders[0]!.id}`
   ])("GET /prompts?%s returns an empty list because no prompt matches", async (query) => {
     expect(await listTitles(query)).toEqual([])
-  })
-
-  it("GET /prompts returns an empty list for a folder of another workspace", async () => {
-    expect(await listTitles(`folder_id=${other.archive.folders[0]!.id}`)).toEqual([])
   })
 })
 

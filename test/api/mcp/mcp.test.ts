@@ -138,22 +138,6 @@ describe("prompts/get", () => {
     }
   })
 
-  it("prompts/get finds one of two prompts with the same title only if the name ends with the start of the prompt's id", async () => {
-    const slug = `${own.canary}-twin`
-    for (const [index, { id }] of own.twins.entries()) {
-      const { body } = await call(api.service(), own.key, "prompts/get", {
-        name: `${slug}-${id.slice(0, 8)}`
-      })
-      expect(body.result.messages).toMatchObject([{ role: "user", content: { text: `Twin ${index + 1}` } }])
-    }
-    const { body } = await call(api.service(), own.key, "prompts/get", { name: slug })
-    expect(body.error).toEqual({
-      code: -32602,
-      message: `Unknown prompt: ${slug}`,
-      data: { code: "NOT_FOUND" }
-    })
-  })
-
   it("prompts/get returns edited content within 5 s of the edit", async () => {
     const name = "filler-7"
     const read = async () =>
