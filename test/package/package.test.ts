@@ -2,7 +2,6 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { programVersion } from "../../src/application/support/ProgramVersion.ts"
 import { makeResources, postgres } from "../support/database.ts"
 import {
   bin,
@@ -42,10 +41,6 @@ const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const lowestNode = `${/^>=(\d+)$/.exec(manifest.engines.node)![1]}.0.0`
 /** The newest version of Node at the time of the last change of this line. */
 const highestNode = "26.10.0"
-
-it("programVersion is the version in package.json", () => {
-  expect(programVersion).toBe(manifest.version)
-})
 
 it("every relative link of README.md leads to a file or folder in the tarball", async () => {
   const { stdout } = await run(root, "tar", ["tzf", tarball])

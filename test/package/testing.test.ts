@@ -3,12 +3,10 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as TestClock from "effect/testing/TestClock"
 import { afterAll } from "vitest"
 import { Admission, defaultRateLimits } from "../../src/application/access/Admission.ts"
 import { Prompts } from "../../src/application/reading/Prompts.ts"
 import { hashApiKey, toKeyEnds, makeApiKey } from "../../src/domain/ApiKey.ts"
-import { RateLimited } from "../../src/domain/time/RateWindow.ts"
 import { importArchive, memoryLayer } from "../../src/testing.ts"
 import { bin, makeLinkedProject, removeDirectories, run } from "../support/programs/packages.ts"
 
@@ -100,16 +98,6 @@ describe("prompt-retrieval/testing", () => {
       const error = yield* Effect.flip(importArchive({ ...archive, tags: [{}] }))
       assert.strictEqual(error._tag, "InvalidContent")
       assert.deepStrictEqual(yield* Effect.flip(listTotal), { _tag: "InvalidKey" })
-    }).pipe(Effect.provide(services))
-  )
-
-  it.effect("the in-memory rate limiter rejects the request after the limit until the next minute", () =>
-    Effect.gen(function* () {
-      yield* importArchive(archive)
-      for (let count = 0; count < defaultRateLimits.perKey; count++) yield* listTotal
-      assert.deepStrictEqual(yield* Effect.flip(listTotal), RateLimited("key", defaultRateLimits.perKey, 0))
-      yield* TestClock.adjust("1 minute")
-      yield* listTotal
     }).pipe(Effect.provide(services))
   )
 })
