@@ -1,11 +1,7 @@
 import { configDefaults, defineConfig } from "vitest/config"
 
 /** Tests that assert short durations, or restart and disturb programs. They wait most of the time. */
-const timed = [
-  "test/system/faults/*.test.ts",
-  "test/system/adapters/RedisRateLimiter.test.ts",
-  "test/system/process/sharedLimits.test.ts"
-]
+const timed = ["test/system/faults/*.test.ts", "test/system/adapters/RedisRateLimiter.test.ts"]
 
 /** The contract suites, which also run on the oldest supported PostgreSQL. */
 const contracts = ["test/adapters/outbound/postgres/{contracts,Migrations,Schema}.test.ts"]

@@ -25,34 +25,25 @@ describe("a URL with several hosts and TLS", () => {
   /** A server whose certificate is for 127.0.0.1. */
   let numbered: Cluster
 
+  const query = (url: string, statement: string) =>
+    PgConnection.make(makePoolConfig(makeDatabaseServer(Redacted.make(url)).config)).pipe(
+      Effect.flatMap((connection) => connection.query(statement, [], false)),
+      Effect.scoped
+    )
+  const run = (url: string, statement: string) => Effect.runPromise(query(url, statement))
   /**
    * Connects to a URL. Returns the port of the server and whether the connection is encrypted, or the error message.
    */
-  const connect = (url: string): Promise<unknown> => {
-    const { config } = makeDatabaseServer(Redacted.make(url))
-    return Effect.runPromise(
-      PgConnection.make(makePoolConfig(config)).pipe(
-        Effect.flatMap((connection) =>
-          connection.query(
-            "select current_setting('port') as port, ssl from pg_stat_ssl where pid = pg_backend_pid()",
-            [],
-            false
-          )
+  const connect = (url: string): Promise<unknown> =>
+    Effect.runPromise(
+      Effect.match(
+        query(
+          url,
+          "select current_setting('port') as port, ssl from pg_stat_ssl where pid = pg_backend_pid()"
         ),
-        Effect.match({ onSuccess: ({ rows }) => rows[0], onFailure: describeSqlError }),
-        Effect.scoped
+        { onSuccess: ({ rows }) => rows[0], onFailure: describeSqlError }
       )
     )
-  }
-  const run = (url: string, statement: string): Promise<unknown> => {
-    const { config } = makeDatabaseServer(Redacted.make(url))
-    return Effect.runPromise(
-      PgConnection.make(makePoolConfig(config)).pipe(
-        Effect.flatMap((connection) => connection.query(statement, [], false)),
-        Effect.scoped
-      )
-    )
-  }
 
   const portOf = ({ url }: Cluster): string => new URL(url).port
   const toUrl = (...servers: ReadonlyArray<readonly [host: string, cluster: Cluster]>): string =>

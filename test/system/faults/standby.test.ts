@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Key, key, sample } from "../../support/archives.ts"
 import { type Cluster, freshCluster, makeStandby } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
+import { parseLogLines } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
 import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
 import { run, type Service } from "../../support/service.ts"
@@ -40,11 +41,9 @@ describe("a hot standby of another PostgreSQL server", () => {
   })
 
   const listWarnings = () =>
-    service
-      .output()
-      .split("\n")
-      .filter((line) => /"level":"(warn|error|fatal)"/.test(line))
-      .map((line) => JSON.parse(line).msg)
+    parseLogLines(service.output())
+      .filter(({ level }) => /warn|error|fatal/.test(level))
+      .map(({ msg }) => msg)
   const expectedWarnings = [
     "Change feed down; caching disabled",
     "Could not persist last_used_at: cannot execute UPDATE in a read-only transaction"

@@ -155,27 +155,15 @@ describe("deploy/prometheus-alerts.yml, as Prometheus evaluates it", () => {
   })
 
   it.each(Object.entries(conditions))(
-    "%s fires only for the instance that meets its condition, and no other alert fires",
-    (alertname, { fires }) => {
-      const series = [...scrape({ ...healthy, ...fires }, job, "a"), ...scrape(healthy, job, "b")]
-      expectFiring(series, [{ alertname, instance: "a" }])
-    }
-  )
-
-  it.each(Object.entries(conditions))(
-    "%s does not fire while its condition is almost met",
-    (_, { quiet }) => {
-      expectFiring(scrape({ ...healthy, ...quiet }, job, "a"), [])
-    }
-  )
-
-  it.each(Object.entries(conditions))(
-    "%s does not fire if another job meets its condition",
-    (_, { fires }) => {
-      const series = ["prompt_retrieval_", ""].flatMap((prefix) =>
+    "%s fires only for the instance of the service that meets its condition, and not while the condition is almost met",
+    (alertname, { fires, quiet }) => {
+      const others = scrape(healthy, job, "b")
+      expectFiring([...scrape({ ...healthy, ...fires }, job, "a"), ...others], [{ alertname, instance: "a" }])
+      expectFiring([...scrape({ ...healthy, ...quiet }, job, "a"), ...others], [])
+      const otherJob = ["prompt_retrieval_", ""].flatMap((prefix) =>
         scrape({ ...healthy, ...fires }, "another", `${prefix}shop`, prefix)
       )
-      expectFiring([...scrape(healthy, job, "a"), ...series], [])
+      expectFiring([...otherJob, ...others], [])
     }
   )
 })

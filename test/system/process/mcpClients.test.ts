@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import {
   archive,
   fragment,
@@ -12,10 +12,9 @@ import {
   user,
   workspace
 } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { type Json, listen, openNotifications } from "../../support/clients/mcp.ts"
-import { type Service, startService } from "../../support/service.ts"
 import { toolsDirectory } from "../../support/programs/tools.ts"
+import { startApi } from "../../api/startApi.ts"
 
 const home = workspace()
 const owner = user()
@@ -31,25 +30,10 @@ const prompts = [
   }),
   prompt({ title: "Other", updated_at: instant("2026-01-01T12:00:00.000Z") })
 ]
-const resources = makeResources()
-let service: Service
-let sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
-
-beforeAll(async () => {
-  const env = await resources.acquire(postgres.acquire)
-  service = await startService({
-    ...env,
-    MCP: "on",
-    RATE_LIMIT_PER_KEY: "100000",
-    RATE_LIMIT_PER_PROCESS: "100000"
-  })
-  const database = await resources.acquire(connectTo(env))
-  sql = database.sql
-  await database.importArchive(
-    archive({ workspace: home, users: [owner], api_keys: [stored], fragments: [tone], prompts })
-  )
-})
-afterAll(() => resources.release())
+const api = startApi(
+  [archive({ workspace: home, users: [owner], api_keys: [stored], fragments: [tone], prompts })],
+  { env: { MCP: "on" } }
+)
 
 const importTool = (path: string): Promise<Json> =>
   import(pathToFileURL(join(toolsDirectory, "node_modules/@modelcontextprotocol", path)).href)
@@ -122,16 +106,14 @@ describe.each(clients)("the official MCP client %s with revision %s", (_, revisi
       { ...options, listChanged: { prompts: { onChanged, autoRefresh: false, debounceMs: 0 } } }
     )
     const headers = { authorization: `Bearer ${plaintext}` }
-    const transport = new Http(new URL(`${service.url}/mcp`), { requestInit: { headers } })
+    const transport = new Http(new URL(`${api.service().url}/mcp`), { requestInit: { headers } })
     await client.connect(transport)
     try {
       await useClient(client)
       expect(client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion).toBe(revision)
       await vi.waitFor(
         async () => {
-          await sql("update prompts set intent = intent || '../../process' where workspace_id = $1", [
-            home.id
-          ])
+          await api.sql("update prompts set intent = intent || '.' where workspace_id = $1", [home.id])
           expect(onChanged).toHaveBeenCalled()
         },
         { timeout: 10_000, interval: 200 }
@@ -145,19 +127,19 @@ describe.each(clients)("the official MCP client %s with revision %s", (_, revisi
     const { Client, Http } = await load()
     const client = new Client({ name: "test", version: "1" }, options)
     const headers = { authorization: `Bearer key_live_${"0".repeat(64)}` }
-    const transport = new Http(new URL(`${service.url}/mcp`), { requestInit: { headers } })
+    const transport = new Http(new URL(`${api.service().url}/mcp`), { requestInit: { headers } })
     await expect(client.connect(transport)).rejects.toThrow(/Invalid API key|UNAUTHORIZED|401/)
   })
 })
 
 it("on shutdown, the service completes subscriptions, ends streams and exits with 0", async () => {
   const streams = [
-    await openNotifications(service, plaintext),
-    await listen(service, plaintext, { promptsListChanged: true }, "last")
+    await openNotifications(api.service(), plaintext),
+    await listen(api.service(), plaintext, { promptsListChanged: true }, "last")
   ]
   expect((await streams[1]!.next()).method).toBe("notifications/subscriptions/acknowledged")
-  const exited = once(service.process, "close")
-  service.process.kill("SIGTERM")
+  const exited = once(api.service().process, "close")
+  api.service().process.kill("SIGTERM")
   expect(await streams[0]!.next()).toBeUndefined()
   expect(await streams[1]!.next()).toEqual({
     jsonrpc: "2.0",
