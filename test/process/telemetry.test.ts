@@ -68,7 +68,7 @@ describe("logs, metrics and traces", () => {
   })
   afterAll(() => resources.release())
 
-  it("each request has one log line, all lines have the same fields, and each 500 also has a line with its cause", async () => {
+  it("each request, also one that the cache responds to, has one log line with the same fields, and each 500 also has a line with its cause", async () => {
     const { service } = await start({ LOG_LEVEL: "All" })
     const before = parseRequestLines(service.output()).length
     let sentCount = 0
@@ -138,6 +138,12 @@ describe("logs, metrics and traces", () => {
         "workspace_id",
         "key_id"
       ])
+    // Responses from the cache are among these lines.
+    for (const line of lines.filter(({ route, status }) => status === 200 && /^\/api/.test(String(route))))
+      expect(line).toMatchObject({
+        workspace_id: archive.workspace.id,
+        key_id: keys.active.stored.id
+      })
     const statuses = new Set(lines.map(({ status }) => status))
     expect([...statuses].sort()).toEqual([200, 400, 401, 402, 403, 404, 405, 417, 431, 500])
     expect(lines.filter(({ status }) => status === 500).map((line) => line.request_id)).toEqual(

@@ -109,25 +109,3 @@ it("an edit of a prompt and the revocation of a key take effect although respons
   await database.sql(`update api_keys set revoked_at = now() where id = '${tenant.keys.second.stored.id}'`)
   await expect.poll(async () => (await read()).status).toBe(401)
 })
-
-it("each cached response has its own log line and request id", async () => {
-  await send(base, [authorization])
-  const id = "cached-response-1"
-  expect(getHeader(await send(base, [authorization, `X-Request-Id: ${id}`]), "x-request-id")).toBe(id)
-  const line = service
-    .output()
-    .split("\n")
-    .find((text) => text.includes(id))!
-  expect(JSON.parse(line)).toEqual({
-    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-    level: "info",
-    msg: "request",
-    method: "GET",
-    route: "/api/v1/prompts/:id",
-    status: 200,
-    duration_ms: expect.any(Number),
-    request_id: id,
-    workspace_id: tenant.archive.workspace.id,
-    key_id: tenant.keys.active.stored.id
-  })
-})
