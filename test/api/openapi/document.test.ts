@@ -122,6 +122,18 @@ describe("the parameters in the OpenAPI document", () => {
   )
 })
 
+it("required parameters have an example, and optional parameters have none", () => {
+  const parameters = allOperations.flatMap(({ operation }) => operation.parameters.map(deref))
+  for (const { name, required = false, example, examples, schema } of parameters)
+    expect([name, examples, example, schema.example, schema.examples]).toEqual([
+      name,
+      required ? { default: { value: expect.anything() } } : undefined,
+      undefined,
+      undefined,
+      undefined
+    ])
+})
+
 it("the schemas of responses allow additional fields and further error codes", () => {
   const schemas: ReadonlyArray<Json> = Object.values(document.components.schemas)
   expect(JSON.stringify(schemas)).not.toContain('"additionalProperties":false')
@@ -168,6 +180,15 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
     const statuses = new Set([200, 304, ...expected.map(([, status]) => status as number)])
     expect(Object.keys(responses).map(Number)).toEqual([...statuses].toSorted((a, b) => a - b))
   })
+})
+
+it("a 200 and a 304 document the headers of responses during an outage, Age and Cache-Status, as optional", () => {
+  for (const { operation } of operations)
+    for (const status of [200, 304]) {
+      const headers = Object.entries<Json>(deref(operation.responses[status]).headers)
+      const optional = headers.flatMap(([name, { required }]) => (required ? [] : [name]))
+      expect(optional.toSorted()).toEqual(["Age", "Cache-Status"])
+    }
 })
 
 it("every operation, parameter, header and field of the document has a description", () => {

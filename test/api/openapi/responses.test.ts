@@ -68,14 +68,20 @@ const stored = `/api/v1/prompts/${greeting!.id}`
 interface SendOptions {
   readonly authorization?: string | undefined
   readonly headers?: Readonly<Record<string, string>>
+  readonly method?: string
   readonly to?: string
 }
 
 const send = (
   target: string,
-  { authorization = `Bearer ${activeKey}`, headers = {}, to = api.service().url }: SendOptions = {}
+  {
+    authorization = `Bearer ${activeKey}`,
+    headers = {},
+    method = "GET",
+    to = api.service().url
+  }: SendOptions = {}
 ): Promise<Response> =>
-  fetch(to + target, { headers: authorization === "" ? headers : { authorization, ...headers } })
+  fetch(to + target, { method, headers: authorization === "" ? headers : { authorization, ...headers } })
 
 /** Returns a part of the document. Follows the reference if the part is a `$ref`. */
 const deref = (part: Json): Json =>
@@ -151,11 +157,12 @@ const requests: ReadonlyArray<readonly [status: number, target: string, options?
   [404, `${missing}/versions`],
   [404, `${missing}/versions/1`],
   [404, `${stored}/versions/4`],
+  [405, stored, { method: "DELETE" }],
   [422, `/api/v1/prompts/${large.id}/resolved`]
 ]
 
 it.each(requests.map(([status, target, options = {}]) => ({ status, target, options })))(
-  "the $status response to GET $target matches the OpenAPI document",
+  "the $status response to $target matches the OpenAPI document",
   async ({ status, target, options }) => {
     expect(await findViolations(target, await send(target, options))).toEqual({ status, violations: [] })
   }
