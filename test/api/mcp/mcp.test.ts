@@ -160,7 +160,11 @@ describe("MCP clients of two workspaces", () => {
       expect(JSON.stringify(await listAll(mine.key))).not.toContain(theirs.canary)
       const name = `${theirs.canary}-twin-${theirs.twins[0]!.id.slice(0, 8)}`
       const { body } = await call(api.service(), mine.key, "prompts/get", { name })
-      expect(body.error.data).toEqual({ code: "NOT_FOUND" })
+      expect(body.error).toEqual({
+        code: -32602,
+        message: `Unknown prompt: ${name}`,
+        data: { code: "NOT_FOUND" }
+      })
       const got = await call(api.service(), mine.key, "prompts/get", {
         name: "greeting-of-ada",
         arguments: { name: "a", who: "b", mood: "c" }
