@@ -4,7 +4,7 @@ import { configDefaults, defineConfig } from "vitest/config"
 const timed = ["test/system/faults/*.test.ts", "test/system/adapters/RedisRateLimiter.test.ts"]
 
 /** The contract suites, which also run on the oldest supported PostgreSQL. */
-const contracts = ["test/adapters/outbound/postgres/{contracts,Migrations,Schema}.test.ts"]
+const contracts = ["test/adapters/outbound/postgres/{contracts,schema/Migrations,schema/Schema}.test.ts"]
 
 export default defineConfig({
   test: {
