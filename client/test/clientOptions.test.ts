@@ -67,7 +67,7 @@ describe("withOptions", () => {
     expect((await client.withOptions({ apiKey: "other" }).prompts.get(promptId)).source).toBe("fresh")
   })
 
-  it("a client from withOptions shares the rejection of the key by the service", async () => {
+  it("if the service rejects the key of a client, a client from its withOptions also treats the key as rejected", async () => {
     const { client } = makeScriptedClient([
       () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked"),
       () => Promise.reject(new TypeError("fetch failed"))

@@ -146,7 +146,7 @@ describe("prefetch", () => {
     expect(requests).toHaveLength(14)
   })
 
-  it.each([401, 403])("prefetch rejects at once if the key is rejected with %i", async (status) => {
+  it.each([401, 403])("prefetch rejects immediately if the key is rejected with %i", async (status) => {
     const { prefetch, faults, requests } = makeService([])
     faults.set(toId("p2"), () => errorResponse(status, "CODE", "No"))
     expect(await captureError(prefetch(makeIds(100), { concurrency: 2 }))).toMatchObject({ status })

@@ -1,4 +1,4 @@
-/** The worker thread of `neighbors.ts`: sends requests, all at once, and counts the responses by status. */
+/** The worker thread of `neighbors.ts`: sends requests, all at the same time, and counts the responses by status. */
 import { Agent, request } from "node:http"
 import { parentPort, workerData } from "node:worker_threads"
 

@@ -21,10 +21,10 @@ export interface Kind {
   readonly request: (id: string, index: number) => BurstRequest
 }
 
-/** The number of requests that are sent at once. It is less than the default limit per minute. */
+/** The number of requests that are sent at the same time. It is less than the default limit per minute. */
 const burstSize = 90
 const smallPrompts = 10_000
-/** The time between two reads of the other tenant, in milliseconds. */
+/** The time between two reads by the tenant with small prompts, in milliseconds. */
 const intervalMs = 10
 
 const quote = (text: string): string => `'${text}'`

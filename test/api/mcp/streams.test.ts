@@ -140,7 +140,7 @@ describe("an MCP stream of notifications", () => {
     expect(await ping()).toBe(401)
   })
 
-  it("an MCP stream sends a comment at once and every 5 s, so that proxies do not close the stream", async () => {
+  it("an MCP stream sends a comment immediately and every 5 s, so that proxies do not close the stream", async () => {
     const socket = await connectRaw(rawGet(own.key))
     const [, received] = await readUntil(socket, ":\n\n")
     expect(received).not.toContain(":\n\n")

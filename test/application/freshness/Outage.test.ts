@@ -308,7 +308,7 @@ describe("Outage", () => {
   }
 
   it.live(
-    "a known value is served at once after an error, and after 250 ms without a result from the database",
+    "a known value is served immediately after an error, and after 250 ms without a result from the database",
     () =>
       Effect.gen(function* () {
         const { policy } = setUpLost()
@@ -355,7 +355,7 @@ describe("Outage", () => {
   )
 
   it.live(
-    "after a failure, calls fail at once for 250 ms, and then one call decides whether calls succeed again",
+    "for 250 ms after a failure, every call fails without running; then one call runs, and its result decides about the following calls",
     () =>
       Effect.gen(function* () {
         const { policy } = setUpLost()
@@ -398,7 +398,7 @@ describe("Outage", () => {
   )
 
   it.effect(
-    "the failure of one outage makes no call fail at once while the feed is up or in the next outage",
+    "the failure of one outage makes no call fail immediately while the feed is up or in the next outage",
     () =>
       Effect.gen(function* () {
         const world = setUpLost()

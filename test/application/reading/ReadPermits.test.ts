@@ -8,7 +8,7 @@ import { workspace } from "../../support/archives.ts"
 
 const largeUnits = 1024 * 1024
 
-/** Starts 100 reads after reads of the given sizes have ended. Returns how many of the 100 run at once. */
+/** Starts 100 reads after reads of the given sizes have ended. Returns how many of the 100 run at the same time. */
 const countAtOnce = (sizesBefore: ReadonlyArray<number>) =>
   Effect.gen(function* () {
     const { id } = workspace()
@@ -36,20 +36,22 @@ const countAtOnce = (sizesBefore: ReadonlyArray<number>) =>
   })
 
 describe("reads of a workspace", () => {
-  it.live("at first, 4 reads of a workspace run at once", () =>
+  it.live("at first, 4 reads of a workspace run at the same time", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* countAtOnce([]), 4)
     })
   )
 
-  it.live("after each small read, one more read of the workspace runs at once, up to 32 reads", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(yield* countAtOnce([1, 1, 1]), 7)
-      assert.strictEqual(yield* countAtOnce(Array.from({ length: 100 }, () => 1)), 32)
-    })
+  it.live(
+    "each small read raises by one the number of reads of the workspace that may run at the same time, up to 32",
+    () =>
+      Effect.gen(function* () {
+        assert.strictEqual(yield* countAtOnce([1, 1, 1]), 7)
+        assert.strictEqual(yield* countAtOnce(Array.from({ length: 100 }, () => 1)), 32)
+      })
   )
 
-  it.live("after a large read, 4 reads of the workspace run at once", () =>
+  it.live("after a large read, 4 reads of the workspace run at the same time", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* countAtOnce([1, 1, 1, largeUnits]), 4)
     })

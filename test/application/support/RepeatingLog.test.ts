@@ -11,7 +11,7 @@ const collect = () => {
 
 describe("makeRepeatingLog", () => {
   it.effect(
-    "makeRepeatingLog logs a message at once, and again every minute while callers report the message",
+    "makeRepeatingLog logs a message immediately, and again every minute while callers report the message",
     () =>
       Effect.gen(function* () {
         const { lines, log } = collect()
@@ -26,7 +26,7 @@ describe("makeRepeatingLog", () => {
   )
 
   it.effect(
-    "makeRepeatingLog logs another message at once, and repeats neither message within the minute",
+    "makeRepeatingLog logs another message immediately, and repeats neither message within the minute",
     () =>
       Effect.gen(function* () {
         const { lines, log } = collect()
@@ -36,14 +36,16 @@ describe("makeRepeatingLog", () => {
       })
   )
 
-  it.effect("makeRepeatingLog logs a message at once again after the condition has ended", () =>
-    Effect.gen(function* () {
-      const { lines, log } = collect()
-      yield* log.report("refused")
-      yield* log.clear
-      yield* log.report("refused")
-      assert.deepStrictEqual(lines, ["refused", "refused"])
-    })
+  it.effect(
+    "after a condition has ended, makeRepeatingLog logs the next report of its message without a delay",
+    () =>
+      Effect.gen(function* () {
+        const { lines, log } = collect()
+        yield* log.report("refused")
+        yield* log.clear
+        yield* log.report("refused")
+        assert.deepStrictEqual(lines, ["refused", "refused"])
+      })
   )
 
   it.effect("makeRepeatingLog logs at most 10 messages per minute when every message is different", () =>

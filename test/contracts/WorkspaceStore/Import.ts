@@ -485,7 +485,7 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
-  it.effect("importWorkspace rejects ids of another workspace, each with its path", () =>
+  it.effect("importWorkspace rejects ids that belong to another workspace, and names the path of each", () =>
     Effect.gen(function* () {
       const other = makeOneOfEach()
       yield* loadArchive(other)

@@ -57,7 +57,7 @@ export const testKeys = (it: ContractTests): void => {
     ["without an expiry at the given time", null, late, { expires_at: late, revoked_at: null }],
     ["that expires later at the given time", late, early, { expires_at: early, revoked_at: null }],
     ["that expires earlier at its own expiry", early, late, { expires_at: early, revoked_at: null }],
-    ["at once by revoking it", late, issuedAt, { expires_at: late, revoked_at: issuedAt }]
+    ["immediately by revoking it", late, issuedAt, { expires_at: late, revoked_at: issuedAt }]
   ] as const)(
     "rotateKey adds a key with the workspace, owner and name of another key and ends the other key %s",
     ([, expires_at, endsAt, end]) =>

@@ -105,7 +105,7 @@ describe("a service that receives SIGTERM", () => {
     half.destroy()
   })
 
-  it("a service exits at once with 143 on a second SIGTERM, without completing in-flight requests", async () => {
+  it("a service exits immediately with 143 on a second SIGTERM, without completing in-flight requests", async () => {
     const service = await start()
     await lock()
     const inFlight = sendRequest(service, "/api/v1/prompts").catch((error) => error.code)

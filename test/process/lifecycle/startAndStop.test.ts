@@ -114,7 +114,7 @@ describe("the log of serve", () => {
   })
 
   describe("the log of serve with a PostgreSQL server", () => {
-    it("serve logs at once that a database does not exist, without the password of the URL", async () => {
+    it("serve logs immediately that a database does not exist, without the password of the URL", async () => {
       const database = freshName()
       const url = new URL(toDatabaseUrl(database))
       url.password = "s3cret"

@@ -21,9 +21,9 @@ export interface State {
 /** A committed transaction. Times are values of `performance.now()`. */
 export interface Commit {
   readonly name: string
-  /** The time before COMMIT was sent. No reader sees the state earlier. */
+  /** A time shortly before COMMIT was sent. No reader sees the state earlier. */
   readonly startedAt: number
-  /** The time after COMMIT was acknowledged. Every read that starts later sees the state. */
+  /** A time shortly after COMMIT was acknowledged. Every read that starts after this time sees the state. */
   readonly endedAt: number
   readonly state: State
 }

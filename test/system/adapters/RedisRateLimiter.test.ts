@@ -256,7 +256,7 @@ describe("Redis RateLimiter", () => {
       })
     )
 
-    it.effect("requests that are in flight when Redis is killed are counted in the process at once", () =>
+    it.effect("requests that are in flight when Redis is killed are counted in the process immediately", () =>
       Effect.gen(function* () {
         const limiter = yield* makeLimiter(redis.url)
         yield* redis.freeze

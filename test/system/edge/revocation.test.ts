@@ -65,7 +65,7 @@ describe("a revoked key behind a cache", () => {
   })
   afterAll(() => resources?.release())
 
-  it("behind a cache, a revoked key stops reading within the time in docs/edge.md, even if the key is used constantly", async () => {
+  it("a cache stops serving responses to a revoked key within the time that docs/edge.md states, even if the key is used constantly", async () => {
     const { active: reader, second: revoked } = origin.mine.keys
     for (const key of [reader, revoked])
       for (const each of [path, unreadPath])
@@ -125,7 +125,7 @@ describe("a revoked key behind a cache", () => {
     expect(await read()).toEqual([401, 401])
   })
 
-  it("without stale responses, nginx serves old data to a request that arrives while another request waits for the 401", async () => {
+  it("even with stale responses turned off, nginx serves old data for a revoked key to a request that arrives while it waits for the service's 401 to an earlier request", async () => {
     const { second: revoked } = origin.theirs.keys
     await mapCaches((cache) => readStatus(cache, path, revoked))
     await revoke(revoked)

@@ -85,7 +85,7 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
     await resources.release()
   })
 
-  it("with a standby 5 s behind, 1,000 edits and 100 revocations are visible at once, and no read returns an earlier state", async () => {
+  it("with a standby 5 s behind, 1,000 edits and 100 revocations are visible immediately, and no read returns an earlier state", async () => {
     const observed = new Map<string, Array<Observation>>()
     const observe = (name: string, { startedAt, endedAt }: Reply, value: number) => {
       if (!observed.has(name)) observed.set(name, [])

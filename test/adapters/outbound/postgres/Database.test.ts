@@ -51,7 +51,7 @@ const silentServer = Effect.map(
 )
 
 describe("queries without a PostgreSQL server", () => {
-  it.live("the layer builds without a server, and a query fails at once on a refused connection", () =>
+  it.live("the layer builds without a server, and a query fails immediately on a refused connection", () =>
     Effect.gen(function* () {
       const port = yield* Effect.scoped(silentServer)
       const { value, millis } = yield* measure(
@@ -171,7 +171,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))
       yield* Effect.gen(function* () {
-        // The pool's four connections run at most 32 statements at once, eight on each.
+        // The pool's four connections run at most 8 statements at the same time, two on each.
         const holding = yield* Effect.forkChild(
           Effect.all(repeat(32, Effect.exit(read("select pg_sleep(1.5)"))), { concurrency: "unbounded" })
         )

@@ -145,7 +145,7 @@ describe("the text of a file", () => {
 
   const long = "x".repeat(257)
 
-  it("is rejected with every problem of every file", () => {
+  it("parsePromptFiles rejects invalid files, and the error lists every problem of every file", () => {
     assert.deepStrictEqual(
       findProblems({
         "prompts/b.md": "---\ntitle: x\n",

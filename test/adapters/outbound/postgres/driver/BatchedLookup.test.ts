@@ -79,22 +79,24 @@ describe("a batched lookup", () => {
       })
   )
 
-  it.effect("a batched lookup looks up a key at once when no statement of its partition is in flight", () =>
-    Effect.gen(function* () {
-      const { statements, lookUp } = yield* makeLookup()
-      for (const key of [2, 4]) {
-        const lookup = yield* Effect.forkChild(lookUp(key), { startImmediately: true })
-        assert.deepStrictEqual(statements.at(-1), [key])
-        assert.deepStrictEqual(yield* Fiber.join(lookup), { ordinal: 1, key })
-      }
-      // A statement in flight delays only its own partition.
-      const fibers = yield* Effect.forEach([2, 8, 1], (key) =>
-        Effect.forkChild(lookUp(key), { startImmediately: true })
-      )
-      assert.deepStrictEqual(statements.slice(2), [[2], [1]])
-      yield* Fiber.joinAll(fibers)
-      assert.deepStrictEqual(statements.slice(2), [[2], [1], [8]])
-    })
+  it.effect(
+    "a batched lookup looks up a key immediately when no statement of its partition is in flight",
+    () =>
+      Effect.gen(function* () {
+        const { statements, lookUp } = yield* makeLookup()
+        for (const key of [2, 4]) {
+          const lookup = yield* Effect.forkChild(lookUp(key), { startImmediately: true })
+          assert.deepStrictEqual(statements.at(-1), [key])
+          assert.deepStrictEqual(yield* Fiber.join(lookup), { ordinal: 1, key })
+        }
+        // A statement in flight delays only its own partition.
+        const fibers = yield* Effect.forEach([2, 8, 1], (key) =>
+          Effect.forkChild(lookUp(key), { startImmediately: true })
+        )
+        assert.deepStrictEqual(statements.slice(2), [[2], [1]])
+        yield* Fiber.joinAll(fibers)
+        assert.deepStrictEqual(statements.slice(2), [[2], [1], [8]])
+      })
   )
 
   it.effect(

@@ -70,7 +70,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
   )
 
   it.live(
-    "the change feed goes down at once when its connection is terminated, and raises every revision once it is up again",
+    "the change feed goes down immediately when its connection is terminated, and raises every revision once it is up again",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
@@ -137,7 +137,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
     })
   )
 
-  it.live("the change feed closes at once when its connections are silent, without a log line", () =>
+  it.live("the change feed closes immediately when its connections are silent, without a log line", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)

@@ -104,7 +104,7 @@ describe("migrations", () => {
   )
 
   it.live(
-    "migrations run once each and in order if six processes start at once, and only new migrations run later",
+    "migrations run once each and in order if six processes start at the same time, and only new migrations run later",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase

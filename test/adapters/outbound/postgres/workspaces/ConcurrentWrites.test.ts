@@ -283,7 +283,7 @@ describe("concurrent writes", () => {
     }
 
     it.effect(
-      "under session_replication_role = replica, every change is notified and tag lists are correct",
+      "under session_replication_role = replica, every change sends its notifications, and tag lists are correct",
       () =>
         withSessions(([session]) =>
           Effect.gen(function* () {
