@@ -70,33 +70,11 @@ class QueryPool {
     this.#setUpSession = setUpSession
   }
 
-  /** Runs a statement. A statement of a workspace first waits for a permit of its workspace. */
+  /**
+   * Runs a statement, after the statement has waited for a permit of its workspace. If the connection is lost, runs the
+   * statement a second time on another connection.
+   */
   run(statement: Statement) {
-    const query = this.#query(statement)
-    return statement.workspace === undefined ? query : this.#withPermit(statement.workspace, query)
-  }
-
-  /** Lets a workspace use all connections but one, so that its slow statements do not delay other workspaces. */
-  #withPermit<A>(workspace: WorkspaceId, query: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> {
-    return Effect.suspend(() => {
-      const permits = this.#permitsOf.get(workspace) ?? {
-        semaphore: Semaphore.makeUnsafe(Math.max(1, this.#limit - multiplexConcurrency)),
-        statements: 0
-      }
-      permits.statements++
-      this.#permitsOf.set(workspace, permits)
-      return Effect.ensuring(
-        permits.semaphore.withPermit(query),
-        Effect.sync(() => {
-          permits.statements--
-          if (permits.statements === 0) this.#permitsOf.delete(workspace)
-        })
-      )
-    })
-  }
-
-  /** Runs a statement. If the connection is lost, runs the statement a second time on another connection. */
-  #query(statement: Statement) {
     return Effect.suspend(() => {
       const query: InFlightQuery = {
         statement,
@@ -107,13 +85,37 @@ class QueryPool {
       const attempts = this.#pool
         .use((connection) => this.#send(query, connection))
         .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
-      return this.#withinDeadlines(query, attempts).pipe(
+      return this.#withPermit(statement.workspace, this.#withinDeadlines(query, attempts)).pipe(
         Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
         // The driver keeps the result until the connection is idle, and a busy connection may never be idle. Removing
         // the rows frees their memory.
         Effect.map(({ rows }) => (rows as Array<Row>).splice(0))
       )
     })
+  }
+
+  /**
+   * Lets a workspace have fewer statements in flight than the pool has connections. A slow statement blocks its whole
+   * connection, so one connection stays free for other workspaces.
+   */
+  #withPermit<A>(
+    workspace: WorkspaceId | undefined,
+    query: Effect.Effect<A, SqlError>
+  ): Effect.Effect<A, SqlError> {
+    if (workspace === undefined) return query
+    const permits = this.#permitsOf.get(workspace) ?? {
+      semaphore: Semaphore.makeUnsafe(Math.max(1, this.#limit / multiplexConcurrency - 1)),
+      statements: 0
+    }
+    permits.statements++
+    this.#permitsOf.set(workspace, permits)
+    return Effect.ensuring(
+      permits.semaphore.withPermit(query),
+      Effect.sync(() => {
+        permits.statements--
+        if (permits.statements === 0) this.#permitsOf.delete(workspace)
+      })
+    )
   }
 
   /**
