@@ -66,7 +66,9 @@ export const planUpdate = (
     if (problems.length > 0) return Result.fail(InvalidFiles(problems))
 
     const existingFiles = new Map(existing.map((file) => [toFileKey(file), file]))
-    const places = [...toImportedFiles(existing), ...content.importedFiles]
+    const isLive = ({ kind, target_id }: ImportedFile) =>
+      items.get(toKey(kind, target_id))?.isArchived === false
+    const places = [...toImportedFiles(existing), ...content.importedFiles.filter(isLive)]
     const fragments = selectFragments(content, indexRecords(places))
     const files = assignPaths({ ...content, fragments }, places)
 

@@ -52,6 +52,10 @@ const plainSegment = /^(?!\.)[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
 /** Normalizes a path as file systems do that ignore case. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
 
+/** Returns a path and the paths of its directories. */
+const withAncestors = (path: string): ReadonlyArray<string> =>
+  path.split("/").map((_, index, segments) => segments.slice(0, index + 1).join("/"))
+
 /** Converts a title to a file name without an extension. */
 const toFileName = (title: string): string =>
   title
@@ -99,8 +103,8 @@ export const assignPaths = (
     paths.add(path)
     places.set(key, { path, file_id })
   }
-  // Recorded paths may differ only in case; new paths may not.
-  const taken = new Set([...paths].map(foldCase))
+  // Recorded paths may differ only in case; new paths may not. No new path is that of a directory.
+  const taken = new Set([...paths].flatMap(withAncestors).map(foldCase))
   const items = [...readItems(content).values()].filter(({ isArchived }) => !isArchived)
   return items.map((item) => {
     const place = places.get(toFileKey(item)) ?? { path: makePath(item, taken), file_id: item.id }

@@ -375,6 +375,16 @@ Body
     assert.deepStrictEqual([pathsToRemove, pending], [["prompts/a.md"], []])
   })
 
+  it("gives the recorded path of an archived prompt without a file to a new prompt", () => {
+    const { home, own, imported } = importTexts({ "prompts/agent.md": "Old\n" })
+    const prompts = [
+      ...own.prompts.map((prompt) => ({ ...prompt, is_archived: true })),
+      prompt({ title: "Agent" })
+    ]
+    const { textsToWrite } = plan(home, toWorkspaceContent({ ...own, prompts }, imported), new Map())
+    assert.deepStrictEqual([...textsToWrite.keys()], ["prompts/agent.md"])
+  })
+
   it("ignores records whose paths lead out of the directory", () => {
     const home = newId<WorkspaceId>()
     const one = prompt({ title: "One" })

@@ -155,6 +155,11 @@ describe("paths of prompts and folders", () => {
       paths([...pending, record(second.id, "prompts/agent.md"), record(second.id, "prompts/b.md")]),
       [`prompts/agent-${ofFirst}-${ofFirst}.md`, "prompts/b.md"]
     )
+    // A directory has its path too.
+    assert.deepStrictEqual(paths([record(second.id, "prompts/Agent.md/b.md")]), [
+      `prompts/agent-${ofFirst}.md`,
+      "prompts/Agent.md/b.md"
+    ])
   })
 
   it("a folder in the front matter takes precedence over the path and has at most 256 characters", () => {
