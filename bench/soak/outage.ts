@@ -160,7 +160,7 @@ export const outage = async (run: Run): Promise<void> => {
           const reply = await read(url + quietPath, quiet.keys.second.plaintext)
           if (reply.status === 401) isRestored = true
           check(!isRestored || reply.status === 401, `${name}: ${reply.status} after a 401`)
-          check(reply.status !== 200 || isFromBefore(reply), `${name}: a revoked key reads afresh`)
+          check(reply.status !== 200 || isFromBefore(reply), `${name}: a revoked key reads a new response`)
         }
         check(isRestored, `${name}: the revocation is not seen within 5 s`)
       })

@@ -215,7 +215,7 @@ describe("the cache as a state machine", () => {
   const seen = new Map<string, number>()
 
   it.live.prop(
-    "the client returns what the model of the cache predicts, and never a text that is older than ttl + maxStale",
+    "the client returns the result that a model of the cache predicts, and never a text that is older than ttl + maxStale",
     {
       steps: Arbitrary.array(step, { minLength: 20, maxLength: 80 }),
       clockEvent: Schema.Literals(["suspend", "setBack"])

@@ -23,7 +23,7 @@ describe("the cache during an outage", () => {
     expect(await captureError(read())).toMatchObject(refused)
     // The first call is retried twice. Each later call sends at most one request.
     expect(requests).toHaveLength(3)
-    // The first pause is random. Each later pause has the maximum length: 90 % of ttl.
+    // The first pause is random. Each later pause has the maximum length: 90% of ttl.
     for (const [error, count, pause] of [
       [refused, 4, 450],
       [refused, 5, 900],

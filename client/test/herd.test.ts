@@ -39,7 +39,7 @@ interface Arrival {
 }
 
 interface Scenario {
-  /** Returns when a client starts. */
+  /** Returns the start time of a client, in milliseconds. */
   readonly getStart: (client: number) => number
   readonly outageStart: number
   /** How long the service responds 503 after the outage, in milliseconds. */

@@ -114,7 +114,7 @@ describe("a list", () => {
 })
 
 describe("a list that changes between its pages", () => {
-  it("an iteration returns an item that moves to a later page once, and continues after a page without new items", async () => {
+  it("an iteration returns each item only once even if the item moves to a later page, and continues after a page without new items", async () => {
     const { client, requestedPages } = makeListClient(makeIds(3), (page, ids) => {
       if (page === 2) ids.unshift("new")
     })

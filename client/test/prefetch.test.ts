@@ -129,7 +129,7 @@ describe("prefetch", () => {
     expect(progress.at(-1)).toEqual({ done: 5, failed: 2, total: 5 })
   })
 
-  it("if the service is down, prefetch resolves after as many failures in a row as its concurrency", async () => {
+  it("if the service is down, prefetch resolves after as many failures as its concurrency", async () => {
     const bundle = makeBundle(makeIds(1_000).map((id) => ({ id, content: "Bundled" })))
     const { client, requests } = makeScriptedClient([connectionRefused], {
       cache: {},

@@ -44,7 +44,7 @@ afterAll(removeDirectories)
 const runNode = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) =>
   run(project, process.execPath, args, env)
 
-/** Runs statements that import examples, and returns what they print as JSON. */
+/** Runs statements that import examples, and returns the JSON that they print. */
 const evaluate = async (code: string, env: Readonly<Record<string, string>>): Promise<unknown> => {
   const { stdout, ...rest } = await runNode(["--input-type=module", "--eval", code], env)
   expect(rest).toEqual({ code: 0, stderr: "" })

@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, "../..")
 
 /** Builds the program that users run for the processes that tests start, and removes it after the last test. */
 export const setup = (): (() => void) | undefined => {
-  // Each vitest project runs this set-up. The first set-up builds the program.
+  // Each vitest project runs this setup. The first setup builds the program.
   if (process.env.TEST_PROGRAM !== undefined) return undefined
   // The program is inside the checkout, so that it finds the packages that contain PostgreSQL.
   const cache = join(root, "node_modules/.cache")

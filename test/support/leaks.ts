@@ -5,7 +5,7 @@ import { migrations } from "../../src/adapters/outbound/postgres/schema/Migratio
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 
-/** Benchmarks import these modules too, but send too many requests to record. */
+/** True under Vitest. Benchmarks also load this module, but send too many requests to record. */
 const isTest = process.env.VITEST !== undefined
 
 /**

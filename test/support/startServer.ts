@@ -52,7 +52,7 @@ const createTemplate = Effect.acquireRelease(
  * databases are removed after the last test.
  */
 export const setup = async (): Promise<(() => Promise<void>) | undefined> => {
-  // Each vitest project runs this set-up. The first set-up provides the server.
+  // Each vitest project runs this setup. The first setup provides the server.
   if (process.env.TEST_TEMPLATE_DATABASE !== undefined) return undefined
   const scope = Scope.makeUnsafe()
   const start = process.env.TEST_DATABASE_URL === undefined ? startEmbedded : Effect.void

@@ -48,7 +48,7 @@ export const respectRateLimit = async <A>(signal: Signal, request: () => Promise
 
 /**
  * Loads prompts, at most `concurrency` at a time. Rejects if the key is rejected or the signal is aborted. After
- * `concurrency` outage errors in a row, the remaining prompts fail without a request.
+ * `concurrency` outage errors without a loaded prompt in between, the remaining prompts fail without a request.
  */
 export const loadAll = async (
   ids: ReadonlyArray<string>,

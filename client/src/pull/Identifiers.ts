@@ -21,7 +21,7 @@ const reserved = new Set(
   ).split(" ")
 )
 
-/** Converts a title to an identifier in camel case. Returns the empty text if the title has no letters and digits. */
+/** Converts a title to an identifier in camel case. Returns the empty text if the title has no letters or digits. */
 const toCamelCase = (title: string): string => {
   const [first = "", ...others] = title.normalize("NFC").match(wordPattern) ?? []
   const head = first.replace(leadingCapitalsPattern, (capitals) => capitals.toLowerCase())

@@ -102,7 +102,7 @@ describe("a bundle", () => {
     }
   })
 
-  it("verifyBundle rejects a bundle with removed, repeated or reordered prompts or another hash, and any other value", async () => {
+  it("verifyBundle rejects a bundle with a wrong hash or with removed, repeated or reordered prompts, and rejects any value that is not a bundle", async () => {
     const bundle = makeTextBundle([
       ["First", "One"],
       ["Second", "Two"]

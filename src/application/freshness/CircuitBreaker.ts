@@ -15,8 +15,8 @@ const steps = 5
 
 /**
  * Calls `onSilence` after 250 ms, and every 50 ms from then on, until the returned function is called. The timer counts
- * intervals, not elapsed time: after the process was suspended or blocked, Node reads the results that have already
- * arrived before five intervals pass.
+ * intervals, not elapsed time: after the process was suspended or blocked, Node has always read the results that have
+ * already arrived when five intervals have passed.
  */
 export const afterSilence = (onSilence: () => void): (() => void) => {
   let count = 0

@@ -264,20 +264,22 @@ describe("admit", () => {
     })
   )
 
-  it.effect("admit looks up no key for a missing or malformed token, and a well-formed key once", () =>
-    Effect.gen(function* () {
-      const { archive: own, keys } = sample()
-      yield* loadArchive(own)
-      const lookups = yield* Lookups
-      for (const [token, error] of malformedTokens) {
-        assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
-      }
-      assert.strictEqual(lookups.count, 0)
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(key(own.workspace.id, user()))), InvalidKey)
-      assert.strictEqual(lookups.count, 1)
-      yield* admitKey(keys.active)
-      assert.strictEqual(lookups.count, 2)
-    }).pipe(Effect.provide(makeLayer(limits)))
+  it.effect(
+    "admit makes no lookup for a missing or malformed token, and one lookup for a well-formed key",
+    () =>
+      Effect.gen(function* () {
+        const { archive: own, keys } = sample()
+        yield* loadArchive(own)
+        const lookups = yield* Lookups
+        for (const [token, error] of malformedTokens) {
+          assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
+        }
+        assert.strictEqual(lookups.count, 0)
+        assert.deepStrictEqual(yield* Effect.flip(admitKey(key(own.workspace.id, user()))), InvalidKey)
+        assert.strictEqual(lookups.count, 1)
+        yield* admitKey(keys.active)
+        assert.strictEqual(lookups.count, 2)
+      }).pipe(Effect.provide(makeLayer(limits)))
   )
 
   it.effect("admit marks a key as used when it is admitted, and no other key", () =>

@@ -7,7 +7,7 @@ import { type ContractTests, assertReads, inExportOrder } from "./support.ts"
 
 export const testExport = (it: ContractTests): void => {
   it.effect.prop(
-    "exportWorkspace exports what was imported in a fixed order, and importing the export changes nothing",
+    "exportWorkspace exports an imported workspace in a fixed order, and importing the export changes nothing",
     { original: archives },
     Effect.fnUntraced(function* ({ original }) {
       yield* loadArchive(original)

@@ -153,7 +153,7 @@ export const testKeys = (it: ContractTests): void => {
   )
 
   it.effect(
-    "addKey adds an unknown user with the first key only, even if the next key's email differs in case",
+    "addKey adds an unknown user with the first key, and gives the next key to the same user even if its email differs in case",
     () =>
       Effect.gen(function* () {
         const home = workspace()

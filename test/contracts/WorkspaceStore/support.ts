@@ -72,7 +72,7 @@ export const rejectedPaths = (archive: Archive) =>
     error._tag === "InvalidContent" ? error.problems.map(({ path }) => path).sort() : error
   )
 
-/** Asserts that every read of a workspace returns what the archive contains. */
+/** Asserts that every read of a workspace returns the content of the archive. */
 export const assertReads = Effect.fnUntraced(function* (archive: Archive) {
   const repo = yield* PromptRepo
   const id = archive.workspace.id

@@ -126,7 +126,7 @@ describe("the command import", { timeout: 240_000 }, () => {
     expect((await readArchive()).prompts.map(({ is_archived }) => is_archived)).toEqual([true])
   })
 
-  it("import of an archive prints what it writes, and --detailed-exitcode tells changes, no change and errors apart", async () => {
+  it("import of an archive prints the number of its changes, and the exit code of --detailed-exitcode shows whether there were changes", async () => {
     const { archive: original } = sample()
     const small = { ...original, fragments: [original.fragments[0]!], prompts: [original.prompts[1]!] }
     const load = (text: string, ...more: ReadonlyArray<string>) =>

@@ -7,14 +7,14 @@ import { decodeStandby, selectStandby } from "../../../src/adapters/outbound/pos
 import { type Cluster, freshCluster, makeStandby } from "../../support/database/cluster.ts"
 import { makeResources } from "../../support/database.ts"
 
-describe("the set-up of a replica's sessions", () => {
+describe("sessions on a replica", () => {
   const resources = makeResources()
   afterAll(() => resources.release())
 
   const connect = (url: string) =>
     resources.acquire(Effect.orDie(PgConnection.make({ url: Redacted.make(url), multiplex: true })))
 
-  it("the session setup of a replica accepts its standby under each address, and rejects every other server", async () => {
+  it("the setup of a session accepts the standby under each of its addresses, and rejects every other server", async () => {
     const primary = await resources.acquire(freshCluster)
     await primary.start()
     const startStandby = async (): Promise<Cluster> => {

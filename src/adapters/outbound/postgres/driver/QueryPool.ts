@@ -120,7 +120,7 @@ class QueryPool {
 
   /**
    * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip. If
-   * the set-up fails, the query fails too, because the connection may lead to another server.
+   * the setup fails, the query fails too, because the connection may lead to another server.
    */
   #send(query: InFlightQuery, connection: PgConnection) {
     const hasOwnSession = this.#hasOwnSession.get(connection)

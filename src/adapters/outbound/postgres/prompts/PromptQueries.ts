@@ -34,7 +34,7 @@ const makeStatement = (
 
 /**
  * Selects one page of the rows of `ordered`. An offset beyond the end of any list is not sent, because PostgreSQL may
- * reject the number. Without the literal LIMIT, the generic plan would assume that a page has 10 % of the rows.
+ * reject the number. Without the literal LIMIT, the generic plan would assume that a page has 10% of the rows.
  */
 const paginate = (ordered: string, page: Page, parameter: AddParameter): string =>
   isWithinOffsetLimit(page)

@@ -58,7 +58,7 @@ const fail = (message: string): Effect.Effect<never, ReplicaProblem> =>
 const otherServerError = makeConnectionError("another server responded, or the replica has gone back")
 
 /**
- * Makes the set-up of sessions on a standby. The set-up succeeds only if the session runs on the server of the given
+ * Makes the setup of sessions on a standby. The setup succeeds only if the session runs on the server of the given
  * state, and this server has reached the position of the state. Both stay true until the connection ends. A connection
  * never changes its server. If the position of a server goes back in a crash recovery, the server closes all
  * connections.

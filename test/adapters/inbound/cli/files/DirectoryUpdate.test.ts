@@ -72,7 +72,7 @@ const reformat = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
 
 describe("planUpdate", () => {
   it.prop(
-    "writes nothing if the directory describes the workspace, however its files are formatted",
+    "planUpdate writes nothing if the directory describes the workspace, however its files are formatted",
     { source: archives, picks: naturals },
     ({ source, picks }) => {
       const content = toWorkspaceContent(source)
@@ -88,7 +88,7 @@ describe("planUpdate", () => {
   )
 
   it.prop(
-    "makes any directory that was imported describe any workspace, so that an import changes nothing",
+    "planUpdate makes any directory that was imported describe any workspace, so that an import changes nothing",
     { source: archives, target: archives, picks: naturals },
     ({ source, target, picks }) => {
       // Some prompts and fragments are in both workspaces, with different states.
@@ -177,7 +177,7 @@ description: >-
 Body
 `
 
-  it("changes only the keys and the body that differ, and keeps comments, order and style", () => {
+  it("planUpdate changes only the keys and the body that differ, and keeps comments, order and style", () => {
     assert.strictEqual(
       writeAfterEdit(formatted, { title: "Agent" }),
       formatted.replace('"Support agent"', "Agent").replace("title:   ", "title: ")
@@ -231,7 +231,7 @@ Body
   }
 
   it.prop(
-    "changes only lines of keys that differ, whatever the style and the order of the keys",
+    "planUpdate changes only lines of keys that differ, whatever the style and the order of the keys",
     { picks: Arbitrary.array(Arbitrary.schema(Schema.Natural), { minLength: 40, maxLength: 40 }) },
     ({ picks }) => {
       const keys = Object.keys(styles)
@@ -258,7 +258,7 @@ Body
     }
   )
 
-  it("keeps Windows line endings, byte order marks and a missing newline at the end", () => {
+  it("planUpdate keeps Windows line endings, byte order marks and a missing newline at the end", () => {
     const windows = `\ufeff${formatted.replaceAll("\n", "\r\n")}`
     assert.strictEqual(
       writeAfterEdit(windows, { intent: "x", current_content: "a\nb" }),
@@ -267,7 +267,7 @@ Body
     assert.strictEqual(writeAfterEdit("---\n---\na", { current_content: "b" }), "---\n---\nb")
   })
 
-  it("keeps plain Markdown plain unless front matter is needed", () => {
+  it("planUpdate keeps plain Markdown plain unless front matter is needed", () => {
     assert.strictEqual(writeAfterEdit("Hello\n", { current_content: "Bye" }), "Bye\n")
     assert.strictEqual(
       writeAfterEdit("Hello\n", { prompt_type: "system" }),
@@ -280,14 +280,14 @@ Body
     )
   })
 
-  it("leaves a prompt that was moved to another folder at its path, with the folder in the front matter", () => {
+  it("planUpdate leaves a prompt that was moved to another folder at its path, with the folder in the front matter", () => {
     assert.strictEqual(
       writeAfterEdit("Hello\n", { folder_id: null }, "prompts/Support/a.md"),
       "---\nfolder: null\n---\nHello\n"
     )
   })
 
-  it("writes new prompts to new files, returns deleted files to their paths and removes those of archived prompts", () => {
+  it("planUpdate writes new prompts to new files, returns deleted files to their paths and removes those of archived prompts", () => {
     const { home, own, imported, texts } = importTexts({
       "prompts/Support/Agent.md": "Hello\n",
       "prompts/old.md": "Old\n",
@@ -318,7 +318,7 @@ Body
     })
   })
 
-  it("leaves files that were changed or deleted since the import as they are, unless their prompts were edited", () => {
+  it("planUpdate leaves files that were changed or deleted since the import as they are, unless their prompts were edited", () => {
     const { home, own, imported, texts } = importTexts({
       "prompts/a.md": "A\n",
       "prompts/b.md": "B\n",
@@ -355,7 +355,7 @@ Body
     assert.deepStrictEqual(plan(home, content, present).conflicts, ["prompts/e.md"])
   })
 
-  it("writes no file for a fragment that an import left because an archived prompt contains it", () => {
+  it("planUpdate writes no file for a fragment that an import left because an archived prompt contains it", () => {
     const [left, unused] = [fragment("left"), fragment("unused", { name: "Unused" })]
     const own = archive({
       fragments: [left, unused],
@@ -365,7 +365,7 @@ Body
     assert.deepStrictEqual([...textsToWrite.keys()], ["fragments/unused.md"])
   })
 
-  it("keeps the file of an imported fragment that only archived prompts contain", () => {
+  it("planUpdate keeps the file of an imported fragment that only archived prompts contain", () => {
     const { home, own, imported, texts } = importTexts({
       "prompts/a.md": "---\nfragments:\n  - fragment: tone\n---\nA\n",
       "fragments/tone.md": "Kind\n"
@@ -375,7 +375,7 @@ Body
     assert.deepStrictEqual([pathsToRemove, pending], [["prompts/a.md"], []])
   })
 
-  it("gives the recorded path of an archived prompt without a file to a new prompt", () => {
+  it("planUpdate gives the recorded path of an archived prompt without a file to a new prompt", () => {
     const { home, own, imported } = importTexts({ "prompts/agent.md": "Old\n" })
     const prompts = [
       ...own.prompts.map((prompt) => ({ ...prompt, is_archived: true })),
@@ -385,7 +385,7 @@ Body
     assert.deepStrictEqual([...textsToWrite.keys()], ["prompts/agent.md"])
   })
 
-  it("ignores records whose paths lead out of the directory", () => {
+  it("planUpdate ignores records whose paths lead out of the directory", () => {
     const home = newId<WorkspaceId>()
     const one = prompt({ title: "One" })
     const record = (path: string) => ({
@@ -401,7 +401,7 @@ Body
     }
   })
 
-  it("rejects a directory with invalid files", () => {
+  it("planUpdate rejects a directory with invalid files", () => {
     const result = planUpdate(
       newId(),
       toWorkspaceContent(archive()),
@@ -417,7 +417,7 @@ describe("updateDirectory", () => {
   const root = mkdtempSync(join(tmpdir(), "prompt-update-"))
   afterAll(() => rmSync(root, { recursive: true }))
 
-  it("replaces and removes files, and touches no other file", async () => {
+  it("updateDirectory replaces and removes files, and touches no other file", async () => {
     const directory = join(root, "existing")
     const write = (path: string, text: string) => {
       mkdirSync(join(directory, dirname(path)), { recursive: true })

@@ -37,7 +37,7 @@ describe("a directory of prompts", () => {
   const readBack = async (directory: string, source: Archive) =>
     Result.map(await readAt(directory), matchWith(source))
 
-  it("reads back as written, and is not overwritten by a second write", async () => {
+  it("a written directory reads back as written, and a second write does not overwrite it", async () => {
     const { archive: original } = sample()
     const files = assignPaths(original)
     const directory = join(root, "original")
@@ -51,7 +51,7 @@ describe("a directory of prompts", () => {
     )
   })
 
-  it("is rejected if it does not contain prompts/, and has no prompts if prompts/ is empty", async () => {
+  it("a directory without prompts/ is rejected, and a directory with an empty prompts/ has no prompts", async () => {
     const directory = join(root, "empty")
     mkdirSync(directory)
     assert.deepStrictEqual(
@@ -62,7 +62,7 @@ describe("a directory of prompts", () => {
     assert.deepStrictEqual(await readAt(directory), Result.succeed([]))
   })
 
-  it("has no new file after a write that fails or is interrupted", async () => {
+  it("a write that fails or is interrupted leaves no new file", async () => {
     const { archive: original } = sample()
     const files = assignPaths(original)
     const broken = [...files, { ...files.at(-1)!, path: `prompts/${"x".repeat(300)}.md` }]
@@ -86,7 +86,7 @@ describe("a directory of prompts", () => {
     assert.deepStrictEqual(await readBack(existing, original), Result.succeed(sortByPath(files)))
   })
 
-  it("is rejected if prompts or fragments is a file", async () => {
+  it("a directory is rejected if prompts or fragments is a file", async () => {
     for (const part of ["prompts", "fragments"]) {
       const directory = mkdtempSync(join(root, "file-"))
       mkdirSync(join(directory, part === "prompts" ? "fragments" : "prompts"))
@@ -98,7 +98,7 @@ describe("a directory of prompts", () => {
     }
   })
 
-  it("may be a symbolic link itself, but prompts/ and fragments/ may not", async () => {
+  it("a directory may be a symbolic link, but prompts/ and fragments/ may not", async () => {
     const { archive: original } = sample()
     const files = assignPaths(original)
     const real = join(root, "real")
@@ -123,7 +123,7 @@ describe("a directory of prompts", () => {
     )
   })
 
-  it("is rejected if it contains links or files that are not UTF-8; hidden files and other extensions are ignored", async () => {
+  it("a directory with links or with files that are not UTF-8 is rejected; hidden files and other extensions are ignored", async () => {
     const directory = join(root, "mixed")
     mkdirSync(join(directory, "prompts", ".obsidian"), { recursive: true })
     writeFileSync(join(directory, "README.md"), "no prompt")

@@ -15,7 +15,7 @@ const findProblems = (files: Record<string, string>) => {
 }
 
 describe("the files of a workspace", () => {
-  it.prop("parse to the same prompts and fragments after rendering", { archive: archives }, ({ archive }) => {
+  it.prop("rendered files parse to the same prompts and fragments", { archive: archives }, ({ archive }) => {
     const files = assignPaths(archive)
     assert.deepStrictEqual(
       Result.map(parsePromptFiles(archive.workspace.id, renderFiles(files)), matchWith(archive)),
@@ -24,7 +24,7 @@ describe("the files of a workspace", () => {
   })
 
   it.prop(
-    "keep every title, content and folder name, on paths that every file system accepts",
+    "rendered files keep every title, content and folder name, and every file system accepts their paths",
     { name: texts, content: texts },
     ({ name, content }) => {
       const drawer = folder({ name: name.slice(0, 256).toWellFormed() || "x" })
@@ -47,7 +47,7 @@ describe("the files of a workspace", () => {
   )
 })
 
-describe("the text of a file", () => {
+describe("a prompt file", () => {
   const workspace = newId<WorkspaceId>()
 
   it.each([
@@ -96,7 +96,7 @@ describe("the text of a file", () => {
     }
   )
 
-  it("without an id gets the version 5 UUID of its path in the namespace of its workspace", () => {
+  it("a file without an id gets the version 5 UUID of its path in the namespace of its workspace", () => {
     const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
     // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "prompts/a.md").
     assert.strictEqual(
@@ -105,7 +105,7 @@ describe("the text of a file", () => {
     )
   })
 
-  it("with an id gets the version 5 UUID of that id, in lowercase, in the namespace of its workspace", () => {
+  it("a file with an id gets the version 5 UUID of that id, in lowercase, in the namespace of its workspace", () => {
     const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
     const text = "---\nid: 6F1F0C2E-6F6E-4A57-9D9E-0B6F2F1B7A51\n---\n"
     const files = Result.getOrThrow(read(dns, { "prompts/a.md": text, "fragments/a.md": text }))
@@ -187,7 +187,7 @@ describe("the text of a file", () => {
     )
   })
 
-  it("is rejected when YAML aliases expand excessively", () => {
+  it("a file whose YAML aliases expand excessively is rejected", () => {
     const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]"]
     for (const [name, of] of ["ba", "cb", "dc", "ed", "fe", "gf"])
       bomb.push(`${name}: &${name} [${Array(9).fill(`*${of}`).join(", ")}]`)
