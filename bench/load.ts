@@ -55,7 +55,7 @@ export interface LoadResult {
 export class UnexpectedResponses extends Error {}
 
 export interface Generator {
-  /** Runs a load. Rejects with UnexpectedResponses if a response is unexpected or a connection fails. */
+  /** Sends the requests of a load. Rejects with UnexpectedResponses if a response is unexpected or a connection fails. */
   readonly run: (load: Load) => Promise<LoadResult>
   readonly stop: () => Promise<unknown>
 }

@@ -93,8 +93,8 @@ export const serializeHashes = (prompts: ReadonlyArray<Pick<BundledPrompt, "sha2
   prompts.map(({ sha256 }) => sha256).join("")
 
 /**
- * Returns true if the value has a content that UTF-8 can represent. Among such contents, different contents have
- * different hashes.
+ * Returns true if the value has a `content` that UTF-8 can represent. Among such texts, different texts have different
+ * hashes.
  */
 const hasContent = (value: unknown): value is BundledPrompt => {
   const { content } = (value ?? {}) as BundledPrompt

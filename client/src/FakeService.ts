@@ -5,8 +5,8 @@ import { PromptClient } from "./PromptClient.ts"
 import type { Fetch, FetchInit } from "./transport/Fetch.ts"
 
 /**
- * A prompt of a `FakeService`, such as a prompt of a bundle. It needs a content, and a name or an id; all other fields
- * are optional. The title is the name by default.
+ * A prompt of a `FakeService`, such as a prompt of a bundle. It needs the `content`, and a name or an id; all other
+ * fields are optional. The title is the name by default.
  */
 export type FakePrompt = Partial<BundledPrompt> &
   Pick<BundledPrompt, "content"> &

@@ -97,7 +97,7 @@ describe("a prompt that is addressed by name", () => {
     expect(service.requests).toHaveLength(6)
   })
 
-  it("1,000 concurrent lookups of names by two clients of one key cost 10 requests for the list", async () => {
+  it("1,000 concurrent lookups of names by a client and a client derived with withOptions cost 10 requests for the list", async () => {
     const { client, listed } = makeService(1_000)
     const derived = client.withOptions({ cache: {} })
     await Promise.all(

@@ -124,7 +124,7 @@ describe("concurrent reads of the same target", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("after a failed background refresh, the next refresh starts once most of ttl has passed and sends a single request", async () => {
+  it("after two failed background refreshes in a row, the next refresh starts when 90% of ttl has passed, and a refresh after a failure is not retried", async () => {
     const { read, requests } = makeCachingClient([
       () => ok("a"),
       ...Array(4).fill(connectionRefused),

@@ -89,8 +89,8 @@ const makeLookup =
     Object.hasOwn(bindings, name) ? toSlotText(bindings[name]) : undefined
 
 /**
- * Fills slots in one pass. Returns `undefined` if the result would have more UTF-16 code units than a content may have
- * bytes.
+ * Fills slots in one pass. Returns `undefined` if the result would have more than `sizes.contentBytes` UTF-16 code
+ * units.
  */
 const fill = (content: string, lookUp: Lookup): string | undefined => {
   const maxLength = sizes.contentBytes
@@ -108,7 +108,7 @@ const fill = (content: string, lookUp: Lookup): string | undefined => {
 
 /**
  * Fills the slots of a text in one pass. Slots in inserted text are not filled. A slot whose name has no value stays.
- * Returns `undefined` if the result would be larger than a content may be.
+ * Returns `undefined` if the result would have more than `sizes.contentBytes` bytes.
  */
 export const fillSlots = (content: string, values: Readonly<Record<string, string>>): string | undefined => {
   const filled = fill(content, makeLookup(values))

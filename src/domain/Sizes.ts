@@ -21,7 +21,7 @@ export const sizes = {
   promptTags: 100,
   /** The number of fragments of a prompt. A fragment that occurs twice is counted twice. */
   promptFragments: 100,
-  /** The number of slots of a content. A slot that occurs twice is counted twice. */
+  /** The number of slots of a prompt's or fragment's content. A slot that occurs twice is counted twice. */
   contentSlots: 10_000
 } as const
 
@@ -41,7 +41,7 @@ export const minSlotLength = 5
 /** Matches a slot as the check in the database counts slots: the length is in code points, and blank names match. */
 const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
 
-/** Returns true if a content has at most `sizes.contentSlots` slots. */
+/** Returns true if a text has at most `sizes.contentSlots` slots. */
 export const fitsSlots = (content: string): boolean =>
   content.length <= minSlotLength * sizes.contentSlots ||
   (content.match(countedSlotPattern)?.length ?? 0) <= sizes.contentSlots

@@ -28,7 +28,7 @@ const maxRetries = 8
 /** Maximum number of reads of a list or a prompt that changes during the read. */
 const maxReads = 10
 
-/** Returns the names of the slots of a content, without duplicates, in order of first occurrence. */
+/** Returns the names of the slots of a text, without duplicates, in order of first occurrence. */
 export const listSlots = (content: string): ReadonlyArray<string> => {
   try {
     fillSlots(content, {})

@@ -99,7 +99,7 @@ describe("createWorkspace and revokeKey", () => {
 })
 
 describe("exportArchive", () => {
-  it.effect("exportArchive writes about one version at a time", () =>
+  it.effect("exportArchive writes an archive in chunks of about one version", () =>
     Effect.gen(function* () {
       const { importArchive, exportArchive } = yield* Administration
       const long = prompt({

@@ -152,7 +152,7 @@ describe("freshness", () => {
     ["whose workspace only the read reveals", false]
   ] as const) {
     it.effect.prop(
-      `for a value ${name}, a request never returns a state from before the last reported change`,
+      `for a value ${name}, a request never returns a state that is older than the state of the database when the request was made`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(60)) },
       Effect.fnUntraced(function* ({ steps }) {
         yield* checkSteps(steps, knowsWorkspace)

@@ -120,7 +120,7 @@ export const listReplicaLines = (service: Service): ReadonlyArray<string> =>
     .map((line) => JSON.parse(line).msg as string)
     .filter((message) => /^(Replica|Primary) /.test(message))
 
-/** A path that a load reads with a key. */
+/** A path that the clients of `startReadLoad` read, and the plaintext of the key for these reads. */
 export interface ReadTarget {
   readonly path: string
   readonly plaintext: string

@@ -59,7 +59,10 @@ export const makeWorld = (random: Random): World => {
 export const makePromptContent = (marker: string): string => `Prompt of ${marker} for {{customer}}`
 export const makeFragmentContent = (marker: string): string => `Fragment of ${marker} with {{value}}`
 
-/** Inserts a key that belongs to the workspace and the user with the same index, unless it exists. */
+/**
+ * Returns the statement that inserts a key, unless the key exists. The key belongs to the workspace and the user at
+ * `index` modulo their number.
+ */
 export const insertKey = ({ workspaces, users, keys }: World, index: number): SqlStatement => {
   const { id, plaintext } = keys[index]!
   const { key_start, key_end } = toKeyEnds(plaintext)
@@ -77,7 +80,10 @@ export const insertKey = ({ workspaces, users, keys }: World, index: number): Sq
   }
 }
 
-/** Inserts a prompt into the workspace with the same index, unless the prompt exists. */
+/**
+ * Returns the statement that inserts a prompt, unless the prompt exists. The prompt belongs to the workspace at `index`
+ * modulo the number of workspaces.
+ */
 export const insertPrompt = (
   { workspaces, prompts }: World,
   index: number,
@@ -99,7 +105,7 @@ export const bindFragment = (
   params: [prompt, fragment, position, marker]
 })
 
-/** Inserts every row of a world. Rows of an earlier run with the same seed are deleted first. */
+/** Returns the statements that insert every row of a world, after they delete the rows of an earlier run with its seed. */
 export const insertWorld = (world: World): ReadonlyArray<SqlStatement> => {
   const { workspaces, users, keys, prompts, fragments } = world
   const marker = "start"

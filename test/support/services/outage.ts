@@ -3,8 +3,8 @@ import { setTimeout } from "node:timers/promises"
 import { fragment, fragmentBinding, prompt, sample, version } from "../archives.ts"
 import type { Service } from "../service.ts"
 
-// A load of known and unknown reads on several services, whose responses are checked against the history of the
-// database while the database is unavailable and after it has returned.
+// Clients that send known and unknown reads to several services. Their responses are checked against the history of
+// the database while the database is unavailable, and after it has returned.
 
 /** A response, or what happened to the connection instead. */
 export interface Reply {

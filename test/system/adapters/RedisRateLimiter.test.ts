@@ -86,20 +86,22 @@ describe("Redis RateLimiter", () => {
         })
     )
 
-    it.effect("another process can take a request that one process refunded", () =>
-      Effect.gen(function* () {
-        const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
-        const key = newKey()
-        assert.strictEqual(yield* countAdmitted(one, key, 100, now), 100)
-        assert.strictEqual(yield* countAdmitted(other, key, 1, now), 0)
-        yield* one.refund(key, now)
-        // The connection keeps the order of commands, so Redis gets the refund before this request.
-        assert.isTrue(yield* one.take(key, 100, now))
-        yield* one.refund(key, now)
-        assert.isFalse(one.isKnownExhausted(key, 100, now))
-        yield* one.take(newKey(), 100, now)
-        assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)
-      })
+    it.effect(
+      "after one process refunds a request of a key, another process can admit one more request",
+      () =>
+        Effect.gen(function* () {
+          const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
+          const key = newKey()
+          assert.strictEqual(yield* countAdmitted(one, key, 100, now), 100)
+          assert.strictEqual(yield* countAdmitted(other, key, 1, now), 0)
+          yield* one.refund(key, now)
+          // The connection keeps the order of commands, so Redis gets the refund before this request.
+          assert.isTrue(yield* one.take(key, 100, now))
+          yield* one.refund(key, now)
+          assert.isFalse(one.isKnownExhausted(key, 100, now))
+          yield* one.take(newKey(), 100, now)
+          assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)
+        })
     )
 
     it.effect("a count in Redis expires after its minute has ended and within two minutes", () =>

@@ -40,7 +40,7 @@ const text = "Greet Ada in a {{name}} tone. Ada!"
 
 describe("prompts/list", () => {
   it.effect(
-    "prompts/list tells clients of 2026-07-28 that a page is private and how long the page is fresh",
+    "in protocol version 2026-07-28, the result of prompts/list says that a page is private and how long the page is fresh",
     () =>
       Effect.gen(function* () {
         for (const cursor of [undefined, "next"]) {

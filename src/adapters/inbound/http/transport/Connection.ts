@@ -19,7 +19,7 @@ export class Connection {
   isStarting = false
   isPaused = false
   isClosed = false
-  /** The number of response bytes that the client has not received. */
+  /** The sum of `heldBytes` of the responses that are ready but not completely sent. */
   unsentBytes = 0
   readonly #reader = new ReaderProgress()
   /** The latest request; undefined once the request has arrived completely and its response is sent. */

@@ -33,8 +33,8 @@ const checkInterval = "250 millis"
 const reconnectDelay = "500 millis"
 
 /**
- * Receives the payload of each notification, after the feed has recorded the change. The first notification that is
- * passed on is the first heartbeat of a connection.
+ * Receives the payload of each notification after the feed has recorded the change. On each new connection, the
+ * notifications before the first heartbeat that arrives in time are not passed on.
  */
 export type NotificationObserver = (payload: string) => void
 

@@ -27,7 +27,7 @@ const stageArchive = Effect.fnUntraced(function* <E>(
   return summary
 })
 
-/** Updates and adds the staged rows of content. Returns the numbers of changed and added rows. */
+/** Updates and adds the staged rows of content. Returns how many rows were changed and added. */
 export const writeContent = Effect.fnUntraced(function* (sql: PgClient, { has }: Staging, workspace: string) {
   let [changed, added] = [0, 0]
   for (const table of contentTables.filter(has)) {
@@ -38,7 +38,7 @@ export const writeContent = Effect.fnUntraced(function* (sql: PgClient, { has }:
 })
 
 /**
- * Makes a workspace equal to the staged archive, and returns the numbers of written rows. Rows of other workspaces are
+ * Makes a workspace equal to the staged archive, and returns how many rows were written. Rows of other workspaces are
  * only read. Users, keys and the name of the workspace are written last, so that revocations and billing changes do not
  * wait for the rest of an import.
  */
@@ -73,7 +73,7 @@ const mergeArchive = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a workspace equal to an archive. Returns the numbers of the archive's items and of the written rows. The rows
+ * Makes a workspace equal to an archive. Returns how many items the archive has and how many rows were written. The rows
  * are staged once. If a concurrent transaction interferes with an attempt to write them, the attempt is rolled back to
  * its savepoint and repeated.
  */

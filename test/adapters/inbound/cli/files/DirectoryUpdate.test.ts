@@ -88,7 +88,7 @@ describe("planUpdate", () => {
   )
 
   it.prop(
-    "planUpdate makes any directory that was imported describe any workspace, so that an import changes nothing",
+    "planUpdate updates an imported directory to any later state of its workspace, and importing the result changes nothing",
     { source: archives, target: archives, picks: naturals },
     ({ source, target, picks }) => {
       // Some prompts and fragments are in both workspaces, with different states.
