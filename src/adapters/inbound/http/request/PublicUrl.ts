@@ -47,6 +47,3 @@ export const parsePublicUrl = (text: string): string | undefined => {
  * path.
  */
 export const toBasePath = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, "")
-
-/** Matches the scheme and the authority of a request target in absolute form. */
-export const absoluteFormPattern = /^(https?):\/\/([^/?#]*)/i

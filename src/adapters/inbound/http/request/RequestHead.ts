@@ -2,34 +2,13 @@ import type { IncomingMessage } from "node:http"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 
 /**
- * Joins the values of several `Authorization` headers with commas, as RFC 9110 says. The joined value is malformed, so
- * the request is rejected. Node would use only the first header.
- */
-export const mergeAuthorizationHeaders = (request: IncomingMessage): void => {
-  const { rawHeaders } = request
-  let merged: string | undefined
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]
-    if (name?.length !== 13 || name.toLowerCase() !== "authorization") continue
-    const value = rawHeaders[i + 1] ?? ""
-    merged = merged === undefined ? value : `${merged}, ${value}`
-    request.headers.authorization = merged
-  }
-}
-
-/**
  * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. A request of
- * HTTP/1.0 may have no `Host` header.
+ * HTTP/1.0 may have no `Host` header. The server joins duplicate headers with commas.
  */
-export const hasAcceptableHead = ({ rawHeaders, headers, httpVersion }: IncomingMessage): boolean => {
-  let hosts = 0
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]
-    if (name?.length === 4 && name.toLowerCase() === "host") hosts++
-  }
-  const framing = headers["transfer-encoding"]
+export const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean => {
+  const { host, "transfer-encoding": framing } = headers
   return (
-    (hosts === 1 || (hosts === 0 && httpVersion === "1.0")) &&
+    (host === undefined ? httpVersion === "1.0" : !host.includes(",")) &&
     (framing === undefined || framing.toLowerCase() === "chunked")
   )
 }

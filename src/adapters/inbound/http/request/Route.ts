@@ -1,5 +1,3 @@
-import { absoluteFormPattern } from "./PublicUrl.ts"
-
 /** A request target that matches a route. */
 export interface MatchedRoute {
   /** The pattern of the route, such as `/api/v1/prompts/:id`. */
@@ -9,6 +7,9 @@ export interface MatchedRoute {
   /** The undecoded part of the target after the first `?`. */
   readonly query: string
 }
+
+/** Matches the scheme and the authority of a request target in absolute form. */
+const absoluteFormPattern = /^https?:\/\/[^/?#]*/i
 
 /** Matches a character that starts an escape, a path parameter or a fragment. No path contains it. */
 const disallowedPathPattern = /[%;#]/

@@ -13,7 +13,7 @@ import { createServer } from "./NodeHttp.ts"
 import { allowHalfOpenConnections } from "./NodeInternals.ts"
 import { makeMountedResponder } from "./MountedRequests.ts"
 import { makeRejections } from "./Rejections.ts"
-import { hasAcceptableHead, mergeAuthorizationHeaders } from "../request/RequestHead.ts"
+import { hasAcceptableHead } from "../request/RequestHead.ts"
 import { makeResponseBatcher } from "./ResponseWriter.ts"
 
 /** Makes a server for the app, and the tracker that owns its connections. The server does not listen yet. */
@@ -35,7 +35,6 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
 
     /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
     const respond = (request: IncomingMessage, response: TrackedResponse): void => {
-      mergeAuthorizationHeaders(request)
       // Node always sets `method` and `url` on a request that a server receives.
       const { method = "", url: target = "", headers } = request
       const running = fork(
@@ -73,7 +72,9 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
         keepAliveTimeout: limits.keepAliveTimeoutMs,
         connectionsCheckingInterval: limits.sweepIntervalMs,
         maxHeaderSize: limits.maxHeadBytes,
-        requireHostHeader: false
+        requireHostHeader: false,
+        // Node would otherwise use only the first of several Authorization or Host headers.
+        joinDuplicateHeaders: true
       },
       (request, response) => tracker.trackRequest(request, response)
     )
