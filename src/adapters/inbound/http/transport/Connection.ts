@@ -63,9 +63,9 @@ export class Connection {
 export class TrackedResponse extends ServerResponse {
   connectionState: Connection | undefined = undefined
   heldBytes = 0
-  /** The bytes of the body that count as unread memory: all bytes, or none if the body is permanent. */
+  /** The bytes of the body that count as unsent memory: all bytes, or none if the body is permanent. */
   ownedBytes = 0
-  /** The workspace whose unread memory includes `ownedBytes`. */
+  /** The workspace whose unsent memory includes `ownedBytes`. */
   workspace: WorkspaceId | undefined = undefined
   /** The value that `shouldKeepAlive` had before a shutdown set it to false. */
   keepsAlive = true

@@ -38,7 +38,7 @@ export interface ConnectionLimits {
    * of them.
    */
   readonly maxParsedPerConnection: number
-  /** A pipelined request does not start while the client has this many bytes of earlier responses left to receive. */
+  /** A pipelined request does not start while this many bytes of earlier responses are unsent. */
   readonly maxUnsentBytesPerConnection: number
   /**
    * The maximum number of in-flight requests of all connections. Above this number, a connection that has more than an
@@ -46,8 +46,8 @@ export interface ConnectionLimits {
    */
   readonly maxRequests: number
   /**
-   * The maximum number of response bytes that clients of all connections have not received. A large response that
-   * exceeds the share of its workspace becomes 503.
+   * The maximum number of unsent response bytes of all connections. A large response that exceeds the share of its
+   * workspace becomes 503.
    */
   readonly maxUnsentBytes: number
 }

@@ -6,7 +6,7 @@ import type { HttpResponse } from "../../contract/HttpMessage.ts"
 import { Connection, type TrackedResponse } from "./Connection.ts"
 import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { stopParsing } from "./NodeInternals.ts"
-import { UnreadMemory } from "./UnreadMemory.ts"
+import { UnsentMemory } from "./UnsentMemory.ts"
 
 /** The approximate memory that a finished response holds in addition to its body, in bytes. */
 const responseOverheadBytes = 1024
@@ -35,13 +35,13 @@ export class ConnectionTracker {
   #now = performance.now()
   /** The number of in-flight requests. Requests of a destroyed connection are included until its socket has closed. */
   #requests = 0
-  readonly #unread: UnreadMemory
+  readonly #unsent: UnsentMemory
   #isDraining = false
 
   constructor(limits: ConnectionLimits, start: StartRequest) {
     this.#limits = limits
     this.#start = start
-    this.#unread = new UnreadMemory(limits.maxUnsentBytes)
+    this.#unsent = new UnsentMemory(limits.maxUnsentBytes)
     this.#sweeper = setInterval(() => this.#sweep(), limits.sweepIntervalMs).unref()
   }
 
@@ -109,7 +109,7 @@ export class ConnectionTracker {
   }
 
   hasRoom(bytes: number, workspace: WorkspaceId | undefined): boolean {
-    return this.#unread.hasRoom(bytes, workspace)
+    return this.#unsent.hasRoom(bytes, workspace)
   }
 
   /** Returns true if the connection of a response is open and has no other in-flight response. */
@@ -144,7 +144,7 @@ export class ConnectionTracker {
       if (content.isPermanent !== true) {
         response.ownedBytes = length
         response.workspace = content.workspace
-        this.#unread.add(length, content.workspace)
+        this.#unsent.add(length, content.workspace)
       }
     }
     this.#startQueued(connection)
@@ -215,7 +215,7 @@ export class ConnectionTracker {
     responses.splice(index, 1)
     if (index < connection.startedCount) connection.startedCount--
     this.#requests--
-    this.#unread.add(-response.ownedBytes, response.workspace)
+    this.#unsent.add(-response.ownedBytes, response.workspace)
     connection.unsentBytes -= response.heldBytes
     connection.idleSince = this.#now
     if (connection.latestRequest === response.req && response.req.complete)
@@ -271,7 +271,7 @@ export class ConnectionTracker {
     // after it has read from all other connections.
     if (connection.socket.closed) release()
     else connection.socket.once("close", release)
-    for (const { ownedBytes, workspace } of connection.responses) this.#unread.add(-ownedBytes, workspace)
+    for (const { ownedBytes, workspace } of connection.responses) this.#unsent.add(-ownedBytes, workspace)
     connection.responses.length = 0
     connection.onIdle = undefined
   }

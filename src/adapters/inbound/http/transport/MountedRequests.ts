@@ -5,13 +5,13 @@ import type { MountedEndpoint, MountedResponse, StreamedResponse } from "../../c
 import { type HasRoom, type HttpResponse, withCommonHeaders } from "../../contract/HttpMessage.ts"
 import { recordRequest } from "../observability/RequestLog.ts"
 import { inSpan, checkIsTraced } from "../observability/Tracing.ts"
-import { chooseRequestId, mergeAuthorizationHeaders, parseBearerToken } from "../request/RequestHead.ts"
+import { chooseRequestId, parseBearerToken } from "../request/RequestHead.ts"
 import type { TrackedResponse } from "./Connection.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
 import { BodyReader } from "../request/RequestBody.ts"
 
-/** A client that leaves more than this many bytes of a streamed body unread is disconnected. */
-const maxUnreadBytes = 64 * 1024
+/** A client that leaves more than this many bytes of a streamed body unsent is disconnected. */
+const maxUnsentBytes = 64 * 1024
 
 const isStreamed = (response: MountedResponse["response"]): response is StreamedResponse =>
   "start" in response
@@ -29,7 +29,7 @@ const writeStream = (
     write: (text) => {
       if (response.writableEnded || response.destroyed) return
       response.write(text)
-      if (response.writableLength > maxUnreadBytes) response.destroy()
+      if (response.writableLength > maxUnsentBytes) response.destroy()
     },
     end: () => {
       if (!response.writableEnded && !response.destroyed) response.end()
@@ -69,7 +69,6 @@ export const makeMountedResponder = (
     const hasRoom: HasRoom = (bytes, workspace) => tracker.hasRoom(bytes, workspace)
 
     return (request: IncomingMessage, response: TrackedResponse): void => {
-      mergeAuthorizationHeaders(request)
       const startedAt = performance.now()
       const { method = "", url: target = "" } = request
       const headers = request.headers as Record<string, string | undefined>

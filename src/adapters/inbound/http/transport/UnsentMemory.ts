@@ -1,8 +1,8 @@
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { smallBodyBytes } from "./ConnectionLimits.ts"
 
-/** Counts the bytes of the responses that clients have not received, by workspace. */
-export class UnreadMemory {
+/** Counts the bytes of unsent responses by workspace. A response is unsent until its last byte is sent. */
+export class UnsentMemory {
   readonly #maxBytes: number
   readonly #bytesOf = new Map<WorkspaceId | undefined, number>()
   #bytes = 0
