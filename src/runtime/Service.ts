@@ -58,7 +58,7 @@ const logStart = ({
  */
 const seedOrWarn = Effect.fnUntraced(function* ({ actor }: ServiceConfig, demo: boolean, url: string) {
   const [{ administrationLayer }, { seedDemoWorkspace, warnIfEmpty }] = yield* Effect.promise(() =>
-    Promise.all([import("./layers/CommandLayers.ts"), import("../adapters/inbound/cli/commands/Demo.ts")])
+    Promise.all([import("./layers/CommandLayers.ts"), import("../adapters/inbound/cli/DemoWorkspace.ts")])
   )
   yield* Effect.provide(
     demo ? seedDemoWorkspace(url) : warnIfEmpty,

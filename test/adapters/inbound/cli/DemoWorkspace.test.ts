@@ -1,9 +1,9 @@
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { expect, it } from "vitest"
-import { describeProgram } from "../../../../../src/adapters/inbound/cli/commands/Demo.ts"
-import { embedded, makeResources, postgres } from "../../../../support/database.ts"
-import { run, sourceProgram, startService } from "../../../../support/service.ts"
+import { describeProgram } from "../../../../src/adapters/inbound/cli/DemoWorkspace.ts"
+import { embedded, makeResources, postgres } from "../../../support/database.ts"
+import { run, sourceProgram, startService } from "../../../support/service.ts"
 
 it.each([
   ["from sources", "/home/ada/checkout/src/main.ts", "npx node src/main.ts"],

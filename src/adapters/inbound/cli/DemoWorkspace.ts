@@ -2,9 +2,9 @@ import { basename, extname, relative, sep } from "node:path"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Administration } from "../../../../application/administration/Administration.ts"
-import { toRawParts } from "../../../../application/formats/RawPart.ts"
-import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { Administration } from "../../../application/administration/Administration.ts"
+import { toRawParts } from "../../../application/formats/RawPart.ts"
+import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /**
  * Returns the command that runs this program again from `directory`. The command depends on how the program was
@@ -37,7 +37,7 @@ export const warnIfEmpty = Effect.gen(function* () {
 export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
   const administration = yield* Administration
   const { default: demo } = yield* Effect.promise(
-    () => import("../../../../demo/workspace.json", { with: { type: "json" } })
+    () => import("../../../demo/workspace.json", { with: { type: "json" } })
   )
   const workspaces = yield* administration.workspaces
   const existing = workspaces.find(({ id }) => id === demo.workspace.id) ?? workspaces[0]
