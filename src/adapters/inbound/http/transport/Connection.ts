@@ -11,16 +11,12 @@ export class Connection {
   readonly socket: Socket
   /** Releases a response of this connection once the response is sent. */
   readonly release: (response: TrackedResponse) => void
-  /** In-flight responses in the order of their requests. The first `startedCount` requests have started. */
+  /** In-flight responses in the order of their requests. Only the first request has started; the others wait. */
   readonly responses: Array<TrackedResponse> = []
-  startedCount = 0
-  /** The number of requests that run and have no response yet. */
-  runningCount = 0
-  isStarting = false
+  /** True while the first request has no response yet. */
+  isRunning = false
   isPaused = false
   isClosed = false
-  /** The sum of `heldBytes` of the responses that are ready but not completely sent. */
-  unsentBytes = 0
   readonly #reader = new ReaderProgress()
   /** The latest request; undefined once the request has arrived completely and its response is sent. */
   latestRequest: IncomingMessage | undefined = undefined
@@ -62,7 +58,6 @@ export class Connection {
 /** Node's response to one request, with its connection and the memory that the response holds. */
 export class TrackedResponse extends ServerResponse {
   connectionState: Connection | undefined = undefined
-  heldBytes = 0
   /** The bytes of the body that count as unsent memory: all bytes, or none if the body is permanent. */
   ownedBytes = 0
   /** The workspace whose unsent memory includes `ownedBytes`. */

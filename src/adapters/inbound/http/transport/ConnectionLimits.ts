@@ -28,8 +28,6 @@ export interface ConnectionLimits {
   readonly drainStallTimeoutMs: number
   readonly maxHeadBytes: number
   readonly maxConnections: number
-  /** The maximum number of pipelined requests of a connection that run at the same time. */
-  readonly maxRunningPerConnection: number
   /** The server stops reading from a connection that has this many pipelined requests waiting to start. */
   readonly maxWaitingPerConnection: number
   /**
@@ -38,8 +36,6 @@ export interface ConnectionLimits {
    * of them.
    */
   readonly maxParsedPerConnection: number
-  /** A pipelined request does not start while this many bytes of earlier responses are unsent. */
-  readonly maxUnsentBytesPerConnection: number
   /**
    * The maximum number of in-flight requests of all connections. Above this number, a connection that has more than an
    * equal share of the requests is destroyed.
@@ -67,10 +63,8 @@ export const connectionLimits: ConnectionLimits = {
   drainStallTimeoutMs: 8_000,
   maxHeadBytes: 16 * 1024,
   maxConnections: 10_000,
-  maxRunningPerConnection: 16,
   maxWaitingPerConnection: 64,
   maxParsedPerConnection: 1_000,
-  maxUnsentBytesPerConnection: 1024 * 1024,
   maxRequests: 10_000,
   maxUnsentBytes: 128 * 1024 * 1024
 }

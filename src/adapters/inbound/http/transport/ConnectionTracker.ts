@@ -8,9 +8,6 @@ import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { stopParsing } from "./NodeInternals.ts"
 import { UnsentMemory } from "./UnsentMemory.ts"
 
-/** The approximate memory that a finished response holds in addition to its body, in bytes. */
-const responseOverheadBytes = 1024
-
 const ignoreError = (): void => {}
 
 /** Handles the `close` event of a response: the response is sent, or its connection is closed. */
@@ -75,7 +72,7 @@ export class ConnectionTracker {
     })
   }
 
-  /** Tracks a request, and starts it as soon as the limits on its connection permit. */
+  /** Tracks a request, and starts it once the earlier responses of its connection are sent. */
   trackRequest(request: IncomingMessage, response: TrackedResponse): void {
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isRejected) return
@@ -96,13 +93,13 @@ export class ConnectionTracker {
     const { maxRequests, maxWaitingPerConnection, maxParsedPerConnection } = this.#limits
     const isOverShare =
       ++this.#requests > maxRequests && responses.length * this.#connections.size > maxRequests
-    if (isOverShare || responses.length - connection.startedCount > maxParsedPerConnection) {
+    if (isOverShare || responses.length > maxParsedPerConnection) {
       this.#destroy(connection)
       stopParsing(connection.socket)
       return
     }
-    this.#startQueued(connection)
-    if (responses.length - connection.startedCount >= maxWaitingPerConnection && !connection.isPaused) {
+    if (responses.length === 1) this.#startFirst(connection)
+    if (responses.length > maxWaitingPerConnection && !connection.isPaused) {
       connection.isPaused = true
       connection.socket.pause()
     }
@@ -130,24 +127,17 @@ export class ConnectionTracker {
   }
 
   /**
-   * Counts the memory of the content that is about to be written, and starts queued requests. `content` is `undefined`
-   * if the request ended without a response.
+   * Counts the memory of the content that is about to be written. `content` is `undefined` if the request ended without
+   * a response.
    */
   recordResponse(response: TrackedResponse, content: HttpResponse | undefined): void {
     const connection = response.connectionState
     if (connection === undefined || connection.isClosed) return
-    connection.runningCount--
-    if (content !== undefined && response.req.method !== "HEAD") {
-      const { length } = content.body
-      response.heldBytes = length + responseOverheadBytes
-      connection.unsentBytes += response.heldBytes
-      if (content.isPermanent !== true) {
-        response.ownedBytes = length
-        response.workspace = content.workspace
-        this.#unsent.add(length, content.workspace)
-      }
-    }
-    this.#startQueued(connection)
+    connection.isRunning = false
+    if (content === undefined || content.isPermanent === true || response.req.method === "HEAD") return
+    response.ownedBytes = content.body.length
+    response.workspace = content.workspace
+    this.#unsent.add(response.ownedBytes, response.workspace)
   }
 
   /**
@@ -186,7 +176,7 @@ export class ConnectionTracker {
   }
 
   hasRunningRequests(): boolean {
-    return Array.from(this.#connections.values()).some(({ runningCount }) => runningCount > 0)
+    return Array.from(this.#connections.values()).some(({ isRunning }) => isRunning)
   }
 
   /** Each connection now closes after its last in-flight response. Stalled clients are disconnected earlier. */
@@ -206,23 +196,20 @@ export class ConnectionTracker {
     for (const connection of this.#connections.values()) this.#destroy(connection)
   }
 
-  /** Releases the memory of a response that is sent, and starts queued requests of its connection. */
+  /** Releases the memory of a response that is sent, and starts the next request of its connection. */
   readonly #release = (response: TrackedResponse): void => {
     const connection = response.connectionState
     if (connection === undefined || connection.isClosed) return
     const { responses } = connection
-    const index = responses.indexOf(response)
-    responses.splice(index, 1)
-    if (index < connection.startedCount) connection.startedCount--
+    responses.splice(responses.indexOf(response), 1)
     this.#requests--
     this.#unsent.add(-response.ownedBytes, response.workspace)
-    connection.unsentBytes -= response.heldBytes
     connection.idleSince = this.#now
     if (connection.latestRequest === response.req && response.req.complete)
       connection.latestRequest = undefined
     if (responses.length === 0) connection.onIdle?.()
-    else if (responses.length > connection.startedCount) this.#startQueued(connection)
-    if (connection.isPaused && responses.length === connection.startedCount && !connection.isRejected) {
+    else this.#startFirst(connection)
+    if (connection.isPaused && responses.length <= 1 && !connection.isRejected) {
       connection.isPaused = false
       connection.socket.resume()
     }
@@ -235,23 +222,11 @@ export class ConnectionTracker {
     last.shouldKeepAlive = false
   }
 
-  /** Starts queued requests in order, within the limits on running requests and on unsent bytes. */
-  #startQueued(connection: Connection): void {
-    if (connection.isStarting) return
-    const { maxRunningPerConnection, maxUnsentBytesPerConnection } = this.#limits
-    connection.isStarting = true
-    while (
-      connection.runningCount < maxRunningPerConnection &&
-      connection.unsentBytes < maxUnsentBytesPerConnection &&
-      !connection.isClosed
-    ) {
-      const next = connection.responses[connection.startedCount]
-      if (next === undefined) break
-      connection.runningCount++
-      connection.startedCount++
-      this.#start(next)
-    }
-    connection.isStarting = false
+  #startFirst(connection: Connection): void {
+    const [first] = connection.responses
+    if (first === undefined) return
+    connection.isRunning = true
+    this.#start(first)
   }
 
   #destroy(connection: Connection): void {
