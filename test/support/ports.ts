@@ -5,6 +5,14 @@ import { createServer } from "node:net"
 const firstPort = 10_000
 const lastPort = 32_767
 
+/**
+ * Each vitest worker draws from another part of the ports. Two workers therefore never choose the same port between the
+ * check that the port is free and the start of the server.
+ */
+const parts = 8
+const portsPerPart = Math.floor((lastPort - firstPort + 1) / parts)
+const firstOfPart = firstPort + (Number(process.env.VITEST_POOL_ID ?? 0) % parts) * portsPerPart
+
 /** The ports that `freePort` has returned. It returns no port again, even if no process uses the port yet. */
 const given = new Set<number>()
 
@@ -27,7 +35,7 @@ const canListen = async (port: number): Promise<boolean> => {
  */
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const port = firstPort + Math.floor(Math.random() * (lastPort - firstPort + 1))
+    const port = firstOfPart + Math.floor(Math.random() * portsPerPart)
     if (given.has(port) || !(await canListen(port))) continue
     given.add(port)
     return port
