@@ -340,7 +340,7 @@ describe("the connections of a service", () => {
       }
       const flood = connect(metricsPort, "127.0.0.1", () => flood.write(get.repeat(1_000)))
       flood.on("error", () => {}).resume()
-      await once(flood, "close")
+      await new Promise((resolve) => flood.once("close", resolve))
       for (let i = 0; i < 3; i++) {
         const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
         expect([
