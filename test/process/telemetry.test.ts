@@ -187,8 +187,8 @@ describe("logs, metrics and traces", () => {
       'route="/api/v1/prompts/:id"': 2
     })
     expect(parseSeries(text, "prompt_retrieval_postgres_statements_max")).toEqual({
-      'pool="read"': 8,
-      'pool="lookup"': 4
+      'pool="read"': 4,
+      'pool="lookup"': 2
     })
     expect(text).toContain("prompt_retrieval_rate_limiter_shared_up 0\n")
     for (const name of [

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 
 /**
- * Runs an effect. If a timer of `arm` calls `end` before the effect ends, fails with the failure that `end` got, and
- * interrupts the effect. Does not wait for an uninterruptible effect. Every request and every query runs through this
+ * Runs an effect. If a timer of `arm` calls `end` before the effect ends, interrupts the effect, and fails with the
+ * failure that `end` got. Does not wait for an uninterruptible effect. Every request and every query runs through this
  * function, because it costs a sixth of `Effect.timeoutOrElse`.
  *
  * @param arm starts timers that call `end`, and returns the function that stops the timers
@@ -14,13 +14,15 @@ export const runUntil = <A, E, Timeout>(
   Effect.withFiber((fiber) =>
     Effect.callback<A, E | Timeout>((resume) => {
       const running = Effect.runForkWith(fiber.context)(effect)
+      let hasTimedOut = false
       const disarm = arm((failure) => {
-        resume(failure)
+        hasTimedOut = true
         running.interruptUnsafe()
+        resume(failure)
       })
       running.addObserver((exit) => {
         disarm()
-        resume(exit)
+        if (!hasTimedOut) resume(exit)
       })
       return Effect.sync(() => {
         disarm()

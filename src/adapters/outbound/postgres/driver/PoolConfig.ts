@@ -10,14 +10,6 @@ export interface DatabaseOptions {
 }
 
 /**
- * Maximum number of statements that share a connection at the same time. A pool fills one connection before it opens
- * another. With a larger number, more statements would therefore wait behind a slow statement. With 1, a query after a
- * freeze of the server can wait until its deadline, because the pool treats a failed connection as a connection that is
- * still opening.
- */
-export const multiplexConcurrency = 2
-
-/**
  * Maximum size of a message from PostgreSQL, in bytes. The largest row has a prompt's content, its fragments and their
  * overrides.
  */
@@ -34,8 +26,9 @@ export const makePoolConfig = (connectionConfig: ConnectionConfig): PgClient.PgP
   connectTimeout,
   startupParameters: { application_name: "prompt-retrieval", TimeZone: "UTC" },
   types: makeColumnTypes(),
-  // Lets the driver interrupt a statement without waiting for the server.
+  // With `multiplex`, the driver interrupts a statement without waiting for the server. A connection runs one statement
+  // at a time, because a second one would wait behind a slow one although other connections are idle.
   multiplex: true,
-  multiplexConcurrency,
+  multiplexConcurrency: 1,
   maxMessageSize
 })

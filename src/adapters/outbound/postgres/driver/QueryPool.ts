@@ -8,7 +8,6 @@ import type { SqlError } from "effect/sql/SqlError"
 import { runUntil } from "../../../../application/support/Deadline.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { ConnectionGenerations } from "../connection/ConnectionGenerations.ts"
-import { multiplexConcurrency } from "./PoolConfig.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/SessionSetup.ts"
@@ -44,8 +43,7 @@ interface InFlightQuery {
 class QueryPool {
   readonly #pool: PgPool.PgPool
   readonly #gauges: PoolGauges
-  /** Maximum number of statements that the connections run at the same time. */
-  readonly #limit: number
+  readonly #maxConnections: number
   readonly #setUpSession: SetUpSession
   readonly #deadlines: Deadlines
   readonly #generations = new ConnectionGenerations()
@@ -59,14 +57,14 @@ class QueryPool {
   constructor(
     pool: PgPool.PgPool,
     gauges: PoolGauges,
-    limit: number,
+    maxConnections: number,
     setUpSession: SetUpSession,
     deadlines: Deadlines
   ) {
     this.#deadlines = deadlines
     this.#pool = pool
     this.#gauges = gauges
-    this.#limit = limit
+    this.#maxConnections = maxConnections
     this.#setUpSession = setUpSession
   }
 
@@ -85,11 +83,11 @@ class QueryPool {
       const attempts = this.#pool
         .use((connection) => this.#send(query, connection))
         .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
-      return this.#withPermit(statement.workspace, this.#withinDeadlines(query, attempts)).pipe(
+      // PostgreSQL continues a statement whose caller is interrupted. Until the statement ends, the connection is busy.
+      const uninterrupted = Effect.uninterruptible(this.#withinDeadlines(query, attempts))
+      return this.#withPermit(statement.workspace, uninterrupted).pipe(
         Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
-        // The driver keeps the result until the connection is idle, and a busy connection may never be idle. Removing
-        // the rows frees their memory.
-        Effect.map(({ rows }) => (rows as Array<Row>).splice(0))
+        Effect.map(({ rows }) => rows as ReadonlyArray<Row>)
       )
     })
   }
@@ -104,7 +102,7 @@ class QueryPool {
   ): Effect.Effect<A, SqlError> {
     if (workspace === undefined) return query
     const permits = this.#permitsOf.get(workspace) ?? {
-      semaphore: Semaphore.makeUnsafe(Math.max(1, this.#limit / multiplexConcurrency - 1)),
+      semaphore: Semaphore.makeUnsafe(Math.max(1, this.#maxConnections - 1)),
       statements: 0
     }
     permits.statements++
@@ -168,7 +166,7 @@ class QueryPool {
 
   get #failWithoutConnection(): Effect.Effect<never, SqlError> {
     return Effect.suspend(() =>
-      Effect.fail(this.#gauges.running() < this.#limit ? connectTimeoutError : poolExhaustedError)
+      Effect.fail(this.#gauges.running() < this.#maxConnections ? connectTimeoutError : poolExhaustedError)
     )
   }
 
@@ -208,9 +206,8 @@ export const makeQuery = (
   deadlines: Deadlines = defaultDeadlines
 ): Effect.Effect<Query, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
-    const limit = maxConnections * multiplexConcurrency
     const connections = yield* PgPool.make({ ...config, maxConnections })
-    const gauges = yield* makePoolGauges(pool, limit)
-    const queries = new QueryPool(connections, gauges, limit, setUpSession, deadlines)
+    const gauges = yield* makePoolGauges(pool, maxConnections)
+    const queries = new QueryPool(connections, gauges, maxConnections, setUpSession, deadlines)
     return (statement) => mapToUnavailable(queries.run(statement))
   })
