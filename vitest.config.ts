@@ -26,6 +26,7 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 5_000 } },
     globalSetup: ["test/support/startServer.ts", "test/support/bundleProgram.ts"],
     // The test files of a worker share the modules that they import. Only test files may register hooks.
     isolate: false,
