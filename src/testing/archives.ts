@@ -158,6 +158,8 @@ export const awkwardTexts: ReadonlyArray<string> = [
   "äöü ß é e\u0301 İ ı ſ Σς",
   "日本語 العربية עברית ไทย",
   "😀👩‍👩‍👧‍👦 \u{10ffff} \ufffd \ufeff \u200b \u2028 \u2029",
+  "\ufefftwo marks: \ufeff",
+  "\ufeff\ufffd",
   "null",
   "\\N",
   "__proto__"

@@ -13,8 +13,15 @@ import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import { parseNumber } from "../../../../domain/Json.ts"
 import { type CommandError, makeReadError } from "../output/CommandError.ts"
 
-/** Splits JSON into tokens. Numbers keep every digit. */
+/** Splits JSON into tokens. Numbers keep every digit, and strings keep every U+FEFF. */
 class ExactTokenizer extends Tokenizer {
+  constructor() {
+    super({ stringBufferSize: 64 * 1024 })
+    // The library's own decoder deletes U+FEFF at the start of every piece of a string.
+    const { bufferedString } = this as unknown as { bufferedString: { decoder: unknown } }
+    bufferedString.decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+  }
+
   override parseNumber(text: string): number {
     // The result may be an `ExactNumber`, which is an object. The parser passes any value through.
     return parseNumber(text) as number
@@ -26,7 +33,7 @@ const makePartReader = () => {
   let parts: Array<RawPart> = []
   let syntaxError: Error | undefined
   let sawRoot = false
-  const tokenizer = new ExactTokenizer({ stringBufferSize: 64 * 1024 })
+  const tokenizer = new ExactTokenizer()
   const parser = new TokenParser({ paths: ["$", "$.*", ...workspaceLists.map((list) => `$.${list}.*`)] })
   tokenizer.onToken = parser.write.bind(parser)
   tokenizer.onEnd = () => {

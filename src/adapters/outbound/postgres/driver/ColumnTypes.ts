@@ -11,7 +11,14 @@ const decodeTimestamp = (bytes: Uint8Array, offset: number): Timestamp => {
   return toTimestamp(Number(micros / 1000n) + postgresEpoch)
 }
 
-const utf8 = new TextDecoder()
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
+
+/** The codec of `text`. The driver's own codec deletes U+FEFF at the start of a text with a U+FFFD. */
+const textCodec: PgTypes.Codec<string> = {
+  encode: (value) => PgTypes.encode(value, PgTypes.OID.text),
+  decode: (bytes) => Result.succeed(utf8.decode(bytes)),
+  read: (bytes, offset, size) => Result.succeed(utf8.decode(bytes.subarray(offset, offset + size)))
+}
 
 /**
  * Makes the codec of `json` or `jsonb`. Decoded numbers are exact (`parseJson`). `start` is the number of bytes before
@@ -27,8 +34,8 @@ const makeExactJsonCodec = (oid: number, start: number): PgTypes.Codec<unknown> 
 }
 
 /**
- * Returns the driver's column types with two changes: a `timestamptz` is decoded to the domain's `Timestamp`, and the
- * numbers of JSON stay exact. A row therefore already has the values of the API's resource.
+ * Returns the driver's column types with three changes: a `timestamptz` is decoded to the domain's `Timestamp`, the
+ * numbers of JSON stay exact, and a text keeps every U+FEFF. A row therefore already has the values of the API's resource.
  */
 export const makeColumnTypes = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()
@@ -41,6 +48,7 @@ export const makeColumnTypes = (): PgTypes.Registry => {
     },
     { arrayOid: PgTypes.OID.timestamptzArray }
   )
+  types.register(PgTypes.OID.text, textCodec, { arrayOid: PgTypes.OID.textArray })
   types.register(PgTypes.OID.json, makeExactJsonCodec(PgTypes.OID.json, 0), {
     arrayOid: PgTypes.OID.jsonArray
   })
