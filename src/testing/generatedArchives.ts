@@ -59,6 +59,7 @@ const tagNames: ReadonlyArray<string> = [
   "%",
   "'",
   "\\",
+  "",
   "x".repeat(256)
 ]
 
@@ -117,9 +118,7 @@ export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
     prompts: Arbitrary.array(generatedPrompt, { maxLength: 8 })
   }),
   (plan): Archive => {
-    const folders = plan.folders.map((name) =>
-      folder({ name: `Folder ${name}`.slice(0, 200).toWellFormed() })
-    )
+    const folders = plan.folders.map((name) => folder({ name: name.slice(0, 200).toWellFormed() }))
     const tags = distinct(plan.tags.map((index) => pick(tagNames, index))).map((name) => tag(name))
     const fragments = plan.fragments.map((content) => fragment(content))
 

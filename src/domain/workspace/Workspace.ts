@@ -59,9 +59,6 @@ const Content = makeText(sizes.contentBytes).check(
   )
 )
 
-/** A short text that is not empty. */
-export const Name = ShortText.check(Schema.isMinLength(1, { message: "must not be empty" }))
-
 /** A JSON object with any members. A number may be an `ExactNumber`. */
 export const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
   Schema.makeFilter((map: object) => {
@@ -84,14 +81,18 @@ const KeyEnd = Schema.String.check(
 /** A workspace without its content. */
 export const Workspace = Schema.Struct({
   id: WorkspaceId,
-  name: Name,
+  name: ShortText,
   tier: Tier,
   billing_status: BillingStatus
 })
 export type Workspace = typeof Workspace.Type
 
 /** An owner of API keys. Emails are compared case-insensitively. */
-export const User = Schema.Struct({ id: UserId, email: Name, must_reset_password: Schema.Boolean })
+export const User = Schema.Struct({
+  id: UserId,
+  email: ShortText.check(Schema.isMinLength(1, { message: "must not be empty" })),
+  must_reset_password: Schema.Boolean
+})
 export type User = typeof User.Type
 
 /**
@@ -112,15 +113,15 @@ export const StoredKey = Schema.Struct({
 })
 export type StoredKey = typeof StoredKey.Type
 
-export const Folder = Schema.Struct({ id: FolderId, name: Name })
+export const Folder = Schema.Struct({ id: FolderId, name: ShortText })
 export type Folder = typeof Folder.Type
 
 /** A tag of a workspace. No two tags of a workspace have the same name. */
-export const WorkspaceTag = Schema.Struct({ id: TagId, name: Name, color: Tag.fields.color })
+export const WorkspaceTag = Schema.Struct({ id: TagId, name: ShortText, color: Tag.fields.color })
 export type WorkspaceTag = typeof WorkspaceTag.Type
 
 /** A text that prompts share. */
-export const Fragment = Schema.Struct({ id: Uuid, name: Name, content: Content })
+export const Fragment = Schema.Struct({ id: Uuid, name: ShortText, content: Content })
 export type Fragment = typeof Fragment.Type
 
 /** A fragment in a prompt: its position, and the values of its slots. */

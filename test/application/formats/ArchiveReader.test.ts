@@ -119,7 +119,6 @@ describe("ArchiveReader", () => {
     ["format", "prompt-retrieval/workspace@2", 'Expected "prompt-retrieval/workspace@1"'],
     ["more", 1, "Expected no excess property"],
     ["workspace.id", "1", uuid],
-    ["workspace.name", "", "must not be empty"],
     ["workspace.name", "😀".repeat(257), "must be at most 256 characters"],
     ["workspace.tier", "Solo", 'Expected "free" | "solo" | "team"'],
     ["workspace.billing_status", "paid", 'Expected "active" | "past_due" | "over_limit" | "disputed"'],

@@ -157,10 +157,10 @@ describe("a prompt file", () => {
         "prompts/g.md": "---\nid: 7\n---\n",
         "prompts/h.md": "---\n---\n\0",
         [`prompts/${long}/i.md`]: "---\n---\n",
-        "fragments/a.md": '---\nname: ""\n---\n'
+        "fragments/a.md": `---\nname: ${long}\n---\n`
       }),
       [
-        { path: "fragments/a.md", message: "name: must not be empty" },
+        { path: "fragments/a.md", message: "name: must be at most 256 characters" },
         { path: "prompts/b.md:1", message: "the front matter has no end: add a line of ---" },
         { path: "prompts/c.md", message: "unknown key titel; did you mean title?" },
         { path: "prompts/c.md", message: "unknown key labels" },
