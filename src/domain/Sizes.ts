@@ -36,7 +36,7 @@ export const fitsName = (text: string): boolean => {
 }
 
 /** The length of the shortest slot, `{{x}}`. */
-export const minSlotLength = 5
+const minSlotLength = 5
 
 /** Matches a slot as the check in the database counts slots: the length is in code points, and blank names match. */
 const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
