@@ -1,6 +1,7 @@
 import { afterAll, expect, it } from "vitest"
 import { createPromptApi, type PromptApi, type PromptApiOptions } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
+import { lockTables } from "../support/database/locks.ts"
 import { connectTo, makeResources } from "../support/database.ts"
 import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
 import { run } from "../support/service.ts"
@@ -69,4 +70,21 @@ it("while PostgreSQL is unreachable, createPromptApi serves known responses, but
     unavailable,
     unavailable
   ])
+})
+
+it("an in-process read that waits for other reads of its workspace fails after 5 s", async () => {
+  const url = toDatabaseUrl(await resources.acquire(freshDatabase))
+  const env = { DATABASE_URL: url }
+  expect((await run(["migrate"], env)).code).toBe(0)
+  await (await resources.acquire(connectTo(env))).importArchive(tenant.archive)
+  const { prompts } = await open({ databaseUrl: url })
+  const release = await lockTables(url, "prompts")
+  const caller = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
+  const start = performance.now()
+  const reads = Array.from({ length: 30 }, (_, index) => prompts.list(caller, { page: index + 1 }))
+  const codes = await Promise.all(reads.map((read) => read.catch(({ code }) => code as string)))
+  expect(performance.now() - start).toBeLessThan(6_500)
+  expect(codes).toEqual(Array(30).fill("SERVICE_UNAVAILABLE"))
+  await release()
+  expect((await prompts.list(caller)).data).not.toEqual([])
 })

@@ -1,5 +1,8 @@
 import * as Effect from "effect/Effect"
 
+/** The maximum duration of an HTTP request, of an MCP call and of an in-process read, in milliseconds. */
+export const requestDeadlineMs = 5_000
+
 /**
  * Runs an effect. If a timer of `arm` calls `end` before the effect ends, interrupts the effect, and fails with the
  * failure that `end` got. Does not wait for an uninterruptible effect. Every request and every query runs through this

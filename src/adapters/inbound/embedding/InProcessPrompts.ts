@@ -5,6 +5,7 @@ import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { requestDeadlineMs, withDeadline } from "../../../application/support/Deadline.ts"
 import { toPlainNumbers } from "../../../domain/Json.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import type { Prompt, PromptSummary, PromptType, ResolvedPrompt } from "../../../domain/Prompt.ts"
@@ -133,6 +134,7 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
   const runRead = async <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> => {
     const exit = await run(
       read.pipe(
+        withDeadline(requestDeadlineMs, Unavailable),
         Effect.mapError(toPromptApiError),
         Effect.catchDefect((defect) =>
           Effect.andThen(Effect.logError("Read failed", defect), Effect.fail(toPromptApiError(InternalError)))

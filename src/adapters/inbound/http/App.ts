@@ -20,7 +20,7 @@ import { makeOutageResponder } from "./OutageResponder.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import { parseBearerToken } from "./request/RequestHead.ts"
 import { BasePath } from "./request/PublicUrl.ts"
-import { withDeadline } from "../../../application/support/Deadline.ts"
+import { requestDeadlineMs, withDeadline } from "../../../application/support/Deadline.ts"
 import { type MatchedRoute, makeRouteMatcher } from "./request/Route.ts"
 import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
 import { respondToFailures } from "./response/ErrorResponse.ts"
@@ -41,10 +41,7 @@ export const matchRoute = makeRouteMatcher([
   ...operationalPaths
 ])
 
-/** The maximum duration of a request, in milliseconds. */
-const deadlineMs = 5_000
-
-const withRequestDeadline = withDeadline(deadlineMs, Unavailable)
+const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 
 /** Makes the app, for any transport. The functions below are in the order in which a request passes them. */
 export const makeApp = Effect.gen(function* () {

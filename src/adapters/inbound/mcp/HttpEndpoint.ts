@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { withDeadline } from "../../../application/support/Deadline.ts"
+import { requestDeadlineMs, withDeadline } from "../../../application/support/Deadline.ts"
 import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
 import { encodeInTurns } from "../../../application/reading/Turns.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
@@ -89,10 +89,7 @@ const respondToFailures = (
     )
   })
 
-/** The maximum duration of a call, in milliseconds. */
-const deadlineMs = 5_000
-
-const withCallDeadline = withDeadline(deadlineMs, toRpcError(Unavailable))
+const withCallDeadline = withDeadline(requestDeadlineMs, toRpcError(Unavailable))
 
 /**
  * Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. The checks of a request run in this order: method,
