@@ -32,6 +32,7 @@
 import * as Layer from "effect/Layer"
 import { addressLayer, type BasePath, type PublicUrl } from "./adapters/inbound/http/request/PublicUrl.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
+import type { MemoryState } from "./adapters/outbound/memory/MemoryState.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Lifecycle } from "./application/support/Lifecycle.ts"
 import * as Outage from "./application/freshness/Outage.ts"
@@ -39,7 +40,6 @@ import type { KeyStore } from "./application/ports/KeyStore.ts"
 import type { Observations } from "./application/ports/Observations.ts"
 import type { PromptRepo } from "./application/ports/PromptRepo.ts"
 import type { RateLimiter } from "./application/ports/RateLimiter.ts"
-import type { WorkspaceStore } from "./application/ports/WorkspaceStore.ts"
 
 /**
  * Provides everything that `Prompts` and `Admission` need, in memory. The prompts, keys and workspaces are in one
@@ -49,7 +49,7 @@ import type { WorkspaceStore } from "./application/ports/WorkspaceStore.ts"
 export const memoryLayer: Layer.Layer<
   | PromptRepo
   | KeyStore
-  | WorkspaceStore
+  | MemoryState
   | RateLimiter
   | Observations
   | Lifecycle
@@ -65,6 +65,7 @@ export const memoryLayer: Layer.Layer<
   addressLayer({})
 )
 
+export type { MemoryState } from "./adapters/outbound/memory/MemoryState.ts"
 export type { Archive } from "./application/formats/Archive.ts"
 export type { ContractTest, LoadWorkspace } from "./testing/contract.ts"
 export { importArchive } from "./testing/importArchive.ts"

@@ -1,26 +1,19 @@
-import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import { Administration } from "../application/administration/Administration.ts"
+import { type MemoryState, storeArchive } from "../adapters/outbound/memory/MemoryState.ts"
+import { readParts } from "../application/administration/ArchiveTransfer.ts"
+import { archiveFromParts } from "../application/formats/Archive.ts"
 import { toRawParts } from "../application/formats/RawPart.ts"
-import type { Unavailable } from "../application/ports/Unavailable.ts"
-import type { WorkspaceStore } from "../application/ports/WorkspaceStore.ts"
 import type { InvalidContent } from "../domain/workspace/Problem.ts"
 
 /**
- * Adds a workspace to the store. If the workspace exists, its content is replaced. If `prompt-retrieval import` would
- * reject the archive, fails with `InvalidContent` and changes nothing.
+ * Adds a workspace to the store. If the workspace exists, its content is replaced. If the archive is invalid, fails
+ * with `InvalidContent` and changes nothing.
  *
  * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes.
  */
-export const importArchive = (
-  archive: unknown
-): Effect.Effect<void, InvalidContent | Unavailable, WorkspaceStore> =>
-  Administration.use((administration) =>
-    administration.importArchive(Stream.suspend(() => Stream.fromIterable(toRawParts(archive))))
-  ).pipe(
-    Effect.asVoid,
-    // The layer is built for each call: a memoized layer would keep the store of the first call.
-    Effect.provide(Administration.layer.pipe(Layer.provide(NodeCrypto.layerSecureRandom)), { local: true })
+export const importArchive = (archive: unknown): Effect.Effect<void, InvalidContent, MemoryState> =>
+  Stream.suspend(() => readParts(Stream.fromIterable(toRawParts(archive)))).pipe(
+    Stream.runCollect,
+    Effect.flatMap((parts) => storeArchive(archiveFromParts(parts)))
   )

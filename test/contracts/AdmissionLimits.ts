@@ -3,12 +3,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
+import { storeArchive } from "../../src/adapters/outbound/memory/MemoryState.ts"
 import { Admission, type RateLimits } from "../../src/application/access/Admission.ts"
 import * as Outage from "../../src/application/freshness/Outage.ts"
 import { Lifecycle } from "../../src/application/support/Lifecycle.ts"
 import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import { countAdmitted } from "./RateLimiter.ts"
-import { loadArchive, archive, type Key, key, user, workspace } from "../support/archives.ts"
+import { archive, type Key, key, user, workspace } from "../support/archives.ts"
 import { ignoreObservations } from "../support/services/observations.ts"
 
 const home = workspace()
@@ -20,7 +21,9 @@ const owner = user()
  */
 export const setUp = Effect.fnUntraced(function* (count: number) {
   const keys = Array.from({ length: count }, () => key(home.id, owner))
-  yield* loadArchive(archive({ workspace: home, users: [owner], api_keys: keys.map(({ stored }) => stored) }))
+  yield* storeArchive(
+    archive({ workspace: home, users: [owner], api_keys: keys.map(({ stored }) => stored) })
+  )
   const { admit } = yield* Admission
   const request = (from: Key): Effect.Effect<string> =>
     Effect.map(Effect.result(admit(from.plaintext)), (result) => {

@@ -1,10 +1,12 @@
 import type * as Layer from "effect/Layer"
 import type { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
-import type { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
+import type { LoadWorkspace } from "../../src/testing/contract.ts"
 import { makePromptRepoTests } from "../../src/testing/promptRepoTests.ts"
-import { loadArchive } from "../support/archives.ts"
 import { runContract } from "./runContract.ts"
 
 /** Tests what every adapter of `PromptRepo` must do. */
-export const testPromptRepo = <E>(name: string, layer: Layer.Layer<PromptRepo | WorkspaceStore, E>): void =>
-  runContract(`PromptRepo: ${name}`, makePromptRepoTests(loadArchive), layer)
+export const testPromptRepo = <R, E>(
+  name: string,
+  load: LoadWorkspace<R>,
+  layer: Layer.Layer<PromptRepo | R, E>
+): void => runContract(`PromptRepo: ${name}`, makePromptRepoTests(load), layer)

@@ -2,15 +2,16 @@ import { assert, layer as suite } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { maxTitlesPerRead, PromptTitles } from "../../src/application/ports/PromptTitles.ts"
-import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { maxSlugSourceLength, truncateTitle } from "../../src/domain/PromptNames.ts"
-import { loadArchive, archive, archives, instant, prompt, workspace } from "../support/archives.ts"
+import type { LoadWorkspace } from "../../src/testing/contract.ts"
+import { archive, archives, instant, prompt, workspace } from "../support/archives.ts"
 import * as model from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 
 /** Tests what every adapter of `PromptTitles` must do. */
-export const testPromptTitles = <E>(
+export const testPromptTitles = <R, E>(
   name: string,
-  layer: Layer.Layer<PromptTitles | WorkspaceStore, E>
+  load: LoadWorkspace<R>,
+  layer: Layer.Layer<PromptTitles | R, E>
 ): void =>
   suite(layer, { excludeTestServices: true, timeout: "60 seconds" })(`PromptTitles: ${name}`, (it) => {
     it.effect.prop(
@@ -18,7 +19,7 @@ export const testPromptTitles = <E>(
       { archive: archives },
       Effect.fnUntraced(function* ({ archive }) {
         const titles = yield* PromptTitles
-        yield* loadArchive(archive)
+        yield* load(archive)
         const whole = model
           .listPrompts(archive, {})
           .map(({ id, title, updated_at }) => ({ id, title: truncateTitle(title), updated_at }))
@@ -39,7 +40,7 @@ export const testPromptTitles = <E>(
         const long = "😀".repeat(maxSlugSourceLength + 1)
         const prompts = [prompt({ title: long })]
         const own = archive({ workspace: workspace(), prompts })
-        yield* loadArchive(own)
+        yield* load(own)
         const read = yield* titles.listAfter(own.workspace.id, undefined)
         assert.deepStrictEqual(
           read.map(({ title }) => title),
@@ -60,7 +61,7 @@ export const testPromptTitles = <E>(
           })
         )
         const own = archive({ workspace: workspace(), prompts })
-        yield* loadArchive(own)
+        yield* load(own)
         const first = yield* titles.listAfter(own.workspace.id, undefined)
         const rest = yield* titles.listAfter(own.workspace.id, first.at(-1))
         assert.deepStrictEqual(

@@ -7,6 +7,7 @@ import { testKeyStore } from "./KeyStore.ts"
 import { testPromptRepo } from "./PromptRepo.ts"
 import { testPromptTitles } from "./PromptTitles.ts"
 import { testWorkspaceStore } from "./WorkspaceStore/contract.ts"
+import { loadArchive } from "../support/archives.ts"
 import { workspaceStore } from "../support/database/workspaceStore.ts"
 import type { migratedDatabase } from "../support/postgres.ts"
 
@@ -23,9 +24,9 @@ export const testPorts = <E>(
   database: Layer.Layer<Layer.Success<typeof migratedDatabase>, E>
 ) => {
   const fresh = () => Layer.provide(ports, Layer.fresh(database))
-  testKeyStore(name, fresh())
-  testPromptRepo(name, fresh())
-  testPromptTitles(name, fresh())
+  testKeyStore(name, loadArchive, fresh())
+  testPromptRepo(name, loadArchive, fresh())
+  testPromptTitles(name, loadArchive, fresh())
   testWorkspaceStore(name, fresh())
   testFileImport(name, fresh())
 }

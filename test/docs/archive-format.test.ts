@@ -3,11 +3,14 @@ import { join } from "node:path"
 import { it as effectIt } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { describe, expect, it } from "vitest"
 import { Archive } from "../../src/application/formats/Archive.ts"
-import { importArchive, memoryLayer } from "../../src/testing.ts"
-import { archives, exportArchive, toArchiveText } from "../support/archives.ts"
+import { archives, exportArchive, loadArchive, parseArchive, toArchiveText } from "../support/archives.ts"
+import { workspaceStore } from "../support/database/workspaceStore.ts"
+import { migratedDatabase } from "../support/postgres.ts"
 import { readCodeBlocks, root } from "./markdown.ts"
 
 const document = "docs/archive-format.md"
@@ -74,9 +77,10 @@ describe("docs/archive-format.md", () => {
 
   it("the example in docs/archive-format.md is accepted by an import and returned unchanged by an export", async () => {
     const imported = Effect.gen(function* () {
-      yield* importArchive(readExample())
+      yield* loadArchive(Result.getOrThrow(parseArchive(readExample())))
       return yield* exportArchive(readExample().workspace.id)
     })
-    expect(await Effect.runPromise(Effect.provide(imported, memoryLayer))).toEqual(readExample())
+    const store = Layer.provide(workspaceStore, migratedDatabase)
+    expect(await Effect.runPromise(Effect.provide(imported, store))).toEqual(readExample())
   })
 })

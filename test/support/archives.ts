@@ -8,7 +8,10 @@ import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import type { InvalidContent } from "../../src/domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
-import type { PromptFragment, PromptVersion } from "../../src/domain/workspace/Workspace.ts"
+import type { PromptFragment, PromptVersion, WorkspacePrompt } from "../../src/domain/workspace/Workspace.ts"
+import type { ImportedFile } from "../../src/domain/workspace/ImportedFile.ts"
+import type { VersionHistory, WorkspaceContent } from "../../src/domain/workspace/WorkspaceContent.ts"
+import type { VersionId } from "../../src/domain/Version.ts"
 import {
   type ExportPart,
   toExportParts,
@@ -89,4 +92,35 @@ export const exportArchive = Effect.fnUntraced(function* (workspace: WorkspaceId
   const exported: Array<ExportPart> = []
   yield* exportWorkspace(workspace, (parts) => Effect.sync(() => void exported.push(...parts)))
   return archiveFromExport(exported)
+})
+
+/** Reduces the versions of a prompt to the current and the last version. */
+const toVersionHistory = (
+  current_version: number,
+  versions: ReadonlyArray<PromptVersion>
+): VersionHistory => {
+  let last: VersionHistory["last"] = null
+  let current_id: VersionId | null = null
+  for (const { id, version_number } of versions) {
+    if (version_number === current_version) current_id = id
+    if (last === null || version_number > last.version_number) last = { id, version_number }
+  }
+  return { current_id, last }
+}
+
+/** Reduces the content of a whole workspace to its current state. */
+export const toWorkspaceContent = (
+  whole: Omit<WorkspaceContent, "prompts" | "importedFiles"> & {
+    readonly prompts: ReadonlyArray<WorkspacePrompt>
+  },
+  importedFiles: ReadonlyArray<ImportedFile> = []
+): WorkspaceContent => ({
+  folders: whole.folders,
+  tags: whole.tags,
+  fragments: whole.fragments,
+  prompts: whole.prompts.map(({ versions, ...prompt }) => ({
+    ...prompt,
+    history: toVersionHistory(prompt.current_version, versions)
+  })),
+  importedFiles
 })

@@ -94,34 +94,3 @@ export function* toEditedParts({ folders, tags, fragments, prompts }: ContentEdi
 /** Returns the ids of the prompts that an edit writes, in the order of the edit. */
 export const listEditedPrompts = ({ prompts }: ContentEdit): ReadonlyArray<PromptId> =>
   prompts.map(({ row }) => row.id)
-
-/** Reduces the versions of a prompt to the current and the last version. */
-const toVersionHistory = (
-  current_version: number,
-  versions: ReadonlyArray<PromptVersion>
-): VersionHistory => {
-  let last: VersionHistory["last"] = null
-  let current_id: VersionId | null = null
-  for (const { id, version_number } of versions) {
-    if (version_number === current_version) current_id = id
-    if (last === null || version_number > last.version_number) last = { id, version_number }
-  }
-  return { current_id, last }
-}
-
-/** Reduces the content of a whole workspace to its current state. */
-export const toWorkspaceContent = (
-  whole: Omit<WorkspaceContent, "prompts" | "importedFiles"> & {
-    readonly prompts: ReadonlyArray<WorkspacePrompt>
-  },
-  importedFiles: ReadonlyArray<ImportedFile> = []
-): WorkspaceContent => ({
-  folders: whole.folders,
-  tags: whole.tags,
-  fragments: whole.fragments,
-  prompts: whole.prompts.map(({ versions, ...prompt }) => ({
-    ...prompt,
-    history: toVersionHistory(prompt.current_version, versions)
-  })),
-  importedFiles
-})

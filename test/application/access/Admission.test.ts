@@ -8,7 +8,7 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcess from "../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { MemoryState } from "../../../src/adapters/outbound/memory/MemoryState.ts"
+import { MemoryState, storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
 import { Admission, type AdmissionError, type RateLimits } from "../../../src/application/access/Admission.ts"
 import { Lifecycle } from "../../../src/application/support/Lifecycle.ts"
 import * as Outage from "../../../src/application/freshness/Outage.ts"
@@ -27,17 +27,7 @@ import {
 } from "../../../src/domain/ApiKey.ts"
 import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
-import {
-  loadArchive,
-  archive,
-  instant,
-  type Key,
-  key,
-  newId,
-  sample,
-  user,
-  workspace
-} from "../../support/archives.ts"
+import { archive, instant, type Key, key, newId, sample, user, workspace } from "../../support/archives.ts"
 import {
   ignoreObservations,
   type RecordedObservations,
@@ -139,7 +129,7 @@ const makeEveryState = () =>
 
 const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof makeEveryState>) {
   for (const { home, owners, states } of workspaces) {
-    yield* loadArchive(
+    yield* storeArchive(
       archive({ workspace: home, users: owners, api_keys: states.map(({ key }) => key.stored) })
     )
   }
@@ -219,7 +209,7 @@ describe("admit", () => {
       function* ({ expires, steps }) {
         const [home, owner] = [workspace(), user()]
         const expiring = key(home.id, owner, { expires_at: toTimestamp(expires) })
-        yield* loadArchive(archive({ workspace: home, users: [owner], api_keys: [expiring.stored] }))
+        yield* storeArchive(archive({ workspace: home, users: [owner], api_keys: [expiring.stored] }))
         const { admitAgain } = yield* Admission
         const caller = {
           keyId: expiring.stored.id,
@@ -269,7 +259,7 @@ describe("admit", () => {
     () =>
       Effect.gen(function* () {
         const { archive: own, keys } = sample()
-        yield* loadArchive(own)
+        yield* storeArchive(own)
         const lookups = yield* Lookups
         for (const [token, error] of malformedTokens) {
           assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
@@ -285,7 +275,7 @@ describe("admit", () => {
   it.effect("admit marks a key as used when it is admitted, and no other key", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* loadArchive(own)
+      yield* storeArchive(own)
       const { lastUsed } = yield* MemoryState
       yield* TestClock.setTime(1_767_225_600_123)
       yield* admitKey(keys.active)
@@ -304,7 +294,7 @@ describe("admit", () => {
       Effect.gen(function* () {
         const lifecycle = yield* Lifecycle
         const { archive: own, keys } = sample()
-        yield* loadArchive(own)
+        yield* storeArchive(own)
         assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
         for (const [token, error] of malformedTokens) {
           assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
@@ -327,7 +317,7 @@ describe("admit", () => {
     const observed: RecordedObservations = { rejections: [], lookups: [] }
     return Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* loadArchive(own)
+      yield* storeArchive(own)
       yield* admitKey(keys.active)
       yield* Effect.flip(admitKey(keys.active))
       yield* admitKey(keys.second)

@@ -5,13 +5,14 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
+import { storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { Prompts } from "../../../src/application/reading/Prompts.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import { PromptNotFound } from "../../../src/domain/Prompt.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../../src/domain/Version.ts"
-import { loadArchive, archive, prompt, version } from "../../support/archives.ts"
+import { archive, prompt, version } from "../../support/archives.ts"
 
 /** The names of the repository's methods that were called, in order. */
 class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {
@@ -79,7 +80,7 @@ describe("Prompts", () => {
       Effect.gen(function* () {
         const [prompts, calls] = [yield* Prompts, yield* Calls]
         const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
-        yield* loadArchive(own)
+        yield* storeArchive(own)
         const id = own.prompts[0]!.id
         for (const number of ["", "01", "2147483648", "latest"]) {
           assert.deepStrictEqual(
@@ -109,7 +110,7 @@ describe("Prompts", () => {
           )
         })
         const own = archive({ prompts: [one] })
-        yield* loadArchive(own)
+        yield* storeArchive(own)
 
         const numbersFor = Effect.fnUntraced(function* (tier: string) {
           const caller = toCaller(own, tier)

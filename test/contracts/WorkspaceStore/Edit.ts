@@ -9,8 +9,7 @@ import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/worksp
 import {
   type ContentEdit,
   emptyEdit,
-  type PromptEdit,
-  toWorkspaceContent
+  type PromptEdit
 } from "../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
@@ -24,6 +23,7 @@ import {
   newId,
   sample,
   toPartStream,
+  toWorkspaceContent,
   fragmentBinding,
   version,
   workspace

@@ -1,18 +1,17 @@
 import { setTimeout } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makePromptCatalogs } from "../../../../src/adapters/inbound/mcp/PromptCatalog.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
+import { storeArchive } from "../../../../src/adapters/outbound/memory/MemoryState.ts"
 import { NamedPrompts } from "../../../../src/application/reading/NamedPrompts.ts"
 import { PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import { PromptTitles } from "../../../../src/application/ports/PromptTitles.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
-import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import { Prompts } from "../../../../src/application/reading/Prompts.ts"
 import { sizes } from "../../../../src/domain/Sizes.ts"
-import { archive, instant, prompt, toPartStream, workspace } from "../../../support/archives.ts"
+import { archive, instant, prompt, workspace } from "../../../support/archives.ts"
 import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 /** Makes the catalog of a workspace with these prompts, and a store that can be made unavailable and records its reads. */
@@ -42,9 +41,7 @@ const makeCatalog = Effect.fnUntraced(function* (prompts: ReadonlyArray<ReturnTy
     )
   )
   const home = workspace()
-  yield* Effect.orDie(
-    Context.get(services, WorkspaceStore).importWorkspace(toPartStream(archive({ workspace: home, prompts })))
-  )
+  yield* Effect.provideContext(storeArchive(archive({ workspace: home, prompts })), services)
   const catalogs = yield* Effect.provideContext(makePromptCatalogs, services)
   return { feed, store, home, catalog: catalogs({ workspaceId: home.id, tier: "team" }) }
 })

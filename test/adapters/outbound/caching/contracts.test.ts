@@ -3,34 +3,26 @@ import * as Layer from "effect/Layer"
 import * as CachingKeyStore from "../../../../src/adapters/outbound/caching/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../../../src/adapters/outbound/caching/CachingPromptRepo.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
+import { MemoryState, storeArchive } from "../../../../src/adapters/outbound/memory/MemoryState.ts"
+import type { Archive } from "../../../../src/application/formats/Archive.ts"
 import { WorkspaceRevisions } from "../../../../src/application/freshness/WorkspaceRevisions.ts"
 import * as Outage from "../../../../src/application/freshness/Outage.ts"
-import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import { testKeyStore } from "../../../contracts/KeyStore.ts"
 import { testPromptRepo } from "../../../contracts/PromptRepo.ts"
 import { ignoreObservations } from "../../../support/services/observations.ts"
 import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
-/** The caches over the in-memory adapters. Every import reports a change of all workspaces. */
-const caching = Layer.unwrap(
-  Effect.sync(() => {
-    const changes = new WorkspaceRevisions()
-    const notifying = Layer.effect(
-      WorkspaceStore,
-      Effect.map(WorkspaceStore, (store) => ({
-        ...store,
-        importWorkspace: (...args) =>
-          Effect.ensuring(
-            store.importWorkspace(...args),
-            Effect.sync(() => changes.invalidateAll())
-          )
-      }))
-    )
-    return Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer, notifying).pipe(
-      Layer.provide([Memory.layer, switchedFeed(changes).layer, ignoreObservations, Outage.offLayer])
-    )
-  })
+const changes = new WorkspaceRevisions()
+
+/** Stores an archive, and reports a change of all workspaces. */
+const load = (archive: Archive) =>
+  Effect.tap(storeArchive(archive), () => Effect.sync(() => changes.invalidateAll()))
+
+/** The caches over the in-memory adapters. */
+const caching = Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer).pipe(
+  Layer.provide([Memory.layer, switchedFeed(changes).layer, ignoreObservations, Outage.offLayer]),
+  Layer.provideMerge(MemoryState.layer)
 )
 
-testKeyStore("CachingKeyStore over memory", caching)
-testPromptRepo("CachingPromptRepo over memory", caching)
+testKeyStore("CachingKeyStore over memory", load, caching)
+testPromptRepo("CachingPromptRepo over memory", load, caching)

@@ -1,12 +1,9 @@
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
-import { testFileImport } from "../../../contracts/FileImport.ts"
+import { storeArchive } from "../../../../src/adapters/outbound/memory/MemoryState.ts"
 import { testKeyStore } from "../../../contracts/KeyStore.ts"
 import { testPromptRepo } from "../../../contracts/PromptRepo.ts"
 import { testPromptTitles } from "../../../contracts/PromptTitles.ts"
-import { testWorkspaceStore } from "../../../contracts/WorkspaceStore/contract.ts"
 
-testPromptRepo("memory", Memory.layer)
-testPromptTitles("memory", Memory.layer)
-testKeyStore("memory", Memory.layer)
-testWorkspaceStore("memory", Memory.layer)
-testFileImport("memory", Memory.layer)
+testPromptRepo("memory", storeArchive, Memory.layer)
+testPromptTitles("memory", storeArchive, Memory.layer)
+testKeyStore("memory", storeArchive, Memory.layer)

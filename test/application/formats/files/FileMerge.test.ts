@@ -2,8 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as TestClock from "effect/testing/TestClock"
-import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import { Administration } from "../../../../src/application/administration/Administration.ts"
 import type { Archive } from "../../../../src/application/formats/Archive.ts"
 import {
@@ -13,7 +11,7 @@ import {
   type PromptState,
   readItems
 } from "../../../../src/application/formats/files/ContentFile.ts"
-import { WorkspaceNotFound, WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
+import { WorkspaceNotFound } from "../../../../src/application/ports/WorkspaceStore.ts"
 import type { PromptId } from "../../../../src/domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import {
@@ -30,19 +28,20 @@ import {
   version,
   versionNumber,
   workspace,
-  toPartStream,
+  loadArchive,
   exportArchive
 } from "../../../support/archives.ts"
+import { atTime } from "../../../support/clock.ts"
+import { workspaceStore } from "../../../support/database/workspaceStore.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const layer = Administration.layer.pipe(
   Layer.provide(SecureRandom.layerWebCrypto),
-  Layer.provideMerge(Memory.layer)
+  Layer.provideMerge(workspaceStore),
+  Layer.provide(migratedDatabase)
 )
 
 const now = instant("2030-01-01T00:00:00.000Z")
-
-const load = (archive: Archive) =>
-  Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
 
 const toFiles = (archive: Archive): ReadonlyArray<ContentFile> =>
   [...readItems(archive).values()]
@@ -78,26 +77,25 @@ const newFile = (overrides: Partial<PromptState> = {}, id: string = newId()) => 
  * Imports files at `now`. Returns the workspace before and after the import, and the changes. Checks that a dry run and
  * a second import change nothing.
  */
-const importAndRead = Effect.fnUntraced(function* (
-  before: Archive,
-  files: (read: Archive) => ReadonlyArray<ContentFile>
-) {
-  const { importFiles } = yield* Administration
-  const home = before.workspace.id
-  yield* load(before)
-  yield* TestClock.setTime(Date.parse(now))
-  const read = yield* exportArchive(home)
-  const dry = yield* importFiles(home, files(read), { dryRun: true })
-  assert.deepStrictEqual(yield* exportArchive(home), read)
-  const imported = yield* importFiles(home, files(read))
-  // A dry run reports the same changes as the import.
-  assert.deepStrictEqual(dry, imported)
-  const { changes } = imported
-  const after = yield* exportArchive(home)
-  assert.deepStrictEqual((yield* importFiles(home, files(read))).changes, [])
-  assert.deepStrictEqual(yield* exportArchive(home), after)
-  return { read, changes, after }
-})
+const importAndRead = Effect.fnUntraced(
+  function* (before: Archive, files: (read: Archive) => ReadonlyArray<ContentFile>) {
+    const { importFiles } = yield* Administration
+    const home = before.workspace.id
+    yield* loadArchive(before)
+    const read = yield* exportArchive(home)
+    const dry = yield* importFiles(home, files(read), { dryRun: true })
+    assert.deepStrictEqual(yield* exportArchive(home), read)
+    const imported = yield* importFiles(home, files(read))
+    // A dry run reports the same changes as the import.
+    assert.deepStrictEqual(dry, imported)
+    const { changes } = imported
+    const after = yield* exportArchive(home)
+    assert.deepStrictEqual((yield* importFiles(home, files(read))).changes, [])
+    assert.deepStrictEqual(yield* exportArchive(home), after)
+    return { read, changes, after }
+  },
+  atTime(Date.parse(now))
+)
 
 const findPrompt = (archive: Archive, id: string) => archive.prompts.find((prompt) => prompt.id === id)!
 
@@ -112,7 +110,7 @@ const withPrompt = (
   )
 
 describe("importFiles", () => {
-  it.effect("importFiles turns a changed body into a new version, a child of the current version", () =>
+  it.live("importFiles turns a changed body into a new version, a child of the current version", () =>
     Effect.gen(function* () {
       const { archive: own } = sample()
       const [greeting] = own.prompts
@@ -156,29 +154,27 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect(
-    "importFiles numbers a new version after the highest number, whatever the current version is",
-    () =>
-      Effect.gen(function* () {
-        const [one, seven] = [version(1), version(7)]
-        const stored = prompt({ current_version: 1, versions: [one, seven] })
-        const { after } = yield* importAndRead(archive({ prompts: [stored] }), (read) =>
-          withPrompt(read, stored.id, (file) => ({ ...file, current_content: "Changed" }))
-        )
-        const { current_version, versions } = after.prompts[0]!
-        assert.strictEqual(current_version, 8)
-        assert.deepStrictEqual(
-          versions.map(({ version_number, parent_version_id }) => [version_number, parent_version_id]),
-          [
-            [1, null],
-            [7, null],
-            [8, one.id]
-          ] as Array<unknown>
-        )
-      }).pipe(Effect.provide(layer))
+  it.live("importFiles numbers a new version after the highest number, whatever the current version is", () =>
+    Effect.gen(function* () {
+      const [one, seven] = [version(1), version(7)]
+      const stored = prompt({ current_version: 1, versions: [one, seven] })
+      const { after } = yield* importAndRead(archive({ prompts: [stored] }), (read) =>
+        withPrompt(read, stored.id, (file) => ({ ...file, current_content: "Changed" }))
+      )
+      const { current_version, versions } = after.prompts[0]!
+      assert.strictEqual(current_version, 8)
+      assert.deepStrictEqual(
+        versions.map(({ version_number, parent_version_id }) => [version_number, parent_version_id]),
+        [
+          [1, null],
+          [7, null],
+          [8, one.id]
+        ] as Array<unknown>
+      )
+    }).pipe(Effect.provide(layer))
   )
 
-  it.effect(
+  it.live(
     "importFiles changes other fields without a new version and keeps the rows of unchanged fragments",
     () =>
       Effect.gen(function* () {
@@ -243,7 +239,7 @@ describe("importFiles", () => {
       }).pipe(Effect.provide(layer))
   )
 
-  it.effect("importFiles adds new prompts with a first version, and new fragments", () =>
+  it.live("importFiles adds new prompts with a first version, and new fragments", () =>
     Effect.gen(function* () {
       const home = workspace()
       const { id, ...stored } = fragment("{{x}}")
@@ -290,7 +286,7 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect(
+  it.live(
     "importFiles archives a prompt without a file and restores the prompt when the file exists again",
     () =>
       Effect.gen(function* () {
@@ -306,7 +302,7 @@ describe("importFiles", () => {
       }).pipe(Effect.provide(layer))
   )
 
-  it.effect(
+  it.live(
     "importFiles removes a fragment without a file, but keeps a fragment that an archived prompt contains",
     () =>
       Effect.gen(function* () {
@@ -333,7 +329,7 @@ describe("importFiles", () => {
       }).pipe(Effect.provide(layer))
   )
 
-  it.effect("importFiles leaves a prompt in its folder if several folders have the same name", () =>
+  it.live("importFiles leaves a prompt in its folder if several folders have the same name", () =>
     Effect.gen(function* () {
       const [first, second] = [folder({ name: "Same" }), folder({ name: "Same" })]
       const before = archive({ folders: [first, second], prompts: [prompt({ folder_id: second.id })] })
@@ -342,7 +338,7 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("importFiles keeps folders and tags that no file names, and the workspace's keys", () =>
+  it.live("importFiles keeps folders and tags that no file names, and the workspace's keys", () =>
     Effect.gen(function* () {
       const { archive: own } = sample()
       const { read, after } = yield* importAndRead({ ...own, tags: [...own.tags, tag("unused")] }, () => [])
@@ -354,15 +350,15 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect(
+  it.live(
     "importFiles rejects a repeated id and an id of another workspace, and names the path of the file",
     () =>
       Effect.gen(function* () {
         const { importFiles } = yield* Administration
         const { archive: theirs } = sample()
-        yield* load(theirs)
+        yield* loadArchive(theirs)
         const home = workspace()
-        yield* load(archive({ workspace: home }))
+        yield* loadArchive(archive({ workspace: home }))
         const [file, other] = [newFile(), newFile()]
         const attempt = (files: ReadonlyArray<ContentFile>) => Effect.flip(importFiles(home.id, files))
         assert.deepStrictEqual(

@@ -15,10 +15,7 @@ import { readItems } from "../../../../../src/application/formats/files/ContentF
 import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
 import { toImportedFiles } from "../../../../../src/application/formats/files/FileRecords.ts"
 import type { PromptId } from "../../../../../src/domain/Prompt.ts"
-import {
-  toWorkspaceContent,
-  type WorkspaceContent
-} from "../../../../../src/domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { findPrompts, matchWith, renderFiles } from "./promptFiles.ts"
 import {
@@ -30,6 +27,7 @@ import {
   newId,
   prompt,
   tag,
+  toWorkspaceContent,
   fragmentBinding
 } from "../../../../support/archives.ts"
 
