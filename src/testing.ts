@@ -37,29 +37,19 @@ import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProces
 import { Lifecycle } from "./application/support/Lifecycle.ts"
 import * as Outage from "./application/freshness/Outage.ts"
 import type { KeyStore } from "./application/ports/KeyStore.ts"
-import type { Observations } from "./application/ports/Observations.ts"
 import type { PromptRepo } from "./application/ports/PromptRepo.ts"
 import type { RateLimiter } from "./application/ports/RateLimiter.ts"
 
 /**
  * Provides everything that `Prompts` and `Admission` need, in memory. The prompts, keys and workspaces are in one
- * store, which starts empty. Rate limits are counted in this process. The service is always up, there are no outages,
- * and observations are ignored. Also provides the address of a web handler: the root of its host.
+ * store, which starts empty. Rate limits are counted in this process. The service is always up, and there are no
+ * outages. Also provides the address of a web handler: the root of its host.
  */
 export const memoryLayer: Layer.Layer<
-  | PromptRepo
-  | KeyStore
-  | MemoryState
-  | RateLimiter
-  | Observations
-  | Lifecycle
-  | Outage.Outage
-  | PublicUrl
-  | BasePath
+  PromptRepo | KeyStore | MemoryState | RateLimiter | Lifecycle | Outage.Outage | PublicUrl | BasePath
 > = Layer.mergeAll(
   Memory.layer,
   InProcessRateLimiter.layer,
-  Memory.ignoredObservationsLayer,
   Lifecycle.serving,
   Outage.offLayer,
   addressLayer({})

@@ -10,7 +10,6 @@ import { Lifecycle } from "../../src/application/support/Lifecycle.ts"
 import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import { countAdmitted } from "./RateLimiter.ts"
 import { archive, type Key, key, user, workspace } from "../support/archives.ts"
-import { ignoreObservations } from "../support/services/observations.ts"
 
 const home = workspace()
 const owner = user()
@@ -36,7 +35,7 @@ export const setUp = Effect.fnUntraced(function* (count: number) {
 /** Returns `Admission` with limits over a limiter, and the in-memory stores. */
 export const makeLayer = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>) =>
   Admission.layer(limits).pipe(
-    Layer.provide([Lifecycle.serving, ignoreObservations, Outage.offLayer]),
+    Layer.provide([Lifecycle.serving, Outage.offLayer]),
     Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(limiter)))
   )
 

@@ -21,9 +21,8 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
 import { Lifecycle } from "../support/Lifecycle.ts"
 import { Outage } from "../freshness/Outage.ts"
-import { Observations } from "../ports/Observations.ts"
 import { RateLimiter } from "../ports/RateLimiter.ts"
-import { withSpanIfTraced } from "../support/Observability.ts"
+import { registerCounter, withSpanIfTraced } from "../support/Observability.ts"
 import { Unavailable } from "../ports/Unavailable.ts"
 
 /** A caller that reads prompts: its workspace and the tier of that workspace. */
@@ -50,6 +49,16 @@ export interface RateLimits {
 
 /** The limits of specification 8. */
 export const defaultRateLimits: RateLimits = { perKey: 100, perProcess: 500 }
+
+/** The label of the scope is named `bucket`, because dashboards use this name. */
+const registerRejectionCounter = (scope: RateLimitScope) =>
+  registerCounter(
+    "prompt_retrieval_rate_limit_denials_total",
+    "Requests rejected with 429, by the limit that was exceeded: the key's or the process's",
+    { bucket: scope }
+  )
+
+const countRejection = { key: registerRejectionCounter("key"), process: registerRejectionCounter("process") }
 
 /** Turns a bearer token into a caller, or into the first error that applies. */
 export class Admission extends Context.Service<
@@ -89,18 +98,17 @@ export class Admission extends Context.Service<
 >()("prompt-retrieval/Admission") {
   static readonly layer = (
     limits: RateLimits
-  ): Layer.Layer<Admission, never, KeyStore | RateLimiter | Lifecycle | Observations | Outage> =>
+  ): Layer.Layer<Admission, never, KeyStore | RateLimiter | Lifecycle | Outage> =>
     Layer.effect(
       Admission,
       Effect.gen(function* () {
         const keys = yield* KeyStore
         const limiter = yield* RateLimiter
         const lifecycle = yield* Lifecycle
-        const observations = yield* Observations
         const outage = yield* Outage
 
         const reject = (scope: RateLimitScope, limit: number, now: number) => {
-          observations.recordRateLimitRejection(scope)
+          countRejection[scope]()
           return Effect.fail(RateLimited(scope, limit, now))
         }
 

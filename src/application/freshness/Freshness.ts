@@ -4,7 +4,24 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { ChangeFeed, LastContact } from "../ports/ChangeFeed.ts"
-import type { CacheLookup } from "../ports/Observations.ts"
+import { registerCounter } from "../support/Observability.ts"
+
+/**
+ * The outcome of a cache lookup: `drop` means that the workspace of the entry has changed since the entry was stored.
+ */
+export type CacheLookup = "hit" | "miss" | "drop"
+
+/** Registers the counters of the lookups of one cache. Returns the function that counts a lookup. */
+export const registerLookupCounters = (cache: "keys" | "responses"): ((result: CacheLookup) => void) => {
+  const register = (result: CacheLookup) =>
+    registerCounter(
+      "prompt_retrieval_cache_lookups_total",
+      "Cache lookups: hit, miss, or drop (the workspace has changed since the entry was stored)",
+      { cache, result }
+    )
+  const counters = { hit: register("hit"), miss: register("miss"), drop: register("drop") }
+  return (result) => counters[result]()
+}
 
 /** A map, such as an LRU cache, that may evict any entry at any time. */
 export interface BoundedMap<Key, Value> {

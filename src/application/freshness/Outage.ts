@@ -2,14 +2,15 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { constVoid, identity } from "effect/Function"
 import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
 import type { KeyHash } from "../../domain/ApiKey.ts"
 import { elapsedBetween, type Instant } from "../../domain/time/Instant.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { afterSilence, CircuitBreaker } from "./CircuitBreaker.ts"
 import { readInstant } from "../support/Clocks.ts"
+import { metricRegistry, registerCounter } from "../support/Observability.ts"
 import { type CacheEntry, wasCurrentAt } from "./Freshness.ts"
 import { ChangeFeed, type LastContact } from "../ports/ChangeFeed.ts"
-import { Observations } from "../ports/Observations.ts"
 import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 
 /** The default of `maxAgeMs`, in milliseconds (specification 8). */
@@ -19,6 +20,23 @@ export const defaultOutageMaxAge = 300_000
 const checkIntervalMs = 250
 /** The interval at which a failed read checks whether the change feed has also lost contact, in milliseconds. */
 const contactCheckIntervalMs = 20
+
+const countResponse = registerCounter(
+  "prompt_retrieval_outage_responses_total",
+  "Responses that were served without the database because they were current when contact was lost"
+)
+
+const responseAge = Metric.histogram("prompt_retrieval_outage_response_age_seconds", {
+  description: "Age of the responses that were served without the database, since the last contact with it",
+  boundaries: [1, 2, 5, 10, 20, 30, 60, 120, 180, 240, 300, 600, 1200, 3600]
+})
+// Registers the histogram, so that the metrics include it even before its first sample.
+responseAge.valueUnsafe(metricRegistry)
+
+const secondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
+  description:
+    "How long known responses are still served without the database; OUTAGE_MAX_AGE while it is reachable"
+})
 
 /**
  * Decides which values from before an outage of the database are served. While the change feed is down, each read asks
@@ -78,14 +96,13 @@ export const offLayer: Layer.Layer<Outage> = Layer.succeed(Outage, off)
 
 export interface OutageOptions {
   readonly feed: ChangeFeed["Service"]
-  readonly observations: Observations["Service"]
   /** The maximum age of a known value: the milliseconds since the last contact. */
   readonly maxAgeMs: number
   readonly now?: () => Instant
 }
 
 /** Makes the service, and the effect `check`, which logs the beginning and the end of an outage and sets the gauge. */
-export const makeOutage = ({ feed, observations, maxAgeMs, now = readInstant }: OutageOptions) => {
+export const makeOutage = ({ feed, maxAgeMs, now = readInstant }: OutageOptions) => {
   const listeners: Array<(changed: KeyHash | WorkspaceId) => void> = []
   /** The breaker of the outage whose last contact was at `contactAt`. */
   let breaker = new CircuitBreaker()
@@ -149,7 +166,8 @@ export const makeOutage = ({ feed, observations, maxAgeMs, now = readInstant }: 
     },
     recordResponse: (ageMs) => {
       phase = "serving"
-      observations.recordOutageResponse(ageMs / 1_000)
+      countResponse()
+      responseAge.updateUnsafe(ageMs / 1_000, metricRegistry)
     },
     invalidate: (changed) => {
       for (const listener of listeners) listener(changed)
@@ -161,7 +179,7 @@ export const makeOutage = ({ feed, observations, maxAgeMs, now = readInstant }: 
   const check: Effect.Effect<void> = Effect.suspend(() => {
     const contact = feed.lastContact()
     const msLeft = contact === undefined ? 0 : Math.max(0, maxAgeMs - (isUp() ? 0 : getAge(contact)))
-    observations.setOutageSecondsLeft(msLeft / 1_000)
+    secondsLeft.updateUnsafe(msLeft / 1_000, metricRegistry)
     if (isUp()) phase = "contact"
     else if (phase === "serving" && msLeft === 0) phase = "expired"
     if (phase === logged) return Effect.void
@@ -191,14 +209,14 @@ const sleepInBackground = (milliseconds: number): Effect.Effect<void> =>
   })
 
 /** Serves known values for at most `maxAgeMs` milliseconds after the last contact; 0 means never. */
-export const layer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed | Observations> =>
+export const layer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> =>
   maxAgeMs === 0
     ? offLayer
     : Layer.effect(
         Outage,
         Effect.gen(function* () {
           const feed = yield* ChangeFeed
-          const { outage, check } = makeOutage({ feed, observations: yield* Observations, maxAgeMs })
+          const { outage, check } = makeOutage({ feed, maxAgeMs })
           yield* check
           yield* Effect.forkScoped(Effect.forever(Effect.andThen(sleepInBackground(checkIntervalMs), check)))
           return outage

@@ -7,7 +7,6 @@ import * as Redacted from "effect/Redacted"
 import { type AddressSettings, addressLayer } from "../../adapters/inbound/http/request/PublicUrl.ts"
 import * as CachingKeyStore from "../../adapters/outbound/caching/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../adapters/outbound/caching/CachingPromptRepo.ts"
-import * as MetricObservations from "../../adapters/outbound/metrics/MetricObservations.ts"
 import { Database } from "../../adapters/outbound/postgres/Database.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../../adapters/outbound/postgres/keys/PostgresKeyStore.ts"
@@ -61,9 +60,7 @@ export const serviceLayer = (settings: ServiceSettings) =>
   useCasesLayer(settings).pipe(
     Layer.provide([databasePromptsLayer, databaseKeysLayer]),
     Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
-    Layer.provideMerge(
-      Layer.mergeAll(PostgresReadiness.layer, MetricObservations.layer, addressLayer(settings))
-    )
+    Layer.provideMerge(Layer.merge(PostgresReadiness.layer, addressLayer(settings)))
   )
 
 /**
@@ -75,7 +72,6 @@ export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rat
     Layer.provideMerge(Outage.offLayer),
     Layer.provideMerge(
       Layer.mergeAll(
-        MetricObservations.layer,
         Lifecycle.serving,
         addressLayer({}),
         Layer.succeed(Readiness, { check: Effect.void }),

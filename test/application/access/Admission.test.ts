@@ -28,11 +28,7 @@ import {
 import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 import { archive, instant, type Key, key, newId, sample, user, workspace } from "../../support/archives.ts"
-import {
-  ignoreObservations,
-  type RecordedObservations,
-  recordObservations
-} from "../../support/services/observations.ts"
+import { watchOwnMetrics } from "../../support/services/metrics.ts"
 
 /** The number of key lookups. */
 class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {
@@ -58,7 +54,7 @@ const countingKeyStore = Layer.effect(
 
 const makeLayer = (limits: RateLimits) =>
   Admission.layer(limits).pipe(
-    Layer.provide([countingKeyStore, Lifecycle.serving, ignoreObservations, recordingOutage]),
+    Layer.provide([countingKeyStore, Lifecycle.serving, recordingOutage]),
     Layer.provideMerge(
       Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(rejections), Layer.fresh(InProcess.layer))
     )
@@ -245,7 +241,7 @@ describe("admit", () => {
         markUsed: () => undefined
       })
       const services = Admission.layer(limits).pipe(
-        Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving, ignoreObservations, Outage.offLayer])
+        Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving, Outage.offLayer])
       )
       assert.deepStrictEqual(
         yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services)),
@@ -306,15 +302,18 @@ describe("admit", () => {
       }).pipe(
         Effect.provide(
           Admission.layer(limits).pipe(
-            Layer.provide([InProcess.layer, ignoreObservations, Outage.offLayer]),
+            Layer.provide([InProcess.layer, Outage.offLayer]),
             Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
           )
         )
       )
   )
 
-  it.effect("admit reports each rejection with the limit that was exceeded", () => {
-    const observed: RecordedObservations = { rejections: [], lookups: [] }
+  it.effect("admit counts each rejection by the limit that was exceeded", () => {
+    const countRejections = watchOwnMetrics(
+      'prompt_retrieval_rate_limit_denials_total{bucket="key"}',
+      'prompt_retrieval_rate_limit_denials_total{bucket="process"}'
+    )
     return Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* storeArchive(own)
@@ -323,22 +322,17 @@ describe("admit", () => {
       yield* admitKey(keys.second)
       yield* Effect.flip(admitKey(key(null, user())))
       yield* Effect.flip(admitKey(keys.revoked))
-      assert.deepStrictEqual(observed.rejections, ["key"])
+      assert.deepStrictEqual(countRejections(), [1, 0])
       const again = (keyId: ApiKeyId) =>
         Effect.flatMap(Admission, ({ admitAgain }) => admitAgain({ keyId, keyExpiresAt: null }, 60_000))
       yield* again(keys.active.stored.id)
       yield* again(keys.second.stored.id)
       yield* Effect.flip(again(newId()))
-      assert.deepStrictEqual(observed.rejections, ["key", "process"])
+      assert.deepStrictEqual(countRejections(), [1, 1])
     }).pipe(
       Effect.provide(
         Admission.layer({ perKey: 1, perProcess: 2 }).pipe(
-          Layer.provide([
-            Layer.fresh(InProcess.layer),
-            Lifecycle.serving,
-            recordObservations(observed),
-            Outage.offLayer
-          ]),
+          Layer.provide([Layer.fresh(InProcess.layer), Lifecycle.serving, Outage.offLayer]),
           Layer.provideMerge(Memory.layer)
         )
       )

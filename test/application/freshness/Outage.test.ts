@@ -12,6 +12,7 @@ import { WorkspaceRevisions } from "../../../src/application/freshness/Workspace
 import type { Instant } from "../../../src/domain/time/Instant.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
+import { readOwnMetric } from "../../support/services/metrics.ts"
 
 const workspaces = [newId<WorkspaceId>(), newId<WorkspaceId>()] as const
 const keys = ["a".repeat(64), "b".repeat(64)] as const as readonly [KeyHash, KeyHash]
@@ -33,18 +34,11 @@ const setUp = () => {
     revisionOf: (workspace: WorkspaceId) => (isUp() ? revisionOf(workspace) : undefined),
     lastContact: () => (contactAt === undefined ? undefined : { at: contactAt, revisionOf })
   }
-  const secondsLeft: Array<number> = []
   const lines: Array<unknown> = []
   const { outage: policy, check: checkPolicy } = makeOutage({
     feed,
     maxAgeMs,
-    now: () => clock,
-    observations: {
-      recordRateLimitRejection: () => {},
-      recordCacheLookup: () => {},
-      recordOutageResponse: () => {},
-      setOutageSecondsLeft: (seconds) => void secondsLeft.push(seconds)
-    }
+    now: () => clock
   })
   const control = {
     /** A heartbeat that was sent `delay` ms ago arrives, if the feed is connected. */
@@ -87,7 +81,7 @@ const setUp = () => {
     Effect.runSync(
       Effect.provide(checkPolicy, Logger.layer([Logger.make(({ message }) => lines.push(message))]))
     )
-  return { feed, policy, check, lines, secondsLeft, now: () => clock, isUp, ...control }
+  return { feed, policy, check, lines, now: () => clock, isUp, ...control }
 }
 
 const Workspace = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: workspaces.length - 1 }))
@@ -273,6 +267,7 @@ describe("Outage", () => {
     const world = setUp()
     world.beat()
     world.check()
+    assert.strictEqual(readOwnMetric("prompt_retrieval_outage_seconds_left"), 10)
     world.lose(true)
     world.check()
     assert.deepStrictEqual(world.lines, [])
@@ -295,7 +290,7 @@ describe("Outage", () => {
       begins,
       "Database unreachable for too long; known responses are not served any more"
     ])
-    assert.deepStrictEqual([world.secondsLeft[0], world.secondsLeft.at(-1)], [10, 0])
+    assert.strictEqual(readOwnMetric("prompt_retrieval_outage_seconds_left"), 0)
   })
 
   const silent = Effect.never as Effect.Effect<string, Unavailable>

@@ -6,16 +6,18 @@ import { LRUCache } from "lru-cache"
 import {
   type Cacheable,
   type CacheEntry,
+  registerLookupCounters,
   RevisionedCache,
   SingleFlight
 } from "../../../application/freshness/Freshness.ts"
 import { Outage } from "../../../application/freshness/Outage.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
-import { Observations } from "../../../application/ports/Observations.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { authenticate, type InvalidKey, type KeyHash, type KeyRecord } from "../../../domain/ApiKey.ts"
 import { checkAccess } from "../../../domain/Billing.ts"
+
+const countLookup = registerLookupCounters("keys")
 
 /** Maximum number of cached keys. A cached key takes less than 1 KiB. */
 const maxKeys = 10_000
@@ -38,46 +40,42 @@ const isRejected = (record: KeyRecord, now: number): boolean => {
  * During an outage, a key that was rejected at the last contact with the database is still rejected. The lookup of any
  * other key fails, so callers with other keys get only known responses.
  */
-export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Observations | Outage> =
-  Layer.effect(
-    KeyStore,
-    Effect.gen(function* () {
-      const store = yield* KeyStore
-      const feed = yield* ChangeFeed
-      const outage = yield* Outage
-      const observations = yield* Observations
-      const entries = new LRUCache<string, CacheEntry<KeyRecord>>({ max: maxKeys })
-      const cache = new RevisionedCache(feed, entries, (result) =>
-        observations.recordCacheLookup("keys", result)
-      )
-      const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
+export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Outage> = Layer.effect(
+  KeyStore,
+  Effect.gen(function* () {
+    const store = yield* KeyStore
+    const feed = yield* ChangeFeed
+    const outage = yield* Outage
+    const entries = new LRUCache<string, CacheEntry<KeyRecord>>({ max: maxKeys })
+    const cache = new RevisionedCache(feed, entries, countLookup)
+    const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
 
-      /**
-       * Leaves out a key without a workspace: the change feed reports changes by workspace, so no change would evict
-       * the key.
-       */
-      const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
-        record.workspace === null ? undefined : { workspace: record.workspace.id, value: record }
+    /**
+     * Leaves out a key without a workspace: the change feed reports changes by workspace, so no change would evict
+     * the key.
+     */
+    const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
+      record.workspace === null ? undefined : { workspace: record.workspace.id, value: record }
 
-      const lookUp = (hash: KeyHash) => {
-        // Deletes the earlier entry of the key after each successful query, even if the new result is not cacheable.
-        const read = Effect.tap(store.find(hash), () => Effect.sync(() => entries.delete(hash)))
-        return lookups.run(hash, undefined, cache.load(hash, outage.protect(read), toCacheable))
-      }
+    const lookUp = (hash: KeyHash) => {
+      // Deletes the earlier entry of the key after each successful query, even if the new result is not cacheable.
+      const read = Effect.tap(store.find(hash), () => Effect.sync(() => entries.delete(hash)))
+      return lookups.run(hash, undefined, cache.load(hash, outage.protect(read), toCacheable))
+    }
 
-      return KeyStore.of({
-        find: (hash: KeyHash) => {
-          const record = cache.get(hash)
-          if (record !== undefined) return Effect.succeed(record)
-          const known = entries.peek(hash)
-          if (known === undefined || !outage.isLastKnown(known)) return lookUp(hash)
-          return Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            isRejected(known.value, now)
-              ? outage.orKnown(lookUp(hash), Effect.succeed(known.value))
-              : lookUp(hash)
-          )
-        },
-        markUsed: store.markUsed
-      })
+    return KeyStore.of({
+      find: (hash: KeyHash) => {
+        const record = cache.get(hash)
+        if (record !== undefined) return Effect.succeed(record)
+        const known = entries.peek(hash)
+        if (known === undefined || !outage.isLastKnown(known)) return lookUp(hash)
+        return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+          isRejected(known.value, now)
+            ? outage.orKnown(lookUp(hash), Effect.succeed(known.value))
+            : lookUp(hash)
+        )
+      },
+      markUsed: store.markUsed
     })
-  )
+  })
+)

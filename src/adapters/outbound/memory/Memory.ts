@@ -4,7 +4,6 @@ import * as Prompts from "./MemoryPromptRepo.ts"
 import * as Titles from "./MemoryPromptTitles.ts"
 import { MemoryState } from "./MemoryState.ts"
 import type { KeyStore } from "../../../application/ports/KeyStore.ts"
-import { Observations } from "../../../application/ports/Observations.ts"
 import type { PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import type { PromptTitles } from "../../../application/ports/PromptTitles.ts"
 
@@ -14,10 +13,3 @@ export const layer: Layer.Layer<PromptRepo | PromptTitles | KeyStore | MemorySta
   Titles.layer,
   Keys.layer
 ).pipe(Layer.provideMerge(MemoryState.layer))
-
-export const ignoredObservationsLayer: Layer.Layer<Observations> = Layer.succeed(Observations, {
-  recordRateLimitRejection: () => {},
-  recordCacheLookup: () => {},
-  recordOutageResponse: () => {},
-  setOutageSecondsLeft: () => {}
-})

@@ -9,12 +9,11 @@ import { layer } from "../../../../src/adapters/outbound/caching/CachingKeyStore
 import * as Outage from "../../../../src/application/freshness/Outage.ts"
 import { WorkspaceRevisions } from "../../../../src/application/freshness/WorkspaceRevisions.ts"
 import { KeyStore } from "../../../../src/application/ports/KeyStore.ts"
-import { Observations } from "../../../../src/application/ports/Observations.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
-import { type RecordedObservations, recordObservations } from "../../../support/services/observations.ts"
+import { watchOwnMetrics } from "../../../support/services/metrics.ts"
 import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 type Lookup = Effect.Effect<KeyRecord, InvalidKey | Unavailable>
@@ -36,15 +35,12 @@ const makeCache = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number
   const changes = new WorkspaceRevisions()
   const feed = switchedFeed(changes)
   const lookups: Array<KeyHash> = []
-  const observed: RecordedObservations = { rejections: [], lookups: [] }
   const store = Layer.succeed(KeyStore, {
     find: (hash) => Effect.suspend(() => lookUp(hash, lookups.push(hash))),
     markUsed: () => {}
   })
-  const context = yield* Layer.build(
-    layer.pipe(Layer.provide([store, feed.layer, recordObservations(observed), Outage.offLayer]))
-  )
-  return { lookups, changes, feed, observed, find: Context.get(context, KeyStore).find }
+  const context = yield* Layer.build(layer.pipe(Layer.provide([store, feed.layer, Outage.offLayer])))
+  return { lookups, changes, feed, find: Context.get(context, KeyStore).find }
 })
 
 /** Forks an effect and runs the fiber until the fiber waits. */
@@ -53,8 +49,13 @@ const start = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { 
 describe("CachingKeyStore", () => {
   it.effect("CachingKeyStore looks a key up once until something in its workspace changes", () =>
     Effect.gen(function* () {
-      const { lookups, changes, find, observed } = yield* makeCache((_, n) =>
+      const { lookups, changes, find } = yield* makeCache((_, n) =>
         Effect.succeed(n === 1 ? active : revoked)
+      )
+      const countLookups = watchOwnMetrics(
+        'prompt_retrieval_cache_lookups_total{cache="keys",result="hit"}',
+        'prompt_retrieval_cache_lookups_total{cache="keys",result="miss"}',
+        'prompt_retrieval_cache_lookups_total{cache="keys",result="drop"}'
       )
       assert.deepStrictEqual([yield* find(toHash(1)), yield* find(toHash(1))], [active, active])
       changes.invalidate(newId())
@@ -63,13 +64,7 @@ describe("CachingKeyStore", () => {
       changes.invalidate(workspace.id)
       assert.deepStrictEqual([yield* find(toHash(1)), yield* find(toHash(1))], [revoked, revoked])
       assert.strictEqual(lookups.length, 2)
-      assert.deepStrictEqual(observed.lookups, [
-        ["keys", "miss"],
-        ["keys", "hit"],
-        ["keys", "hit"],
-        ["keys", "drop"],
-        ["keys", "hit"]
-      ])
+      assert.deepStrictEqual(countLookups(), [3, 1, 1])
     })
   )
 
@@ -130,8 +125,6 @@ describe("CachingKeyStore in an outage of the database", () => {
   const makeOutageCache = Effect.fnUntraced(function* (records: Array<KeyRecord>) {
     const feed = switchedFeed()
     const state = { isUp: true }
-    const ignored = yield* Layer.build(recordObservations({ rejections: [], lookups: [] }))
-    const observations = Context.get(ignored, Observations)
     const store = Layer.succeed(KeyStore, {
       find: (hash) =>
         Effect.suspend(() =>
@@ -140,14 +133,7 @@ describe("CachingKeyStore in an outage of the database", () => {
       markUsed: () => {}
     })
     const context = yield* Layer.build(
-      layer.pipe(
-        Layer.provide([
-          store,
-          feed.layer,
-          Layer.succeed(Observations, observations),
-          Outage.layer(60_000).pipe(Layer.provide([feed.layer, Layer.succeed(Observations, observations)]))
-        ])
-      )
+      layer.pipe(Layer.provide([store, feed.layer, Outage.layer(60_000).pipe(Layer.provide(feed.layer))]))
     )
     return {
       feed,

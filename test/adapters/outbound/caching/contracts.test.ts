@@ -9,7 +9,6 @@ import { WorkspaceRevisions } from "../../../../src/application/freshness/Worksp
 import * as Outage from "../../../../src/application/freshness/Outage.ts"
 import { testKeyStore } from "../../../contracts/KeyStore.ts"
 import { testPromptRepo } from "../../../contracts/PromptRepo.ts"
-import { ignoreObservations } from "../../../support/services/observations.ts"
 import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 const changes = new WorkspaceRevisions()
@@ -20,7 +19,7 @@ const load = (archive: Archive) =>
 
 /** The caches over the in-memory adapters. */
 const caching = Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer).pipe(
-  Layer.provide([Memory.layer, switchedFeed(changes).layer, ignoreObservations, Outage.offLayer]),
+  Layer.provide([Memory.layer, switchedFeed(changes).layer, Outage.offLayer]),
   Layer.provideMerge(MemoryState.layer)
 )
 

@@ -2,12 +2,17 @@ import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { LRUCache } from "lru-cache"
 import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
-import { type CacheEntry, RevisionedCache } from "../../../../application/freshness/Freshness.ts"
+import {
+  type CacheEntry,
+  RevisionedCache,
+  registerLookupCounters
+} from "../../../../application/freshness/Freshness.ts"
 import { Outage } from "../../../../application/freshness/Outage.ts"
 import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
-import { Observations } from "../../../../application/ports/Observations.ts"
 import { type HttpRequest, isGetOrHead } from "../../contract/HttpMessage.ts"
 import { maxCachedBytes, type Representation, sharedMaxAgeSeconds } from "./Representation.ts"
+
+const countLookup = registerLookupCounters("responses")
 
 /** Maximum size of all entries together, in bytes. */
 const maxBytes = 32 * 1024 * 1024
@@ -53,7 +58,7 @@ export class ResponseCache {
   /** The number of times that entries were deleted because `Outage` reported a change or a rejection. */
   #deletions = 0
 
-  constructor(feed: ChangeFeed["Service"], observations: Observations["Service"], outage: Outage["Service"]) {
+  constructor(feed: ChangeFeed["Service"], outage: Outage["Service"]) {
     this.#entries = new LRUCache<string, CacheEntry<CachedResponse>>({
       maxSize: maxBytes,
       maxEntrySize: maxCachedBytes,
@@ -70,9 +75,7 @@ export class ResponseCache {
         if (this.#entries.has(key)) this.#addToIndex(key, entry.value)
       }
     }
-    this.#responses = new RevisionedCache(feed, entries, (result) =>
-      observations.recordCacheLookup("responses", result)
-    )
+    this.#responses = new RevisionedCache(feed, entries, countLookup)
     this.#outage = outage
     outage.onInvalidate((changed) => this.#deleteAllOf(changed))
   }
@@ -149,5 +152,5 @@ export class ResponseCache {
 }
 
 export const makeResponseCache = Effect.gen(function* () {
-  return new ResponseCache(yield* ChangeFeed, yield* Observations, yield* Outage)
+  return new ResponseCache(yield* ChangeFeed, yield* Outage)
 })

@@ -21,20 +21,14 @@ const caller: AdmittedCaller = {
   workspaceId: newId<WorkspaceId>(),
   tier: "solo"
 }
-const observations = {
-  recordRateLimitRejection: () => {},
-  recordCacheLookup: () => {},
-  recordOutageResponse: () => {},
-  setOutageSecondsLeft: () => {}
-}
 
 /** Makes a response cache. If `serves` is true, the cache may return known responses in an outage. */
 const setUp = (serves: boolean) => {
   const feed = switchedFeed()
   const outage = serves
-    ? makeOutage({ feed, observations, maxAgeMs: 600_000 }).outage
+    ? makeOutage({ feed, maxAgeMs: 600_000 }).outage
     : Effect.runSync(Effect.provide(Effect.service(Outage), offLayer))
-  const cache = new ResponseCache(feed, observations, outage)
+  const cache = new ResponseCache(feed, outage)
   const store = (key: string, kibibytes = 1) =>
     Effect.runSync(
       cache.load(
