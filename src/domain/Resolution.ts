@@ -7,13 +7,14 @@ import { fitsBytes, sizes } from "./Sizes.ts"
 export interface PromptContents {
   readonly id: PromptId
   readonly current_content: string
-  /** The version number of `current_content`, from the same snapshot. Absent if the store does not report it. */
-  readonly current_version?: number | undefined
   readonly fragments: ReadonlyArray<SourceFragment>
 }
 
 /** The input of a resolution, as a `PromptRepo` returns it. */
-export interface ResolutionSource extends PromptContents, RepeatedFields {}
+export interface ResolutionSource extends PromptContents, RepeatedFields {
+  /** The version number of `current_content`, from the same snapshot. */
+  readonly current_version: number
+}
 
 /** A resolved prompt, with the repeated fields that the input has. */
 export type Resolved<Source extends PromptContents> = Pick<Source, keyof Source & keyof RepeatedFields> &

@@ -42,13 +42,10 @@ const resolveInTurns = Effect.fnUntraced(function* (workspace: WorkspaceId, sour
   }
 })
 
-/**
- * A resolved prompt, and the number of the version that was resolved. The number is undefined if the store does not
- * report it.
- */
+/** A resolved prompt, and the number of the version that was resolved. */
 export interface ResolvedVersion {
   readonly prompt: ResolvedPrompt
-  readonly current_version: number | undefined
+  readonly current_version: number
 }
 
 /**
