@@ -27,12 +27,7 @@ const incompletePrefix = `${directoryName}.incomplete-`
 const migrationHint =
   'to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR'
 
-const assertVersion = (dataDir: string, directory: string): void => {
-  if (!existsSync(directory)) {
-    if (existsSync(join(dataDir, "pglite")))
-      throw new Error(`it holds a PGlite database, which this program does not read; ${migrationHint}`)
-    return
-  }
+const assertVersion = (directory: string): void => {
   const major = readFileSync(join(directory, "PG_VERSION"), "utf8").trim()
   if (major !== embeddedMajor)
     throw new Error(
@@ -156,8 +151,8 @@ export const prepareDatabase = async (
 ): Promise<string> => {
   const directory = join(dataDir, directoryName)
   await removeIncomplete(dataDir)
-  assertVersion(dataDir, directory)
-  if (!existsSync(directory)) await createDatabase(dataDir, directory, programs, user)
+  if (existsSync(directory)) assertVersion(directory)
+  else await createDatabase(dataDir, directory, programs, user)
   await releaseLocks(directory)
   writeAccessRules(directory, user)
   return directory

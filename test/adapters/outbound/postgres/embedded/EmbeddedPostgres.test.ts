@@ -226,20 +226,15 @@ describe("EmbeddedPostgres", () => {
   const hint =
     'to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR'
 
-  it.each([
-    ["postgresql", "a PostgreSQL 17 database and this program embeds PostgreSQL 18"],
-    ["pglite", "a PGlite database, which this program does not read"]
-  ])(
-    "EmbeddedPostgres rejects a folder %s with %s, in one line that says what to do",
-    async (folder, found) => {
-      const dataDir = temporaryDirectory()
-      mkdirSync(join(dataDir, folder))
-      if (folder === "postgresql") writeFileSync(join(dataDir, folder, "PG_VERSION"), "17\n")
-      assert.deepStrictEqual(await run(["migrate"], { DATA_DIR: dataDir }), {
-        code: 1,
-        stdout: "",
-        stderr: `prompt-retrieval: DATA_DIR: ${dataDir} cannot be used: it holds ${found}; ${hint}\n`
-      })
-    }
-  )
+  it("EmbeddedPostgres rejects a database of PostgreSQL 17, in one line that says what to do", async () => {
+    const dataDir = temporaryDirectory()
+    mkdirSync(join(dataDir, "postgresql"))
+    writeFileSync(join(dataDir, "postgresql", "PG_VERSION"), "17\n")
+    const problem = `it holds a PostgreSQL 17 database and this program embeds PostgreSQL 18; ${hint}`
+    assert.deepStrictEqual(await run(["migrate"], { DATA_DIR: dataDir }), {
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: DATA_DIR: ${dataDir} cannot be used: ${problem}\n`
+    })
+  })
 })
