@@ -1,8 +1,9 @@
+import * as Schema from "effect/Schema"
 import type { ApiKeyId } from "../ApiKey.ts"
 import type { ImportSummary } from "./ImportSummary.ts"
-import type { Timestamp } from "../Timestamp.ts"
+import { Timestamp } from "../Timestamp.ts"
 import type { ContentEdit } from "./WorkspaceContent.ts"
-import type { WorkspaceId } from "../WorkspaceId.ts"
+import { WorkspaceId } from "../WorkspaceId.ts"
 
 /** The changes and exports that the audit log records. */
 export type AuditAction =
@@ -33,18 +34,19 @@ export interface AuditEntry {
 }
 
 /** A recorded change or export. `action` may be an action that this program does not know. */
-export interface AuditEvent {
+export const AuditEvent = Schema.Struct({
   /** A decimal number. Later events have larger ids. */
-  readonly id: string
+  id: Schema.String,
   /** When the event was recorded, by the clock of the database. */
-  readonly at: Timestamp
+  at: Timestamp,
   /** The name of the person or program that made the change or export. */
-  readonly actor: string
-  readonly action: string
-  readonly workspace_id: WorkspaceId | null
-  readonly subject: string
-  readonly details: Readonly<Record<string, unknown>>
-}
+  actor: Schema.String,
+  action: Schema.String,
+  workspace_id: Schema.NullOr(WorkspaceId),
+  subject: Schema.String,
+  details: Schema.Record(Schema.String, Schema.Unknown)
+})
+export type AuditEvent = typeof AuditEvent.Type
 
 interface AuditedWorkspace {
   readonly id: WorkspaceId

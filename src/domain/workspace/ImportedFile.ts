@@ -1,12 +1,15 @@
+import * as Schema from "effect/Schema"
+
 /** A file that was imported into a workspace: its path, and the prompt or fragment that it described. */
-export interface ImportedFile {
-  readonly kind: "prompt" | "fragment"
+export const ImportedFile = Schema.Struct({
+  kind: Schema.Literals(["prompt", "fragment"]),
   /** The id of the prompt or fragment in the workspace. */
-  readonly target_id: string
+  target_id: Schema.String,
   /** The path of the file in its directory, with slashes. */
-  readonly path: string
+  path: Schema.String,
   /** The id in the front matter of the file; null if there is none. */
-  readonly file_id: string | null
+  file_id: Schema.NullOr(Schema.String),
   /** The hash of the state that the file described: 64 lowercase hexadecimal digits. */
-  readonly hash: string
-}
+  hash: Schema.String
+})
+export type ImportedFile = typeof ImportedFile.Type

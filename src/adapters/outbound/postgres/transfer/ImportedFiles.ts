@@ -1,19 +1,11 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { ImportedFile } from "../../../../domain/workspace/ImportedFile.ts"
+import { ImportedFile } from "../../../../domain/workspace/ImportedFile.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 
-const File: Schema.Codec<ImportedFile, unknown> = Schema.Struct({
-  kind: Schema.Literals(["prompt", "fragment"]),
-  target_id: Schema.String,
-  path: Schema.String,
-  file_id: Schema.NullOr(Schema.String),
-  hash: Schema.String
-})
-
-const decode = makeRowDecoder(Schema.Struct({ files: Schema.Array(File) }))
+const decode = makeRowDecoder(Schema.Struct({ files: Schema.Array(ImportedFile) }))
 
 /** Reads the files of a workspace's latest import of files. */
 export const readImportedFiles = (sql: PgClient, workspace: WorkspaceId) =>

@@ -1,12 +1,9 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import type { SqlError } from "effect/sql/SqlError"
 import { Actor } from "../../../../application/administration/Actor.ts"
 import type { AuditFilter } from "../../../../application/ports/WorkspaceStore.ts"
-import type { AuditEntry } from "../../../../domain/workspace/AuditEvent.ts"
-import { Timestamp } from "../../../../domain/Timestamp.ts"
-import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { type AuditEntry, AuditEvent } from "../../../../domain/workspace/AuditEvent.ts"
 import { execute, type Statement } from "../driver/Query.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 
@@ -36,14 +33,4 @@ export const selectEvents = ({ workspace, limit }: AuditFilter): Statement => ({
   params: workspace === undefined ? [limit] : [limit, workspace]
 })
 
-export const decodeEvents = makeRowDecoder(
-  Schema.Struct({
-    id: Schema.String,
-    at: Timestamp,
-    actor: Schema.String,
-    action: Schema.String,
-    workspace_id: Schema.NullOr(WorkspaceId),
-    subject: Schema.String,
-    details: Schema.Record(Schema.String, Schema.Unknown)
-  })
-)
+export const decodeEvents = makeRowDecoder(AuditEvent)
