@@ -1,13 +1,13 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import type { ApiKeyId, KeyHash, UserId } from "../../domain/ApiKey.ts"
+import type { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
 import type { AuditEvent, ExportFormat } from "../../domain/workspace/AuditEvent.ts"
 import type { BillingStatus, Tier } from "../../domain/Billing.ts"
 import type { ImportSummary } from "../../domain/workspace/ImportSummary.ts"
 import type { InvalidContent } from "../../domain/workspace/Problem.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
-import type { Folder, WorkspaceTag } from "../../domain/workspace/Workspace.ts"
+import type { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../domain/workspace/Workspace.ts"
 import type { ContentEdit, WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { ExportPart, WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
@@ -41,46 +41,23 @@ export interface UserHasActiveKeys {
 export const UserHasActiveKeys = (count: number): UserHasActiveKeys => ({ _tag: "UserHasActiveKeys", count })
 
 /** A workspace without its content. `tier` may be a tier that this program does not know. */
-export interface WorkspaceInfo {
-  readonly id: WorkspaceId
-  readonly name: string
+export interface WorkspaceInfo extends Omit<Workspace, "tier"> {
   readonly tier: string
-  readonly billing_status: BillingStatus
 }
 
 /** A user as operators see it. */
-export interface UserInfo {
-  readonly id: UserId
-  readonly email: string
-  readonly must_reset_password: boolean
-}
+export type UserInfo = User
 
 /**
  * A key as operators see it, with only the first and last digits of its plaintext. `owner` is the email of its owner.
  */
-export interface KeyInfo {
-  readonly id: ApiKeyId
-  readonly workspace_id: WorkspaceId | null
-  readonly name: string
-  readonly key_start: string
-  readonly key_end: string
+export interface KeyInfo extends Omit<StoredKey, "created_by" | "key_hash"> {
   readonly owner: string
-  readonly created_at: Timestamp
-  readonly expires_at: Timestamp | null
   readonly last_used_at: Timestamp | null
-  readonly revoked_at: Timestamp | null
 }
 
 /** A key to store: its hash and the first and last digits of its plaintext, never the whole plaintext. */
-export interface NewKey {
-  readonly id: ApiKeyId
-  readonly name: string
-  readonly key_hash: KeyHash
-  readonly key_start: string
-  readonly key_end: string
-  readonly created_at: Timestamp
-  readonly expires_at: Timestamp | null
-}
+export type NewKey = Omit<StoredKey, "workspace_id" | "created_by" | "revoked_at">
 
 /** The key that replaces another key. It gets the name of the replaced key. */
 export type ReplacementKey = Omit<NewKey, "name">

@@ -2,6 +2,7 @@ import * as Schema from "effect/Schema"
 import type { ApiKeyId } from "../ApiKey.ts"
 import type { ImportSummary } from "./ImportSummary.ts"
 import { Timestamp } from "../Timestamp.ts"
+import type { StoredKey, User, Workspace } from "./Workspace.ts"
 import type { ContentEdit } from "./WorkspaceContent.ts"
 import { WorkspaceId } from "../WorkspaceId.ts"
 
@@ -48,26 +49,13 @@ export const AuditEvent = Schema.Struct({
 })
 export type AuditEvent = typeof AuditEvent.Type
 
-interface AuditedWorkspace {
-  readonly id: WorkspaceId
-  readonly name: string
-  readonly tier: string
-  readonly billing_status: string
-}
+type AuditedWorkspace = Omit<Workspace, "tier"> & { readonly tier: string }
 
-interface AuditedUser {
-  readonly email: string
-  readonly must_reset_password: boolean
-}
+type AuditedUser = Pick<User, "email" | "must_reset_password">
 
-interface AuditedKey {
-  readonly id: ApiKeyId
-  readonly workspace_id: WorkspaceId | null
-  readonly name: string
+interface AuditedKey extends Pick<StoredKey, "id" | "workspace_id" | "name" | "revoked_at" | "expires_at"> {
   /** The email of the owner. */
   readonly owner: string
-  readonly revoked_at: Timestamp | null
-  readonly expires_at: Timestamp | null
 }
 
 const toKeyEntry = (
