@@ -4,7 +4,6 @@ import { MountedEndpoint } from "../adapters/inbound/contract/MountedEndpoint.ts
 import { makeHttpEndpoint } from "../adapters/inbound/mcp/HttpEndpoint.ts"
 import { maxMessageBytes } from "../adapters/inbound/mcp/JsonRpc.ts"
 import * as PostgresPromptTitles from "../adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
-import { NamedPrompts } from "../application/reading/NamedPrompts.ts"
 import type { ServiceConfig } from "./config/Config.ts"
 
 const path = "/mcp"
@@ -14,7 +13,7 @@ const endpointLayer = (publicUrl: string | undefined) => {
   return Layer.effect(
     MountedEndpoint,
     Effect.map(makeHttpEndpoint(origin), (respond) => ({ path, maxBodyBytes: maxMessageBytes, respond }))
-  ).pipe(Layer.provide(NamedPrompts.layer), Layer.provide(PostgresPromptTitles.layer))
+  ).pipe(Layer.provide(PostgresPromptTitles.layer))
 }
 
 /** The endpoint for the Model Context Protocol, if the configuration enables it. */

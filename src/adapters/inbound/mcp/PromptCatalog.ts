@@ -2,9 +2,9 @@ import * as Effect from "effect/Effect"
 import { LRUCache } from "lru-cache"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { type CacheEntry, RevisionedCache, SingleFlight } from "../../../application/freshness/Freshness.ts"
-import { NamedPrompts } from "../../../application/reading/NamedPrompts.ts"
+import { makeNameReader } from "../../../application/reading/NameReader.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
-import { maxTitlesPerRead } from "../../../application/ports/PromptTitles.ts"
+import { maxTitlesPerRead, PromptTitles } from "../../../application/ports/PromptTitles.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
 import { takeTurnFor } from "../../../application/reading/Turns.ts"
@@ -106,7 +106,7 @@ const makeCache = <Value extends object>(
  */
 export const makePromptCatalogs = Effect.gen(function* () {
   const prompts = yield* Prompts
-  const namedPrompts = yield* NamedPrompts
+  const readNames = makeNameReader(yield* PromptTitles)
   const feed = yield* ChangeFeed
   const namesCache = makeCache<PromptNames>(
     feed,
@@ -132,7 +132,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
     const workspace = caller.workspaceId
     const cached = findNames(workspace)
     if (cached !== undefined) return Effect.succeed(cached)
-    const read = Effect.tap(namedPrompts.readNames(caller), (names) =>
+    const read = Effect.tap(readNames(workspace), (names) =>
       Effect.sync(() => {
         if (names.size > maxTitlesPerRead)
           largeNames.set(workspace, names, { ttl: Math.ceil(names.size * msPerLargeName) })

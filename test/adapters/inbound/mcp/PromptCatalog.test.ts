@@ -5,7 +5,6 @@ import * as Layer from "effect/Layer"
 import { makePromptCatalogs } from "../../../../src/adapters/inbound/mcp/PromptCatalog.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import { storeArchive } from "../../../../src/adapters/outbound/memory/MemoryState.ts"
-import { NamedPrompts } from "../../../../src/application/reading/NamedPrompts.ts"
 import { PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import { PromptTitles } from "../../../../src/application/ports/PromptTitles.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
@@ -35,10 +34,7 @@ const makeCatalog = Effect.fnUntraced(function* (prompts: ReadonlyArray<ReturnTy
     Layer.effect(PromptTitles, Effect.map(PromptTitles, watched))
   )
   const services = yield* Layer.build(
-    Layer.mergeAll(Prompts.layer, NamedPrompts.layer).pipe(
-      Layer.provide(ports),
-      Layer.provideMerge(Layer.merge(Memory.layer, feed.layer))
-    )
+    Prompts.layer.pipe(Layer.provideMerge(ports), Layer.provideMerge(Layer.merge(Memory.layer, feed.layer)))
   )
   const home = workspace()
   yield* Effect.provideContext(storeArchive(archive({ workspace: home, prompts })), services)
