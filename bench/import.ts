@@ -15,8 +15,15 @@ import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import type { Sql } from "postgres"
 import { ArchiveWriter } from "../src/application/formats/ArchiveWriter.ts"
-import { toExportParts } from "../src/domain/workspace/WorkspaceParts.ts"
-import { archive, fragment, fragmentBinding, prompt, tag, version } from "../test/support/archives.ts"
+import {
+  archive,
+  fragment,
+  fragmentBinding,
+  prompt,
+  tag,
+  toExportParts,
+  version
+} from "../test/support/archives.ts"
 import { runCommand } from "./command.ts"
 import type { Scenario } from "./comparisons.ts"
 import { median } from "./load.ts"

@@ -14,7 +14,6 @@ import type { VersionHistory, WorkspaceContent } from "../../src/domain/workspac
 import type { VersionId } from "../../src/domain/Version.ts"
 import {
   type ExportPart,
-  toExportParts,
   type WorkspacePart,
   workspaceLists
 } from "../../src/domain/workspace/WorkspaceParts.ts"
@@ -61,6 +60,20 @@ export const archiveFromExport = (parts: Iterable<ExportPart>): Archive => {
 /** Streams the parts of an archive's workspace, as `WorkspaceStore.importWorkspace` takes them. */
 export const toPartStream = (archive: Archive): Stream.Stream<WorkspacePart> =>
   Stream.fromIterable(toWorkspaceParts(archive))
+
+/** Splits the parts of a workspace into the parts of an export. */
+export const toExportParts = function* (parts: Iterable<WorkspacePart>): Generator<ExportPart> {
+  for (const part of parts) {
+    if (part.list !== "prompts") {
+      yield part
+      continue
+    }
+    const { fragments, versions, ...prompt } = part.item
+    yield { list: "prompts", item: prompt }
+    for (const item of fragments) yield { list: "prompt_fragments", item }
+    for (const item of versions) yield { list: "prompt_versions", item }
+  }
+}
 
 /** Returns the text of an archive's file, as an export writes it. */
 export const toArchiveText = (archive: Archive): string => {

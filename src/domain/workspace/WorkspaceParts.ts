@@ -38,17 +38,3 @@ export type ExportPart =
   | { readonly list: "prompts"; readonly item: Omit<WorkspacePrompt, "fragments" | "versions"> }
   | { readonly list: "prompt_fragments"; readonly item: PromptFragment }
   | { readonly list: "prompt_versions"; readonly item: PromptVersion }
-
-/** Splits the parts of a workspace into the parts of an export. */
-export const toExportParts = function* (parts: Iterable<WorkspacePart>): Generator<ExportPart> {
-  for (const part of parts) {
-    if (part.list !== "prompts") {
-      yield part
-      continue
-    }
-    const { fragments, versions, ...prompt } = part.item
-    yield { list: "prompts", item: prompt }
-    for (const item of fragments) yield { list: "prompt_fragments", item }
-    for (const item of versions) yield { list: "prompt_versions", item }
-  }
-}

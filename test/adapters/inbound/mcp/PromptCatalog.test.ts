@@ -11,6 +11,7 @@ import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { Prompts } from "../../../../src/application/reading/Prompts.ts"
 import { sizes } from "../../../../src/domain/Sizes.ts"
 import { archive, instant, prompt, workspace } from "../../../support/archives.ts"
+import * as MemoryTitles from "../../../support/database/memoryTitles.ts"
 import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 /** Makes the catalog of a workspace with these prompts, and a store that can be made unavailable and records its reads. */
@@ -31,7 +32,7 @@ const makeCatalog = Effect.fnUntraced(function* (prompts: ReadonlyArray<ReturnTy
     })
   const ports = Layer.mergeAll(
     Layer.effect(PromptRepo, Effect.map(PromptRepo, watched)),
-    Layer.effect(PromptTitles, Effect.map(PromptTitles, watched))
+    Layer.effect(PromptTitles, Effect.map(PromptTitles, watched)).pipe(Layer.provide(MemoryTitles.layer))
   )
   const services = yield* Layer.build(
     Prompts.layer.pipe(Layer.provideMerge(ports), Layer.provideMerge(Layer.merge(Memory.layer, feed.layer)))

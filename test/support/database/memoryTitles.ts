@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { maxTitlesPerRead, PromptTitles } from "../../../application/ports/PromptTitles.ts"
-import { truncateTitle } from "../../../domain/PromptNames.ts"
-import { compareByUpdate } from "./MemoryPromptRepo.ts"
-import { MemoryState } from "./MemoryState.ts"
+import { maxTitlesPerRead, PromptTitles } from "../../../src/application/ports/PromptTitles.ts"
+import { truncateTitle } from "../../../src/domain/PromptNames.ts"
+import { compareByUpdate } from "../../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
+import { MemoryState } from "../../../src/adapters/outbound/memory/MemoryState.ts"
 
 export const layer: Layer.Layer<PromptTitles, never, MemoryState> = Layer.effect(
   PromptTitles,
