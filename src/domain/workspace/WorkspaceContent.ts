@@ -1,6 +1,5 @@
-import type { FolderId } from "../FolderId.ts"
 import type { ImportedFile } from "./ImportedFile.ts"
-import type { PromptId, TagId } from "../Prompt.ts"
+import type { TagId } from "../Prompt.ts"
 import type { VersionId } from "../Version.ts"
 import type {
   Folder,
@@ -52,7 +51,7 @@ export interface PromptEdit {
 /** An edit of a workspace's content. Rows that the edit does not name do not change. */
 export interface ContentEdit {
   /** Folders to add. */
-  readonly folders: ReadonlyArray<{ readonly id: FolderId; readonly name: string }>
+  readonly folders: ReadonlyArray<Folder>
   /** Tags to add. */
   readonly tags: ReadonlyArray<WorkspaceTag>
   /** Fragments to add or to replace. */
@@ -90,7 +89,3 @@ export function* toEditedParts({ folders, tags, fragments, prompts }: ContentEdi
       item: { ...row, tags, fragments, versions: version === undefined ? [] : [version] }
     }
 }
-
-/** Returns the ids of the prompts that an edit writes, in the order of the edit. */
-export const listEditedPrompts = ({ prompts }: ContentEdit): ReadonlyArray<PromptId> =>
-  prompts.map(({ row }) => row.id)

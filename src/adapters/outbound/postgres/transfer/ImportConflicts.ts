@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { ProblemList } from "../../../../application/formats/ProblemList.ts"
-import { type ConflictOwner, InvalidContent, toConflict } from "../../../../domain/workspace/Problem.ts"
+import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import { contentTables } from "./ContentTables.ts"
 import * as queries from "./ImportQueries.ts"
 import type { Staging } from "./Staging.ts"
@@ -20,12 +20,12 @@ export const rejectConflicts = Effect.fnUntraced(function* (
   const problems = new ProblemList()
   const add = (
     rows: ReadonlyArray<unknown>,
-    describe: (conflict: Conflict) => readonly [column: string, owner: ConflictOwner]
+    describe: (conflict: Conflict) => readonly [column: string, owner: "workspace" | "user" | "key"]
   ) => {
     const conflicts = queries.decodeConflicts(rows)
     const first = conflicts.map((conflict) => {
       const [column, owner] = describe(conflict)
-      return toConflict(`${conflict.path}.${column}`, owner)
+      return { path: `${conflict.path}.${column}`, message: `belongs to another ${owner}` }
     })
     problems.addAll(first, conflicts[0]?.count ?? 0)
   }

@@ -6,7 +6,6 @@ import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/p
 import { toWorkspaceEditedEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import {
   type ContentEdit,
-  listEditedPrompts,
   isEmptyEdit,
   toEditedParts,
   type WorkspaceContent
@@ -81,7 +80,7 @@ export const editContent = <A, E>(
     yield* sql.unsafe(repeatableRead)
     if (!dryRun) yield* lockOrFail
     const [edit, result] = yield* makeEdit(yield* readContent(sql, workspace))
-    contestedPrompts = listEditedPrompts(edit)
+    contestedPrompts = edit.prompts.map(({ row }) => row.id)
     if (!isEmptyEdit(edit)) {
       yield* writeEdit(sql, workspace, edit, dryRun)
       if (!dryRun) yield* record([toWorkspaceEditedEntry(workspace, options?.source, edit)])
