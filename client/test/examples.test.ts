@@ -1,9 +1,8 @@
-import { copyFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { copyFileSync, readdirSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { startDemoApi } from "../../test/api/startApi.ts"
 import { makeLinkedProject, removeDirectories, run } from "../../test/support/programs/packages.ts"
-import { type Service, startService } from "../../test/support/service.ts"
 
 const examples = join(import.meta.dirname, "../../examples")
 const agentLine = "Be brief and friendly, and end with one clear next step."
@@ -37,25 +36,12 @@ const outputs: Readonly<Record<string, string | RegExp>> = {
 }
 
 describe("the examples of the client", () => {
-  let folder: string
-  let service: Service
+  const api = startDemoApi()
   let project: string
-  let env: Readonly<Record<string, string>>
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "prompts-"))
+  beforeAll(() => {
     project = makeLinkedProject("client-examples")
-    service = await startService({ DATA_DIR: folder }, "/readyz", ["--demo"])
-    const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
-    env = {
-      PROMPT_RETRIEVAL_KEY: await vi.waitUntil(findKey, { timeout: 10_000 }),
-      PROMPT_RETRIEVAL_URL: service.url
-    }
   })
-  afterAll(async () => {
-    await service?.stop()
-    removeDirectories()
-    if (folder !== undefined) rmSync(folder, { recursive: true })
-  })
+  afterAll(removeDirectories)
 
   it("every example of the client has an expected output", () => {
     expect(readdirSync(examples).filter((name) => name.startsWith("client"))).toEqual(
@@ -64,6 +50,7 @@ describe("the examples of the client", () => {
   })
 
   it.each(Object.entries(outputs))("the example %s reads the demo workspace", async (example, output) => {
+    const env = { PROMPT_RETRIEVAL_KEY: api.key, PROMPT_RETRIEVAL_URL: api.service().url }
     copyFileSync(join(examples, example), join(project, example))
     const flags = example.includes("testing") ? ["--test", "--test-reporter=spec"] : []
     const { code, stdout, stderr } = await run(project, process.execPath, [...flags, example], env)

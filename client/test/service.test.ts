@@ -1,47 +1,24 @@
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { describe, expect, it } from "vitest"
 import {
   type ClientOptions,
   type FetchInit,
   fillSlots,
-  NotFoundError,
   PromptClient,
   UnauthorizedError
 } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
-import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
-import { embedded, makeResources } from "../../test/support/database.ts"
-import { startObservedService } from "../../test/support/services/startObservedService.ts"
-import { type Service } from "../../test/support/service.ts"
+import { startDemoApi } from "../../test/api/startApi.ts"
 
-const root = join(import.meta.dirname, "../..")
-const archive = JSON.parse(readFileSync(join(root, "src/demo/workspace.json"), "utf8"))
-const prompts: ReadonlyArray<ArchivePrompt> = archive.prompts
+const api = startDemoApi()
+const { prompts } = api.archive
 const agent = prompts.find(({ title }) => title === "Support agent")!
-
-const resources = makeResources()
-let env: Record<string, string>
-let service: Service
-let key: string
-
-beforeAll(async () => {
-  env = await resources.acquire(embedded.acquire)
-  service = await startObservedService(env, "/readyz", ["--demo"])
-  const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
-  key = await vi.waitUntil(findKey, { timeout: 10_000 })
-})
-afterAll(async () => {
-  await service?.stop()
-  await resources.release()
-})
 
 /** Creates a client of the service and records the requests that it sends. */
 const connect = (options: Partial<ClientOptions> = {}) => {
   const requests: Array<FetchInit> = []
   const client = new PromptClient({
-    apiKey: key,
-    baseUrl: service.url,
+    apiKey: api.key,
+    baseUrl: api.service().url,
     fetch: (url, init) => {
       requests.push(init)
       return fetch(url, init)
@@ -115,7 +92,7 @@ describe("the client of a real service", () => {
   it.each(["/api/v1", "/elsewhere"])(
     "every call rejects with an InvalidResponseError if baseUrl ends with %s",
     async (path) => {
-      const { client } = connect({ baseUrl: service.url + path })
+      const { client } = connect({ baseUrl: api.service().url + path })
       const message = "Unexpected response: 404 Route not found; check baseUrl"
       const rejection = { name: "InvalidResponseError", message }
       await expect(client.prompts.list()).rejects.toMatchObject(rejection)
@@ -126,8 +103,8 @@ describe("the client of a real service", () => {
   it("every method returns the service's envelope unchanged", async () => {
     const { client } = connect()
     const fetchJson = async (path: string) => {
-      const headers = { authorization: `Bearer ${key}` }
-      return (await fetch(`${service.url}/api/v1/prompts/${agent.id}${path}`, { headers })).json()
+      const headers = { authorization: `Bearer ${api.key}` }
+      return (await fetch(`${api.service().url}/api/v1/prompts/${agent.id}${path}`, { headers })).json()
     }
     expect(await client.prompts.get(agent.id)).toEqual(await fetchJson(""))
     expect(await client.prompts.getResolved(agent.id)).toEqual(await fetchJson("/resolved"))
@@ -142,29 +119,6 @@ describe("the client of a real service", () => {
     expect(numbers).toEqual([3, 2, 1])
     const { data } = await client.prompts.getResolved(agent.id)
     expect(fillSlots(data.resolved_content, { shop: "Acme" })).toMatch(/^You are a support agent of Acme\. /)
-  })
-
-  it("the service's errors reject with their class, code, message and request id", async () => {
-    const { client } = connect()
-    const unknown = "00000000-0000-4000-8000-000000000000"
-    await expect(client.prompts.get(unknown)).rejects.toMatchObject({
-      name: "NotFoundError",
-      status: 404,
-      code: "NOT_FOUND",
-      message: "Prompt not found",
-      requestId: expect.stringMatching(/^[A-Za-z0-9._-]{1,128}$/),
-      retryAfter: undefined
-    })
-    await expect(client.prompts.versions.get(agent.id, 99)).rejects.toBeInstanceOf(NotFoundError)
-    await expect(client.prompts.list({ folder_id: "no uuid" })).rejects.toMatchObject({
-      name: "BadRequestError",
-      message: "folder_id must be a UUID"
-    })
-    const stranger = connect({ apiKey: `key_live_${"0".repeat(64)}` })
-    await expect(stranger.client.prompts.list()).rejects.toBeInstanceOf(UnauthorizedError)
-    await expect(client.prompts.get(unknown, { headers: { "x-request-id": "mine" } })).rejects.toMatchObject({
-      requestId: "mine"
-    })
   })
 
   it("an expired cache entry is revalidated with the service's ETag", async () => {

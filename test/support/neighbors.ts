@@ -10,7 +10,7 @@ import { sizes } from "../../src/domain/Sizes.ts"
 import { archive, type Key, key, user, workspace } from "./archives.ts"
 import type { Burst, BurstRequest } from "./burst.ts"
 import { connectTo, postgres } from "./database.ts"
-import { type Service, startService } from "./service.ts"
+import { type Service, startService, unlimited } from "./service.ts"
 
 /** A kind of value with the largest size that the database accepts, and the requests that read the values. */
 export interface Kind {
@@ -179,8 +179,7 @@ const env = {
   NODE_OPTIONS: "--max-semi-space-size=16",
   MALLOC_ARENA_MAX: "1",
   MALLOC_TRIM_THRESHOLD_: "131072",
-  RATE_LIMIT_PER_KEY: "1000000",
-  RATE_LIMIT_PER_PROCESS: "1000000",
+  ...unlimited,
   LOG_LEVEL: "Warn",
   MCP: "on"
 }

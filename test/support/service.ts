@@ -14,6 +14,9 @@ export const currentProgram = process.env.TEST_PROGRAM ?? sourceProgram
 /** How long a start may take on a busy machine, including the creation of an embedded database, in milliseconds. */
 const startTimeoutMs = 40_000
 
+/** Rate limits that no test reaches. */
+export const unlimited = { RATE_LIMIT_PER_KEY: "100000000", RATE_LIMIT_PER_PROCESS: "100000000" }
+
 export interface Service {
   readonly url: string
   readonly port: number

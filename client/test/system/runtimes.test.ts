@@ -4,10 +4,7 @@ import { join } from "node:path"
 import { build as buildWithEsbuild } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { build as buildWithVite } from "vite"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
-import demo from "../../../src/demo/workspace.json" with { type: "json" }
-import { startApi } from "../../../test/api/startApi.ts"
-import { key } from "../../../test/support/archives.ts"
+import { startDemoApi } from "../../../test/api/startApi.ts"
 import { makeResources } from "../../../test/support/database.ts"
 import { openBrowser, type Playwright } from "../../../test/support/programs/browser.ts"
 import {
@@ -26,10 +23,8 @@ import { findTool, toolsDirectory } from "../../../test/support/programs/tools.t
 const client = join(import.meta.dirname, "../..")
 const requireTool = createRequire(join(toolsDirectory, "package.json"))
 
-const demoArchive = demo as unknown as Archive
-const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
-const agent = demoArchive.prompts.find(({ title }) => title === "Support agent")!
-const api = startApi([{ ...demoArchive, api_keys: [demoKey.stored] }])
+const api = startDemoApi()
+const agent = api.archive.prompts.find(({ title }) => title === "Support agent")!
 
 /** A program that uses every part of the client that depends on the runtime. */
 const program = `
@@ -83,11 +78,11 @@ beforeAll(async () => {
   writeFileSync(join(project, "program.js"), program)
   writeFileSync(join(project, "entry.js"), entry)
   writeFileSync(join(project, "required.cjs"), required)
-  const env = { PROMPT_RETRIEVAL_KEY: demoKey.plaintext, PROMPT_RETRIEVAL_URL: api.service().url }
+  const env = { PROMPT_RETRIEVAL_KEY: api.key, PROMPT_RETRIEVAL_URL: api.service().url }
   pulled = await run(project, "npx", ["--offline", "--no", "@prompt-retrieval/client", "pull"], env)
   const bundle = JSON.parse(readFileSync(join(project, "prompts.bundle.json"), "utf8"))
   const { url: baseUrl } = api.service()
-  parameters = JSON.stringify({ apiKey: demoKey.plaintext, baseUrl, id: agent.id, bundle })
+  parameters = JSON.stringify({ apiKey: api.key, baseUrl, id: agent.id, bundle })
 }, 120_000)
 afterAll(removeDirectories)
 

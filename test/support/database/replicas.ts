@@ -6,7 +6,7 @@ import { connectTo, type makeResources } from "../database.ts"
 import { readMetric } from "../services/metrics.ts"
 import { type Reply, read } from "../services/outage.ts"
 import { freePort } from "../ports.ts"
-import { run, type Service } from "../service.ts"
+import { run, type Service, unlimited } from "../service.ts"
 import { startObservedService } from "../services/startObservedService.ts"
 
 /** A service with replicas, whose metrics a test reads. */
@@ -58,8 +58,7 @@ export const startReplicatedService = async (
     METRICS_PORT: metricsPort,
     // In an outage, known responses would hide the responses of the replicas.
     OUTAGE_MAX_AGE: "0s",
-    RATE_LIMIT_PER_KEY: "100000000",
-    RATE_LIMIT_PER_PROCESS: "100000000",
+    ...unlimited,
     ...env
   })
   return { ...service, metric: (name) => readMetric(metricsPort, `prompt_retrieval_${name}`) }

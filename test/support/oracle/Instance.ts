@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "../ports.ts"
 import { type Proxy, proxyToUrl } from "../postgres.ts"
-import { type Service, startService } from "../service.ts"
+import { type Service, startService, unlimited } from "../service.ts"
 import { readMetric } from "../services/metrics.ts"
 
 /** The series that counts the reads of the standby. */
@@ -49,8 +49,7 @@ export const startInstance = ({
         DATABASE_FEED_URL: feed.url,
         PORT: String(port),
         METRICS_PORT: String(metricsPort),
-        RATE_LIMIT_PER_KEY: "100000000",
-        RATE_LIMIT_PER_PROCESS: "100000000",
+        ...unlimited,
         SHUTDOWN_GRACE: "100ms",
         LOG_LEVEL: "Warn",
         ...env

@@ -12,7 +12,7 @@ import { sample } from "../archives.ts"
 import { connectTo, postgres } from "../database.ts"
 import { freePort } from "../ports.ts"
 import { adaptConfig, programPath, runProgram } from "./programs.ts"
-import { type Service, startService } from "../service.ts"
+import { type Service, startService, unlimited } from "../service.ts"
 
 const readDeployFile = (file: string) =>
   readFileSync(join(import.meta.dirname, "../../../deploy", file), "utf8")
@@ -26,8 +26,7 @@ const directory = Effect.acquireRelease(
 export const startOrigin = Effect.gen(function* () {
   const env = {
     ...(yield* postgres.acquire),
-    RATE_LIMIT_PER_KEY: "1000000",
-    RATE_LIMIT_PER_PROCESS: "1000000"
+    ...unlimited
   }
   const service = yield* Effect.acquireRelease(
     Effect.promise(() => startService(env)),

@@ -4,13 +4,17 @@ import { searchForLeaks } from "../leaks.ts"
 import { freePort } from "../ports.ts"
 import { type Service, startService } from "../service.ts"
 
+export interface ObservedService extends Service {
+  readonly metricsPort: string
+}
+
 /**
  * Starts the service like `startService`, with every log line written, metrics served and spans sent to a collector,
  * and searches all of them for leaks when the service is stopped.
  */
 export const startObservedService = async (
   ...[env, ...options]: Parameters<typeof startService>
-): Promise<Service> => {
+): Promise<ObservedService> => {
   const resources = makeResources()
   const otlp = await resources.acquire(collector)
   const metricsPort = env.METRICS_PORT ?? String(await freePort())
@@ -32,6 +36,7 @@ export const startObservedService = async (
   }
   return {
     ...service,
+    metricsPort,
     stop: async () => {
       const search = searchMetrics()
       await search.catch(() => {})
