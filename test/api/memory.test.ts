@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
-import { type Service, startService } from "../support/service.ts"
+import { type Service, startService, unlimited } from "../support/service.ts"
 
 const MiB = 1024 * 1024
 
@@ -30,8 +30,7 @@ describe("clients that read slowly or not at all", () => {
   beforeAll(async () => {
     env = {
       ...(await resources.acquire(postgres.acquire)),
-      RATE_LIMIT_PER_KEY: "1000000",
-      RATE_LIMIT_PER_PROCESS: "1000000",
+      ...unlimited,
       LOG_LEVEL: "Error"
     }
     await start()

@@ -1,16 +1,19 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { startObservedService } from "../support/services/startObservedService.ts"
+import { readMetric } from "../support/services/metrics.ts"
+import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
 import { call, callStateless } from "../support/clients/mcp.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
-import { type Service, startService } from "../support/service.ts"
+import { startService } from "../support/service.ts"
 import { expectError } from "./expectations.ts"
 import { authorize, endpointTargets, makeTenant } from "./startApi.ts"
 
 const home = sample()
 const free = makeTenant({ tier: "free" })
 const targets = endpointTargets(home.archive.prompts[0]!.id)
+
+const denials = "prompt_retrieval_rate_limit_denials_total"
 
 const resources = makeResources()
 let env: Record<string, string>
@@ -29,7 +32,7 @@ const currentMinute = () => Math.floor(Date.now() / 60_000)
  * Runs a test on a new service, whose limits have counted no requests. Limits are counted per clock minute, so a test
  * that fails while the minute changes runs a second time.
  */
-const runWithinMinute = async (test: (service: Service) => Promise<void>): Promise<void> => {
+const runWithinMinute = async (test: (service: ObservedService) => Promise<void>): Promise<void> => {
   const attempt = async () => {
     const service = await startObservedService({
       ...env,
@@ -68,8 +71,8 @@ const expectRateLimited = (response: HttpResponse, scope: "key" | "process", lim
   ])
 }
 
-it("a 429 names the exceeded limit, and requests of rejected callers do not count against limits", async () => {
-  await runWithinMinute(async ({ port }) => {
+it("a 429 names the exceeded limit and is counted by it, and requests of rejected callers do not count against limits", async () => {
+  await runWithinMinute(async ({ port, metricsPort }) => {
     const send = (token: string, target: string = targets.list, method = "GET") =>
       exchange(port, rawRequest(target, [authorize(token)], method))
     const rejected = [free.key, home.keys.revoked.plaintext, `key_live_${"0".repeat(64)}`, "x"]
@@ -86,6 +89,11 @@ it("a 429 names the exceeded limit, and requests of rejected callers do not coun
     expect((await send(second)).status).toBe(200)
     expect((await send(second)).status).toBe(200)
     for (const target of Object.values(targets)) expectRateLimited(await send(second, target), "process", 5)
+    for (const [bucket, count] of [
+      ["key", 1],
+      ["process", Object.keys(targets).length]
+    ] as const)
+      expect(await readMetric(metricsPort, `${denials}{bucket="${bucket}"}`)).toBe(count)
 
     expect((await exchange(port, rawRequest("/healthz"))).status).toBe(200)
   })

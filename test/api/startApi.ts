@@ -2,15 +2,21 @@ import { afterAll, beforeAll } from "vitest"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { archive, key, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { startObservedService } from "../support/services/startObservedService.ts"
+import demo from "../../src/demo/workspace.json" with { type: "json" }
+import { readMetric } from "../support/services/metrics.ts"
+import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
+import { unlimited } from "../support/service.ts"
 import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
-import type { Service } from "../support/service.ts"
 
 /** A running service whose output is searched for leaked secrets when it stops. */
 export interface Api {
-  readonly service: () => Service
+  readonly service: () => ObservedService
+  /** Returns the variables that select the database of the service. */
+  readonly env: () => Readonly<Record<string, string>>
   readonly send: (target: string, lines: ReadonlyArray<string>, method?: string) => Promise<HttpResponse>
   readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
+  /** Returns the value of a series of the metrics. */
+  readonly metric: (series: string) => Promise<number>
 }
 
 /** Starts a service with these workspaces before the tests of a file or suite, and stops it after them. */
@@ -19,14 +25,14 @@ export const startApi = (
   options: { readonly env?: Readonly<Record<string, string>> } = {}
 ): Api => {
   const resources = makeResources()
-  let service: Service | undefined
+  let service: ObservedService | undefined
+  let env: Record<string, string>
   let sql: Api["sql"]
   beforeAll(async () => {
-    const env = await resources.acquire(postgres.acquire)
+    env = await resources.acquire(postgres.acquire)
     service = await startObservedService({
       ...env,
-      RATE_LIMIT_PER_KEY: "1000000",
-      RATE_LIMIT_PER_PROCESS: "1000000",
+      ...unlimited,
       ...options.env
     })
     const database = await resources.acquire(connectTo(env))
@@ -39,9 +45,19 @@ export const startApi = (
   })
   return {
     service: () => service!,
+    env: () => env,
     send: (target, lines, method) => exchange(service!.port, rawRequest(target, lines, method)),
-    sql: (text, params) => sql(text, params)
+    sql: (text, params) => sql(text, params),
+    metric: (series) => readMetric(service!.metricsPort, series)
   }
+}
+
+/** Starts a service with the demo workspace like `startApi`. Also returns the workspace and its only key. */
+export const startDemoApi = () => {
+  const demoArchive = demo as unknown as Archive
+  const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
+  const archive = { ...demoArchive, api_keys: [demoKey.stored] }
+  return { ...startApi([archive]), archive, key: demoKey.plaintext }
 }
 
 /** Returns the Authorization header line for a key. */

@@ -1,73 +1,15 @@
-import { spawn } from "node:child_process"
-import { once } from "node:events"
-import { type AddressInfo, createServer } from "node:net"
-import { setTimeout } from "node:timers/promises"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
 import { readAlerts, readDashboardExpressions } from "../support/programs/monitoring.ts"
-import { currentProgram, run, type Service, startService } from "../support/service.ts"
+import { type Service, startService } from "../support/service.ts"
 import { readTable } from "./markdown.ts"
 
 const document = "docs/operations.md"
 
-describe("docs/operations.md, Exit codes", () => {
-  const unreachable = async () => ({ DATABASE_URL: `postgres://postgres@127.0.0.1:${await freePort()}/test` })
-
-  /** Runs a command that connects to a database that never responds, and then sends SIGTERM. Returns the exit code. */
-  const interruptCommand = async () => {
-    const server = createServer()
-    await once(server.listen(0, "127.0.0.1"), "listening")
-    const connected = once(server, "connection")
-    const { port } = server.address() as AddressInfo
-    const child = spawn(process.execPath, [currentProgram, "workspaces", "list"], {
-      env: { PATH: process.env.PATH, DATABASE_URL: `postgres://postgres@127.0.0.1:${port}/test` },
-      stdio: "ignore"
-    })
-    const [socket] = await connected
-    child.kill("SIGTERM")
-    const [code] = await once(child, "close")
-    socket.destroy()
-    server.close()
-    return code
-  }
-
-  /** Sends SIGTERM to a service, and a second SIGTERM while the service still accepts requests. */
-  const stopTwice = async () => {
-    const service = await startService({ ...(await unreachable()), SHUTDOWN_GRACE: "1 minute" }, "/healthz")
-    service.process.kill("SIGTERM")
-    await vi.waitFor(() => expect(service.output()).toContain("Shutting down"), 30_000)
-    // The service treats two signals within 250 ms as one signal.
-    await setTimeout(300)
-    return service.stop()
-  }
-
-  const situations: ReadonlyArray<[code: number, situation: string, exit: () => Promise<number | null>]> = [
-    [0, "a command that succeeds", async () => (await run(["--version"], {})).code],
-    [
-      0,
-      "serve after SIGTERM",
-      async () => {
-        const service = await startService(await unreachable(), "/healthz")
-        return service.stop()
-      }
-    ],
-    [1, "a command that fails", async () => (await run(["workspaces", "list"], await unreachable())).code],
-    [1, "serve with an invalid variable", async () => (await run(["serve"], { PORT: "x" })).code],
-    [2, "a wrong command line", async () => (await run(["keys", "issue", "--workspace", "1"], {})).code],
-    [130, "a command that SIGTERM interrupts", interruptCommand],
-    [143, "a second SIGTERM", stopTwice]
-  ]
-
-  it.each(situations)("%i is the exit code of %s", async (code, _, exit) => {
-    expect(await exit()).toBe(code)
-  })
-
-  it("docs/operations.md lists exactly the exit codes that the tests above produce", () => {
-    expect(readTable(document, "Exit codes").map(([code]) => Number(code))).toEqual([
-      ...new Set(situations.map(([code]) => code))
-    ])
-  })
+// `test/process` tests each exit code: `usage`, `imports` and `lifecycle/process`.
+it("docs/operations.md lists the exit codes of the program", () => {
+  expect(readTable(document, "Exit codes").map(([code]) => Number(code))).toEqual([0, 1, 2, 130, 143])
 })
 
 interface Metric {

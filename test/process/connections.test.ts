@@ -4,7 +4,7 @@ import { sample } from "../support/archives.ts"
 import { connectTo, makeResources } from "../support/database.ts"
 import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
 import { send, uncachedPath } from "../support/clients/requests.ts"
-import { startService } from "../support/service.ts"
+import { startService, unlimited } from "../support/service.ts"
 
 describe("the connections of a process to PostgreSQL", () => {
   const resources = makeResources()
@@ -36,8 +36,7 @@ describe("the connections of a process to PostgreSQL", () => {
     const service = await startService({
       DATABASE_URL: url.href,
       DATABASE_MAX_CONNECTIONS: String(max),
-      RATE_LIMIT_PER_KEY: "1000000",
-      RATE_LIMIT_PER_PROCESS: "1000000"
+      ...unlimited
     })
     await expect.poll(countConnections).toBeGreaterThanOrEqual(3)
     expect(await countConnections()).toBeLessThanOrEqual(4)

@@ -1,9 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { freePort } from "../support/ports.ts"
-import { type Service, startService } from "../support/service.ts"
-import { readMetric, responseHits } from "../support/services/metrics.ts"
+import { startApi } from "../api/startApi.ts"
+import { responseHits } from "../support/services/metrics.ts"
 
 /** The longest time between the expiry of a key and the first rejected request, in milliseconds. */
 const maxDelay = 100
@@ -36,68 +34,34 @@ const observe = async (makeUrl: (n: number) => string, authorization: string, un
   return Promise.all(requests)
 }
 
-describe("the expiry of a key in two processes", { timeout: 60_000 }, () => {
-  const resources = makeResources()
-  const services: Array<Service> = []
-  const metricsPorts: Array<number> = []
+describe("the expiry of a key", { timeout: 60_000 }, () => {
   const [home, owner, one] = [workspace(), user(), prompt()]
-  let database: Awaited<ReturnType<typeof connect>>
-  let env: Readonly<Record<string, string>>
-  const connect = () => resources.acquire(connectTo(env))
+  // The rejection of an uncached request drops the cached responses of its key, so each reader has its own key.
+  const expiring = { cached: key(home.id, owner), uncached: key(home.id, owner) }
+  const lasting = key(home.id, owner)
+  const api_keys = [expiring.cached.stored, expiring.uncached.stored, lasting.stored]
+  const api = startApi([archive({ workspace: home, users: [owner], api_keys, prompts: [one] })])
 
-  beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
-    for (let index = 0; index < 2; index++) {
-      const metricsPort = await freePort()
-      metricsPorts.push(metricsPort)
-      services.push(
-        await startService({
-          ...env,
-          METRICS_PORT: String(metricsPort),
-          RATE_LIMIT_PER_KEY: "1000000",
-          RATE_LIMIT_PER_PROCESS: "1000000"
-        })
-      )
-    }
-    database = await connect()
-  })
-  afterAll(async () => {
-    for (const service of services) await service.stop()
-    await resources.release()
-  })
-
-  it("both processes reject an expired key like a revoked key within 100 ms, even if its responses are cached", async () => {
-    const expiring = key(home.id, owner)
-    const lasting = key(home.id, owner)
-    await database.importArchive(
-      archive({
-        workspace: home,
-        users: [owner],
-        api_keys: [expiring.stored, lasting.stored],
-        prompts: [one]
-      })
-    )
+  it("an expired key is rejected like a revoked key within 100 ms, even if its responses are cached", async () => {
     const end = Date.now() + 3_000
-    await database.sql("update api_keys set expires_at = $1 where id = $2", [
+    await api.sql("update api_keys set expires_at = $1 where id <> $2", [
       new Date(end).toISOString(),
-      expiring.stored.id
+      lasting.stored.id
     ])
-    const before = await Promise.all(metricsPorts.map((port) => readMetric(port, responseHits)))
-    const observeAll = (query: (n: number) => string, { plaintext }: typeof expiring) =>
-      Promise.all(
-        services.map(({ url }) =>
-          observe((n) => `${url}/api/v1/prompts/${one.id}${query(n)}`, `Bearer ${plaintext}`, end + 1_000)
-        )
-      )
+    const before = await api.metric(responseHits)
+    const observeAll = (query: (n: number) => string, { plaintext }: typeof lasting) => {
+      const url = `${api.service().url}/api/v1/prompts/${one.id}`
+      return observe((n) => url + query(n), `Bearer ${plaintext}`, end + 1_000)
+    }
     const cached = () => ""
     // The service ignores the unknown parameter, but it has no cached response for the new target.
     const uncached = (n: number) => `?n=${n}`
     const [expiredCached, expiredUncached, others] = await Promise.all([
-      observeAll(cached, expiring),
-      observeAll(uncached, expiring),
+      observeAll(cached, expiring.cached),
+      observeAll(uncached, expiring.uncached),
       observeAll(cached, lasting)
     ])
-    for (const observations of [...expiredCached, ...expiredUncached]) {
+    for (const observations of [expiredCached, expiredUncached]) {
       const beforeEnd = observations.filter(({ receivedAt }) => receivedAt < end)
       expect(beforeEnd.length).toBeGreaterThan(20)
       expect(new Set(beforeEnd.map(({ status }) => status))).toEqual(new Set([200]))
@@ -108,10 +72,7 @@ describe("the expiry of a key in two processes", { timeout: 60_000 }, () => {
       expect(Math.min(...rejected.map(({ sentAt }) => sentAt)) - end).toBeLessThan(maxDelay)
       expect(observations.filter(({ sentAt, status }) => sentAt >= end && status === 200)).toEqual([])
     }
-    for (const observations of others) {
-      expect(new Set(observations.map(({ status }) => status))).toEqual(new Set([200]))
-    }
-    const after = await Promise.all(metricsPorts.map((port) => readMetric(port, responseHits)))
-    for (const [index, hits] of after.entries()) expect(hits - before[index]!).toBeGreaterThan(50)
+    expect(new Set(others.map(({ status }) => status))).toEqual(new Set([200]))
+    expect((await api.metric(responseHits)) - before).toBeGreaterThan(50)
   })
 })

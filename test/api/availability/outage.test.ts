@@ -8,7 +8,7 @@ import { connectTo, makeResources } from "../../support/database.ts"
 import { outageStatus } from "../../support/services/outage.ts"
 import { freshDatabase, type Proxy, proxyTo, toDatabaseUrl } from "../../support/postgres.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../../support/clients/rawHttp.ts"
-import type { Service } from "../../support/service.ts"
+import { type Service, unlimited } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 import { makeRequestGenerator, toComparable } from "./generatedRequests.ts"
 
@@ -33,8 +33,7 @@ describe("responses while the database is unreachable", () => {
     proxy = await resources.acquire(proxyTo(database))
     service = await startObservedService({
       DATABASE_URL: proxy.url,
-      RATE_LIMIT_PER_KEY: "1000000",
-      RATE_LIMIT_PER_PROCESS: "1000000"
+      ...unlimited
     })
     const connected = await resources.acquire(connectTo({ DATABASE_URL: toDatabaseUrl(database) }))
     await connected.importArchive(tenant.archive)

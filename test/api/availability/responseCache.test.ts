@@ -1,43 +1,18 @@
 import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { afterAll, beforeAll, expect } from "vitest"
+import { expect } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { makeRequestGenerator, toComparable } from "./generatedRequests.ts"
-import { readMetric, responseHits } from "../../support/services/metrics.ts"
-import { startObservedService } from "../../support/services/startObservedService.ts"
-import { freePort } from "../../support/ports.ts"
-import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
-import type { Service } from "../../support/service.ts"
+import { responseHits } from "../../support/services/metrics.ts"
+import { getHeader } from "../../support/clients/rawHttp.ts"
+import { startApi } from "../startApi.ts"
 
 const tenant = sample()
 const [greeting] = tenant.archive.prompts
 const base = `/api/v1/prompts/${greeting!.id}`
-const resources = makeResources()
-let service: Service
-let metricsPort: string
-let database: { readonly sql: (text: string) => Promise<unknown> }
+const api = startApi([tenant.archive])
 
-beforeAll(async () => {
-  const env = await resources.acquire(postgres.acquire)
-  metricsPort = String(await freePort())
-  service = await startObservedService({
-    ...env,
-    METRICS_PORT: metricsPort,
-    RATE_LIMIT_PER_KEY: "100000",
-    RATE_LIMIT_PER_PROCESS: "100000"
-  })
-  const connected = await resources.acquire(connectTo(env))
-  await connected.importArchive(tenant.archive)
-  database = connected
-})
-afterAll(async () => {
-  await service?.stop()
-  await resources.release()
-})
-
-const send = (target: string, lines: ReadonlyArray<string>, method = "GET") =>
-  exchange(service.port, rawRequest(target, lines, method))
+const { send } = api
 
 const authorization = `Authorization: Bearer ${tenant.keys.active.plaintext}`
 
@@ -56,11 +31,11 @@ it.effect.prop(
       const plain = await send(target, [makeUncachedAuthorization()])
       const condition = toConditionLines(request, getHeader(plain, "etag") ?? "")
       const lines = [makeUncachedAuthorization(), ...condition]
-      const before = await readMetric(metricsPort, responseHits)
+      const before = await api.metric(responseHits)
       const fresh = await send(target, lines, request.method)
-      expect(await readMetric(metricsPort, responseHits)).toBe(before)
+      expect(await api.metric(responseHits)).toBe(before)
       const repeated = await send(target, lines, request.method)
-      expect(await readMetric(metricsPort, responseHits)).toBe(before + (plain.status === 200 ? 1 : 0))
+      expect(await api.metric(responseHits)).toBe(before + (plain.status === 200 ? 1 : 0))
       expect(toComparable(repeated)).toEqual(toComparable(fresh))
     }),
   { arbitrary: { runs: 200 }, timeout: 60_000 }
@@ -68,7 +43,7 @@ it.effect.prop(
 
 it("a cached response is served only if the target and the Authorization header have the same bytes as before", async () => {
   await send(base, [authorization])
-  const before = await readMetric(metricsPort, responseHits)
+  const before = await api.metric(responseHits)
   const others: ReadonlyArray<readonly [string, ReadonlyArray<string>, string?]> = [
     [`${base}?`, [authorization]],
     [base.toUpperCase().replace("/API/V1/PROMPTS", "/api/v1/prompts"), [authorization]],
@@ -81,7 +56,7 @@ it("a cached response is served only if the target and the Authorization header 
     [base, [authorization], "POST"]
   ]
   for (const [target, lines, method] of others) await send(target, lines, method)
-  expect(await readMetric(metricsPort, responseHits)).toBe(before)
+  expect(await api.metric(responseHits)).toBe(before)
   expect((await send(base, [authorization, authorization])).status).toBe(401)
   expect((await send(base, [authorization, "Host: other"])).status).toBe(400)
 })
@@ -90,7 +65,7 @@ it("Prompt-Version of a 304 is the current version, even if that version did not
   const first = await send(`${base}/resolved`, [authorization])
   const version = Number(getHeader(first, "prompt-version"))
   const condition = `If-None-Match: ${getHeader(first, "etag")}`
-  await database.sql(`update prompts set current_version = current_version + 1 where id = '${greeting!.id}'`)
+  await api.sql(`update prompts set current_version = current_version + 1 where id = '${greeting!.id}'`)
   const read = async () => {
     const response = await send(`${base}/resolved`, [authorization, condition])
     return [response.status, getHeader(response, "prompt-version")]
@@ -102,10 +77,10 @@ it("an edit of a prompt and the revocation of a key take effect although respons
   const key = tenant.keys.second.plaintext
   const read = () => send(base, [`Authorization: Bearer ${key}`])
   for (let i = 0; i < 20; i++) {
-    await database.sql(`update prompts set title = 'Title ${i}' where id = '${greeting!.id}'`)
+    await api.sql(`update prompts set title = 'Title ${i}' where id = '${greeting!.id}'`)
     await expect.poll(async () => JSON.parse((await read()).body).data.title).toBe(`Title ${i}`)
     expect((await read()).status).toBe(200)
   }
-  await database.sql(`update api_keys set revoked_at = now() where id = '${tenant.keys.second.stored.id}'`)
+  await api.sql(`update api_keys set revoked_at = now() where id = '${tenant.keys.second.stored.id}'`)
   await expect.poll(async () => (await read()).status).toBe(401)
 })

@@ -1,33 +1,9 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { expectFailure, runInProcess } from "../../support/services/commandLine.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
 import { currentProgram, run } from "../../support/service.ts"
-
-const unknownId = "00000000-0000-0000-0000-000000000000"
-
-const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message: RegExp]> = [
-  [["workspaces", "delete", unknownId], /to delete without a terminal, add --yes/],
-  [["workspaces", "rename", unknownId, ""], /<name> must not be empty/],
-  [["keys", "rotate", unknownId, "--ends", "2020-01-01"], /--ends must be in the future/],
-  [["keys", "rotate", unknownId, "--ends", "9999999d"], /--ends must be before the year 10000/],
-  [["keys", "rotate", unknownId, "--expires", "now"], /--expires must be in the future/],
-  [
-    ["keys", "issue", "--workspace", unknownId, "--user", "a@b", "--expires", "0d"],
-    /--expires must be in the future/
-  ],
-  [
-    ["keys", "issue", "--workspace", unknownId, "--user", "a@b", "--expires", "soon"],
-    /a duration such as 90d/
-  ]
-]
-
-it.each(wrongUsages)("the command %j exits with 2 and opens no database", async (args, message) => {
-  // The command would exit with 1 if it tried to open the database.
-  expectFailure(args, await runInProcess(args), 2, message)
-})
 
 describe("workspaces delete on a terminal", () => {
   const resources = makeResources()

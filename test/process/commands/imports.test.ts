@@ -153,7 +153,7 @@ describe("the command import", { timeout: 240_000 }, () => {
     })
   })
 
-  it.each(["SIGINT", "SIGKILL"] as const)(
+  it.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
     "an import that %s interrupts changes nothing and can be repeated",
     async (signal) => {
       const versions = () => Array.from({ length: 5 }, (_, index) => version(index + 1))
@@ -175,7 +175,7 @@ describe("the command import", { timeout: 240_000 }, () => {
         .toBe(1)
       child.kill(signal)
       const [code] = await exit
-      expect(code).toBe(signal === "SIGINT" ? 130 : null)
+      expect(code).toBe(signal === "SIGKILL" ? null : 130)
       const found = () => database.sql("select from workspaces where id = $1", [original.workspace.id])
       await expect.poll(found, { timeout: 20_000 }).toEqual([])
       await importText({ ...original, prompts: original.prompts.slice(0, 10) })

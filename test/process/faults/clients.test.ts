@@ -7,7 +7,7 @@ import { archive, key, prompt, user, workspace } from "../../support/archives.ts
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { exchangeAll, rawRequest } from "../../support/clients/rawHttp.ts"
 import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
-import { type Service, startService } from "../../support/service.ts"
+import { type Service, startService, unlimited } from "../../support/service.ts"
 
 describe("clients that misbehave", () => {
   const resources = makeResources()
@@ -23,8 +23,7 @@ describe("clients that misbehave", () => {
   beforeAll(async () => {
     env = {
       ...(await resources.acquire(postgres.acquire)),
-      RATE_LIMIT_PER_KEY: "1000000",
-      RATE_LIMIT_PER_PROCESS: "1000000",
+      ...unlimited,
       LOG_LEVEL: "Warn"
     }
     service = await startService(env)

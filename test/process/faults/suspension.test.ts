@@ -1,46 +1,28 @@
 import { setTimeout } from "node:timers/promises"
-import type * as Effect from "effect/Effect"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { connectTo, makeResources } from "../../support/database.ts"
+import { afterAll, describe, expect, it } from "vitest"
 import { makeOutageTenant, type Reply, read, warm } from "../../support/services/outage.ts"
-import { freshDatabase, toDatabaseUrl } from "../../support/postgres.ts"
-import type { Service } from "../../support/service.ts"
-import { startObservedService } from "../../support/services/startObservedService.ts"
+import { startApi } from "../../api/startApi.ts"
 
 describe("a service that is suspended while its database works", () => {
-  const resources = makeResources()
   const tenant = makeOutageTenant()
   const { active, second } = tenant.keys
   const paths = tenant.archive.prompts.map(({ id }) => `/api/v1/prompts/${id}`)
-  let database: Effect.Success<ReturnType<typeof connectTo>>
-  let service: Service
+  const api = startApi([tenant.archive])
+  afterAll(() => void api.service()?.process.kill("SIGCONT"))
 
-  beforeAll(async () => {
-    const env = { DATABASE_URL: toDatabaseUrl(await resources.acquire(freshDatabase)) }
-    const unlimited = { RATE_LIMIT_PER_KEY: "100000000", RATE_LIMIT_PER_PROCESS: "100000000" }
-    service = await startObservedService({ ...env, ...unlimited })
-    database = await resources.acquire(connectTo(env))
-    await database.importArchive(tenant.archive)
-  })
-  afterAll(async () => {
-    service?.process.kill("SIGCONT")
-    await service?.stop()
-    await resources.release()
-  })
-
-  const readAll = (key: string) => Promise.all(paths.map((path) => read(service.url + path, key)))
+  const readAll = (key: string) => Promise.all(paths.map((path) => read(api.service().url + path, key)))
 
   it.each([2, 6])(
     "after a service is suspended for %i s, it returns no outdated prompt and accepts no key that was revoked meanwhile",
     { timeout: 60_000 },
     async (seconds) => {
-      await database.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
+      await api.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
       await expect
         .poll(async () => (await readAll(second.plaintext)).every(({ status }) => status === 200), {
           timeout: 15_000
         })
         .toBe(true)
-      await warm([service], tenant)
+      await warm([api.service()], tenant)
       const title = `Edited after ${seconds} s`
       // This load makes sure that the service is suspended while it handles requests.
       let isLoaded = true
@@ -50,18 +32,18 @@ describe("a service that is suspended while its database works", () => {
         })
       )
       await setTimeout(200)
-      service.process.kill("SIGSTOP")
+      api.service().process.kill("SIGSTOP")
       const wakesAt = performance.now() + seconds * 1_000
       await setTimeout(100)
-      await database.sql("update prompts set title = $1", [title])
-      await database.sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
+      await api.sql("update prompts set title = $1", [title])
+      await api.sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
       // These requests arrive while the service is suspended. All later requests arrive after it has resumed.
       const replies: Array<Promise<ReadonlyArray<Reply>>> = [
         readAll(active.plaintext),
         readAll(second.plaintext)
       ]
       await setTimeout(wakesAt - performance.now() + 5)
-      service.process.kill("SIGCONT")
+      api.service().process.kill("SIGCONT")
       for (const end = performance.now() + 2_000; performance.now() < end; ) {
         replies.push(readAll(active.plaintext), readAll(second.plaintext))
         await setTimeout(20)
