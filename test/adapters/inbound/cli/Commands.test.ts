@@ -85,6 +85,22 @@ const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message:
   [
     ["import", "-", "--overwrite"],
     "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
+  ],
+  [["workspaces", "delete", unknownId], "to delete without a terminal, add --yes"],
+  [
+    ["workspaces", "rename", unknownId, ""],
+    "<name> must not be empty; see 'prompt-retrieval workspaces rename --help'"
+  ],
+  [["keys", "rotate", unknownId, "--ends", "2020-01-01"], "--ends must be in the future"],
+  [["keys", "rotate", unknownId, "--ends", "9999999d"], "--ends must be before the year 10000"],
+  [["keys", "rotate", unknownId, "--expires", "now"], "--expires must be in the future"],
+  [
+    ["keys", "issue", "--workspace", unknownId, "--user", "a@b", "--expires", "0d"],
+    "--expires must be in the future"
+  ],
+  [
+    ["keys", "issue", "--workspace", unknownId, "--user", "a@b", "--expires", "soon"],
+    `--expires must be a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m (got "soon"); see 'prompt-retrieval keys issue --help'`
   ]
 ]
 

@@ -1,7 +1,6 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as PostgresKeyStore from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import { makeKeyUsageWriter } from "../../../../../src/adapters/outbound/postgres/keys/KeyUsageWriter.ts"
@@ -120,19 +119,6 @@ describe("last_used_at of keys", () => {
       }).pipe(Effect.provide(PostgresKeyStore.layer))
       assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
     }).pipe(Effect.provide(migratedDatabase))
-  )
-
-  it.live("last_used_at is written in the background within seconds", () =>
-    Effect.gen(function* () {
-      const [one] = yield* addTwoKeys
-      const { markUsed } = yield* KeyStore
-      markUsed(one, noon)
-      const written = yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), readTimes([one])), {
-        until: ([time]) => time !== null,
-        times: 100
-      })
-      assert.deepStrictEqual(written, [toTimestamp(noon)])
-    }).pipe(Effect.provide(Layer.provideMerge(PostgresKeyStore.layer, migratedDatabase)))
   )
 
   it.live("last_used_at is written later if PostgreSQL was unavailable", () =>

@@ -1,3 +1,4 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -41,10 +42,21 @@ const withSetting = <E>(
 /** Fails unless the effect completes within a second. */
 const withinOneSecond = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
 
-const revokeKey = "update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id"
-const forceReset = "update users set must_reset_password = true where id = $1"
-const useKey = "update api_keys set last_used_at = now() where id = $1"
-const dispute = "update workspaces set billing_status = 'disputed', tier = 'free' where id = $1"
+/** Fails unless a key, its owner and its workspace change without waiting for a lock. */
+const expectSecurityChanges = Effect.fnUntraced(function* (
+  client: PgClient,
+  key: string,
+  owner: string,
+  workspace: string
+) {
+  for (const [statement, id] of [
+    ["update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id", key],
+    ["update users set must_reset_password = true where id = $1", owner],
+    ["update api_keys set last_used_at = now() where id = $1", key],
+    ["update workspaces set billing_status = 'disputed', tier = 'free' where id = $1", workspace]
+  ] as const)
+    yield* withinOneSecond(client.unsafe(statement, [id]))
+})
 
 /** Selects the locks on the tables, including row locks, of all other connections. */
 const heldLocks = `select distinct l.mode from pg_locks l join pg_class c on c.oid = l.relation
@@ -103,14 +115,7 @@ describe("imports and concurrent writers", () => {
           const fiber = yield* Effect.forkScoped(store.importWorkspace(slow))
           yield* Deferred.await(stalled)
           assert.deepStrictEqual(yield* other.unsafe(heldLocks), [{ mode: "AccessShareLock" }])
-          for (const [statement, id] of [
-            [revokeKey, key.id],
-            [forceReset, owner.id],
-            [useKey, key.id],
-            [dispute, own.workspace.id]
-          ] as const) {
-            yield* withinOneSecond(other.unsafe(statement, [id]))
-          }
+          yield* expectSecurityChanges(other, key.id, owner.id, own.workspace.id)
           yield* Deferred.succeed(resume, undefined)
           yield* Fiber.join(fiber)
           const after = yield* exportFrom(store, own.workspace.id)
@@ -154,14 +159,7 @@ describe("imports and concurrent writers", () => {
           }
           const fiber = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed)))
           yield* waitForBlocked(other)
-          for (const [statement, id] of [
-            [revokeKey, key.id],
-            [forceReset, owner.id],
-            [useKey, key.id],
-            [dispute, own.workspace.id]
-          ] as const) {
-            yield* withinOneSecond(other.unsafe(statement, [id]))
-          }
+          yield* expectSecurityChanges(other, key.id, owner.id, own.workspace.id)
           yield* release
           yield* Fiber.join(fiber)
           const after = yield* exportFrom(store, own.workspace.id)
