@@ -1,20 +1,14 @@
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
-import demo from "../../../src/demo/workspace.json" with { type: "json" }
-import { key } from "../../support/archives.ts"
 import { makeDirectory, removeDirectories, run } from "../../support/programs/packages.ts"
 import { toolsDirectory } from "../../support/programs/tools.ts"
-import { startApi } from "../../api/startApi.ts"
+import { startDemoApi } from "../../api/startApi.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of reports and of generated modules
 type Json = any
 
-const demoArchive = demo as unknown as Archive
-const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
-const token = demoKey.plaintext
-const authorization = `Bearer ${token}`
-const api = startApi([{ ...demoArchive, api_keys: [demoKey.stored] }])
+const api = startDemoApi()
+const authorization = `Bearer ${api.key}`
 
 const runTool = async (directory: string, name: string, args: ReadonlyArray<string>): Promise<void> => {
   const { code, stdout, stderr } = await run(directory, process.execPath, [
@@ -44,7 +38,7 @@ describe("a client that is generated from /openapi.json", () => {
     const { client }: Json = await import(join(directory, "client.gen.ts"))
     client.setConfig({ baseUrl: url() })
     const { promptsList }: Json = await import(join(directory, "sdk.gen.ts"))
-    const { data, response } = await promptsList({ auth: token })
+    const { data, response } = await promptsList({ auth: api.key })
     expect([response.status, data]).toEqual([200, await listPrompts()])
   })
 })

@@ -13,12 +13,9 @@ import { operationalPaths } from "../../../src/adapters/inbound/contract/Api.ts"
 import { toHeaderPairs, withCommonHeaders } from "../../../src/adapters/inbound/contract/HttpMessage.ts"
 import { toErrorResponse } from "../../../src/adapters/inbound/http/response/ErrorResponse.ts"
 import { defaultRateLimits } from "../../../src/application/access/Admission.ts"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
-import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import { positiveIntRule } from "../../../src/domain/Page.ts"
 import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
-import { startApi } from "../../api/startApi.ts"
-import { key } from "../../support/archives.ts"
+import { startDemoApi } from "../../api/startApi.ts"
 import { type CodeBlock, readCodeBlocks, readTable, root } from "../../docs/markdown.ts"
 
 const path = "docs/http-api.md"
@@ -34,9 +31,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(directory, { recursive: true }))
 
-const demoArchive = demo as unknown as Archive
-const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
-const { service } = startApi([{ ...demoArchive, api_keys: [demoKey.stored] }])
+const { service, key: apiKey } = startDemoApi()
 
 type Language = "bash" | "ts" | "python"
 
@@ -55,7 +50,7 @@ const runExample = async (language: Language, code: string, url = service().url)
       PATH: language === "bash" ? curlPath : process.env.PATH,
       HOME: process.env.HOME,
       PROMPT_RETRIEVAL_URL: url,
-      PROMPT_RETRIEVAL_KEY: demoKey.plaintext
+      PROMPT_RETRIEVAL_KEY: apiKey
     }
   })
   return stdout
@@ -107,7 +102,7 @@ describe("the code samples of the OpenAPI document", () => {
     "the samples of GET $path in curl, TypeScript and Python print the response",
     async ({ path, samples }) => {
       const response = await fetch(service().url + path, {
-        headers: { authorization: `Bearer ${demoKey.plaintext}` }
+        headers: { authorization: `Bearer ${apiKey}` }
       })
       const body = await response.json()
       expect(response.status).toBe(200)

@@ -11,7 +11,7 @@ import {
   uncachedPath,
   waitUntilOk
 } from "../../support/clients/requests.ts"
-import type { Service } from "../../support/service.ts"
+import { type Service, unlimited } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 
 /** The longest time until the service recovers after PostgreSQL responds again, in milliseconds. */
@@ -29,8 +29,7 @@ describe("a PostgreSQL server that fails and recovers", () => {
   const makeEnv = ({ url }: Cluster) => ({
     DATABASE_URL: url,
     OUTAGE_MAX_AGE: "0 seconds",
-    RATE_LIMIT_PER_KEY: "1000000",
-    RATE_LIMIT_PER_PROCESS: "1000000"
+    ...unlimited
   })
   const sendReads = (count: number, of = service): Promise<ReadonlyArray<Outcome>> =>
     Promise.all(Array.from({ length: count }, () => send(of, uncachedPath(path), authorization)))

@@ -11,7 +11,7 @@ import {
 } from "../../support/database/failover.ts"
 import { startLoad } from "../../support/clients/load.ts"
 import { send, uncachedPath } from "../../support/clients/requests.ts"
-import { type Service, startService } from "../../support/service.ts"
+import { type Service, startService, unlimited } from "../../support/service.ts"
 
 /**
  * The longest time until an edit is visible, in milliseconds. It is measured from the promotion of the standby or,
@@ -21,11 +21,10 @@ const visibilityMs = 5_000
 /** How long other events may take on a busy machine, in milliseconds. */
 const patience = { timeout: 20_000, interval: 20 }
 
-const unlimited = {
+const settings = {
   // In an outage, the service may return outdated responses. These tests must find no outdated response.
   OUTAGE_MAX_AGE: "0 seconds",
-  RATE_LIMIT_PER_KEY: "1000000",
-  RATE_LIMIT_PER_PROCESS: "1000000"
+  ...unlimited
 }
 
 /** A service, its two PostgreSQL servers, and a connection to the standby that is promoted. */
@@ -58,7 +57,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
   const setTitle = "update prompts set title = $1 where id = $2"
 
   const serve = async (url: string): Promise<Service> => {
-    const service = await startService({ ...unlimited, DATABASE_URL: url })
+    const service = await startService({ ...settings, DATABASE_URL: url })
     services.push(service)
     return service
   }
@@ -178,8 +177,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
       const { sql } = await resources.acquire(pair.connectToStandby)
       const env = {
         DATABASE_URL: pair.url,
-        RATE_LIMIT_PER_KEY: unlimited.RATE_LIMIT_PER_KEY,
-        RATE_LIMIT_PER_PROCESS: unlimited.RATE_LIMIT_PER_PROCESS,
+        ...unlimited,
         SHUTDOWN_GRACE: "3 seconds"
       }
       const instances = [await startService(env), await startService(env)]

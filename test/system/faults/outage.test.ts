@@ -14,7 +14,7 @@ import {
   warm
 } from "../../support/services/outage.ts"
 import { type Proxy, proxyToUrl } from "../../support/postgres.ts"
-import type { Service } from "../../support/service.ts"
+import { type Service, unlimited } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 
 /** The OUTAGE_MAX_AGE of the services, in milliseconds. */
@@ -39,13 +39,12 @@ describe("two services whose database is unreachable", () => {
   let services: ReadonlyArray<Service>
 
   const connect = async () => resources.acquire(connectTo({ DATABASE_URL: cluster.url }))
-  const limits = { RATE_LIMIT_PER_KEY: "100000000", RATE_LIMIT_PER_PROCESS: "100000000" }
 
   beforeAll(async () => {
     cluster = await resources.acquire(freshCluster)
     await cluster.start()
     proxy = await resources.acquire(proxyToUrl(cluster.url))
-    const env = { ...limits, DATABASE_URL: proxy.url, OUTAGE_MAX_AGE: `${maxAgeMs}ms` }
+    const env = { ...unlimited, DATABASE_URL: proxy.url, OUTAGE_MAX_AGE: `${maxAgeMs}ms` }
     services = await Promise.all([startObservedService(env), startObservedService(env)])
     await (await connect()).importArchive(tenant.archive)
   })

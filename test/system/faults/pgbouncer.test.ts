@@ -8,10 +8,9 @@ import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { type PoolMode, startPgBouncer } from "../../support/database/pgbouncer.ts"
 import { freshDatabase, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import { send, uncachedPath } from "../../support/clients/requests.ts"
-import { run, type Service, startService } from "../../support/service.ts"
+import { run, type Service, startService, unlimited } from "../../support/service.ts"
 
 const feedDown = "Change feed down; caching disabled"
-const unlimited = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000" }
 
 /**
  * Selects the number of prepared statements, and the session settings that the service changes on direct connections.
@@ -82,10 +81,7 @@ describe.each(["session", "transaction"] as const)(
       }
     }
 
-    it(
-      `behind PgBouncer in ${mode} mode, the service migrates the database and responds to every read`,
-      readAll
-    )
+    it(`behind PgBouncer in ${mode} mode, the service migrates and responds to every read`, readAll)
 
     it(`behind PgBouncer in ${mode} mode, the service changes no session that another client may get`, async () => {
       await readAll()

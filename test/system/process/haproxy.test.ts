@@ -4,7 +4,7 @@ import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { startLoad } from "../../support/clients/load.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
-import { type Service, startService } from "../../support/service.ts"
+import { type Service, startService, unlimited } from "../../support/service.ts"
 
 describe("two instances behind HAProxy", () => {
   const resources = makeResources()
@@ -16,8 +16,7 @@ describe("two instances behind HAProxy", () => {
   beforeAll(async () => {
     env = {
       ...(await resources.acquire(postgres.acquire)),
-      RATE_LIMIT_PER_KEY: "1000000",
-      RATE_LIMIT_PER_PROCESS: "1000000",
+      ...unlimited,
       SHUTDOWN_GRACE: "3 seconds"
     }
     const first = await startService(env)
