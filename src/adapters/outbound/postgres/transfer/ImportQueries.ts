@@ -15,7 +15,7 @@ import { stagedTable } from "./Staging.ts"
 /** The number of the lock that imports, edits and the deletion of workspace `$1` take. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 
-/** Waits for the import lock of workspace `$1`. */
+/** Takes the import lock of workspace `$1`. Waits while another transaction holds the lock. */
 export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 
 /**
@@ -44,7 +44,7 @@ export const decodeTryLock = makeFirstRowDecoder(Schema.Struct({ locked: Schema.
 /** Locks the prompts `$1` against changes until the transaction ends. */
 export const lockPrompts = "select from prompts where id = any($1::uuid[]) order by id for no key update"
 
-/** Constraints are checked at the end of an import, because rows may swap names, numbers and parents. */
+/** Constraints are checked at the end of an import or an edit, because rows may swap names, numbers and parents. */
 export const deferConstraints = "set constraints all deferred"
 export const checkConstraints = "set constraints all immediate"
 
@@ -153,13 +153,13 @@ const fromOtherTags = (prompts: string): string => `prompt_tags t
 
 const fromOtherTagsOfStagedPrompts = fromOtherTags(`in (select s.id from ${stagedTable("prompts")} s)`)
 
-/** Removes the tags that are not staged from the staged prompts. */
+/** Removes from the staged prompts all tags that are not staged. */
 export const deleteOtherTagsOfStagedPrompts = `delete from ${fromOtherTagsOfStagedPrompts}`
 
-/** Removes the tags that are not staged from the prompts `$1`. */
+/** Removes from the prompts `$1` all tags that are not staged. */
 export const deleteOtherTagsOfPrompts = `delete from ${fromOtherTags("= any($1::uuid[])")}`
 
-/** Removes the fragment bindings that are not staged from the prompts `$1`. */
+/** Removes from the prompts `$1` all fragment bindings that are not staged. */
 export const deleteOtherBindingsOfPrompts = `delete from prompt_fragments t where t.prompt_id = any($1::uuid[])
   and not exists (select from ${stagedTable("prompt_fragments")} s where s.id = t.id)`
 
@@ -169,7 +169,7 @@ export const deleteFragments = "delete from fragments where id = any($1::uuid[])
 const fromMissingTags = `${stagedTable("prompt_tags")} s
   where not exists (select from prompt_tags t where t.prompt_id = s.prompt_id and t.tag_id = s.tag_id)`
 
-/** Adds the staged tags that the prompts do not have. */
+/** Adds the staged tags that their prompts do not have yet. */
 export const insertTags = `insert into prompt_tags (prompt_id, tag_id) select s.prompt_id, s.tag_id from ${fromMissingTags}`
 
 /** Adds the staged users that are not in `users` yet. */

@@ -7,7 +7,7 @@ import { makeRowDecoder } from "../driver/RowDecoder.ts"
 
 const decode = makeRowDecoder(Schema.Struct({ files: Schema.Array(ImportedFile) }))
 
-/** Reads the files of a workspace's latest import of files. */
+/** Reads the list of files that the latest import or export of a directory recorded for a workspace. */
 export const readImportedFiles = (sql: PgClient, workspace: WorkspaceId) =>
   Effect.map(
     sql.unsafe("select files from imported_files where workspace_id = $1", [workspace]),

@@ -49,9 +49,9 @@ export interface Staging {
 export const stagedTable = (table: ImportTable): string => `pg_temp.${stagedTablePrefix}${table}`
 
 /**
- * Returns the statements that create the temporary table for a table, with the same CHECK constraints. Emails are
- * unique, as in `users`, because PostgreSQL decides which emails are equal in lower case. The reader of the archive has
- * already checked that all other values are unique.
+ * Returns the statements that create the temporary table for a table, with the same CHECK constraints. An index keeps
+ * emails unique, as in `users`, because only PostgreSQL decides which emails are equal in lower case. The reader of the
+ * archive has already checked that all other values are unique.
  */
 const createTable = (table: ImportTable): string => `
   create temporary table ${stagedTablePrefix}${table} (

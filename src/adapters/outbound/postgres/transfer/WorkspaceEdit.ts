@@ -21,7 +21,10 @@ import { repeatableRead, runAttempts, type Transact } from "./WriteAttempts.ts"
 import { makeStaging } from "./Staging.ts"
 import { writeContent } from "./WorkspaceImport.ts"
 
-/** Another import or edit of the workspace is running, or was committed after the snapshot of this edit was taken. */
+/**
+ * Another transaction holds the import lock of the workspace, or may have held the lock since this edit's snapshot was
+ * taken.
+ */
 const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const
 type WorkspaceLocked = typeof WorkspaceLocked
 
@@ -56,9 +59,9 @@ const writeEdit = Effect.fnUntraced(function* (
 
 /**
  * Passes a workspace's content to `makeEdit` and writes the edit that it returns. An attempt reads and writes in one
- * snapshot. PostgreSQL rejects the attempt if another transaction has changed one of the rows since the snapshot. The
- * next attempt therefore locks the prompts of the failed edit before it reads anything, so that it cannot fail for the
- * same reason.
+ * snapshot. PostgreSQL rejects the attempt if another transaction has changed one of the written rows since the
+ * snapshot. The next attempt therefore first locks the prompts of the failed edit, so that no other transaction can
+ * change them while the attempt runs.
  */
 export const editContent = <A, E>(
   sql: PgClient,

@@ -12,7 +12,7 @@ export type Transact = Database["Service"]["transact"]
 const maxAttempts = 10
 
 /**
- * The SQLSTATEs of errors that a concurrent transaction may cause: it added, deleted or changed a row, or it caused a
+ * The SQLSTATEs of errors that a concurrent transaction may cause by adding, deleting or changing a row, or by a
  * deadlock.
  */
 const concurrencyPattern = /^(23503|23505|40001|40P01)$/
