@@ -20,9 +20,9 @@ export type { DatabaseOptions }
 export class Database extends Context.Service<
   Database,
   {
-    /** Queries everything except keys. */
+    /** Runs all queries except key lookups. */
     readonly queryPrompts: Query
-    /** Queries keys on separate connections, so that a key lookup never waits behind a slow query of prompts. */
+    /** Runs key lookups on separate connections, so that they never wait behind a slow query of prompts. */
     readonly queryKeys: Query
     /**
      * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. An SQL error that `work` does
@@ -71,6 +71,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
     Layer.provideMerge(
       PgClient.layer({
         ...config,
+        // A pooler may run each transaction in another session, which has not prepared the same statements.
         prepare: false,
         maxConnections: connections.transactions
       })

@@ -10,12 +10,12 @@ export interface ConnectionBudget {
   readonly changeFeed: number
 }
 
-/** Maximum number of connections of a process if `DATABASE_MAX_CONNECTIONS` is not set. */
+/** Maximum number of connections of a process without replicas if `DATABASE_MAX_CONNECTIONS` is not set. */
 export const defaultMaxConnections = 12
 
 /**
- * The smallest value of `DATABASE_MAX_CONNECTIONS`: two connections for reads of prompts, one for key lookups, one for
- * transactions, and two for the change feed.
+ * The smallest value of `DATABASE_MAX_CONNECTIONS` without replicas: two connections for reads of prompts, one for key
+ * lookups, one for transactions, and two for the change feed.
  */
 export const minMaxConnections = 6
 
@@ -56,7 +56,10 @@ const defaultReads = 5
 /** The smallest number of connections for reads from the replica in use: one for prompts and one for keys. */
 const minReads = 2
 
-/** Returns the maximum number of connections of a process if `DATABASE_MAX_CONNECTIONS` is not set. */
+/**
+ * Returns the maximum number of connections of a process with this number of replicas if `DATABASE_MAX_CONNECTIONS` is
+ * not set.
+ */
 export const findDefaultMaxConnections = (replicas: number): number =>
   replicas === 0 ? defaultMaxConnections : defaultMaxConnections + defaultReads + replicas
 

@@ -2,8 +2,8 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 
 /**
  * Decides which connections of a pool can be trusted after a connection was lost. When one connection is lost, the
- * other connections are often lost too, but the pool has not noticed this yet. Each loss therefore starts a new
- * generation. Only connections that are first acquired after the loss belong to the latest generation.
+ * other connections are often lost too, but the pool does not know this yet. The loss of a connection of the latest
+ * generation therefore starts a new generation, which contains only connections that are first acquired after the loss.
  */
 export class ConnectionGenerations {
   #latest = 0

@@ -90,8 +90,9 @@ const findParameterProblem = (url: URL, serverCount: number): string | undefined
 }
 
 /**
- * Parses the URL of one or several PostgreSQL servers. If the text is not such a URL, returns the rule that the text
- * breaks: "must be …", the end of a sentence that begins with the name of a setting. The rule does not contain the URL.
+ * Parses the URL of one or several PostgreSQL servers. If the text breaks a rule, returns this rule: "must be …", the
+ * end of a sentence that begins with the name of a setting. The rule does not contain the URL, which may contain a
+ * password.
  */
 export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   const [, start = "", authority = "", end = ""] = urlPattern.exec(text.trim()) ?? []

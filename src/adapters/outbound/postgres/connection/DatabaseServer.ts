@@ -23,7 +23,7 @@ const openSocket = ({ host, port }: ServerAddress): Socket => {
   const socket: Socket = connect({
     ...(host.startsWith("/")
       ? { path: `${host}/.s.PGSQL.${port}` }
-      : // No delay: the driver writes a statement once and then waits for the response.
+      : // Nagle's algorithm would only delay a statement, because the driver writes it at once.
         { host, port, noDelay: true }),
     onread: {
       buffer: Buffer.allocUnsafeSlow(receiveBytes),

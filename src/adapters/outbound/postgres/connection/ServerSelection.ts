@@ -132,7 +132,8 @@ export const makeServerSelection = (url: ConnectionUrl): Effect.Effect<ServerAdd
     const end = Effect.sync(() => {
       running = undefined
     })
-    // Detached, because other callers may still wait when the first caller is interrupted.
+    // The selection runs in a detached fiber, because other callers may still wait when the first caller is
+    // interrupted.
     return Effect.flatMap(Effect.forkDetach(Effect.ensuring(select, end)), (fiber) => {
       running = fiber
       return Fiber.join(fiber)

@@ -13,7 +13,7 @@ const decodeTimestamp = (bytes: Uint8Array, offset: number): Timestamp => {
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
 
-/** The codec of `text`. The driver's own codec deletes U+FEFF at the start of a text with a U+FFFD. */
+/** The codec of `text`. The driver's own codec deletes a leading U+FEFF from a text that contains U+FFFD. */
 const textCodec: PgTypes.Codec<string> = {
   encode: (value) => PgTypes.encode(value, PgTypes.OID.text),
   decode: (bytes) => Result.succeed(utf8.decode(bytes)),
@@ -35,7 +35,8 @@ const makeExactJsonCodec = (oid: number, start: number): PgTypes.Codec<unknown> 
 
 /**
  * Returns the driver's column types with three changes: a `timestamptz` is decoded to the domain's `Timestamp`, the
- * numbers of JSON stay exact, and a text keeps every U+FEFF. A row therefore already has the values of the API's resource.
+ * numbers of JSON stay exact, and a text keeps every U+FEFF. A row therefore already has the values that the API
+ * returns.
  */
 export const makeColumnTypes = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()

@@ -17,17 +17,17 @@ const maxMessageSize = 16 * 1024 * 1024
 
 /**
  * Returns the configuration that all pools of a database share. The pools have no minimum number of connections, so a
- * pool can be built while PostgreSQL is down. PgBouncer rejects all other startup parameters, so `SessionSetup.ts`
- * makes the other settings after a connection is open. Statements are not prepared by default, because a pooler may run
- * each transaction in another session.
+ * pool can be built while PostgreSQL is down. PgBouncer accepts only a few startup parameters, so `SessionSetup.ts`
+ * makes the other settings after a connection is open.
  */
 export const makePoolConfig = (connectionConfig: ConnectionConfig): PgClient.PgPoolConfig => ({
   ...connectionConfig,
   connectTimeout,
   startupParameters: { application_name: "prompt-retrieval", TimeZone: "UTC" },
   types: makeColumnTypes(),
-  // With `multiplex`, the driver interrupts a statement without waiting for the server. A connection runs one statement
-  // at a time, because a second one would wait behind a slow one although other connections are idle.
+  // With `multiplex`, the driver interrupts a statement without waiting for the server. A connection still runs only
+  // one statement at a time, because a second statement would wait behind a slow one even if other connections are
+  // idle.
   multiplex: true,
   multiplexConcurrency: 1,
   maxMessageSize

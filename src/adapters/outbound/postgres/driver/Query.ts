@@ -18,7 +18,7 @@ export interface Statement {
    * have a column `ordinal` that distinguishes them.
    */
   readonly expectedRows?: number
-  /** The workspace that the statement reads. A pool keeps connections free from the statements of each workspace. */
+  /** The workspace that the statement reads. A pool keeps one connection for the statements of other workspaces. */
   readonly workspace?: WorkspaceId | undefined
 }
 
@@ -37,8 +37,8 @@ export const executeCounted = (sql: PgClient, { text, params }: Statement): Effe
 
 /**
  * Returns a FROM item that selects one row of a table by its id. The caller compares other columns, such as
- * `workspace_id`, outside this item. OFFSET 0 keeps PostgreSQL from using these comparisons to find the row: if most
- * workspaces have few rows, PostgreSQL would read all rows of the workspace for each id.
+ * `workspace_id`, outside this item. OFFSET 0 forces a lookup by id. Without it, if most workspaces have few rows,
+ * PostgreSQL may read all rows of the workspace for each id.
  */
 export const findById = (table: string, id: string, columns: ReadonlyArray<string>): string =>
   `lateral (select id, ${columns.join(", ")} from ${table} where id = ${id} offset 0)`

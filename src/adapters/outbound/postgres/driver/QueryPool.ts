@@ -83,7 +83,8 @@ class QueryPool {
       const attempts = this.#pool
         .use((connection) => this.#send(query, connection))
         .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
-      // PostgreSQL continues a statement whose caller is interrupted. Until the statement ends, the connection is busy.
+      // PostgreSQL continues a statement even if its caller is interrupted, and the connection is busy until the
+      // statement ends. The query must keep its permit until then.
       const uninterrupted = Effect.uninterruptible(this.#withinDeadlines(query, attempts))
       return this.#withPermit(statement.workspace, uninterrupted).pipe(
         Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
@@ -93,8 +94,8 @@ class QueryPool {
   }
 
   /**
-   * Lets a workspace have fewer statements in flight than the pool has connections. A slow statement blocks its whole
-   * connection, so one connection stays free for other workspaces.
+   * Lets a workspace have fewer statements in flight than the pool has connections, if the pool has several. A slow
+   * statement blocks its whole connection, so one connection stays free for other workspaces.
    */
   #withPermit<A>(
     workspace: WorkspaceId | undefined,
@@ -118,7 +119,7 @@ class QueryPool {
 
   /**
    * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip. If
-   * the setup fails, the query fails too, because the connection may lead to another server.
+   * the setup fails, the query fails too, because the connection may lead to a server that must not run it.
    */
   #send(query: InFlightQuery, connection: PgConnection) {
     const hasOwnSession = this.#hasOwnSession.get(connection)

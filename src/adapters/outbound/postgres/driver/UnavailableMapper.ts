@@ -11,7 +11,7 @@ import {
   statementTimeoutMs
 } from "./Timeouts.ts"
 
-/** Turns the SQL errors of an effect into the port's `Unavailable`, or into defects. */
+/** Turns the SQL errors of an effect into `Unavailable` or into defects. */
 export type UnavailableMapper = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
@@ -46,7 +46,7 @@ const findWarning = (error: SqlError): string | undefined => {
  */
 export const makeUnavailableMapper = (): UnavailableMapper => {
   const outageLog = makeRepeatingLog((reason) => Effect.logWarning(`PostgreSQL is unavailable: ${reason}`))
-  // Never cleared, because other reads succeed while some fail.
+  // A successful read does not clear this log, because other reads may still fail.
   const warningLog = makeRepeatingLog((warning) => Effect.logWarning(warning))
   const log = (error: SqlError): Effect.Effect<void> => {
     const warning = findWarning(error)

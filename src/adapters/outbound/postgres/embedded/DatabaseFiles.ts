@@ -36,8 +36,8 @@ const assertVersion = (directory: string): void => {
 }
 
 /**
- * Removes the directories of databases that were not completed. Tries several times: while a killed `initdb` removes
- * its own files, Node stops early without an error.
+ * Removes the directories of incomplete databases. Tries several times, because `rmSync` may stop early without an
+ * error while a killed `initdb` removes its own files.
  */
 const removeIncomplete = async (dataDir: string): Promise<void> => {
   for (let attempt = 0; attempt < 100; attempt++) {
@@ -106,9 +106,9 @@ const isServerOf = (directory: string, pid: number): boolean => {
 const endTimeoutMs = 10_000
 
 /**
- * Waits until the server of a killed process has ended. Then writes the id of this process into the lock files.
- * PostgreSQL ignores a lock of its parent process. If a lock file has the id of another running process, PostgreSQL
- * takes that process for a server and does not start.
+ * Waits until a server that a killed process left behind has ended. Then writes the id of this process into the
+ * server's lock files: PostgreSQL ignores a lock file with the id of its parent process, but does not start if the id
+ * belongs to another running process.
  */
 const releaseLocks = async (directory: string): Promise<void> => {
   const deadline = performance.now() + endTimeoutMs
@@ -129,7 +129,7 @@ const releaseLocks = async (directory: string): Promise<void> => {
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** Lets the owner of the data directory, the user of the server and root connect as any user of the database. */
+/** Lets the user of the server, the user of this process and root connect as any user of the database. */
 const writeAccessRules = (directory: string, user: SystemUser): void => {
   const names = new Set([user.name, userInfo().username, "root"])
   writeFileSync(join(directory, "pg_hba.conf"), "local all all peer map=owner\n")
@@ -141,8 +141,8 @@ const writeAccessRules = (directory: string, user: SystemUser): void => {
 
 /**
  * Creates the database's files if they are missing, and returns their directory. Rejects if the data directory contains
- * a database that these programs cannot read, if `initdb` fails, or if the server of a killed process does not end. A
- * rejection changes no existing database.
+ * a database that these programs cannot read, if `initdb` fails, or if the server of a killed process does not end. An
+ * existing database does not change if the promise rejects.
  */
 export const prepareDatabase = async (
   dataDir: string,

@@ -16,7 +16,7 @@ import * as module from "node:module"
 import { dirname, join, relative } from "node:path"
 import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
 
-/** The major version of the programs. The file `PG_VERSION` of a database names the version that wrote it. */
+/** The major version of the programs, in the form of the file `PG_VERSION` of a database. */
 export const embeddedMajor = "18"
 
 export interface PostgresPrograms {
@@ -38,7 +38,7 @@ const findPackage = (): string => {
   }
 }
 
-/** A symbolic link of the package. The npm registry keeps no links, so a file of the package lists them. */
+/** A symbolic link that the package needs. npm packages cannot contain links, so `pg-symlinks.json` lists them. */
 interface PackageLink {
   readonly source: string
   readonly target: string
@@ -73,7 +73,7 @@ const findProblem = (directory: string, user: SystemUser): string | undefined =>
   return undefined
 }
 
-/** The directory does not exist until the copy is complete. */
+/** Copies the package to `directory`, which does not exist until the copy is complete. */
 const copyPackage = (source: string, directory: string): void => {
   if (existsSync(directory)) return
   mkdirSync(dirname(directory), { recursive: true, mode: 0o755 })

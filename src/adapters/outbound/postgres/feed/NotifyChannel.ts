@@ -10,7 +10,7 @@ export const recordChange = (revisions: WorkspaceRevisions, payload: string): vo
   payload === allWorkspaces ? revisions.invalidateAll() : revisions.invalidate(payload)
 
 /**
- * The prefix of payloads that report no change: heartbeats of a change feed, and markers of a `Fence`. Only their
- * sender uses them.
+ * The prefix of payloads that report no change: heartbeats of a change feed, and markers of a `Fence`. Only the process
+ * that sent such a payload uses it.
  */
 export const heartbeatPrefix = "heartbeat "

@@ -59,11 +59,11 @@ const parseSentAt = (text: string): Instant => {
 /**
  * Listens for notifications on one connection, the listener. A second connection, the notifier, sends a heartbeat
  * notification every second. If no heartbeat that was sent within the last 3 s has arrived, the feed is down and
- * reconnects. In this way, the feed detects connections that were lost without an error. After the process was
- * suspended, the feed is down until a new heartbeat has arrived.
+ * reconnects. In this way, the feed detects connections that were lost without an error. After a pause of the process
+ * (`PauseDetector`), the feed is down until a heartbeat arrives that was sent after the pause.
  *
  * The notifier is a separate connection, because a pooler that drops notifications may still return a connection's own
- * notifications. The notifier uses the URL of readers and writers, so the heartbeats also detect a listener that is
+ * notifications. The notifier uses the same URL as all queries, so the heartbeats also detect a listener that is
  * connected to another database. Behind a pooler that drops notifications, and on a read-only server, the feed stays
  * down and logs the reason once.
  */
@@ -107,8 +107,8 @@ const makeChangeFeed = (
       upUntil !== undefined && performance.now() < upUntil.monotonic && Date.now() < upUntil.wall
 
     const pauses = yield* PauseDetector.make
-    // After a pause, changes that have arrived are not read yet. A heartbeat that was sent after the pause arrives
-    // after these changes.
+    // After a pause, the process has not read the changes that arrived during the pause. A heartbeat that was sent
+    // after the pause arrives after these changes.
     const isUp = () => isAlive() && lastContact !== undefined && lastContact.at.monotonic >= pauses.lastEnd()
 
     const markDown = Effect.suspend(() => {
@@ -135,9 +135,8 @@ const makeChangeFeed = (
           if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
           if (!isFirst) return onHeartbeat(sentAt)
           isFirst = false
-          // The feed has missed the changes from before this connection listened, so all workspaces are invalidated.
-          // This happens only now: until the first heartbeat, `lastContact` must return the revisions of the last
-          // contact.
+          // The feed may have missed changes before this connection listened, so all workspaces are invalidated. This
+          // happens only now: until the first heartbeat, `lastContact` must return the revisions of the last contact.
           revisions.invalidateAll()
           return Effect.andThen(
             server.follow(identity),

@@ -7,13 +7,13 @@ import { toTimestamp } from "../../../../domain/Timestamp.ts"
 import { describeSqlError, isUnavailable } from "../driver/SqlErrors.ts"
 import { updateLastUsed } from "./KeyQueries.ts"
 
-/** The minimum time between two writes of the use of one key, in milliseconds. */
+/** The minimum time between two writes of one key's last use, in milliseconds. */
 const writeIntervalMs = 60_000
 
 /** Maximum number of keys whose use is not written yet. This limits memory while PostgreSQL is unavailable. */
 const maxPendingKeys = 100_000
 
-/** Maximum number of keys of one statement. With more keys, PostgreSQL reads the whole table, not an index. */
+/** Maximum number of keys of one statement. With more keys, PostgreSQL reads the whole table instead of an index. */
 const maxKeysPerStatement = 256
 
 const writeTimeout = "2 seconds"
@@ -46,10 +46,7 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
       }
     }
 
-    /**
-     * Takes the keys of the next statement. They are ordered by id, so that the updates of two processes cannot
-     * deadlock.
-     */
+    /** Takes the keys of the next statement, ordered by id, so that the updates of two processes cannot deadlock. */
     const takePending = (): ReadonlyArray<readonly [ApiKeyId, number]> => {
       const uses: Array<readonly [ApiKeyId, number]> = []
       for (const use of pending) {

@@ -26,7 +26,8 @@ interface Waiter {
 
 /**
  * Keeps the position in the write-ahead log (WAL) that a standby must have replayed before it runs reads of this
- * process. Also gives the proofs that are needed when reads move to another server. `ReadRouter` describes the rules.
+ * process. Also gives the proofs that reads need when they move to another server. The comment of `ReadRouter` lists
+ * the rules that need the position and the proofs.
  *
  * The position and the proofs come from *markers*. A marker is a statement on the primary that sends a notification and
  * returns the primary's position. PostgreSQL commits transactions with notifications one after another. It delivers

@@ -8,7 +8,7 @@ import type { ReadMetrics } from "./ReplicaMetrics.ts"
 
 type Rows = ReadonlyArray<Row>
 
-/** The outcome of a read of a replica. `show` returns the rows, and records that the caller gets them. */
+/** The outcome of a read on a replica. `show` returns the rows, and records that the caller gets them. */
 type ReplicaOutcome =
   | { readonly _tag: "Found" | "Incomplete"; readonly rows: Rows; readonly show: () => Rows }
   | { readonly _tag: "Fenced" | "Failed" | "None" }
@@ -29,21 +29,19 @@ const hasFurtherRow = (rows: Rows, others: Rows): boolean => {
 }
 
 /**
- * Chooses the server for each read. A read never returns a state from before a change that the feed has already
- * reported. A read also never returns a state that is older than the result of an earlier read of this process. The
- * following rules ensure this. In the rules, a server *shows* a change when a read on this server returns the change to
- * a caller.
+ * Chooses the server for each read. These rules ensure that a read never returns a state from before a change that the
+ * feed has already reported, or a state that is older than the result of an earlier read of this process. A server
+ * *shows* a change when a read on this server returns the change to a caller.
  *
  * 1. A replica runs a read only if it has passed the fence: it has already replayed the last reported change. The
  *    result is used only if no other change is reported before the read ends.
- * 2. When a read of a replica ends, all changes that other servers showed before the read was sent must have been
- *    reported, so that rule 1 covers them. The read waits for this proof, which then also covers the next reads of the
- *    replica.
+ * 2. A read on a replica returns only after the feed has reported every change that other servers showed before the
+ *    read was sent. Rule 1 then covers these changes.
  * 3. The primary runs a read only once every change that replicas have shown is visible on the primary, because a
  *    replica may be ahead of the primary.
- * 4. If a replica does not find everything, the primary is asked, because the missing rows may be too recent to have
- *    been reported. If the primary does not find more either, the rows of the replica are the result, and only the
- *    replica has shown something.
+ * 4. If a replica does not find everything, the primary runs the statement too, because the missing rows may be so
+ *    recent that the feed has not reported them. If the primary finds no further row, the rows of the replica are the
+ *    result, and only the replica has shown something.
  * 5. While the change feed is down, changes may go unreported, so the primary runs all reads. A replica runs a read
  *    only if the primary does not respond and rules 1 and 2 allow the read.
  */
@@ -53,14 +51,14 @@ export class ReadRouter {
   #session: ReplicaSession | undefined
   /** When a replica last showed something, by the monotonic clock. */
   #shownByReplicaAt = Number.NEGATIVE_INFINITY
-  /** When another server than the server of `#session` last showed something. */
+  /** When a server other than the server of `#session` last showed something. */
   #shownElsewhereAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ReadRouterOptions) {
     this.#options = options
   }
 
-  /** Runs a statement on the server that the rules allow. A statement without `expectedRows` runs on the primary. */
+  /** Runs a statement on a server that the rules allow. A statement without `expectedRows` runs on the primary. */
   run(pool: keyof ReplicaSession, statement: Statement): Effect.Effect<Rows, Unavailable> {
     const { primary, isFeedUp, metrics } = this.#options
     const readPrimary = this.#readPrimary(pool, statement)
@@ -68,7 +66,7 @@ export class ReadRouter {
     const countedRead = Effect.tap(readPrimary, () => Effect.sync(metrics.countPrimary))
     const readReplica = this.#readReplica(pool, statement)
 
-    /** Runs a read of the primary, and reads the replica if the primary does not respond. */
+    /** Runs a read on the primary. If the primary does not respond, runs the statement on the replica. */
     const orReplica = (read: Effect.Effect<Rows, Unavailable>) =>
       Effect.catchTag(read, "Unavailable", (error) =>
         Effect.flatMap(readReplica, (outcome) =>
@@ -94,7 +92,7 @@ export class ReadRouter {
     return Effect.suspend(() => (isFeedUp() ? readReplicaFirst : orReplica(countedRead)))
   }
 
-  /** Reads the primary as rule 3 requires. */
+  /** Runs a read on the primary, subject to rule 3. */
   #readPrimary(pool: keyof ReplicaSession, statement: Statement): Effect.Effect<Rows, Unavailable> {
     const { fence, primary } = this.#options
     return Effect.suspend(() => fence.await("visible", this.#shownByReplicaAt)).pipe(
@@ -107,7 +105,7 @@ export class ReadRouter {
     )
   }
 
-  /** Reads the replica in use as rules 1 and 2 require. */
+  /** Runs a read on the current replica, subject to rules 1 and 2. */
   #readReplica(pool: keyof ReplicaSession, statement: Statement): Effect.Effect<ReplicaOutcome> {
     const { findReplica, revisions, fence } = this.#options
     return Effect.suspend((): Effect.Effect<ReplicaOutcome> => {

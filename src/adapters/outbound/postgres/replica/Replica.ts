@@ -39,7 +39,7 @@ export interface ReplicaSession {
 /** A replica that can run reads. */
 export interface ReplicaInUse {
   readonly session: ReplicaSession
-  /** The state that the last completed query of the replica's position returned. */
+  /** The latest state that the replica has returned. */
   readonly state: StandbyState
 }
 
@@ -58,9 +58,9 @@ const fail = (message: string): Effect.Effect<never, ReplicaProblem> =>
 const otherServerError = makeConnectionError("another server responded, or the replica has gone back")
 
 /**
- * Makes the setup of sessions on a standby. The setup succeeds only if the session runs on the server of the given
- * state, and this server has reached the position of the state. Both stay true until the connection ends. A connection
- * never changes its server. If the position of a server goes back in a crash recovery, the server closes all
+ * Makes the setup of sessions on a standby. The setup succeeds only if the session runs on the server of the state that
+ * `findState` returns, and this server has reached the position of the state. Both stay true until the connection ends:
+ * a connection never changes its server, and a server whose position goes back in a crash recovery closes all
  * connections.
  */
 export const makeReplicaSessionSetup =
@@ -89,7 +89,7 @@ export class Replica {
   readonly #gauges
   readonly #stateLog
   #inUse: ReplicaInUse | undefined
-  /** False from the failure of a connection until the next response. */
+  /** True if the replica has responded since the last loss of a connection. */
   #isResponding = false
 
   constructor({ name, config }: ReplicaServer, budget: ReplicaBudget, fence: Pick<Fence, "primary">) {
@@ -150,8 +150,8 @@ export class Replica {
       return fail(`it replays the WAL ${state.lineage}, the primary writes ${primary.lineage}`)
     if (this.#inUse !== undefined && this.#inUse.state.server !== state.server)
       return fail("its URL leads to different servers")
-    // The heartbeats of the change feed are transactions, so a standby that is up to date has replayed a recent
-    // transaction.
+    // `sinceLastMs` measures the lag even if nothing else is written: the heartbeats of the change feed are
+    // transactions, so a standby that is up to date has replayed a recent transaction.
     const lagMs = state.position >= primary.position ? 0 : state.sinceLastMs
     this.#gauges.setLag(lagMs / 1_000)
     return lagMs < maxLagMs ? Effect.void : fail(`it is more than ${maxLagMs / 1_000} s behind`)
@@ -169,7 +169,7 @@ export class Replica {
     )
   }
 
-  /** Maps every SQL error to `Unavailable`: `ReadRouter` repeats the read elsewhere. */
+  /** Maps every SQL error to `Unavailable`, because the primary can run the read instead. */
   readonly #mapFailure: UnavailableMapper = <A, E, R>(effect: Effect.Effect<A, E | SqlError, R>) =>
     Effect.catchIf(effect, isSqlError, (error) => {
       if (isConnectionLost(error)) this.#isResponding = false

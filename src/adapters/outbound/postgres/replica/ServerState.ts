@@ -12,7 +12,7 @@ export interface ServerState {
 
 export interface StandbyState extends ServerState {
   readonly server: string
-  /** Time since the primary made the last transaction that the standby has replayed, in milliseconds. */
+  /** Time since the primary committed the last transaction that the standby has replayed, in milliseconds. */
   readonly sinceLastMs: number
 }
 

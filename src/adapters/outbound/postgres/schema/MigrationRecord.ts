@@ -10,7 +10,10 @@ export const createMigrationTable = `create table if not exists ${migrationTable
   run_at timestamptz(3) not null default now()
 )`
 
-/** Makes concurrent migrations and corrections of triggers wait for each other. Nothing else uses this lock. */
+/**
+ * Takes the lock that makes concurrent migrations and trigger corrections run one after another. Nothing else uses this
+ * lock.
+ */
 export const lockMigrations = `select pg_advisory_xact_lock(hashtext('${migrationTable}'))`
 
 export const insertMigration = `insert into ${migrationTable} (id, name) values ($1, $2)`
@@ -46,8 +49,8 @@ export const decodeServerState = makeFirstRowDecoder(
 )
 
 /**
- * Selects the role of the connection, and the first privilege that the role needs for a migration and does not have.
- * The privilege is null if the role has all of them.
+ * Selects the role of the connection, and the first privilege that a migration needs and the role does not have; null
+ * if the role has every such privilege.
  */
 export const selectMissingPrivilege = {
   text: `select current_user::text as role, case

@@ -45,8 +45,9 @@ const isDenied = (error: unknown): error is SqlError =>
   isSqlError(error) && ["42501", "25006", "3F000"].includes(sqlState(error))
 
 /**
- * Requests wait behind a migration that waits for a lock on a table, and time out after 3 s. A migration therefore
- * waits for a lock for at most 2 s. The migration then ends its wait, so that the requests can run, and is tried again.
+ * While a migration waits for a lock on a table, requests that read the table wait behind the migration, and time out
+ * after 3 s. A migration therefore waits for at most 2 s. Then it is rolled back, so that the requests can run, and is
+ * tried again.
  */
 const limitLockWait = "set local lock_timeout = '2s'"
 const lockRetryDelay = "500 millis"
@@ -67,10 +68,7 @@ const readSchemaVersion = Effect.gen(function* () {
   return record.decodeSchemaVersion(yield* query(record.selectSchemaVersion))
 })
 
-/**
- * Returns the migrations of `all` that have not run. Fails if the schema is newer than a program with the migrations
- * `all`.
- */
+/** Returns the migrations of `all` that have not run. Fails if the schema is newer than the last migration of `all`. */
 const findPending = (version: number, all: ReadonlyArray<Migration>) =>
   version > all.length
     ? Effect.fail(schemaTooNew(version, all.length))
@@ -105,8 +103,8 @@ const explainDenial = Effect.fnUntraced(function* ({ error }: ReturnType<typeof 
 const TableLocked = { _tag: "TableLocked" } as const
 
 /**
- * Runs the pending migrations in one transaction. Runs them again as long as another transaction holds a lock that they
- * need.
+ * Runs the pending migrations in one transaction. Tries again as long as another transaction holds a lock that the
+ * migrations need.
  */
 const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { transact } = yield* Database
@@ -148,10 +146,10 @@ const restoreWrongTriggers = Effect.gen(function* () {
 })
 
 /**
- * Gives all triggers the firing mode of the schema, because `pg_restore --disable-triggers` leaves triggers in other
- * modes. Also does the work that the triggers may have missed. Changes nothing if all triggers have the right mode. If
- * the server denies the change, only logs a warning. A service without the privilege, or on a standby, therefore still
- * starts.
+ * Gives each trigger the firing mode that the schema defines, because `pg_restore --disable-triggers` leaves some
+ * triggers in another mode. Also does the work that these triggers may have missed. Changes nothing if all triggers
+ * have the right mode. If the server denies the change, only logs a warning. A service without the privilege, or on a
+ * standby, therefore still starts.
  */
 const restoreTriggers = Effect.gen(function* () {
   const { queryPrompts: query, transact } = yield* Database

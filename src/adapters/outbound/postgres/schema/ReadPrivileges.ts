@@ -20,8 +20,8 @@ const tables = [
 ]
 
 /**
- * Selects the tables in which the role may not read any column. One readable column is enough, because a role may have
- * the privilege on single columns only.
+ * Selects the tables in which the role may not read any column. A table with one readable column is not selected,
+ * because an operator may grant SELECT on single columns.
  */
 const selectUnreadable = {
   text: `select current_user::text as role, coalesce(string_agg(name, ', '), '') as unreadable
@@ -32,7 +32,10 @@ const decodeUnreadable = makeFirstRowDecoder(
   Schema.Struct({ role: Schema.String, unreadable: Schema.String })
 )
 
-/** Fails if the role of the connection may not read one of these tables. The schema must be current. */
+/**
+ * Fails if the role of the connection lacks the privilege to read one of `tables`. The schema must be current, because
+ * the query fails if a table is missing.
+ */
 export const assertReadable: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(
   function* () {
     const { queryPrompts: query } = yield* Database

@@ -17,7 +17,7 @@ export const schemaTooNew = (version: number, latest: number): SchemaMismatch =>
 export const schemaTooOld = (version: number, latest: number): SchemaMismatch =>
   SchemaMismatch(`the database's schema is version ${version} and this program needs ${latest}: run migrate`)
 
-/** The server cannot run a pending migration; `reason` is the server's message. */
+/** The server rejected a pending migration; `reason` is the server's message. */
 export const migrationRejected = (reason: string): SchemaMismatch =>
   SchemaMismatch(`the database's schema needs a migration, which the server rejected: ${reason}`)
 
@@ -48,7 +48,7 @@ export const triggersDenied = (reason: string): SchemaMismatch =>
     `some triggers have the wrong firing mode, and the server denied the correction: ${reason}; run migrate as the owner of the tables`
   )
 
-/** The oldest PostgreSQL that has the functions of the migrations and queries. */
+/** The oldest major version of PostgreSQL that has the functions which the migrations and queries call. */
 const oldestServer = 14
 
 /**

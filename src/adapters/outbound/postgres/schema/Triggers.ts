@@ -53,7 +53,7 @@ export const expectedTriggers = Object.entries(triggers).flatMap(([option, table
   Object.entries(tables).flatMap(([trigger, tables]) => tables.map((table) => ({ table, trigger, option })))
 )
 
-/** Selects the triggers whose firing mode differs from the schema's. */
+/** Selects the triggers whose firing mode differs from `expectedTriggers`. */
 export const selectWrongTriggers = {
   text: `select t.tgrelid::regclass::text as table, t.tgname::text as trigger, e.option
     from json_to_recordset($1) e ("table" text, trigger text, option text)
@@ -77,7 +77,7 @@ export const enableTrigger = ({
 
 /**
  * Statements that do the work that triggers may have missed. They correct the copies of prompt columns in
- * `prompt_tags`, and notify every listener.
+ * `prompt_tags`, and notify listeners that every workspace may have changed.
  */
 export const repairStatements: ReadonlyArray<string> = [
   `update prompt_tags t set listed_at = null from prompts p where p.id = t.prompt_id

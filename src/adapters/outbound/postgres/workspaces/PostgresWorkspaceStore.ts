@@ -107,8 +107,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         if (locked.length > 0) return
         const key = yield* executeOne(queries.selectKey(id), queries.decodeKeys, KeyNotFound)
         if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
-        // The key exists and has a workspace, so other transactions deleted and imported the workspace meanwhile: try
-        // again.
+        // The key has a workspace now, so another transaction added the key between the two statements: try again.
       }
     })
 
@@ -147,8 +146,8 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     })
 
     const deleteWorkspace = Effect.fnUntraced(function* (id: WorkspaceId) {
-      // Waits for imports of the workspace. An import locks the workspace's rows in another order, so the two
-      // transactions could deadlock.
+      // Waits for imports of the workspace. An import locks the workspace's rows in another order, so without this wait
+      // the two transactions could deadlock.
       yield* sql.unsafe(lockWorkspace, [id])
       const found = yield* executeOne(
         queries.selectWorkspace(id, "forDeletion"),

@@ -5,14 +5,17 @@ import { tables } from "./initial/Tables.ts"
 import { tagLists } from "./initial/TagLists.ts"
 
 /**
- * Statements that set the firing modes of triggers. Some triggers also run for rows that arrive by logical replication.
- * Other triggers run only for such rows.
+ * Statements for the triggers whose firing mode is not the default: the triggers that also run, or only run, for rows
+ * that arrive by logical replication.
  */
 const firingModes: ReadonlyArray<string> = expectedTriggers
   .filter(({ option }) => option !== "")
   .map(enableTrigger)
 
-/** Migration 1: the tables with the limits of the domain, and the triggers that keep tag lists and caches correct. */
+/**
+ * Migration 1: the tables, whose constraints are the limits of the domain, and the triggers that limit lists, update
+ * tag lists and notify of changes.
+ */
 export const statements: ReadonlyArray<string> = [
   ...tables,
   ...tagLists,

@@ -119,11 +119,12 @@ export const notifications: ReadonlyArray<string> = [
   `create trigger notify_update after update on prompt_tags for each row
     when ((old.prompt_id, old.tag_id) is distinct from (new.prompt_id, new.tag_id))
     execute function notify_tagging()`,
-  // Notifies the workspaces of the user's keys, including a key that another transaction adds at the same time. The
-  // foreign key of the added key locks the user's row until that transaction ends. If the row is locked in this way,
-  // every workspace is notified, because revocation must not wait. If the row is free, the lock taken here makes the
-  // other transaction wait. Every workspace is also notified at higher isolation levels, where the snapshot may be
-  // older than a key, and in sessions that do not check foreign keys.
+  // Notifies the workspaces of the user's API keys, including a key that another transaction inserts at the same time.
+  // The insert checks its foreign key, which locks the user's row until the other transaction ends. If the row is
+  // locked, this function notifies every workspace instead of waiting, because a revocation must not wait. If the row
+  // is not locked, this function locks it, so that the other transaction has to wait. The function also notifies every
+  // workspace at higher isolation levels, where the snapshot may be older than a key, and in sessions that do not check
+  // foreign keys.
   `create function notify_owner() returns trigger language plpgsql set search_path from current as $$
     begin
       if current_setting('transaction_isolation') = 'read committed'
@@ -142,8 +143,8 @@ export const notifications: ReadonlyArray<string> = [
   `create trigger notify_owner after update on users for each row
     when ((old.id, old.must_reset_password) is distinct from (new.id, new.must_reset_password))
     execute function notify_owner()`,
-  // If a key moves to another workspace and keeps its owner, PostgreSQL does not check the foreign key of the owner,
-  // and does not lock the owner. This function takes that lock.
+  // If an API key moves to another workspace and keeps its owner, PostgreSQL does not check the foreign key
+  // `created_by`, so it does not lock the owner's row. This function takes that lock.
   `create function lock_owner() returns trigger language plpgsql set search_path from current as $$
     begin
       perform from users where id = new.created_by for key share;

@@ -7,7 +7,7 @@ const summary = (column: string): string =>
   `${column} text not null default '' check (octet_length(${column}) <= ${sizes.summaryBytes})`
 
 /**
- * A column with the limits of contents. A text has at most as many slots as pairs of braces, and counting the pairs is
+ * A column with the limits of contents. A text has at most as many slots as occurrences of `{{`, and counting these is
  * much faster than counting the slots.
  */
 const content = (column: string): string =>
@@ -168,8 +168,8 @@ export const tables: ReadonlyArray<string> = [
     details jsonb not null default '{}'
   )`,
   "create index audit_events_workspace on audit_events (workspace_id, id)",
-  // The files of each workspace's latest import of files. `files` is a list of `ImportedFile`. No request reads the
-  // table, so it has no trigger. A file may remain in the list after its prompt was deleted.
+  // For each workspace, the files that the latest import or export of a directory recorded: a list of `ImportedFile`.
+  // No request reads the table, so it has no trigger. A file remains in the list when its prompt is deleted.
   `create table imported_files (
     workspace_id uuid primary key references workspaces on delete cascade,
     files jsonb not null

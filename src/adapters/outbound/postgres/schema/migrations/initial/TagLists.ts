@@ -10,11 +10,10 @@ const isOutdated = `(t.workspace_id, t.listed_at, t.prompt_type, t.folder_id) is
  * is the prompt's `updated_at`, or null if the prompt is archived. The copies equal the columns of the prompt at every
  * isolation level.
  *
- * An update of a prompt updates the tag rows that its transaction can see. This transaction cannot see the rows of
- * another open transaction. Under REPEATABLE READ, this transaction also cannot see rows that were committed after its
- * snapshot. A transaction that adds a tag row therefore also writes the prompt, so that one of the two transactions
- * waits for the other. The waiting transaction then sees the tag row, or fails with a serialization failure. A prompt
- * that the transaction itself has written is not written again.
+ * An update of a prompt updates only the tag rows that its transaction sees: not the rows of another open transaction
+ * and, under REPEATABLE READ, not the rows that were committed after its snapshot. A transaction that adds a tag row
+ * therefore also writes the prompt, unless it has already written the prompt. One of the two transactions then waits
+ * for the other, and either copies the current columns or fails with a serialization failure.
  */
 export const tagLists: ReadonlyArray<string> = [
   `create function set_listing() returns trigger language plpgsql set search_path from current as $$
