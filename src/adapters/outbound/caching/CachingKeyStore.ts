@@ -51,8 +51,8 @@ export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Outage>
     const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
 
     /**
-     * Leaves out a key without a workspace: the change feed reports changes by workspace, so no change would evict
-     * the key.
+     * Returns what to cache for a key, or `undefined` for a key without a workspace: the change feed reports changes by
+     * workspace, so no change would evict that key.
      */
     const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
       record.workspace === null ? undefined : { workspace: record.workspace.id, value: record }

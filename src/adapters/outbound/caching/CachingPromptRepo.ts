@@ -32,8 +32,8 @@ const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
 }
 
 /**
- * Returns `repo.list` with a cache of totals: while the total of a filter is cached, no page of the list counts the
- * matching prompts.
+ * Returns a function like `repo.list` with a cache of totals. While the total of a filter is cached, a read of a page
+ * does not count the matching prompts.
  */
 const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
   const totals = new RevisionedCache(

@@ -25,7 +25,7 @@ export class MemoryState extends Context.Service<
   }))
 }
 
-/** Stores a workspace, its users and its keys. Replaces those that exist. */
+/** Stores a workspace, its users and its keys. Replaces a stored workspace, user or key with the same id. */
 export const storeArchive = ({
   users,
   api_keys,

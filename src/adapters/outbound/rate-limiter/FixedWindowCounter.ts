@@ -3,8 +3,8 @@ import type { Bucket } from "../../../application/ports/RateLimiter.ts"
 
 /**
  * Counts the requests of this process in clock minutes. `now` is in milliseconds since the epoch. The counter keeps the
- * counts of two minutes: the minute of the latest request, and the nearest other minute. If the clock steps back into
- * the previous minute, or a request arrives late, the counts of that minute are therefore unchanged.
+ * counts of two minutes: the minute of the latest request, and the nearest other minute. A request in the previous
+ * minute, for example after the clock was set back, therefore still finds the counts of that minute.
  */
 export interface FixedWindowCounter {
   /** Returns the count of a bucket without changing anything. */

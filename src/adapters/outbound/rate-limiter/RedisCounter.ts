@@ -20,10 +20,7 @@ export interface RedisCounter {
   readonly take: (name: string, limit: number, known: RequestCount) => Effect.Effect<number, Redis.RedisError>
   /** Refunds one request if any was counted. */
   readonly refund: (name: string) => Effect.Effect<void, Redis.RedisError>
-  /**
-   * Fails when the connection is lost. Code that fails this `Deferred` itself drops the connection and all pending
-   * commands.
-   */
+  /** Fails when the connection is lost. Failing this `Deferred` drops the connection and all pending commands. */
   readonly lost: Deferred.Deferred<never, unknown>
 }
 

@@ -48,9 +48,9 @@ const toRedisKey = (bucket: Bucket, now: number): string =>
 const probeKey = "prompt-retrieval:rate:probe"
 
 /**
- * Checks that requests can be counted on a connection, with the same scripts, permissions and round trip as for a
- * request. The first use of a script loads the script. Each later use takes one round trip, and commands keep their
- * order.
+ * Checks that requests can be counted on a connection, with the scripts and permissions that a request needs. The first
+ * use of each script also loads the script. The reply timeout therefore applies only to the last `take`. Each later use
+ * takes one round trip, so that commands keep their order.
  */
 const probe = Effect.fnUntraced(function* (connection: RedisCounter) {
   const take = connection.take(probeKey, Number.MAX_SAFE_INTEGER, { own: 0, total: 0 })
@@ -117,8 +117,8 @@ const maintainConnection = Effect.fnUntraced(function* (
 /**
  * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server. The
  * bucket "process" is counted in this process alone. Never fails and never waits for more than 50 ms. While Redis is
- * unavailable or slow, this process counts alone. It then starts from the highest count that it knows for the key in
- * that minute.
+ * unavailable or slow, this process counts alone. The process then starts from the highest count that it knows for the
+ * key in that minute.
  *
  * While processes count alone, a key may get more than its limit. A request whose reply came too late may have been
  * counted twice. But each process rejects a key once the process alone has admitted `limit` requests in the minute. If
