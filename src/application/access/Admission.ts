@@ -75,10 +75,10 @@ export class Admission extends Context.Service<
      * 4. The key exists: `InvalidKey`; `Unavailable` if the keys cannot be read.
      * 5. The key is neither revoked nor expired by the clock of this process: `KeyRevoked`. The key's owner need not
      *    reset the password: `OwnerMustReset`. The key has a workspace: `NoOrganization`.
-     * 6. The workspace's tier includes the API: `ApiNotAllowed`. The workspace's bills are paid: `Disputed` or
-     *    `PastDue`.
-     * 7. The key's limit and then the process's limit are not exhausted: `RateLimited`. Only requests that reach this
-     *    check use up quota.
+     * 6. The workspace's tier includes the API: `ApiNotAllowed`. The workspace's billing status is `active`: `Disputed`
+     *    or `PastDue`.
+     * 7. The key's limit and then the process's limit are not exhausted: `RateLimited`. Requests that fail an earlier
+     *    check do not count against the limits.
      */
     readonly admit: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
     /**

@@ -53,8 +53,8 @@ export interface RotatedKey extends IssuedKey {
 
 export interface RotationTimes {
   /**
-   * When the replaced key ends. A key that expires earlier keeps its expiry. A time that is not in the future revokes
-   * the key now.
+   * When the replaced key stops working. A key that expires earlier keeps its expiry. A time that is not in the future
+   * revokes the key immediately.
    */
   readonly endsAt: Timestamp
   /** When the new key expires. If absent, the new key never expires. */

@@ -10,8 +10,8 @@ import type { Unavailable } from "../ports/Unavailable.ts"
 import type { WorkspaceNotFound, WorkspaceStore } from "../ports/WorkspaceStore.ts"
 
 /**
- * Reads the parts of a workspace from an archive. After the first problem it emits no more parts, because the import
- * will fail. It still reads to the end of the archive, and then fails with all problems.
+ * Reads the parts of a workspace from an archive. After the first problem, the stream emits no more parts, because the
+ * import will fail. The stream still reads the archive to the end, and then fails with all problems.
  */
 export const readParts = <E>(
   source: Stream.Stream<RawPart, E>

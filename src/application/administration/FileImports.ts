@@ -62,7 +62,9 @@ const listFragmentPaths = (
     ...files.flatMap(({ id, path, state }) => (state.kind === "fragment" ? [[id, path] as const] : []))
   ])
 
-/** Replaces the path of a problem, which is a path in the edit, with the path of the file that describes the row. */
+/**
+ * Replaces the path of a problem in the edit with the path of the file that describes the edited prompt or fragment.
+ */
 const locateInFiles = ({ edit, files }: MatchedEdit, problem: Problem): Problem => {
   const { path, message } = problem
   const [, kind, index, fieldPath] = /^(prompt|fragment)s\[(\d+)\]\.?(.*)$/.exec(path) ?? []

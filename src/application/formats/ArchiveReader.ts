@@ -12,8 +12,8 @@ import { ReferenceChecker } from "./ReferenceChecker.ts"
 const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]
 
 /**
- * The depth of the deepest number outside the free-form fields. This number is a field of an object in a list of an
- * item.
+ * The depth of the deepest numbers outside the free-form fields, such as `version_number` in the `versions` of a
+ * prompt.
  */
 const maxNumberDepth = 3
 

@@ -1,7 +1,7 @@
 import * as SchemaIssue from "effect/SchemaIssue"
 import type { Problem } from "../../domain/workspace/Problem.ts"
 
-/** The largest number of problems of an archive that are reported. Further problems are only counted. */
+/** Maximum number of reported problems. Further problems are only counted. */
 export const maxProblems = 100
 
 /** The first problems of an archive and the number of all problems. */

@@ -21,7 +21,7 @@ class UniqueValues {
   }
 }
 
-/** The lists that other items refer to. */
+/** The lists whose items other items refer to. */
 type ReferenceTarget = "users" | "folders" | "tags" | "fragments"
 
 /** The references to an item that was not read yet: the path of the first reference, and the number of references. */

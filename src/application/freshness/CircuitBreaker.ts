@@ -15,8 +15,8 @@ const steps = 5
 
 /**
  * Calls `onSilence` after 250 ms, and every 50 ms from then on, until the returned function is called. The timer counts
- * intervals, not elapsed time: after the process was suspended or blocked, Node has always read the results that have
- * already arrived when five intervals have passed.
+ * intervals, not elapsed time. After the process was suspended or blocked, five more intervals give Node time to read
+ * the results that have already arrived.
  */
 export const afterSilence = (onSilence: () => void): (() => void) => {
   let count = 0

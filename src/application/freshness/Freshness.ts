@@ -11,7 +11,7 @@ import { registerCounter } from "../support/Observability.ts"
  */
 export type CacheLookup = "hit" | "miss" | "drop"
 
-/** Registers the counters of the lookups of one cache. Returns the function that counts a lookup. */
+/** Registers the counters for the lookups in one cache. Returns the function that counts a lookup. */
 export const registerLookupCounters = (cache: "keys" | "responses"): ((result: CacheLookup) => void) => {
   const register = (result: CacheLookup) =>
     registerCounter(

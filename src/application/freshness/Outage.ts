@@ -42,7 +42,7 @@ const secondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
  * Decides which values from before an outage of the database are served. While the change feed is down, each read asks
  * the database first. If the database does not respond, the read gets the known value: the cached value that was
  * current at the last contact. A known value is served only until the maximum age since the last contact has passed. A
- * feed that comes up again has new revisions, so no value from before the outage is served after it.
+ * feed that comes up again has new revisions, so values from before the outage are not served after the outage.
  */
 export class Outage extends Context.Service<
   Outage,

@@ -9,7 +9,7 @@ import type { Version, VersionNotFound, VersionNumber, VersionSummary } from "..
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
-/** Selects prompts of a workspace; an absent field selects all prompts. `tag` is a tag's exact name. */
+/** Selects prompts of a workspace; an absent field excludes no prompt. `tag` is a tag's exact name. */
 export interface PromptFilter {
   readonly folder_id?: FolderId | undefined
   readonly tag?: string | undefined
@@ -47,8 +47,8 @@ export class PromptRepo extends Context.Service<
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
      * Returns the input of a prompt's resolution. The fragments are ordered by `position`, then by the id of the join
-     * row. If the contents together are larger than `sizes.sourceBytes`, the read may fail with `ResolvedTooLarge`. If
-     * the read succeeds, the resolution of such an input fails with this error.
+     * row. If the contents together exceed `sizes.sourceBytes`, either this read or the later resolution fails with
+     * `ResolvedTooLarge`.
      */
     readonly getSource: (
       workspace: WorkspaceId,

@@ -62,13 +62,13 @@ export type NewKey = Omit<StoredKey, "workspace_id" | "created_by" | "revoked_at
 /** The key that replaces another key. It gets the name of the replaced key. */
 export type ReplacementKey = Omit<NewKey, "name">
 
-/** A deleted workspace, and how much was deleted with it. */
+/** A deleted workspace, and the numbers of prompts and keys that were deleted with it. */
 export interface DeletedWorkspace extends WorkspaceInfo {
   readonly prompts: number
   readonly api_keys: number
 }
 
-/** A deleted user, and the number of keys that were deleted with it. */
+/** A deleted user, and the number of keys that were deleted with the user. */
 export interface DeletedUser extends UserInfo {
   readonly api_keys: number
 }
@@ -163,9 +163,9 @@ export interface WorkspaceDirectory {
 
 /**
  * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at all.
- * Together with its change, it records an event in the audit log for each `AuditEntry` (`AuditEvent.ts`), with the name
- * of the `Actor`. A method that changes nothing records nothing, with two exceptions: the import of an archive and
- * `recordExport`.
+ * In the transaction of its change, a method records the audit events that `AuditEvent.ts` defines for the change, with
+ * the name of the `Actor`. A method that changes nothing records nothing, with two exceptions: the import of an archive
+ * and `recordExport`.
  */
 export class WorkspaceStore extends Context.Service<
   WorkspaceStore,
@@ -213,8 +213,9 @@ export class WorkspaceStore extends Context.Service<
      * added or updated, but never removed. `must_reset_password` may become true, but never false. A revoked key stays
      * revoked, and an existing key never expires later than before.
      *
-     * `parts` may come in any order. Their ids must be unique, and every item that they refer to must be among them.
-     * Until the stream ends, no other reader or writer waits for the import. If the stream fails, nothing changes.
+     * `parts` may come in any order. All ids must be unique, and `parts` must contain every item to which a part
+     * refers. Until the stream ends, no other reader or writer waits for the import. If the stream fails, nothing
+     * changes.
      *
      * Fails with `InvalidContent` if an id belongs to another workspace. Also fails with this error if the id or email
      * of a user belongs to another user, or the hash of a key to another key. Returns the number of items in the parts,

@@ -49,7 +49,7 @@ export interface ResolvedVersion {
 }
 
 /**
- * The five reads of specification 4, for HTTP and for embedders. Ids and version numbers are raw text: malformed text
+ * The five reads of specification 4, for HTTP, MCP and embedders. Ids and version numbers are raw text: malformed text
  * fails like an unknown id or number, and the database is not queried.
  */
 export class Prompts extends Context.Service<

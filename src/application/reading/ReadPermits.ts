@@ -25,8 +25,8 @@ class Permits {
   })
 
   /**
-   * Waits for a permit, then runs a read. If no read of the workspace took a large step meanwhile, one more read may
-   * run at the same time.
+   * Waits for a permit, then runs a read. If no read of the workspace takes a large step while this read runs, one more
+   * read may then run at the same time.
    */
   run<A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return this.#semaphore.withPermit(

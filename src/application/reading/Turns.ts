@@ -5,12 +5,12 @@ import { restrictReads } from "./ReadPermits.ts"
 
 // All services of a process share one event loop, so they also share the state of this module.
 
-/** A step that processes fewer UTF-16 code units takes less than a tenth of a millisecond. */
+/** A step that processes fewer UTF-16 code units than this takes less than a tenth of a millisecond. */
 const smallUnits = 32 * 1024
 
 /**
- * The number of event-loop turns between two large steps. Node accepts one connection in each turn, and an empty turn
- * takes only microseconds.
+ * The number of event-loop turns between two large steps. Node accepts one connection in each turn, so it accepts this
+ * many connections between two large steps. An empty turn takes only microseconds.
  */
 const turnsBetween = 16
 
@@ -37,8 +37,9 @@ const waitForTurn: Effect.Effect<void> = Effect.callback((resume) => {
 })
 
 /**
- * Waits for a turn of the event loop in which no other large step starts. Otherwise the steps of many large responses
- * would add up to a long pause of the process. Returns immediately if the next step processes only a small text.
+ * Waits for a turn of the event loop in which no other large step starts. Without this wait, the steps of many large
+ * responses would add up to a long pause of the process. Returns immediately if the next step processes only a small
+ * text.
  *
  * @param workspace the workspace that the text belongs to
  * @param units the length of the text in UTF-16 code units
@@ -47,8 +48,8 @@ export const takeTurn = (workspace: WorkspaceId, units: number): Effect.Effect<v
   units < smallUnits ? Effect.void : Effect.andThen(restrictReads(workspace), waitForTurn)
 
 /**
- * Returns the total length of the texts in a value. The value is an object of texts and numbers, or a list of such
- * objects.
+ * Estimates the size of a value in UTF-16 code units: the lengths of all texts in the value, and 8 for each other
+ * scalar.
  */
 const countUnits = (value: unknown): number => {
   if (typeof value === "string") return value.length

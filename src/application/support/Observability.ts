@@ -4,9 +4,9 @@ import * as Metric from "effect/Metric"
 import * as References from "effect/References"
 
 /**
- * Wraps a function. If spans are collected, each call runs in a span of the given name. If not, a call has no extra
- * cost. Functions that run for every request use this wrapper. All other functions use `Effect.fn`, which also records
- * the call site of every call.
+ * Wraps a function. If spans are collected, each call runs in a span of the given name. If not, the wrapper costs
+ * almost nothing. Use this wrapper for functions that run for every request and need a span. Functions that run rarely
+ * get their span from `Effect.fn`, which also records the call site of every call.
  */
 export const withSpanIfTraced =
   (name: string) =>

@@ -3,7 +3,10 @@ import * as Effect from "effect/Effect"
 
 /** Logs conditions that last. Each message is logged immediately, and then every minute while it is still reported. */
 export interface RepeatingLog {
-  /** Reports that a condition holds. Does not log its message if the same message was logged less than a minute ago. */
+  /**
+   * Reports that a condition holds. Does not log its message if the same message, or `maxMessages` different messages,
+   * were logged in the last minute.
+   */
   readonly report: (message: string) => Effect.Effect<void>
   /** Reports that no condition holds any more: the next report of any message is logged immediately. */
   readonly clear: Effect.Effect<void>

@@ -115,7 +115,10 @@ const makeVersion = (
   created_at: now
 })
 
-/** The context of edits of prompts, whose folders and tags are found by name, or added. */
+/**
+ * The context in which prompts are edited. `findFolder` and `findTag` add a folder or tag if no existing one has the
+ * name.
+ */
 interface PromptEditContext extends MergeContext {
   readonly findFolder: (name: string) => FolderId
   readonly findTag: (name: string) => TagId

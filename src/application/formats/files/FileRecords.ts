@@ -38,9 +38,9 @@ const describeEdit = ({ hash }: ImportedFile, item: ContentItem | undefined): st
 }
 
 /**
- * Finds the edits that an import of files would undo: its `changes` affect prompts and fragments that were edited,
- * archived or deleted in the workspace since the latest import. Returns undefined if there are none. Ignores a prompt
- * or fragment without a record, because no import of files has written it.
+ * Finds the edits that an import of files with these `changes` would undo. An edit is undone if a prompt or fragment to
+ * change was edited, archived or deleted in the workspace since the latest import. Returns undefined if no edit would
+ * be undone. Ignores a prompt or fragment without a record, because no import of files has written it.
  */
 export const findEdits = (
   { importedFiles }: WorkspaceContent,
