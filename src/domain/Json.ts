@@ -1,4 +1,7 @@
-/** A JSON number that no JavaScript number represents exactly. `JSON.stringify` writes `rawJSON` as it is. */
+/**
+ * A JSON number whose digits a JavaScript number cannot all keep, such as `1.0`. `JSON.stringify` writes `rawJSON` as
+ * it is.
+ */
 export interface ExactNumber {
   readonly rawJSON: string
 }
@@ -107,8 +110,8 @@ export const formatDecimal = (text: string): string | undefined => {
 }
 
 /**
- * Matches JSON that may contain a number that JavaScript cannot represent exactly. The pattern finds numbers with 16
- * digits or more, a fraction that ends with 0, or an exponent.
+ * Matches JSON that may contain a number which has to be an `ExactNumber`: a number with 16 digits or more, with a
+ * fraction that ends with 0, or with an exponent.
  */
 const inexactPattern = /(?:^|["\s]:|[\s,[])-?(?:\d{16}|(?=[\d.]{17})\d+\.|\d+\.\d*0(?!\d)|\d+(?:\.\d+)?[eE])/
 

@@ -26,7 +26,7 @@ export interface SourceFragment {
   readonly variable_overrides: unknown
 }
 
-/** The resolved content of a prompt, or its parts together, would exceed the limits in `sizes`. */
+/** The contents of a prompt and its fragments together, or the resolved content, would exceed the limits in `sizes`. */
 export interface ResolvedTooLarge {
   readonly _tag: "ResolvedTooLarge"
   readonly id: PromptId
@@ -40,8 +40,8 @@ export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "Re
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
 /**
- * Returns the name of the slot with this text between its braces. Returns `undefined` for blank text, because it is not
- * the name of a slot.
+ * Returns the name of a slot from the text between its braces, or `undefined` for blank text, which does not name a
+ * slot.
  */
 const toSlotName = (inner: string): string | undefined => {
   const name = inner.trim()

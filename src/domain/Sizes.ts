@@ -1,6 +1,6 @@
 /**
- * The largest sizes of the values of a workspace, so that every response is bounded. Imports reject larger values, and
- * the database schema enforces the same limits. docs/limits.md lists them.
+ * The maximum sizes of the values of a workspace, which bound the size of every response. Imports reject larger values,
+ * and the database schema enforces the same limits (docs/limits.md).
  */
 export const sizes = {
   /** The content of a prompt, a version or a fragment, or a resolved content, in bytes of UTF-8. */

@@ -25,8 +25,8 @@ const earliest = new Date(0).setUTCFullYear(1, 0, 1)
 const iso8601 = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/u
 
 /**
- * The pattern of the times that `parseTime` parses. It also matches times that do not exist, such as a time on February
- * 30.
+ * The pattern of the times that `parseTime` parses. The pattern also matches times that do not exist, such as a time on
+ * February 30.
  */
 export const timePattern = iso8601.source
 
@@ -47,7 +47,10 @@ export const parseTime = (text: string): number => {
 /** Returns true if a Timestamp can represent an instant (milliseconds since the epoch). */
 export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
 
-/** Matches a time in the form of a `Timestamp`. Does not match hour 24, which is hour 0 of the next day. */
+/**
+ * Of the times that `parseTime` parses, matches those in the form of a `Timestamp`. Hour 24 does not match, because it
+ * is hour 0 of the next day.
+ */
 const canonicalPattern = /^.{11}(?!24).{12}Z$/
 
 /** Converts a time that `parseTime` parses to a Timestamp. */

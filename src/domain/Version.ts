@@ -36,7 +36,9 @@ const Metadata = Schema.Record(Schema.String, Schema.Any as Schema.Codec<Schema.
   description: "Free-form JSON object."
 })
 
-/** A version of a prompt with its content. `parent_version_id` is null for the first version (specification 2.6). */
+/**
+ * A version of a prompt with its content. `parent_version_id` is null if the version has no parent (specification 2.6).
+ */
 export const Version = Schema.Struct({
   id: VersionId,
   prompt_id: PromptId,

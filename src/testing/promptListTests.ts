@@ -36,8 +36,8 @@ const titles = (workspace: WorkspaceId, filter: PromptFilter) =>
   Effect.map(list(workspace, filter), ({ items }) => items.map(({ title }) => title).sort())
 
 /**
- * Returns filters with all combinations of some folders, tags and types of an archive. A filter may leave out each of
- * them.
+ * Returns filters with all combinations of some folders, tags and types of an archive. In each combination, any of the
+ * three may be absent.
  */
 const makeFilters = (archive: Archive): ReadonlyArray<PromptFilter> => {
   const folders = withUndefined([...archive.folders.slice(0, 2).map(({ id }) => id), newId<FolderId>()])

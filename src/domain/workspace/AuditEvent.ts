@@ -27,7 +27,10 @@ type Details = Readonly<Record<string, string | number | boolean | null>>
 /** A change or an export to record. An entry never contains a key, the hash of a key or the text of a prompt. */
 export interface AuditEntry {
   readonly action: AuditAction
-  /** The workspace that changed; null for a user, who belongs to no workspace, and for a key without a workspace. */
+  /**
+   * The workspace that changed or was exported; null for a user, who belongs to no workspace, and for a key without a
+   * workspace.
+   */
   readonly workspace_id: WorkspaceId | null
   /** The name of the workspace, the email of the user, the id of the key, or the source of the import or edit. */
   readonly subject: string

@@ -1,6 +1,6 @@
 import type { WorkspacePart } from "./WorkspaceParts.ts"
 
-/** The number of items that an import contained. */
+/** The number of items of each kind that an import contained. */
 export interface ImportSummary {
   readonly workspace_id: string
   readonly prompts: number

@@ -11,7 +11,7 @@ import type {
 } from "./Workspace.ts"
 import type { WorkspacePart } from "./WorkspaceParts.ts"
 
-/** A prompt's current and last version. */
+/** The ids of a prompt's current and last version. */
 export interface VersionHistory {
   /** The version whose number is the prompt's `current_version`; null if there is none. */
   readonly current_id: VersionId | null
@@ -21,7 +21,7 @@ export interface VersionHistory {
 
 export const emptyHistory: VersionHistory = { current_id: null, last: null }
 
-/** A prompt in its current state, with its current and last version only. */
+/** A prompt in its current state. Instead of its versions, it has the ids of its current and last version. */
 export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
   readonly history: VersionHistory
 }
@@ -32,7 +32,7 @@ export interface WorkspaceContent {
   readonly tags: ReadonlyArray<WorkspaceTag>
   readonly fragments: ReadonlyArray<Fragment>
   readonly prompts: ReadonlyArray<CurrentPrompt>
-  /** The files of the latest import of files. */
+  /** The files that the latest import or export of a directory recorded. */
   readonly importedFiles: ReadonlyArray<ImportedFile>
 }
 

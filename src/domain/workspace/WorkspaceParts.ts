@@ -30,8 +30,9 @@ export type WorkspacePart =
 
 /**
  * One part of an exported workspace: first the workspace itself, then the items of each list in the order of
- * `workspaceLists`. Unlike in `WorkspacePart`, the part of a prompt contains no fragments and no versions. They follow
- * the prompt as separate parts, fragments first, so that no reader has to keep a whole history in memory.
+ * `workspaceLists`. Unlike in `WorkspacePart`, the part of a prompt contains no fragments and no versions. The
+ * fragments and then the versions follow the prompt as separate parts, so that no reader has to keep a whole history in
+ * memory.
  */
 export type ExportPart =
   | Exclude<WorkspacePart, { readonly list: "prompts" }>
