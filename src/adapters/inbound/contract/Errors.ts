@@ -10,7 +10,7 @@ import type { VersionNotFound } from "../../../domain/Version.ts"
 
 /** The request is not valid HTTP. */
 export const BadRequest = { _tag: "BadRequest" } as const
-/** Node's parser rejects a header of the request, such as a header whose value has a line break. */
+/** Node's parser rejected a header of the request, such as a header whose value has a line break. */
 export const MalformedHeader = { _tag: "MalformedHeader" } as const
 export const ExpectationFailed = { _tag: "ExpectationFailed" } as const
 export const RouteNotFound = { _tag: "RouteNotFound" } as const

@@ -49,8 +49,8 @@ export interface MountedResponse {
 
 /**
  * An endpoint of another adapter on the HTTP server of the API. The transport checks requests to this endpoint like
- * requests to the API. Responses get the same common headers, log lines and metrics. The service is `undefined` if no
- * other adapter has an endpoint.
+ * requests to the API. Responses get the same common headers, log lines and metrics as responses of the API. The
+ * service is `undefined` if no other adapter has an endpoint.
  */
 export class MountedEndpoint extends Context.Service<
   MountedEndpoint,

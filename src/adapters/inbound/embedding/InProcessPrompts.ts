@@ -62,7 +62,7 @@ export interface Paged<A> {
 /**
  * Reads prompts in the process of the host (specification 4). Every read resolves to the envelope that the HTTP
  * response has, or rejects with `PromptApiError`. The host is responsible for access and rate limits. Only one limit
- * applies here: callers with the tier `free` see only the versions of the last 7 days.
+ * applies here: callers on tiers other than `solo` and `team` see only the versions of the last 7 days.
  */
 export interface InProcessPrompts {
   readonly list: (caller: HostCaller, parameters?: ListParameters) => Promise<Paged<PromptSummary>>
@@ -80,8 +80,8 @@ export interface InProcessPrompts {
 }
 
 /**
- * Converts parameters to strings, as they would arrive in the query of a URL. So the schema for HTTP requests can also
- * decode the parameters of in-process reads.
+ * Converts parameters to strings, as if they had arrived in the query of a URL, so that the schemas of the HTTP API can
+ * decode them.
  */
 const toQueryStrings = (parameters: object): Effect.Effect<Record<string, string>, InvalidParameter> => {
   if (typeof parameters !== "object" || parameters === null)

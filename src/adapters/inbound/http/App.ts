@@ -28,8 +28,8 @@ import { representResource, respondIfMemoryAllows } from "./response/Representat
 import { type CachedResponse, makeResponseCache } from "./response/ResponseCache.ts"
 
 /**
- * The whole service: a function that returns the response to a request and never fails. If `hasRoom` returns false for
- * the body of a response, the response becomes 503.
+ * Returns the response to a request, and never fails. If `hasRoom` returns false for the body of the response, responds
+ * 503 instead.
  */
 export type App = (request: HttpRequest, hasRoom?: HasRoom) => Effect.Effect<HttpResponse>
 
@@ -43,7 +43,10 @@ export const matchRoute = makeRouteMatcher([
 
 const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 
-/** Makes the app, for any transport. The functions below are in the order in which a request passes them. */
+/**
+ * Makes the app, which does not depend on a transport. The functions below are in the order in which a request passes
+ * through them.
+ */
 export const makeApp = Effect.gen(function* () {
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints

@@ -47,13 +47,14 @@ const servePage = (makePage: () => Promise<StaticPage>): Handler => {
 export const makeOperationalRoutes = Effect.gen(function* () {
   const { check } = yield* Readiness
   const outage = yield* Outage
-  // An instance that serves known responses is ready. If `/readyz` returned 503, a load balancer would remove all
-  // instances at the same time, and an outage of the database would become an outage of the API.
+  // An instance that serves known responses during an outage of the database is ready. If `/readyz` returned 503, a
+  // load balancer would remove all instances at the same time, and the API would be down too.
   const checkReadiness = outage.orKnown(outage.protect(check), Effect.void)
   const lifecycle = yield* Lifecycle
   const publicUrl = yield* PublicUrl
   const mountPath = yield* BasePath
-  // A proxy may remove a prefix of the path. Only the public URL has this prefix.
+  // A proxy may remove a prefix from the paths of requests. Only the public URL contains this prefix, so the path of
+  // the public URL is used if there is one.
   const basePath = publicUrl === undefined ? mountPath : toBasePath(publicUrl)
   const serverUrl = publicUrl ?? (basePath === "" ? "/" : basePath)
   const redirectToDocs = Effect.succeed(makeRedirect(`${basePath}/docs`))

@@ -19,8 +19,8 @@ type Respond = Effect.Effect<HttpResponse, ApiError>
 export const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /**
- * In milliseconds. A read that ends less than this time after the last contact may have started before contact was
- * lost.
+ * How long after the last contact a read that started before contact was lost may still end, in milliseconds. The
+ * result of a read that ends later may be newer than all known responses.
  */
 const raceMs = 2_000
 
@@ -42,8 +42,8 @@ const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse =
 /**
  * Makes the function that responds to requests that the cache cannot serve. The function runs `respondFresh`. If the
  * database does not respond, the function returns the known response: the response that was current at the last
- * contact. If a fresh response contradicts known responses, the known responses are deleted, so that no caller receives
- * an older response than before.
+ * contact. If a fresh response contradicts known responses, all known responses of the workspace are deleted, so that
+ * no caller receives an older response than it has already received.
  */
 export const makeOutageResponder = (
   outage: Outage["Service"],

@@ -11,7 +11,7 @@ export interface RequestContext {
   readonly request: HttpRequest
   readonly hasRoom: HasRoom
   readonly requestId: string
-  /** When the request arrived, in milliseconds of `performance.now()`. */
+  /** The value of `performance.now()` when the request arrived. */
   readonly startedAt: number
   readonly cacheKey: string | undefined
   /** The pattern of the route. */

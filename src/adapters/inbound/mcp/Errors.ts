@@ -9,7 +9,9 @@ const makeError = (status: number, code: string, message: string): RpcError => (
   status
 })
 
-/** The errors of requests that are rejected before a method runs. `data.code` is like a code of the HTTP API. */
+/**
+ * The errors of requests that are rejected before a method runs. `data.code` has the form of a code of the HTTP API.
+ */
 export const forbiddenOrigin = makeError(403, "FORBIDDEN_ORIGIN", "The origin is not allowed")
 export const bodyTooLarge = makeError(413, "BODY_TOO_LARGE", "The message is too large")
 export const notAcceptable = makeError(406, "NOT_ACCEPTABLE", "The client must accept text/event-stream")

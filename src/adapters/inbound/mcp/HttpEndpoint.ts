@@ -34,7 +34,7 @@ type EndpointResponse = MountedResponse["response"]
 type HttpEndpointResponse = Exclude<EndpointResponse, StreamedResponse>
 
 /**
- * The size from which the memory of a body is freed as soon as the response is sent, in bytes. Smaller bodies wait for
+ * The minimum size of a body whose memory is freed as soon as the response is sent, in bytes. Smaller bodies wait for
  * the garbage collector.
  */
 const largeBodyBytes = 64 * 1024

@@ -21,7 +21,7 @@ export const rpcCodes = {
 
 /**
  * An error of a call, with the HTTP status of its response. `code` is one of `rpcCodes`, or the status that the error
- * has in the HTTP API. `data.code` is a code like those of the HTTP API.
+ * has in the HTTP API. `data.code` is a code of the HTTP API, or a code of the same form.
  */
 export interface RpcError {
   readonly code: number
@@ -65,7 +65,10 @@ export const makeInvalidParams = (message: string, data: JsonObject = { code: "B
   status: 200
 })
 
-/** The longest id in characters. There is a limit because every message of a subscription repeats the id. */
+/**
+ * Maximum length of a request id, in characters. There is a limit because every message of a subscription repeats the
+ * id.
+ */
 const maxIdLength = 256
 
 const isRpcId = (value: unknown): value is RpcId =>

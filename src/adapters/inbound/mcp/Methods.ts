@@ -98,7 +98,7 @@ const getMessage = (
     if (problem !== undefined) return Effect.fail(problem)
     const text = slots.length === 0 ? content : fillSlots(content, texts)
     if (text === undefined) return Effect.fail(filledTooLarge)
-    // The protocol has only these two roles.
+    // The protocol has only the roles `user` and `assistant`.
     return Effect.succeed({ role: prompt_type === "assistant" ? "assistant" : "user", text })
   })
 }
@@ -120,8 +120,8 @@ const listPage = (catalog: PromptCatalog, params: JsonObject): Effect.Effect<Jso
 }
 
 /**
- * Returns a value that `JSON.stringify` writes as a string: the JSON of `content`. The string is created only when the
- * value is encoded, so it takes no memory before that.
+ * Returns a value that `JSON.stringify` writes as a string: the JSON of `content`. The string is created only when
+ * `JSON.stringify` runs, and takes no memory until then.
  */
 const toJsonText = (content: JsonObject) => ({ toJSON: (): string => JSON.stringify(content) })
 
@@ -140,7 +140,7 @@ const callTool: Method = (params, { mode, catalog }) => {
       content: [{ type: "text", text: toJsonText(structuredContent) }],
       structuredContent
     })),
-    // An error of the input or prompt becomes a result, so that the model that calls the tool can read it.
+    // An error in the input or the prompt becomes a result, so that the model that calls the tool can read the error.
     Effect.catch((error) => (error.status === 200 ? Effect.succeed(toToolError(error)) : Effect.fail(error))),
     Effect.map((result) => completeResult(mode, result))
   )

@@ -41,11 +41,11 @@ export interface PromptContent {
 /** The prompts of one workspace by their names. */
 export interface PromptCatalog {
   /**
-   * Returns one page, in the order of the HTTP API. Returns the first page if there is no cursor. Fails with the error
-   * of invalid parameters if the cursor is not the `nextCursor` of a page.
+   * Returns one page, in the order of the HTTP API. Returns the first page if there is no cursor. Fails with
+   * `invalidParams` (-32602) if the cursor is not the `nextCursor` of a page.
    */
   readonly list: (cursor: string | undefined) => Effect.Effect<ListedPage, RpcError>
-  /** Returns the prompt with this name. Fails with the error of invalid parameters if no prompt has this name. */
+  /** Returns the prompt with this name. Fails with `invalidParams` (-32602) if no prompt has this name. */
   readonly get: (name: string) => Effect.Effect<PromptContent, RpcError>
 }
 
@@ -62,7 +62,7 @@ const maxTextBytes = 8 * 1024 * 1024
 const entryBytes = 256
 /** The approximate memory of one name, in bytes. */
 const nameBytes = 256
-/** How long the names of a large workspace are used, even after a change. In milliseconds per prompt. */
+/** How long the names of a large workspace are cached, even after a change, in milliseconds per prompt. */
 const msPerLargeName = 0.1
 /** The highest page number that a cursor may contain. */
 export const maxCursorPage = 1_000_000
@@ -166,8 +166,8 @@ export const makePromptCatalogs = Effect.gen(function* () {
   }
 
   /**
-   * Returns the slots of a prompt. Returns no slots if the prompt is too large to be read, and `undefined` if the
-   * prompt was deleted after it was listed.
+   * Returns the slots of a prompt. Returns no slots if the prompt cannot be read because it is too large or has too
+   * many slots. Returns `undefined` if the prompt was deleted after it was listed.
    */
   const getSlots = (caller: Caller, id: PromptId): Effect.Effect<Slots | undefined, Unavailable> => {
     const workspace = caller.workspaceId

@@ -85,14 +85,14 @@ export const findModeOfRequest = (headers: Headers, request: RpcRequest): Protoc
   return findHeaderProblem(headers, request) ?? "stateless"
 }
 
-/** The host names of this machine. */
+/** The host names that always mean the local machine. */
 const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
 
 /**
  * Returns true if a request with this `Origin` may be served. The `Origin` of this machine and of the service's own
- * pages is allowed. A request without `Origin` is allowed, because only clients other than browsers send such a
- * request. `Host` is not compared with `Origin`: an attacker can point the host name of a web page to this machine, and
- * then both headers have that name.
+ * pages is allowed. A request without `Origin` is allowed, because browsers send `Origin` with every POST, and with
+ * every GET that a page of another origin could read. `Host` is not compared with `Origin`: an attacker can point the
+ * host name of a web page to this machine, and then both headers have that name.
  */
 export const isAllowedOrigin = (origin: string | undefined, publicOrigin: string | undefined): boolean => {
   if (origin === undefined || origin === publicOrigin) return true

@@ -41,13 +41,14 @@ const renderScalar = async (serverUrl: string): Promise<string> => {
   return (
     text
       .replace("<html>", '<html lang="en">')
-      // A library on the page tests whether it may evaluate code. The page's policy would report the test.
+      // A library tests whether the page may evaluate code. The browser would report the test as a violation of the
+      // page's policy.
       .replace('return new Function(""),!0', "return!1")
   )
 }
 
 /**
- * Makes the content security policy of a page. The policy allows only the page's own scripts, which it identifies by
+ * Makes the content security policy of a page. The policy allows only the page's own scripts, which the policy lists by
  * their hashes. The scripts may call only this service.
  */
 const makeContentSecurityPolicy = (page: string): string => {

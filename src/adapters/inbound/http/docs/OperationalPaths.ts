@@ -10,7 +10,7 @@ export const operationalTag = {
     "Health and documentation of the service. These paths need no key and do not count against rate limits."
 }
 
-/** The errors that all paths share, without the errors of admission. */
+/** The errors that every operational path can return. */
 const operationalErrors: ReadonlyArray<ErrorTag> = [
   "BadRequest",
   "MethodNotAllowed",
@@ -81,7 +81,7 @@ export const statusSchema: JsonObject = {
   required: ["status"]
 }
 
-/** The paths outside the API, in the form of `paths` in the OpenAPI document. Redirects are left out. */
+/** The paths outside the API, in the form of `paths` in the OpenAPI document. Paths that only redirect are omitted. */
 export const describedOperationalPaths: Readonly<
   Record<Exclude<OperationalPath, "/" | "/docs/">, JsonObject>
 > = {

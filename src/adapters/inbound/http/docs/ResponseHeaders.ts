@@ -123,7 +123,10 @@ export const unmodifiedPageHeaders: JsonObject = {
   ...commonHeaders,
   ETag: etag,
   "Cache-Control": withValues("A cache must revalidate the page on each use.", "no-cache"),
-  Vary: withValues("The page is compressed if the request accepts a compression.", "Accept-Encoding")
+  Vary: withValues(
+    "The page is compressed if the request accepts one of the content codings.",
+    "Accept-Encoding"
+  )
 }
 
 /** The headers of `/openapi.json` and `/docs`. */

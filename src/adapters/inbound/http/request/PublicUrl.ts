@@ -29,7 +29,7 @@ export const addressLayer = ({
 }: AddressSettings): Layer.Layer<PublicUrl | BasePath> =>
   Layer.merge(Layer.succeed(PublicUrl, publicUrl), Layer.succeed(BasePath, basePath))
 
-/** The rule of a public URL, for error messages. */
+/** The rule for public URLs, as error messages state it. */
 export const publicUrlRule =
   "must be an http or https URL without credentials, query and fragment, like https://prompts.example.com"
 

@@ -10,8 +10,8 @@ import {
 /** Maximum memory of the bodies of all requests that have no response yet, in bytes. */
 const maxPendingBytes = 64 * 1024 * 1024
 /**
- * The approximate memory of a chunk in addition to its bytes. The limit includes this memory, because a client can send
- * a body in many small chunks.
+ * The approximate memory of a chunk in addition to its bytes. `maxPendingBytes` includes this memory, because a client
+ * can send a body in many small chunks.
  */
 const chunkOverheadBytes = 256
 /** How long a body may take to arrive, in milliseconds. The limit for the whole request is longer. */

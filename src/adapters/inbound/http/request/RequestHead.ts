@@ -2,8 +2,9 @@ import type { IncomingMessage } from "node:http"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 
 /**
- * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. A request of
- * HTTP/1.0 may have no `Host` header. The server joins duplicate headers with commas.
+ * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. An HTTP/1.0
+ * request may have no `Host` header. The server joins duplicate headers with commas, so a comma in `host` means several
+ * headers.
  */
 export const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean => {
   const { host, "transfer-encoding": framing } = headers

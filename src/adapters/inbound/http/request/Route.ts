@@ -11,7 +11,10 @@ export interface MatchedRoute {
 /** Matches the scheme and the authority of a request target in absolute form. */
 const absoluteFormPattern = /^https?:\/\/[^/?#]*/i
 
-/** Matches a character that starts an escape, a path parameter or a fragment. No path contains it. */
+/**
+ * Matches the first character of a percent-encoding, of a segment parameter (`;name=value`) or of a fragment. No route
+ * contains such a character.
+ */
 const disallowedPathPattern = /[%;#]/
 
 /** A segment of a pattern: a fixed text, or a parameter that matches any text that is not empty. */
@@ -38,8 +41,8 @@ const matchSegments = (
 /**
  * Makes a function that matches a raw request target against the patterns of all routes. The function returns
  * `undefined` if the path is unknown. An absolute-form target is reduced to its path. A path must start with the base
- * path, and is compared byte by byte, without decoding. So a path is unknown if it has a trailing slash, `//`, a letter
- * in another case, or any of `%`, `;` and `#`.
+ * path, and is compared byte by byte, without decoding. So a path is unknown if it has an additional slash, a letter in
+ * another case, or any of `%`, `;` and `#`.
  */
 export const makeRouteMatcher = (
   patterns: ReadonlyArray<string>

@@ -39,7 +39,7 @@ const constantResponses = new Map<ApiError["_tag"], HttpResponse>(
 export const toErrorResponse = (error: ApiError): HttpResponse =>
   constantResponses.get(error._tag) ?? buildResponse(error)
 
-/** Responds with the response from the table of errors. Logs the id of a prompt that is too large. */
+/** Returns the response to an error. If the resolved content of a prompt is too large, logs the id of the prompt. */
 const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
   const response = Effect.succeed(toErrorResponse(error))
   return error._tag === "ResolvedTooLarge"

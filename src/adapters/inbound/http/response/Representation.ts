@@ -37,7 +37,7 @@ export interface Representation {
   readonly etag: string
   /** The response with the status 200. */
   readonly full: HttpResponse
-  /** The headers of the 304, as names and values: the headers of the 200 that do not describe the body. */
+  /** The headers of the 304, as alternating names and values: the headers of the 200 that do not describe the body. */
   readonly notModifiedHeaders: ReadonlyArray<string>
 }
 
@@ -58,13 +58,13 @@ export const withEtag = (body: Uint8Array): BodyWithEtag => ({ body, etag: compu
 /** Encodes JSON, with a strong ETag of its bytes. */
 export const encodeWithEtag = (json: string): BodyWithEtag => {
   const body = encodeBody(json)
-  // The hash of a text is the hash of its bytes in UTF-8.
+  // `hash` encodes a string in UTF-8. It must not get a string body, whose characters are already bytes.
   return { body, etag: computeEtag(typeof body === "string" ? json : body) }
 }
 
 /**
- * Returns the representation of a body. The 200 and the 304 both have the headers in `caching`. The 200 also has the
- * fields in `memory`.
+ * Returns the representation of a body. The 200 and the 304 both have the headers in `caching`. The 200 also has
+ * `entityHeaders` and the fields in `memory`.
  */
 export const toRepresentation = (
   { body, etag }: BodyWithEtag,

@@ -16,7 +16,7 @@ const countLookup = registerLookupCounters("responses")
 
 /** Maximum size of all entries together, in bytes. */
 const maxBytes = 32 * 1024 * 1024
-/** The size of an entry without its body, in bytes. */
+/** The approximate size of an entry without its body, in bytes. */
 const entryBytes = 1024
 /**
  * The longest time that an entry is served while the database is reachable, in milliseconds. A hit does not extend that

@@ -4,7 +4,10 @@ export interface ConnectionLimits {
   readonly headersTimeoutMs: number
   /** A client must send a complete request within this time. */
   readonly requestTimeoutMs: number
-  /** How long an idle connection stays open. Load balancers reuse it for 60 s, so this time must be longer. */
+  /**
+   * How long an idle connection stays open. Load balancers reuse idle connections for up to 60 s, so this time must be
+   * longer.
+   */
   readonly keepAliveTimeoutMs: number
   /** How long the server waits for the client of a rejected connection to close its half. */
   readonly rejectionLingerMs: number
@@ -14,8 +17,8 @@ export interface ConnectionLimits {
   readonly slowReaderBytesPerSecond: number
   readonly maxStallTimeoutMs: number
   /**
-   * Bytes that are sent within this time after a write do not extend the timeout, because they may only fill the socket
-   * buffers of the kernels.
+   * While bytes have been waiting for less than this time, progress does not extend the timeout beyond
+   * `stallTimeoutMs`, because the bytes that are sent may only fill the socket buffers of the kernels.
    */
   readonly socketFillMs: number
   /** The interval at which the limits above are checked. */

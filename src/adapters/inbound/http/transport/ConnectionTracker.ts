@@ -28,7 +28,10 @@ export class ConnectionTracker {
   readonly #start: StartRequest
   readonly #connections = new Map<Duplex, Connection>()
   readonly #sweeper: NodeJS.Timeout
-  /** The time of the last sweep: precise enough for the age of a connection, and cheaper than the clock. */
+  /**
+   * The time of the last sweep. This time is precise enough for the age of a connection, and cheaper than reading the
+   * clock.
+   */
   #now = performance.now()
   /** The number of in-flight requests. Requests of a destroyed connection are included until its socket has closed. */
   #requests = 0
@@ -47,7 +50,7 @@ export class ConnectionTracker {
    * that have been idle longest.
    */
   trackConnection(socket: Socket): void {
-    // Node removes its own listener before `connect`. An error without a listener would end the process.
+    // Node removes its own error listener before it emits `connect`. An error without a listener would end the process.
     socket.on("error", ignoreError)
     if (this.#connections.size >= this.#limits.maxConnections) this.#destroyLongestIdle()
     if (this.#connections.size >= this.#limits.maxConnections) {
@@ -56,7 +59,8 @@ export class ConnectionTracker {
     }
     const connection = new Connection(socket, this.#release, this.#now)
     this.#connections.set(socket, connection)
-    // Node creates two errors for each pipelined request of a closing connection. Their stack traces would take seconds.
+    // Node creates two errors for each pipelined request of a closing connection. Capturing their stack traces would
+    // take seconds.
     let { stackTraceLimit } = Error
     socket.prependOnceListener("close", () => {
       stackTraceLimit = Error.stackTraceLimit
@@ -117,8 +121,8 @@ export class ConnectionTracker {
   }
 
   /**
-   * Destroys a connection on which a response is streamed, because a further request would have to wait for the end of
-   * the stream. Returns true if the connection was destroyed.
+   * Destroys the connection if a response is being streamed on it, because a further request would have to wait for the
+   * end of the stream. Returns true if the connection was destroyed.
    */
   #destroyIfStreaming(connection: Connection): boolean {
     const isStreaming = connection.responses[0]?.isStreamed === true
@@ -142,8 +146,9 @@ export class ConnectionTracker {
 
   /**
    * Runs `writeRejection` once no response is in flight on the connection. `writeRejection` calls its argument when the
-   * rejection is sent, and returns false if the rejection cannot be written. Does nothing if the connection is already
-   * rejected, because the rest of its bytes is discarded.
+   * rejection is sent, and returns false if the rejection cannot be written. Destroys the connection if a response is
+   * being streamed on it. Does nothing if the connection is already rejected, because the rest of its bytes is
+   * discarded.
    */
   rejectWhenIdle(socket: Socket, writeRejection: (onSent: () => void) => boolean): void {
     const connection = this.#connections.get(socket)
@@ -158,7 +163,8 @@ export class ConnectionTracker {
       const isWritten = writeRejection(() => {
         connection.rejectedAt = performance.now()
       })
-      // Unread bytes would reset the connection before the client receives the rejection.
+      // Read the remaining bytes. Closing a socket with unread bytes would reset the connection, and the client might
+      // not receive the rejection.
       if (isWritten) socket.resume()
       else this.#destroy(connection)
     }
@@ -170,7 +176,7 @@ export class ConnectionTracker {
     }
   }
 
-  /** True while the body of the latest request is arriving. A parse error in this body gets no response. */
+  /** Returns true while the body of the latest request is arriving. A parse error in this body gets no response. */
   hasUnreadBody(socket: Socket): boolean {
     return this.#connections.get(socket)?.latestRequest?.complete === false
   }
@@ -179,7 +185,9 @@ export class ConnectionTracker {
     return Array.from(this.#connections.values()).some(({ isRunning }) => isRunning)
   }
 
-  /** Each connection now closes after its last in-flight response. Stalled clients are disconnected earlier. */
+  /**
+   * From now on, each connection closes after its last in-flight response, and stalled clients are disconnected sooner.
+   */
   startDraining(): void {
     this.#isDraining = true
     this.#sweep()
@@ -266,7 +274,7 @@ export class ConnectionTracker {
   #sweep(): void {
     const { sweepIntervalMs } = this.#limits
     const now = performance.now()
-    // The time of a suspension of the process does not count, because no client could make progress.
+    // A suspension of the process counts as at most two intervals, because no client could make progress meanwhile.
     const elapsedMs = Math.min(now - this.#now, 2 * sweepIntervalMs)
     this.#now = now
     for (const connection of this.#connections.values())

@@ -10,13 +10,16 @@ import type { TrackedResponse } from "./Connection.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
 import { BodyReader } from "../request/RequestBody.ts"
 
-/** A client that leaves more than this many bytes of a streamed body unsent is disconnected. */
+/** A client is disconnected if more than this many bytes of a streamed body wait to be sent to it. */
 const maxUnsentBytes = 64 * 1024
 
 const isStreamed = (response: MountedResponse["response"]): response is StreamedResponse =>
   "start" in response
 
-/** Writes a streamed response. The response does not delay a shutdown, because the endpoint ends the response. */
+/**
+ * Writes a streamed response. The response does not delay a shutdown, because the endpoint ends it when the service
+ * drains.
+ */
 const writeStream = (
   response: TrackedResponse,
   { status, headers, start }: StreamedResponse,

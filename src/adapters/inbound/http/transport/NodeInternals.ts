@@ -35,8 +35,8 @@ export const allowHalfOpenConnections = (server: Server): void => {
 
 /**
  * Stops listening, and calls `onClosed` once every connection is closed. The `close` method of Node's HTTP server is
- * not used. It would destroy connections whose responses are not sent completely, and leave connections with incomplete
- * request heads open.
+ * not used, because this method destroys connections whose responses are not sent completely, and leaves connections
+ * with incomplete request heads open.
  */
 export const closeListener = (server: Server, onClosed: () => void): void => {
   Server.prototype.close.call(server, onClosed)

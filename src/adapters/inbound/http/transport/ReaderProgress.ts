@@ -8,7 +8,7 @@ export class ReaderProgress {
   #unsentSince = 0
   /** When a check last found that the client had received something. */
   #progressAt = 0
-  /** How much longer the client may read nothing, in milliseconds. */
+  /** How much longer the client may go without reading, in milliseconds. */
   #stallBudgetMs = 0
 
   /** Forgets the progress, because no bytes are waiting for the client. */
