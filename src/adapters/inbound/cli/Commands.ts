@@ -64,7 +64,7 @@ export const rootCommand = Command.make("prompt-retrieval").pipe(
 
 const helpFlags: ReadonlyArray<string> = ["--help", "-h"]
 
-/** Replaces the commands `help` and `version` by the flags that do the same. */
+/** Replaces the commands `help` and `version` with the flags that do the same. */
 const replaceByFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [command, ...operands] = args
   const words = operands.filter((word) => word !== "--")

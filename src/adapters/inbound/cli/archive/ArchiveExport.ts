@@ -37,7 +37,7 @@ const makeTemporaryDirectory = (parent: string, prefix: string, target: string) 
 /**
  * Writes the complete archive to a temporary file, then moves or copies the temporary file to the output. So a slow
  * reader of the output keeps no transaction open, and a failure leaves an existing file unchanged. If the output is a
- * regular file, the temporary file is in the same directory, so that a rename can replace the regular file.
+ * regular file, the temporary file is on the same file system, so that a rename can replace the regular file.
  */
 const exportArchive = Effect.fnUntraced(function* (
   administration: Administration["Service"],

@@ -41,7 +41,7 @@ const runImport = Effect.fnUntraced(function* (
       { migrate: true }
     )
   }
-  // The default workspace applies only to a directory. For an archive, the default workspace is ignored.
+  // For an archive, the default workspace is ignored. Only a `--workspace` with another value is an error.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
     return yield* new UsageError({
       message: "an archive names its own workspace: remove --workspace"

@@ -76,7 +76,7 @@ const expires = optional(timeFlag("expires")).pipe(
 const resolveExpiry = (time: TimeInput | undefined) =>
   time === undefined ? Effect.undefined : resolveTimeFlag("expires", time, "future")
 
-/** Describes how to recover from an issued key that could not be printed. */
+/** Says how to revoke an issued key that could not be printed. */
 const describeLostKey = ({ id }: Pick<IssuedKey, "id">): string =>
   `key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
 

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { toExitError } from "../output/Errors.ts"
 import { writeOutput } from "../output/Output.ts"
 
-/** The command `help`, which `runCommandLine` replaces by the flag `--help`. */
+/** The command `help`, which `runCommandLine` replaces with the flag `--help`. */
 export const helpCommand = Command.make(
   "help",
   {
@@ -20,7 +20,7 @@ export const helpCommand = Command.make(
   Command.withExamples([{ command: "prompt-retrieval help keys issue" }])
 )
 
-/** The command `version`, which `runCommandLine` replaces by the flag `--version`. */
+/** The command `version`, which `runCommandLine` replaces with the flag `--version`. */
 export const versionCommand = Command.make("version", {}, () => Effect.void).pipe(
   Command.withDescription("Show the version, as --version does")
 )

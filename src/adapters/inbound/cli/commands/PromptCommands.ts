@@ -139,7 +139,7 @@ const readLastVersion = (
       : Effect.succeed(last.version_number)
   )
 
-/** Reads one side of a comparison: the version with this number, or the current content without a number. */
+/** Reads one side of a comparison: the version with this number, or the current content if there is no number. */
 const readSide = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],
   operator: Caller,

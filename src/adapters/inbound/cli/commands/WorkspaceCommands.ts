@@ -102,7 +102,7 @@ const rename = Command.make(
   Command.withExamples([{ command: 'prompt-retrieval workspaces rename Acme "Acme Europe"' }])
 )
 
-/** Makes the operator type the name of the workspace, or the id of a workspace without a name. */
+/** Asks the operator to type the name of the workspace, or the id if the name is blank. */
 const confirmDeletion = Effect.fnUntraced(function* (
   { workspaces }: Administration["Service"],
   workspace: WorkspaceId

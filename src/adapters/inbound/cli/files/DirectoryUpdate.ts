@@ -23,13 +23,16 @@ export interface DirectoryUpdate {
   readonly textsToWrite: ReadonlyMap<string, string>
   /** The paths of the files to remove: their prompts were archived or deleted in the workspace. */
   readonly pathsToRemove: ReadonlyArray<string>
-  /** The paths of files that stay as they are: they were added, changed or deleted since the latest import. */
+  /**
+   * The paths at which the update changes nothing, although files were added, changed or deleted since the latest
+   * import.
+   */
   readonly pending: ReadonlyArray<string>
-  /** The paths of written or removed files that were changed, like their prompts, since the latest import. */
+  /** The paths of files to write or remove that, like their prompts, were changed since the latest import. */
   readonly conflicts: ReadonlyArray<string>
 }
 
-/** Returns the fragments that get a file: all except those without a record that only archived prompts contain. */
+/** Returns the fragments that get a file. Omits a fragment that has no record and is used only by archived prompts. */
 const selectFragments = (
   { fragments, prompts }: WorkspaceContent,
   records: ReadonlyMap<string, ImportedFile>
@@ -45,9 +48,9 @@ const selectFragments = (
 }
 
 /**
- * Computes how a directory changes so that it contains the edits that were made in a workspace since the latest import.
- * A file whose prompt was not edited stays as it is, byte for byte, even if the file itself was changed since then;
- * other files keep their paths and their formatting. A prompt without a record is written as it is. Fails if an
+ * Computes the changes that bring the edits of a workspace since the latest import into a directory. A file whose
+ * prompt was not edited stays as it is, byte for byte, even if the file was changed since the latest import. Other
+ * files keep their paths and their formatting. A prompt without a record of an import counts as edited. Fails if an
  * existing file is invalid.
  *
  * @param texts the existing files by path
@@ -60,7 +63,7 @@ export const planUpdate = (
   Result.flatMap(parsePromptFiles(workspace, texts), (parsed) => {
     const records = indexRecords(content.importedFiles)
     const items = readItems(content)
-    // A file describes the prompt that it was imported as, even if the workspace has deleted the prompt since.
+    // Also match recorded ids: a file still belongs to the prompt of its latest import after this prompt was deleted.
     const existing = matchFiles(new Set([...items.keys(), ...records.keys()]), parsed)
     const problems = findDuplicates(existing)
     if (problems.length > 0) return Result.fail(InvalidFiles(problems))
@@ -85,7 +88,7 @@ export const planUpdate = (
       const targetHash = target && hashState(target.state)
       const importedHash = records.get(key)?.hash
       if (fileHash === targetHash) continue
-      // Without any file, the directory is new, and no file was deleted.
+      // A directory without files is new. Its missing files do not count as deleted.
       const isEdited = targetHash !== importedHash || texts.size === 0
       if (!isEdited) pending.add(path)
       else if (target === undefined) removed.add(path)

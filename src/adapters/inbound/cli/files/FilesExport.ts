@@ -17,7 +17,7 @@ export interface DirectoryExportOptions {
   readonly json: boolean
 }
 
-/** Writes a workspace into a directory. Returns the paths of the files by what happened to them. */
+/** Writes a workspace into a directory. Returns the paths of the written, removed and pending files. */
 const exportFiles = Effect.fnUntraced(function* (
   administration: Administration["Service"],
   workspace: WorkspaceId,

@@ -25,7 +25,7 @@ const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId
   return `${pluralize(count, "change")} ${dryRun ? "would be made" : "made"} in workspace ${workspace}`
 }
 
-/** Lists the changes, in a dry run each with its diff. */
+/** Lists the changes. In a dry run, each change has its diff. */
 const listChanges = ({ changes, fragmentPaths }: FileImport, dryRun: boolean): ReadonlyArray<string> =>
   changes.flatMap((change) => {
     const diff = dryRun ? renderDiff(change, fragmentPaths) : ""
@@ -46,7 +46,10 @@ const printWarnings = (warnings: ReadonlyArray<Problem>) => {
   )
 }
 
-/** Imports a directory of prompts. Returns whether anything changes. */
+/**
+ * Imports a directory of prompts and prints the result. Returns true if the import changes anything, or would change
+ * anything without the dry run.
+ */
 export const importFiles = Effect.fnUntraced(function* (
   administration: Administration["Service"],
   workspace: WorkspaceId,

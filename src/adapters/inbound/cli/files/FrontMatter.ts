@@ -13,8 +13,8 @@ import {
 import { formatDecimal, isExactNumber, parseNumber } from "../../../../domain/Json.ts"
 import type { Problem } from "../../../../domain/workspace/Problem.ts"
 
-// The text of a prompt or a fragment: front matter in YAML between two lines of `---`, or none, then the body. The
-// format is described in docs/prompts-as-files.md.
+// The text of a prompt or a fragment: optional front matter in YAML between two lines of `---`, then the body.
+// docs/prompts-as-files.md describes the format.
 
 /** The values of front matter by key. A key whose value is undefined is missing. */
 export type FrontMatter = Readonly<Record<string, unknown>>
@@ -23,9 +23,9 @@ export type FrontMatter = Readonly<Record<string, unknown>>
 const hasWindowsLineEndings = (text: string): boolean => /^[^\n]*\r\n/.test(text)
 
 /**
- * Converts a text to Unix line endings, and splits it into consecutive parts. `opening` has the byte order mark, if any,
- * and the line that opens the front matter. Without front matter, `yaml` is undefined. Returns `undefined` if the front
- * matter has no end.
+ * Converts a text to Unix line endings, and splits it into consecutive parts. `opening` contains the byte order mark
+ * and the line that opens the front matter, if the text has them. Without front matter, `yaml` is undefined. Returns
+ * `undefined` if the front matter has no end.
  */
 const splitText = (text: string) => {
   const unixText = hasWindowsLineEndings(text) ? text.replaceAll("\r\n", "\n") : text
@@ -42,7 +42,7 @@ const splitText = (text: string) => {
   }
 }
 
-/** Converts a number of YAML to the number that PostgreSQL prints, which has all of its digits. */
+/** Converts a number in YAML to the form in which PostgreSQL prints the number, with all of its digits. */
 const toNumber = (text: string): unknown => {
   const decimal = /^0[ox]/.test(text) ? String(BigInt(text)) : formatDecimal(text)
   return decimal === undefined ? Number(text) : parseNumber(decimal)
@@ -60,7 +60,7 @@ const exactNumber: ScalarTag = {
   stringify: ({ value }) => toText(value)
 }
 
-/** Keeps all digits of numbers that are keys: a key is text. */
+/** Converts a number that is a key to text, with all of its digits. */
 const exactKey: ScalarTag = { ...exactNumber, default: "key", resolve: (text) => toText(toNumber(text)) }
 
 const yamlOptions = {
@@ -120,20 +120,20 @@ const renderPair = (key: string, value: unknown, isFlow = false): string => {
 }
 
 /**
- * Changes the keys of YAML that differ between `before` and `after`. Comments behind their values stay, and so does all
- * other text: `Document.toString` would reformat the other keys.
+ * Replaces the pairs of YAML whose values differ between `before` and `after`. Keeps the comments after these values
+ * and all other text, which `Document.toString` would reformat.
  */
 const updateYaml = (yaml: string, before: FrontMatter, after: FrontMatter): string => {
   const keys = Object.keys({ ...before, ...after })
   const changed = new Set(keys.filter((key) => !Equal.equals(before[key], after[key])))
   const { contents } = parseDocument(yaml, yamlOptions)
   let updated = yaml
-  // From the end, so that no change moves the text of another one.
+  // Starts with the last pair, because a replacement moves all text after it.
   for (const { key: keyNode, value } of isMap(contents) ? contents.items.toReversed() : []) {
     if (!isScalar(keyNode) || !keyNode.range || !isNode(value) || !value.range) continue
     const key = String(keyNode.value)
     if (!changed.delete(key)) continue
-    // The range of a block ends behind its last line.
+    // The range of a block value includes the newline at the end of its last line.
     const lineEnd = yaml.indexOf("\n", value.range[1] - 1)
     const comment = yaml.slice(value.range[1], lineEnd)
     const isFlow = isCollection(value) && value.flow === true
@@ -144,8 +144,8 @@ const updateYaml = (yaml: string, before: FrontMatter, after: FrontMatter): stri
 }
 
 /**
- * Changes the front matter of a text from `before` to `after`, and the body unless it is undefined. Lines of keys that
- * do not change stay as they are.
+ * Changes the front matter of a text from `before` to `after`. Replaces the body with `body` unless `body` is
+ * undefined. The lines of unchanged keys stay as they are. Returns `undefined` if the front matter has no end.
  */
 export const updateText = (
   text: string,

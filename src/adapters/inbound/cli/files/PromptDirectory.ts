@@ -8,7 +8,7 @@ import type { Problem } from "../../../../domain/workspace/Problem.ts"
 import { type CommandError, makeReadError, makeWriteError } from "../output/CommandError.ts"
 import { extension } from "./PromptPaths.ts"
 
-/** The texts of a directory's files by path, with slashes. */
+/** Maps the path of each file in a directory, with slashes, to the text of the file. */
 type Texts = ReadonlyMap<string, string>
 
 /** Returns `undefined` for the error that a path does not exist, and throws any other error. */
@@ -61,7 +61,7 @@ export const readTexts = Effect.fnUntraced(function* (directory: string, mustHav
   return problems.length > 0 ? yield* Effect.fail(InvalidFiles(problems)) : (texts as Texts)
 })
 
-/** Fails if a directory has the path of a file, or if a file has the path of one of its directories. */
+/** Throws if `path` is a directory, or if one of its parents is a file. */
 const requireNoDirectory = async (path: string): Promise<void> => {
   const existing = await stat(path).catch(ignoreMissing)
   if (existing?.isDirectory() === true) throw new Error(`${path} is a directory`)
@@ -108,7 +108,7 @@ export const updateDirectory = (
   )
 }
 
-/** Fails if a directory has prompts or fragments. */
+/** Fails if a directory contains `prompts/` or `fragments/`. */
 export const requireNoFiles = (directory: string): Effect.Effect<void, CommandError> =>
   Effect.tryPromise({
     try: async () => {

@@ -17,8 +17,8 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 export const extension = ".md"
 
 /**
- * Derives the id that a file gives to a new prompt or fragment of a workspace: a version 5 UUID of the id in the file,
- * or of the path of a file without an id, in the namespace of the workspace.
+ * Derives the id of a new prompt or fragment: a version 5 UUID whose namespace is the workspace. Its name is the id in
+ * the file, or the path of the file if the file contains no id.
  */
 export const deriveId = (workspace: WorkspaceId, name: string): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")
@@ -40,16 +40,18 @@ const decodeSegment = (segment: string): string => {
   }
 }
 
-/** Returns the folder that the path of a prompt denotes; null directly in `prompts/`. */
+/** Returns the folder that the path of a prompt denotes, or null if the file is directly in `prompts/`. */
 export const pathToFolder = (path: string): string | null => {
   const directory = posix.dirname(path).split("/").slice(1)
   return directory.length === 0 ? null : directory.map(decodeSegment).join("/")
 }
 
-/** Matches a part of a folder's name that common file systems accept as a directory's name, and that no file can have. */
+/**
+ * Matches a part of a folder's name that common file systems accept as a directory name, and that no prompt file has.
+ */
 const plainSegment = /^(?!\.)[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
 
-/** Normalizes a path as file systems do that ignore case. */
+/** Normalizes a path as case-insensitive file systems do. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
 
 /** Returns a path and the paths of its directories. */
@@ -66,11 +68,14 @@ const toFileName = (title: string): string =>
     .replace(/^-|-$/g, "")
     .toWellFormed() || "untitled"
 
-/** Returns the directory of a folder's new files, which is the folder's name if a path can express it. */
+/**
+ * Returns the directory for new files of a folder: the folder's name if a path can express this name, otherwise a name
+ * made from it.
+ */
 const folderToDirectory = (folder: string): string =>
   `prompts/${folder.split("/").every((part) => plainSegment.test(part)) ? folder : toFileName(folder)}`
 
-/** Returns a path for a new file that `taken`, a set of paths without case, does not contain. */
+/** Returns a path for a new file. `taken` contains the paths that are not available, normalized by `foldCase`. */
 const makePath = ({ id, state }: ContentItem, taken: ReadonlySet<string>): string => {
   const folder = state.kind === "prompt" ? state.folder : null
   const directory = folder === null ? `${state.kind}s` : folderToDirectory(folder)
@@ -79,7 +84,10 @@ const makePath = ({ id, state }: ContentItem, taken: ReadonlySet<string>): strin
   return path + extension
 }
 
-/** Returns true if a file of a directory of prompts can have the path, so that no record leads out of the directory. */
+/**
+ * Returns true if `readTexts` can read a file at the path. A recorded path that fails this check could lead out of the
+ * directory.
+ */
 const isReadablePath = (kind: ImportedFile["kind"], path: string): boolean =>
   path.startsWith(`${kind}s/`) &&
   path.endsWith(extension) &&
@@ -88,8 +96,9 @@ const isReadablePath = (kind: ImportedFile["kind"], path: string): boolean =>
 
 /**
  * Assigns a place to each prompt that is not archived and to each fragment: the first of its recorded places whose path
- * is not taken, or otherwise a path made of folder and title, with the id in the file. A recorded path is taken by the
- * first of its records, even if the workspace does not have the prompt.
+ * is not taken. If there is none, the place is a path made from the folder and the title, and the file contains the id.
+ * If several records have the same path, the first record takes the path, even if the workspace does not have its
+ * prompt.
  */
 export const assignPaths = (
   content: FileSource,
@@ -103,7 +112,8 @@ export const assignPaths = (
     paths.add(path)
     places.set(key, { path, file_id })
   }
-  // Recorded paths may differ only in case; new paths may not. No new path is that of a directory.
+  // Recorded paths may differ from each other only in case. A new path must differ in more than case from every other
+  // path and from every directory.
   const taken = new Set([...paths].flatMap(withAncestors).map(foldCase))
   const items = [...readItems(content).values()].filter(({ isArchived }) => !isArchived)
   return items.map((item) => {

@@ -42,8 +42,8 @@ const PromptFrontMatter = Schema.Struct({
     )
   ),
   /**
-   * The name of the folder, or null for no folder. Absent if the path of the file names the folder. `parsePrompt` checks
-   * the length of the name, from wherever it comes.
+   * The name of the folder, or null for no folder. Absent if the path of the file names the folder. `parsePrompt`
+   * checks the length of the name, whether the name comes from this field or from the path.
    */
   folder: Schema.optionalKey(Schema.NullOr(ArchivePrompt.fields.description))
 })
@@ -61,7 +61,7 @@ const knownKeys: ReadonlyArray<string> = [
   "with"
 ]
 
-/** The most characters by which a misspelled key differs from the key that is meant. */
+/** Maximum number of characters in which a misspelled key differs from the suggested key. */
 const maxSuggestionDistance = 2
 
 const countDifferences = (a: string, b: string): number =>
@@ -109,7 +109,10 @@ const parseFragment = (path: string, text: string): ParsedText =>
     state: { kind: "fragment", name: frontMatter.name ?? posix.basename(path, extension), content: body }
   }))
 
-/** Returns the id of a fragment by its name, if there is a file of that name. */
+/**
+ * Returns the id of the fragment with this name. Returns an empty string if the fragment's file has problems, and
+ * `undefined` if there is no such file.
+ */
 type FindFragment = (name: string) => string | undefined
 
 const parsePrompt = (path: string, text: string, findFragment: FindFragment): ParsedText =>
@@ -122,7 +125,7 @@ const parsePrompt = (path: string, text: string, findFragment: FindFragment): Pa
         problems.push({ path, message: `fragments: there is no file fragments/${fragment}${extension}` })
       return { fragment_id: fragment_id ?? "", variable_overrides }
     })
-    // In code points, as PostgreSQL counts: an exported folder may have any name that its column accepts.
+    // `fitsName` counts code points, as PostgreSQL does, so every folder that was exported can be imported.
     if (folder !== null && !fitsName(folder))
       problems.push({ path, message: `the folder's name must be at most ${sizes.nameLength} characters` })
     if (problems.length > 0) return Result.fail(problems)
@@ -150,7 +153,8 @@ const parseState = (path: string, text: string, findFragment: FindFragment): Par
 
 /**
  * Parses the files of a workspace from their texts by path. Fails with every problem of every file. The id of each file
- * is derived from the workspace; `matchFiles` finds the prompts and fragments that the workspace has already.
+ * is derived from the workspace and the `id` in the front matter, or from the path if there is no `id`. `matchFiles`
+ * replaces the ids of files whose prompts or fragments already exist.
  */
 export const parsePromptFiles = (
   workspace: WorkspaceId,
@@ -178,7 +182,9 @@ export const parsePromptFiles = (
   return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(files)
 }
 
-/** Converts a file to its front matter. Defaults, and a folder that is in the path, are undefined. */
+/**
+ * Converts a file to its front matter. Empty, zero and false values, and a folder that the path denotes, are undefined.
+ */
 const toFrontMatter = (
   { path, file_id, state }: Pick<ContentFile, "path" | "file_id" | "state">,
   fragmentNames: ReadonlyMap<string, string>
@@ -214,8 +220,8 @@ export const renderState = (state: ContentState, fragmentPaths: ReadonlyMap<stri
 }
 
 /**
- * Makes a function that renders the text of one of the files. If the file exists, the function changes only what differs
- * from `before`, the existing file and its text, so that formatting and comments stay.
+ * Makes a function that renders the text of one of the files. `before` is the existing file and its text. If `before`
+ * is given, the function changes only what differs, so that formatting and comments stay.
  */
 export const makeRenderer = (files: ReadonlyArray<ContentFile>) => {
   const fragments = files.filter(({ state }) => state.kind === "fragment")
@@ -229,7 +235,8 @@ export const makeRenderer = (files: ReadonlyArray<ContentFile>) => {
       const body = getContent(before.file.state) === content ? undefined : content
       const updated = updateText(before.text, toFrontMatter(before.file, names), frontMatter, body)
       const parsed = updated && parseState(file.path, updated, (name) => ids.get(name))
-      // Some text, such as a body that starts with ---, can only be written again.
+      // Some changes are not possible in the existing text, for example to a body that starts with `---`. Then the
+      // whole text is rendered again.
       if (parsed && Result.isSuccess(parsed) && Equal.equals(parsed.success.state, file.state)) return updated
     }
     return renderText(frontMatter, content)

@@ -12,7 +12,7 @@ interface FoundCommand {
   readonly isUnknown: boolean
 }
 
-/** Finds the command that a command line names. The line starts with the name of a subcommand of `root`. */
+/** Finds the command that a command line names. The command line does not contain the name of `root`. */
 export const findCommand = (root: Command.Command.Any, args: ReadonlyArray<string>): FoundCommand => {
   const path: Array<string> = []
   let command = root

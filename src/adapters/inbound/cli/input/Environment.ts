@@ -4,7 +4,7 @@ import { defaultOutageMaxAge } from "../../../../application/freshness/Outage.ts
 
 /** An environment variable, as the help and README.md describe it. */
 export interface Variable {
-  /** Markdown without links. The help leaves out the backticks. */
+  /** Markdown without links. The help removes the backticks. */
   readonly description: string
   /** The value that is used if the variable is unset or empty; undefined if there is no default. */
   readonly defaultValue?: string
@@ -107,7 +107,7 @@ export const serveVariables = (Object.keys(variables) as ReadonlyArray<VariableN
   (name) => name !== workspaceVariable
 )
 
-/** The variables that every command with a database reads. */
+/** The variables that every command that opens the database reads. */
 export const commonVariables: ReadonlyArray<VariableName> = [
   "DATABASE_URL",
   "DATABASE_MAX_CONNECTIONS",

@@ -38,7 +38,7 @@ const requireOne = <Id extends string, E>(
   return Effect.fail(new AmbiguousName({ kind, name, ids: candidates.map(({ id }) => id) }))
 }
 
-/** Returns the id of the workspace with this id or name. An id is returned even if no workspace has this id. */
+/** Returns the id of the workspace with this id or name. Does not check that a workspace with the given id exists. */
 export const resolveWorkspace = (
   administration: Administration["Service"],
   idOrName: string
@@ -74,7 +74,7 @@ export const checkKeyReference = ({ key, workspace }: KeyReference): Effect.Effe
 
 /**
  * Returns the id of the key with this id or name. A name is looked up among the keys of the workspace that are neither
- * revoked nor expired. An id is returned even if no key has this id.
+ * revoked nor expired. Does not check that a key with the given id exists.
  */
 export const resolveKey = Effect.fnUntraced(function* (
   administration: Administration["Service"],
@@ -105,7 +105,7 @@ export const listAllPrompts = Effect.fnUntraced(function* (
 
 /**
  * Returns the id of the prompt with this id, name or title. `PromptNames` defines the names. An archived prompt can be
- * found only by its id. An id is returned even if no prompt has this id.
+ * found only by its id. Does not check that a prompt with the given id exists.
  */
 export const resolvePrompt = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],

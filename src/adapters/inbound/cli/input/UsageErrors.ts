@@ -7,7 +7,7 @@ import { toPrintable, quote } from "../output/Output.ts"
 const suggest = (suggestions: ReadonlyArray<string>): string =>
   suggestions.length === 0 ? "" : ` (did you mean ${suggestions.join(" or ")}?)`
 
-/** Describes the rule of a value. The parser writes a list of literals as `"a" | "b"`. */
+/** Describes the values that are accepted. The parser writes a list of literals as `"a" | "b"`. */
 const describeRule = (expected: string): string =>
   expected.includes(" | ") ? `one of ${expected.replaceAll(" | ", ", ").replaceAll('"', "")}` : expected
 

@@ -14,7 +14,7 @@ const writeToStream = (text: string): Effect.Effect<void, CommandError> =>
   Effect.callback((resume) => {
     const { stdout } = process
     const fail = (error: Error) => resume(Effect.fail(makeOutputError(error)))
-    // A failed write also emits an event. Without a listener, the event would end the process.
+    // A failed write also emits `error`. Without a listener, this event would end the process.
     stdout.once("error", fail)
     stdout.write(text, (error) => {
       if (error) return fail(error)

@@ -54,7 +54,7 @@ export const inspectOutput = async (path: string): Promise<Output> => {
     : { kind: "special", path, isFifo: existing.isFIFO() }
 }
 
-/** How often to retry opening a FIFO that has no reader, in milliseconds. */
+/** The interval at which opening a FIFO that has no reader is retried, in milliseconds. */
 const fifoRetryIntervalMs = 50
 
 /** Opens a FIFO once it has a reader. A blocking open would occupy a thread, and the process could not exit. */

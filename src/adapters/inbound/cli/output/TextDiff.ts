@@ -1,6 +1,6 @@
 import { formatPatch, OMIT_HEADERS, structuredPatch } from "diff"
 
-/** Maximum number of differing lines for a diff, whose time grows with the square of this number. */
+/** Maximum number of differing lines. The time to compute a diff grows with the square of this number. */
 export const maxDifferentLines = 2_000
 
 /**
