@@ -61,7 +61,7 @@ const nextTurn = Effect.callback<void>((resume) => {
   setImmediate(() => resume(Effect.void))
 })
 
-/** Makes the operations that run on the database of a command. */
+/** Makes the operations of the commands that need the database. */
 const makeDatabaseOperations = Effect.fnUntraced(function* (config: ServiceConfig) {
   const [{ commandDatabaseLayer, commandUseCasesLayer }, { migrate, readSchemaStatus }, { limitHeapGrowth }] =
     yield* Effect.promise(() =>

@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as Effect from "effect/Effect"
 
-/** How often the process is observed, in milliseconds. */
+/** The interval at which the process is observed, in milliseconds. */
 const intervalMs = 10_000
 /** A process that is busy for less than this fraction of an interval is idle. */
 const idleUtilization = 0.05

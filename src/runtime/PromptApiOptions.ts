@@ -29,7 +29,7 @@ export interface PromptApiOptions {
   readonly basePath?: string | undefined
   /**
    * The URL at which callers reach the API, such as `https://example.com/prompts`. The API uses this URL as the server
-   * in `/openapi.json` and for redirects. Default: none; then both contain only paths.
+   * in `/openapi.json` and for redirects. Default: none, so that both contain only paths.
    */
   readonly publicUrl?: string | undefined
 }
@@ -55,9 +55,7 @@ const isFields = (value: unknown): value is Fields => Predicate.isObjectKeyword(
 
 const isOneOf = (types: ReadonlyArray<string>) => (value: unknown) => types.includes(typeof value)
 
-/**
- * Makes a rule for values of all types from a rule for values of one type. Values of other types break the new rule.
- */
+/** Makes a rule for values of any type from a rule for values of one type. Values of other types break the new rule. */
 const ofType = <A>(type: "string" | "number", { text, findProblem }: Rule<A>): Rule<unknown> => ({
   text,
   findProblem: (value) => (typeof value === type ? findProblem(value as A) : text)

@@ -1,8 +1,8 @@
 import { constants } from "node:os"
 
 /**
- * The time after the first signal, in milliseconds, within which another signal is the same request to stop. Under npm,
- * Ctrl+C sends the signal twice.
+ * How long after the first signal another signal counts as a duplicate, in milliseconds. Under npm, Ctrl+C sends the
+ * signal twice.
  */
 const duplicateSignalWindowMs = 250
 
@@ -12,8 +12,8 @@ const forceExit = (exitCode: number, reason: string): void => {
 }
 
 /**
- * Limits the shutdown that the first SIGINT or SIGTERM starts. A shutdown that takes longer than `stopTimeoutMs` ends
- * the process immediately, as does a second signal that is no duplicate.
+ * Limits the shutdown that the first SIGINT or SIGTERM starts. The process exits immediately if the shutdown takes
+ * longer than `stopTimeoutMs`, or if a second signal arrives that is not a duplicate.
  */
 export const installSignalHandlers = (stopTimeoutMs: number): void => {
   let firstSignalAt: number | undefined

@@ -146,7 +146,7 @@ const isHttpUrl = (url: string): boolean =>
 
 /**
  * A Node timer can wait at most 2^31 - 1 ms, about 596.5 hours; a longer timer fires immediately. The remaining half
- * hour is for the drain and the stop timeout, which are added to the grace.
+ * hour is for the drain and the stop timeout, which are added to the grace period.
  */
 const maxShutdownGrace = Duration.hours(596)
 
@@ -184,8 +184,8 @@ const shutdownGraceMs = readWithDefault("SHUTDOWN_GRACE", durationReader).pipe(
 )
 
 /**
- * `DATABASE_URL`. Unlike other variables, it must not be empty, because a secret that is missing by mistake must not
- * select the embedded database.
+ * `DATABASE_URL`. An empty value is an error, unlike for other variables, so that a secret that is missing by mistake
+ * does not select the embedded database.
  */
 const databaseUrl = Config.option(Config.String("DATABASE_URL")).pipe(
   Config.mapEffect((option) => {

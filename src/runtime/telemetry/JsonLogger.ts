@@ -27,8 +27,8 @@ export const formatJsonLine: Logger.Logger<unknown, string> = Logger.make((optio
 )
 
 /**
- * Makes a logger that writes the lines of one event-loop turn together, because writing is the largest part of its
- * cost.
+ * Makes a logger that writes the lines of one event-loop turn together, because the write dominates the cost of a log
+ * line.
  */
 const makeBatchedLogger = Effect.gen(function* () {
   const lines: Array<string> = []

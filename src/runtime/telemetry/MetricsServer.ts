@@ -25,12 +25,13 @@ export const serveMetrics = Effect.fnUntraced(function* (host: string, port: num
       response.end(PrometheusMetrics.formatUnsafe(context))
     }
   )
-  // A connection that pipelines requests would otherwise hold a copy of all metrics for each of them.
+  // Without this limit, a connection that pipelines requests would hold a copy of all metrics for each request.
   server.maxRequestsPerSocket = 1
   server.maxConnections = 100
   // Closes the connection of a client that does not read its response.
   server.timeout = 30_000
-  // Node removes its own error listener from the socket of a CONNECT request.
+  // Node removes its own error listener from the socket of a CONNECT request. An error without a listener would end the
+  // process.
   server.on("connection", (socket) => socket.on("error", () => {}))
   const listen = Effect.callback<AddressInfo, MetricsListenError>((resume) => {
     server.once("error", ({ message }) => resume(Effect.fail(new MetricsListenError({ message }))))

@@ -24,8 +24,8 @@ const registerCounter = (name: string, description: string, read: () => number):
 /** The sampling interval of the event loop delay. Node adds the interval to every sample. */
 const resolutionMs = 20
 /**
- * The length of the window of each statistic of the event loop delay. At the end of a window, its statistics become
- * visible and replace the statistics of the window before.
+ * The length of the windows in which the event loop delay is measured. The gauges show the statistics of the last
+ * complete window.
  */
 const window = "15 seconds"
 
