@@ -16,7 +16,10 @@ const getApi = () => {
 export const GET = async (request: Request): Promise<Response> => (await getApi()).handler(request)
 export const HEAD = GET
 
-/** Returns the text for a page that a signed-in member of a workspace sees. Needs no key and has no rate limit. */
+/**
+ * Returns the resolved content of a prompt, for a page that a signed-in member of the workspace sees. Needs no key and
+ * has no rate limit.
+ */
 export const getResolvedText = async (workspaceId: string, id: string): Promise<string> => {
   const { prompts } = await getApi()
   const { data } = await prompts.getResolved({ workspaceId, tier: "team" }, id)

@@ -26,7 +26,10 @@ export interface BundledPrompt {
   readonly sha256: string
 }
 
-/** The contents of `prompts.bundle.json`. The types are wide enough for TypeScript's type of an imported JSON file. */
+/**
+ * The contents of `prompts.bundle.json`. The types are wide, so that the type of an imported JSON file is assignable to
+ * this type.
+ */
 export interface PromptBundle {
   /** Always `prompt-retrieval-bundle`. */
   readonly format: string

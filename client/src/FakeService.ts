@@ -5,8 +5,8 @@ import { PromptClient } from "./PromptClient.ts"
 import type { Fetch, FetchInit } from "./transport/Fetch.ts"
 
 /**
- * A prompt of a `FakeService`, such as a prompt of a bundle. It needs the `content`, and a name or an id; all other
- * fields are optional. The title is the name by default.
+ * A prompt of a `FakeService`, such as a prompt of a bundle. The `content`, and a name or an id, are required; all
+ * other fields are optional. The default title is the name.
  */
 export type FakePrompt = Partial<BundledPrompt> &
   Pick<BundledPrompt, "content"> &
@@ -91,8 +91,8 @@ export class FakeService {
 
   /**
    * Adds a prompt. Replaces the prompt with the same id or, if no id is given, with the same name. The prompt gets a
-   * new ETag if no ETag is given. It also gets a new ETag if it replaces a prompt with other fields, because the ETag
-   * in a bundle belongs to the fields in the bundle.
+   * new ETag if no ETag is given. A prompt that replaces a prompt with other fields gets a new ETag even if an ETag is
+   * given, because the ETag in a bundle belongs to the fields in the bundle.
    */
   set(prompt: FakePrompt): void {
     const change = ++this.#changes
@@ -119,7 +119,10 @@ export class FakeService {
     this.#failure = failure
   }
 
-  /** Creates a client of this service. `apiKey` and `fetch` are set, and failed requests are not retried. */
+  /**
+   * Creates a client of this service. Sets `fetch`. By default, also sets an `apiKey`, and failed requests are not
+   * retried.
+   */
   connect(options: ClientOptions = {}): PromptClient {
     return new PromptClient({ apiKey: "key_live_test", maxRetries: 0, ...options, fetch: this.fetch })
   }

@@ -64,9 +64,9 @@ export interface CallOptions extends SharedOptions {
 /** Options of `getResolved`. */
 export interface ResolvedOptions extends CallOptions {
   /**
-   * The text to return, or a function that returns the text. Used only if the service is not available and the bundle
-   * does not contain the prompt. Not used after a 401, 403, 404 or another error by which the service has decided.
-   * Default: none, so that the call rejects.
+   * The text to return, or a function that returns the text, if the service is not available and the bundle does not
+   * contain the prompt. The fallback is not used after a 4xx other than 402, 408 and 429. Default: none, so that the
+   * call rejects.
    */
   readonly fallback?: string | ((error: PromptClientError) => string | Promise<string>) | undefined
 }

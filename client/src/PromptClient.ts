@@ -127,9 +127,9 @@ export class PromptClient {
    * Loads resolved prompts into the cache: the given prompts, or all prompts that match a filter. Waits whenever the
    * rate limit is exceeded: 1,000 prompts take about 10 minutes with the default limit of 100 per minute.
    *
-   * Resolves to the number of loaded prompts and the failures, even in an outage. Rejects if the service rejects the
-   * key or the list cannot be read. Also rejects if the client has no cache (`TypeError`), or if the cache is smaller
-   * than the selection (`RangeError`).
+   * Resolves to the number of loaded prompts and the failures, even in an outage. Rejects after a 401 or 403, and if
+   * the list cannot be read. Also rejects if the client has no cache (`TypeError`), or if the cache is smaller than the
+   * selection (`RangeError`).
    */
   async prefetch(
     selection: PrefetchFilter | ReadonlyArray<string | PromptReference>,
@@ -170,7 +170,7 @@ export class PromptClient {
     })
   }
 
-  /** Lists all prompts that match a filter, without the cache. `run` runs the request for a page. */
+  /** Lists all prompts that match a filter. Never returns a cached page. `run` runs the request for each page. */
   #listAll(
     filter: PrefetchFilter,
     limits: CallOptions,
@@ -201,7 +201,10 @@ export class PromptClient {
     })
   }
 
-  /** Reads a resolved prompt from the service or the cache, then from the bundle. Otherwise, returns the fallback. */
+  /**
+   * Reads a resolved prompt. Tries the cache or the service, then the bundle, then the fallback. In the mode
+   * `bundle-first`, tries the bundle first.
+   */
   async #getResolved<E>(prompt: string | PromptReference, options: ResolvedOptions = {}): Promise<E> {
     const name = toName(prompt)
     const isBundleFirst = this.#options.mode === "bundle-first" && !options.signal?.aborted
@@ -212,7 +215,7 @@ export class PromptClient {
     try {
       return await this.#readPrompt<E>(prompt, "/resolved", isSingleEnvelope, options)
     } catch (error) {
-      // A revoked key must not get a text, even if the service is down by now.
+      // A key that the service has rejected must not get a bundled or fallback text, even if the service is now down.
       if (!isOutage(error) || this.#keyStatus.isRejected) throw error
       const bundled = await this.#bundle?.find(prompt)
       if (bundled) return bundled as E
@@ -277,7 +280,7 @@ export class PromptClient {
     } satisfies CallSettings
   }
 
-  /** Reads a target from the cache or the service. If `isConfirmed` is true, always reads from the service. */
+  /** Reads a target from the cache or the service. If `isConfirmed` is true, never returns a cached result. */
   async #read<E>(
     target: string,
     isEnvelope: (body: UnknownJson) => boolean,

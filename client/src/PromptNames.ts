@@ -43,7 +43,7 @@ const toDigits = (id: string): string => id.replaceAll("-", "")
 /** The names of all prompts in a workspace's list. */
 export class PromptNames {
   #idsBySlug = new Map<string, Array<string>>()
-  /** The in-flight reads of the list. The keys are the limits of their requests. */
+  /** The in-flight reads of the list, by the limits (timeout and retries) of their requests. */
   readonly #inFlightReads = new Map<string, Promise<void>>()
 
   constructor(prompts: Iterable<TitledPrompt> = []) {
@@ -59,7 +59,8 @@ export class PromptNames {
   }
 
   /**
-   * Returns the id of the prompt that has the name. Returns `undefined` if no prompt or more than one prompt has it.
+   * Returns the id of the prompt that has the name. Returns `undefined` if no prompt or more than one prompt has this
+   * name.
    */
   findId(name: string): string | undefined {
     const [, slug = name, digits = ""] = suffixedNamePattern.exec(name) ?? []
@@ -82,7 +83,7 @@ export class PromptNames {
     throw new NotFoundError({ status: 404, code: "NOT_FOUND", message })
   }
 
-  /** Reads the list of all prompts of the workspace, which replaces the earlier list. */
+  /** Reads the list of all prompts of the workspace, and replaces the earlier list. */
   async read(list: AsyncIterable<TitledPrompt> | Iterable<TitledPrompt>): Promise<void> {
     const prompts: Array<TitledPrompt> = []
     for await (const prompt of list) prompts.push(prompt)

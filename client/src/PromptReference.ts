@@ -44,8 +44,8 @@ type ExactVariables<Slots extends string> = string extends Slots
     : { readonly [Name in Slots]: SlotValue }
 
 /**
- * The variables that `fillSlots` takes. A text takes any variables. The result of a typed reference takes exactly one
- * variable for each slot.
+ * The variables that `fillSlots` takes: any variables for a text, and exactly one variable for each slot for the result
+ * of a typed reference.
  */
 export type VariablesFor<Prompt> =
   Prompt extends WithSlots<infer Slots> ? ExactVariables<Slots> : Readonly<Record<string, SlotValue>>

@@ -5,7 +5,7 @@ export type PromptType = "system" | "user" | "assistant" | "template" | "few-sho
 export interface Tag {
   /** Id of the tag. */
   readonly id: string
-  /** Name of the tag; the list of prompts filters by it. */
+  /** Name of the tag, for the filter `tag` of the prompt list. */
   readonly name: string
   /** Color in the form `#rrggbb`. */
   readonly color: string
@@ -151,7 +151,10 @@ export type ServiceSource = "fresh" | "cached" | "stale"
 export interface Provenance<From extends Source = ServiceSource> {
   /** Where the result comes from. */
   readonly source: From
-  /** Version number of the prompt's content. Undefined for lists, fallbacks, and stores that report no version. */
+  /**
+   * Version number of the prompt's content. Undefined for lists, for fallbacks, and if the service's store reports no
+   * version.
+   */
   readonly version: number | undefined
   /** ETag of the response. Equal texts of a prompt have equal ETags. */
   readonly etag: string | undefined

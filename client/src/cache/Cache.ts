@@ -49,7 +49,7 @@ interface InFlightRead {
   waiters: number
 }
 
-/** Returns the entry after a response. A 304 confirms the text of the previous entry. */
+/** Makes the entry of a response. A 304 confirms the text of the previous entry. */
 export const toEntry = (
   { text, info }: SuccessResponse,
   requestedAt: Instant,
@@ -137,7 +137,7 @@ export class Cache {
         }
       }
       // After the first failure, a caller without a cached text sends a second request immediately, because the outage
-      // may be short. After further failures, such a call fails during the pause.
+      // may be short. After further failures, the caller gets the last error until the pause ends.
       if (isPaused && failure.count) throw failure.error
     }
     return this.#awaitShared(target, settings, load)
@@ -166,7 +166,7 @@ export class Cache {
           // A joined request started before this call, so a new request may return a younger text.
           if (!isJoined) throw toTooOldError(entry.info)
         } catch (error) {
-          // If the joined read timed out before this call does, start another read.
+          // If the shared read timed out but this call has time left, start another read.
           if (signal.aborted || !(error instanceof TimeoutError)) throw error
         } finally {
           if (--read.waiters === 0) read.controller.abort()
@@ -207,7 +207,7 @@ export class Cache {
     const requestedAt = readClocks()
     const maxPause = Math.min(this.#options.ttl, 30_000) * 0.9
     const last = this.#failures.get(target)
-    // A failure that is older than this does not prove that the service is still unavailable.
+    // A failure whose pause ended more than `2 * maxPause` ago does not prove that the service is still unavailable.
     const isRepeated = last && now() < last.retryAt + 2 * maxPause
     const request = load(
       { ...settings, maxRetries: isRepeated ? 0 : settings.maxRetries },

@@ -47,7 +47,7 @@ export const respectRateLimit = async <A>(signal: Signal, request: () => Promise
 }
 
 /**
- * Loads prompts, at most `concurrency` at a time. Rejects if the key is rejected or the signal is aborted. After
+ * Loads prompts, at most `concurrency` at a time. Rejects after a 401 or 403, and if the signal is aborted. After
  * `concurrency` outage errors without a loaded prompt in between, the remaining prompts fail without a request.
  */
 export const loadAll = async (
@@ -83,7 +83,7 @@ export const loadAll = async (
   try {
     await Promise.all(Array.from({ length: Math.min(concurrency, ids.length) }, run))
   } finally {
-    // After a rejection, the other runs end after their current prompt.
+    // If one run throws, the other runs end after their current prompt.
     isStopped = true
   }
   return { loaded: ids.length - failures.length, failures }

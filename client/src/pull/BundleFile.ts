@@ -14,7 +14,7 @@ export const bundleFileName = "prompts.bundle.json"
 
 const hash = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-/** Adds the hash of a prompt to its fields. Replaces halves of surrogate pairs, because UTF-8 cannot represent them. */
+/** Adds the hash of a prompt to its fields. Replaces lone surrogates, because UTF-8 cannot represent them. */
 export const sealPrompt = (fields: Omit<BundledPrompt, "sha256">): BundledPrompt => {
   const prompt = {
     ...fields,

@@ -11,7 +11,7 @@ export interface PullOptions {
   readonly type: PromptType | undefined
   /** True if the selection may contain no prompt. */
   readonly allowEmpty: boolean
-  /** The directory of the files. */
+  /** The directory that contains `prompts.bundle.json` and `prompts.ts`. */
   readonly out: string
   readonly baseUrl: string
 }

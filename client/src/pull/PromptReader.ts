@@ -20,8 +20,9 @@ export interface Selection {
 /** Maximum number of prompts that are read at the same time. */
 const concurrency = 4
 
-/** The time limit of one attempt, in milliseconds. The time limit of a call also covers waits for the rate limit. */
+/** The time limit of one attempt, in milliseconds. */
 const attemptTimeoutMs = 30_000
+/** The time limit of a call, including its retries and the waits for the rate limit, in milliseconds. */
 const callTimeoutMs = 900_000
 const maxRetries = 8
 

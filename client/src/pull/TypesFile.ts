@@ -26,9 +26,9 @@ interface TypedPrompt {
 }
 
 /**
- * Renders `prompts.ts`: a constant for each prompt, ordered by name. The type of a constant contains the id, the name
- * and the slots of the prompt. So the file needs no import, and its declarations can be emitted without the type
- * checker (`isolatedDeclarations`).
+ * Renders `prompts.ts`: a constant for each prompt, ordered by name. A constant is a literal with the id, the name and
+ * the slots of the prompt. So the file needs no import, and its declarations can be emitted without the type checker
+ * (`isolatedDeclarations`).
  */
 export const renderTypes = (prompts: ReadonlyArray<TypedPrompt>): string => {
   const constantNames = nameConstants(prompts)

@@ -32,8 +32,8 @@ export interface CallSettings extends Limits {
 export const now = (): number => performance.now()
 
 /**
- * Runs an operation until it settles, the timeout expires or the caller aborts, whichever comes first. The result does
- * not wait for an operation that ignores its signal.
+ * Runs an operation until it settles, the timeout expires or the caller aborts, whichever comes first. The returned
+ * promise does not wait for an operation that ignores its signal.
  */
 export const withLimits = <A>(
   { timeout, signal }: Limits,
@@ -48,7 +48,7 @@ export const withLimits = <A>(
     }
     const onAbort = () => {
       const cause = signal!.reason
-      // The signal may belong to a whole call whose timeout has expired.
+      // The signal may be that of an enclosing `withLimits` whose timeout has expired.
       fail(cause instanceof TimeoutError ? cause : new AbortError("The call was aborted", { cause }))
     }
     const timer =

@@ -7,7 +7,10 @@ export class RateLimitPause {
   /** Id of the request that got the 429. */
   #requestId: string | undefined
 
-  /** Waits until the pause ends; other calls may extend it. Rejects immediately if the pause ends after the deadline. */
+  /**
+   * Waits until the pause ends; other calls may extend it. Rejects immediately if the pause does not end before the
+   * deadline.
+   */
   async wait(signal: Signal, deadline: number): Promise<void> {
     for (;;) {
       const delay = this.#until - now()

@@ -45,8 +45,8 @@ export const normalizeHeaders = (headers: CallSettings["headers"]): Readonly<Rec
 const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**
- * The longest delay that the client takes from a `Retry-After`, in milliseconds. The service sends at most one minute.
- * A larger value comes from a proxy and must not stop the client for longer.
+ * The longest delay that the client accepts from a `Retry-After`, in milliseconds. The service sends at most one
+ * minute. A larger value comes from a proxy, and must not stop the client for longer.
  */
 const maxRetryAfterMs = 60_000
 
