@@ -9,7 +9,7 @@ export const root = join(import.meta.dirname, "..")
 /** The program that `npm run build:program` builds. */
 export const program = join(root, "dist/main.js")
 
-/** Returns the peak resident memory of a process in MiB; 0 once it has exited. Linux only. */
+/** Returns the peak resident memory of a process in MiB; 0 once the process has exited. Linux only. */
 const readPeakMiB = (pid: number): number => {
   try {
     return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024

@@ -1,4 +1,6 @@
-/** What the scenarios share: the servers that they measure, the check of the responses, and the kinds of comparison. */
+/**
+ * The parts that the scenarios share: the servers to measure, the check of the responses, and the kinds of comparison.
+ */
 import { deepStrictEqual } from "node:assert/strict"
 import type { HttpResponse } from "../test/support/clients/rawHttp.ts"
 import type { FixedResponse } from "./baselines/bare.ts"
@@ -72,7 +74,7 @@ export const assertSameAsBaseline = async (
 
 // ---- values that are compared
 
-/** The value of each round that a comparison uses, and the unit of the ratio of two such values. */
+/** The value that a comparison takes from each round, and the unit of the ratio of two values. */
 interface Comparison {
   readonly metric: (stream: number) => Metric
   readonly toUnit: (baseline: string) => string
@@ -108,7 +110,9 @@ export const toRatios = (
 
 // ---- compared with the bare server
 
-/** Measures the same requests on a server and on a bare server, which repeats one response of the server. */
+/**
+ * Measures the same requests on a server and on the bare server, which sends one of the server's responses every time.
+ */
 export const compareWithBare = async (
   harness: Harness,
   server: ServerProcess,

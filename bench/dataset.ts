@@ -22,7 +22,10 @@ export const makeKey = ({ number }: Workspace, index: number): string =>
 export const thousand = workspace(1, 1_000)
 export const hundredThousand = workspace(2, 100_000)
 
-/** This many prompts at the start have `versionsPerHistory` versions. All other prompts have one version. */
+/**
+ * The number of prompts, counted from prompt 1, that have `versionsPerHistory` versions. All other prompts have one
+ * version.
+ */
 const promptsWithHistory = 1_000
 const versionsPerHistory = 30
 
@@ -38,7 +41,10 @@ export const makeId = (workspace: Workspace, kind: Kind, index: number): string 
 /** Returns how many prompts the list contains. */
 export const countListed = ({ prompts }: Workspace): number => prompts - Math.floor(prompts / 50)
 
-/** Returns the statements that fill one workspace. The list has another order than the rows of the table. */
+/**
+ * Returns the statements that fill one workspace. Shuffles `updated_at`, so that prompt lists are not in the physical
+ * order of the rows.
+ */
 const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
   const { prompts } = workspace
   const shuffle = 7919

@@ -116,7 +116,9 @@ export const ratios = ({ a, b }: Rounds, metric: Metric): ReadonlyArray<number> 
 
 const busy: Metric = (result) => result.busy
 
-/** Returns the medians of both sides and how busy the generator was with the faster side. */
+/**
+ * Returns the medians of both sides. For the share of time in which the generator was busy, returns the greater median.
+ */
 export const summarize = ({ a, b }: Rounds, names: readonly [string, string], stream: number) => {
   const reduce = (results: ReadonlyArray<LoadResult>, metric: Metric) => median(results.map(metric))
   const [nameA, nameB] = names

@@ -69,14 +69,14 @@ const copyRowsTo = async (directory: string, sql: Sql): Promise<void> => {
   for (const table of tables) {
     const rows = await sql.unsafe(`copy ${table} to stdout`).readable()
     const file = openSync(join(directory, table), "w")
-    // A reader that pauses the stream can stall the driver.
+    // `pipeline` would pause the stream, which can stall the driver.
     rows.on("data", (chunk: Buffer) => writeSync(file, chunk))
     await once(rows, "end")
     closeSync(file)
   }
 }
 
-/** Writes the rows that `copyRowsTo` read, in one transaction. Returns how long this took, in milliseconds. */
+/** Writes the rows that `copyRowsTo` read, in one transaction. Returns the duration in milliseconds. */
 const copyRowsFrom = async (directory: string, sql: Sql): Promise<number> => {
   const started = performance.now()
   await sql.begin(async (transaction) => {

@@ -6,7 +6,7 @@ export interface Stream {
   readonly connections: number
   readonly targets: ReadonlyArray<string>
   readonly order: "in turn" | "at random"
-  /** An API key. With `unknown`, each request has another well-formed key that does not exist. */
+  /** An API key. With `unknown`, each request has a different key, which is well-formed but does not exist. */
   readonly key: string
   /** The API key of each target, instead of `key`. */
   readonly keys?: ReadonlyArray<string>
@@ -14,7 +14,9 @@ export interface Stream {
   readonly etags?: ReadonlyArray<string | undefined>
   /** The body of every request, which is then a POST. */
   readonly body?: string
-  /** The expected status. For a target with an ETag, it is 304 instead. Any other status fails the run. */
+  /**
+   * The expected status of targets without an ETag. Targets with an ETag must get 304. Any other status fails the run.
+   */
   readonly expect: number
   /** A further status, which at most two responses of a run may have. */
   readonly alsoAllowed?: number

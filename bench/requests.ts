@@ -73,8 +73,8 @@ export interface RoundStreams {
 }
 
 /**
- * Splits requests into separate groups for each round and for the warm-up. The warm-up always uses 32 connections. So
- * Node has compiled the servers' code before the first round, even in a scenario with one connection.
+ * Splits requests into separate groups for each round and for the warm-up. The warm-up always uses 32 connections, so
+ * that V8 has compiled the servers' code before the first round, even in a scenario with one connection.
  */
 export const splitByRound = (requests: Stream, rounds: number): RoundStreams => {
   const { targets, keys, etags } = requests

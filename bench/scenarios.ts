@@ -222,7 +222,10 @@ const hotOneCaller: Scenario = {
   }
 }
 
-/** Returns the numbers of the prompts in the reverse order of the scenarios with several connections. */
+/**
+ * Returns the numbers of the prompts, in the reverse of the order in which the scenarios with several connections read
+ * them.
+ */
 const promptIndices = (): ReadonlyArray<number> => shuffle(numbers(hundredThousand.prompts)).toReversed()
 
 const readPrompts = (

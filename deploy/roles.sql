@@ -38,7 +38,7 @@ from unnest(array[:'owner', :'service', :'admin']) role
 where not exists (select from pg_roles where rolname = role)
 \gexec
 
--- Only a member of the owner may change its default privileges. A superuser needs no membership.
+-- Only a member of the owner role may change the default privileges of this role. A superuser needs no membership.
 select format('grant %I to current_user', :'owner')
 where not pg_has_role(:'owner', 'usage')
 \gexec

@@ -23,8 +23,8 @@ sub vcl_recv {
 }
 
 sub vcl_hash {
-  # The key contains the Authorization value, so that callers never share an entry, even if Vary is ignored. The built-in
-  # vcl_hash, which runs next, adds the URL and the host.
+  # The cache key contains the Authorization value, so that callers never share an entry, even if Vary is ignored. The
+  # built-in vcl_hash, which runs next, adds the URL and the host.
   hash_data(req.http.Authorization);
 }
 

@@ -18,7 +18,7 @@ const responseTimeoutMs = 7_000
 const maxGrowth = 20
 const maxDescriptorsLeft = 20
 
-/** A module that the service loads. On SIGUSR2, it collects garbage and prints the size of the heap. */
+/** A module that the service loads. On SIGUSR2, the module collects garbage and prints the size of the heap. */
 const probe = `data:text/javascript,${encodeURIComponent(
   `process.on("SIGUSR2", () => { gc(); console.error("heap " + process.memoryUsage().heapUsed) })`
 )}`
@@ -193,7 +193,7 @@ export const endurance = async (run: Run): Promise<void> => {
   const [early, late] = [Math.min(...warm.slice(0, third)), Math.min(...warm.slice(-third))]
   console.log({ seconds, statuses, recoveriesMs: recoveries, p99Ms: p99(replies) })
   console.log({ heapMiB: { early, late }, descriptors: { before, after }, code })
-  // In a short run the heap's normal variation hides its growth.
+  // In a short run, the normal variation of the heap hides its growth.
   check(seconds < 600 || late - early <= maxGrowth, `the heap grew from ${early} to ${late} MiB`)
   check(after <= before + maxDescriptorsLeft, `${after} descriptors instead of ${before}`)
   check(code === 0, `exit code ${code}`)

@@ -17,9 +17,11 @@ import { acquireService, type Run } from "./run.ts"
 const clientCount = 2_000
 /** How long a client returns a cached text without a request, and how often each application reads, in milliseconds. */
 const [ttl, readInterval] = [30_000, 2_000]
-/** The number of clients that share a key. With fresh texts, they use less than half of its limit. */
+/**
+ * The number of clients that share a key. In normal operation, these clients send less than half of the key's limit.
+ */
 const clientsPerKey = 20
-/** The longest delay of this process for which the result is valid, in milliseconds. */
+/** The longest event loop delay of this process with which the result is valid, in milliseconds. */
 const maxGeneratorDelay = 500
 const maxRatio = 2
 

@@ -28,7 +28,7 @@ const normalMs = 5_000
 const maxRatio = 1.5
 /** How long a known read may wait for the database, in milliseconds: 250 and a reserve for a busy machine. */
 const askMs = 300
-/** The clients of the known load, per service. */
+/** The number of clients that send known reads to each service. */
 const clientsPerService = 4
 /** The minimum number of known reads during an outage. */
 const minKnownReads = 10_000
@@ -148,7 +148,8 @@ export const outage = async (run: Run): Promise<void> => {
     }
     const [known, normal] = await Promise.all([load.known.stop(), load.normal.stop()])
     await load.normalUnknown.stop()
-    // Revokes the key while the services are cut off in a silent cut, and after any other outage.
+    // In a silent cut, revokes the key while the services are cut off, because the database still accepts writes. After
+    // the other outages, revokes the key once the database runs again.
     if (name === "silent cut") await setRevoked(true)
     const endedAt = performance.now()
     await end()
