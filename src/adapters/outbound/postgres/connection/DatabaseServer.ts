@@ -23,7 +23,7 @@ const openSocket = ({ host, port }: ServerAddress): Socket => {
   const socket: Socket = connect({
     ...(host.startsWith("/")
       ? { path: `${host}/.s.PGSQL.${port}` }
-      : // Nagle's algorithm would only delay a statement, because the driver writes it at once.
+      : // Nagle's algorithm would only delay a statement, because the driver writes each statement with one call.
         { host, port, noDelay: true }),
     onread: {
       buffer: Buffer.allocUnsafeSlow(receiveBytes),
