@@ -9,7 +9,7 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { afterSilence, CircuitBreaker } from "./CircuitBreaker.ts"
 import { readInstant } from "../support/Clocks.ts"
 import { metricRegistry, registerCounter } from "../support/Observability.ts"
-import { type CacheEntry, wasCurrentAt } from "./Freshness.ts"
+import { type CacheEntry, wasCurrentAt } from "./RevisionedCache.ts"
 import { ChangeFeed, type LastContact } from "../ports/ChangeFeed.ts"
 import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 

@@ -4,11 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
-import {
-  type CacheEntry,
-  RevisionedCache,
-  SingleFlight
-} from "../../../src/application/freshness/Freshness.ts"
+import { type CacheEntry, RevisionedCache } from "../../../src/application/freshness/RevisionedCache.ts"
+import { SingleFlight } from "../../../src/application/freshness/SingleFlight.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
 import { switchedFeed } from "../../support/database/switchedFeed.ts"

@@ -1,7 +1,7 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { CommandError } from "./output/CommandError.ts"
-import { type CommandInput, type ExitError, type Failure, toExitError } from "./output/Errors.ts"
+import { type CommandInput, type ExitError, type Failure, toExitError } from "./output/ExitError.ts"
 import { print } from "./output/Output.ts"
 
 /** Makes the handler of a command that prints its own output. */

@@ -9,7 +9,7 @@ import { beforeOperands, findCommand, isJsonRequested } from "./input/CommandTre
 import { booleanFlag } from "./input/Flags.ts"
 import { commonVariables, serveVariables, Variables } from "./input/Environment.ts"
 import { folderCommands, tagCommands } from "./commands/FolderAndTagCommands.ts"
-import { type ExitError, toExitError } from "./output/Errors.ts"
+import { type ExitError, toExitError } from "./output/ExitError.ts"
 import { exportCommand } from "./commands/ExportCommand.ts"
 import { formatHelp, formatVersion } from "./output/Help.ts"
 import { importCommand } from "./commands/ImportCommand.ts"

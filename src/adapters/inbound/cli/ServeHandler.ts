@@ -1,6 +1,6 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import type { CommandInput } from "./output/Errors.ts"
+import type { CommandInput } from "./output/ExitError.ts"
 import { handle } from "./CommandHandler.ts"
 import { CommandRuntime } from "./CommandRuntime.ts"
 import { formatFailure } from "./output/Output.ts"

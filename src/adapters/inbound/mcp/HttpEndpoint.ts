@@ -15,7 +15,7 @@ import type {
   MountedResponse,
   StreamedResponse
 } from "../contract/MountedEndpoint.ts"
-import { bodyTooLarge, forbiddenOrigin, notAcceptable, toRpcError } from "./Errors.ts"
+import { bodyTooLarge, forbiddenOrigin, notAcceptable, toRpcError } from "./RpcErrors.ts"
 import {
   encodeError,
   encodeResult,

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { fillSlots } from "../../../domain/Resolution.ts"
-import { filledTooLarge } from "./Errors.ts"
+import { filledTooLarge } from "./RpcErrors.ts"
 import { makeInvalidParams, makeProtocolError, type RpcError, type RpcRequest, rpcCodes } from "./JsonRpc.ts"
 import type { ListedPrompt, PromptCatalog } from "./PromptCatalog.ts"
 import {

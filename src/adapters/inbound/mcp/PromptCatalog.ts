@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import { LRUCache } from "lru-cache"
 import type { Caller } from "../../../application/access/Admission.ts"
-import { type CacheEntry, RevisionedCache, SingleFlight } from "../../../application/freshness/Freshness.ts"
+import { type CacheEntry, RevisionedCache } from "../../../application/freshness/RevisionedCache.ts"
+import { SingleFlight } from "../../../application/freshness/SingleFlight.ts"
 import { makeNameReader } from "../../../application/reading/NameReader.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { maxTitlesPerRead, PromptTitles } from "../../../application/ports/PromptTitles.ts"
@@ -12,7 +13,7 @@ import type { PromptId, PromptSummary, PromptType } from "../../../domain/Prompt
 import type { PromptNames } from "../../../domain/PromptNames.ts"
 import { findSlots } from "../../../domain/Resolution.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { makeUnknownPrompt, maxSlots, tooManySlots, toRpcError } from "./Errors.ts"
+import { makeUnknownPrompt, maxSlots, tooManySlots, toRpcError } from "./RpcErrors.ts"
 import { makeInvalidParams, type RpcError } from "./JsonRpc.ts"
 
 type Slots = ReadonlyArray<string>

@@ -7,10 +7,10 @@ import {
   type Cacheable,
   type CacheEntry,
   registerLookupCounters,
-  RevisionedCache,
-  SingleFlight
-} from "../../../application/freshness/Freshness.ts"
+  RevisionedCache
+} from "../../../application/freshness/RevisionedCache.ts"
 import { Outage } from "../../../application/freshness/Outage.ts"
+import { SingleFlight } from "../../../application/freshness/SingleFlight.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"

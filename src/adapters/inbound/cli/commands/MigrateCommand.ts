@@ -6,7 +6,7 @@ import type {
   SchemaStatus
 } from "../../../../application/administration/SchemaStatus.ts"
 import { CommandError } from "../output/CommandError.ts"
-import type { CommandInput } from "../output/Errors.ts"
+import type { CommandInput } from "../output/ExitError.ts"
 import { booleanFlag, json } from "../input/Flags.ts"
 import { handle } from "../CommandHandler.ts"
 import { CommandRuntime } from "../CommandRuntime.ts"

@@ -2,7 +2,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Completions from "effect/cli/Completions"
 import * as Effect from "effect/Effect"
-import { toExitError } from "../output/Errors.ts"
+import { toExitError } from "../output/ExitError.ts"
 import { writeOutput } from "../output/Output.ts"
 
 /** The command `help`, which `runCommandLine` replaces with the flag `--help`. */

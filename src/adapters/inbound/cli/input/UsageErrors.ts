@@ -1,7 +1,7 @@
 import type * as CliError from "effect/cli/CliError"
 import type * as Command from "effect/cli/Command"
 import { findCommand, listSubcommands } from "./CommandTree.ts"
-import { ExitError, usageExitCode } from "../output/Errors.ts"
+import { ExitError, usageExitCode } from "../output/ExitError.ts"
 import { toPrintable, quote } from "../output/Output.ts"
 
 const suggest = (suggestions: ReadonlyArray<string>): string =>

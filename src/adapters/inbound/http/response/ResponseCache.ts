@@ -6,7 +6,7 @@ import {
   type CacheEntry,
   RevisionedCache,
   registerLookupCounters
-} from "../../../../application/freshness/Freshness.ts"
+} from "../../../../application/freshness/RevisionedCache.ts"
 import { Outage } from "../../../../application/freshness/Outage.ts"
 import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import { type HttpRequest, isGetOrHead } from "../../contract/HttpMessage.ts"
