@@ -100,7 +100,7 @@ describe("the age of a result", () => {
 
 describe("cache eviction by errors", () => {
   it.each([401, 403, 404])(
-    "a %i with an HTML body evicts cached results like an error of the service",
+    "a %i with an HTML body evicts the cached result, as an error response of the service does",
     async (status) => {
       const page = () => new Response("<html>", { status, headers: { "content-type": "text/html" } })
       const { read, sentEtags } = makeCachingClient([revalidatable("a"), page, revalidatable("b")])
@@ -132,7 +132,7 @@ describe("cache eviction by errors", () => {
 })
 
 describe("the contents of the cache", () => {
-  it("a cache with maxEntries entries evicts the least recently used entry", async () => {
+  it("a cache that contains maxEntries entries evicts the least recently used entry for a new entry", async () => {
     const { read, requests } = makeCachingClient([({ url }) => ok(url.slice(-1))])
     for (const id of ["a", "b", "c"]) expect(await read(id)).toEqual([id, "fresh", 0])
     expect(await read("a")).toEqual(["a", "cached", 0])
@@ -142,7 +142,7 @@ describe("the contents of the cache", () => {
     expect(requests).toHaveLength(5)
   })
 
-  it("a call with headers bypasses the cache, except for headers that only identify the request", async () => {
+  it("a call with headers bypasses the cache, unless the headers only identify the request", async () => {
     const { read, requests, sentEtags } = makeCachingClient([
       revalidatable("a"),
       () => ok("b"),
@@ -160,7 +160,7 @@ describe("the contents of the cache", () => {
     expect(sentEtags()).toEqual([undefined, undefined, undefined])
   })
 
-  it("of two overlapping requests, the result of the request that started later stays cached", async () => {
+  it("if two requests for a target overlap, the cache keeps the result of the request that started later", async () => {
     const respond: Array<(response: Response) => void> = []
     const { client, read } = makeCachingClient([
       () => new Promise<Response>((resolve) => respond.push(resolve))

@@ -19,7 +19,7 @@ useFakeTime()
 
 const noRetries = { maxRetries: 0 }
 
-/** The class of each error code of the service. */
+/** The name of the error class for each error code of the service. */
 const errorClasses: Record<string, string> = {
   BAD_REQUEST: "BadRequestError",
   UNAUTHORIZED: "UnauthorizedError",
@@ -38,7 +38,7 @@ const errorClasses: Record<string, string> = {
 
 describe("an error response", () => {
   it.each(Object.values(errors).map(({ status, code }) => ({ status, code })))(
-    "a $status $code response rejects the call with its class, status, code, requestId and retryAfter",
+    "a call rejects with the error class for $code and with the status $status, code, requestId and retryAfter of the response",
     async ({ status, code }) => {
       const { client } = makeScriptedClient(
         [() => errorResponse(status, code, "What happened", { "retry-after": "7", "x-request-id": "req-1" })],
@@ -159,7 +159,7 @@ describe("a response that is not from the service", () => {
   }
 
   it.each(Object.keys(foreignResponses))(
-    "every method rejects with an InvalidResponseError, and retries only a status of 500 or more: %s",
+    "every method rejects with an InvalidResponseError for a response of another server, and retries only if the status is at least 500: %s",
     async (kind) => {
       const { respond, message } = foreignResponses[kind]!
       for (const call of allCalls) {
@@ -187,22 +187,25 @@ describe("a response that is not from the service", () => {
     { data: [], meta: { ...meta, total: "1" } },
     { data: [], meta: { ...meta, per_page: 0 } },
     { data: [], meta: { page: 1, total: 1 } }
-  ])("a list method rejects a body of another shape with an InvalidResponseError: %j", async (body) => {
-    const { client } = makeScriptedClient([() => jsonResponse(200, body)])
-    expect(await captureError(client.prompts.list())).toBeInstanceOf(Client.InvalidResponseError)
-    expect(await captureError(client.prompts.versions.list(promptId))).toBeInstanceOf(
-      Client.InvalidResponseError
-    )
-  })
+  ])(
+    "a list method rejects with an InvalidResponseError if the body is not a valid page: %j",
+    async (body) => {
+      const { client } = makeScriptedClient([() => jsonResponse(200, body)])
+      expect(await captureError(client.prompts.list())).toBeInstanceOf(Client.InvalidResponseError)
+      expect(await captureError(client.prompts.versions.list(promptId))).toBeInstanceOf(
+        Client.InvalidResponseError
+      )
+    }
+  )
 
-  it("a single-resource method rejects a list with an InvalidResponseError", async () => {
+  it("a method for a single resource rejects with an InvalidResponseError if the body is a page of a list", async () => {
     const { client } = makeScriptedClient([() => jsonResponse(200, { data: [], meta })])
     for (const call of [allCalls[1]!, allCalls[2]!, allCalls[4]!]) {
       expect(await captureError(call(client))).toBeInstanceOf(Client.InvalidResponseError)
     }
   })
 
-  it("a JSON content type may have parameters, uppercase letters and a +json suffix", async () => {
+  it("the client accepts JSON content types with parameters, uppercase letters or a +json suffix", async () => {
     for (const type of ["application/json; charset=utf-8", "Application/JSON", "application/problem+json"]) {
       const { client } = makeScriptedClient([() => text(200, '{"data":{"id":"p"}}', type)])
       expect((await settle(client.prompts.get(promptId))) as object).toMatchObject({

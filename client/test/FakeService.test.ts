@@ -46,7 +46,7 @@ describe("FakeService", () => {
     await expect(calls.list({ page: 0 })).rejects.toMatchObject({ name: "BadRequestError" })
   })
 
-  it("FakeService gives a changed text another ETag, and confirms an unchanged text with 304", async () => {
+  it("FakeService gives a changed text a new ETag, and confirms an unchanged text with 304", async () => {
     const service = new FakeService({ prompts: [{ id, content: "first" }] })
     const client = service.connect({ cache: { ttl: 0, maxStale: 0 } })
     const first = await client.prompts.getResolved(id).withResponse()
@@ -63,7 +63,7 @@ describe("FakeService", () => {
     await expect(client.prompts.getResolved(id)).rejects.toMatchObject({ name: "NotFoundError" })
   })
 
-  it("FakeService gives a changed text another ETag even if set() repeats the ETag of the bundle", async () => {
+  it("FakeService gives a changed text a new ETag even if set() repeats the ETag of the bundle", async () => {
     const bundle = makeBundle([{ id, content: "first", version: 1, etag: '"e"' }])
     const service = new FakeService(bundle)
     const client = service.connect({ cache: { ttl: 0, maxStale: 0 } })

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net"
 /** Handles one request in place of the server's normal response. */
 export type Fault = (request: IncomingMessage, response: ServerResponse) => void
 
-/** A server that returns one prompt, except for requests that meet a fault. */
+/** A server that responds to every request with the same prompt, unless a fault handles the request. */
 export interface FaultyServer {
   readonly url: string
   /** The queue of faults. Each request removes one fault from the queue. */

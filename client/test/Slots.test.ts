@@ -61,7 +61,7 @@ const variables = Arbitrary.map(
 
 describe("fillSlots", () => {
   it.prop(
-    "fillSlots finds the same slots as the service, and fills them or names every missing one",
+    "fillSlots finds the same slots as the service, and either fills every slot or names every slot without a value",
     { content: text, variables },
     ({ content, variables }) => {
       const domain = fillByDomain(content, variables)

@@ -52,14 +52,14 @@ describe("a request", () => {
     "http://host#a",
     "host",
     ""
-  ])("the constructor throws a TypeError that names baseUrl: %j", (baseUrl) => {
+  ])("the constructor throws a TypeError that names baseUrl if baseUrl is %j", (baseUrl) => {
     expect(() => new PromptClient({ apiKey: key, baseUrl })).toThrow(
       new TypeError("baseUrl must be an http or https URL without credentials, query or fragment")
     )
   })
 
   it.each(["", undefined, null, 7, {}, { slots: [] }])(
-    "a value that is neither a name nor an id rejects with a TypeError and sends no request: %j",
+    "a call rejects with a TypeError and sends no request if the prompt is neither a name nor an id: %j",
     async (wrong) => {
       const { client, requests } = makeScriptedClient([ok])
       const id = wrong as string
@@ -87,7 +87,7 @@ describe("a request", () => {
     )
   })
 
-  it("a request carries the API key and the headers of client and call, and does not follow redirects", async () => {
+  it("a request has the API key, the headers of the client and the headers of the call, and does not follow redirects", async () => {
     const { client, requests } = makeScriptedClient([ok], { headers: { "X-App": "one", "x-both": "client" } })
     await settle(
       client.prompts.get(promptId, { headers: { "X-Both": "call", Authorization: "Bearer other" } })
@@ -166,7 +166,7 @@ describe("a retry", () => {
     }
   )
 
-  it("a call fails after maxRetries retries, set for the client or for the call", async () => {
+  it("a call fails after maxRetries retries; maxRetries can be set for the client or for the call", async () => {
     for (const maxRetries of [0, 1, 2, 5]) {
       const byClient = makeScriptedClient([serviceUnavailable], { maxRetries })
       expect(await captureError(byClient.client.prompts.get(promptId))).toBeInstanceOf(
@@ -210,7 +210,7 @@ describe("a retry", () => {
     expect(requests).toHaveLength(1)
   })
 
-  it("a retry cancels the body of the previous response, and the last body is read", async () => {
+  it("a retry cancels the body of the previous response, and the client reads only the body of the last response", async () => {
     const cancelled: Array<number> = []
     const open = (status: number) => () =>
       new Response(

@@ -15,7 +15,7 @@ useFakeTime()
 
 const respond = (title: string) => jsonResponse(200, { data: { title } })
 
-/** Makes a client. The test responds to its requests, in any order. */
+/** Makes a client. The test responds to the requests of the client, in any order. */
 const makeManualClient = (cache: { readonly ttl: number; readonly maxStale: number }) => {
   const pending: Array<(title: string) => void> = []
   const respondLater: Responder = () =>
@@ -24,7 +24,7 @@ const makeManualClient = (cache: { readonly ttl: number; readonly maxStale: numb
 }
 
 describe("the age limit of texts that arrive late", () => {
-  it("a response that waited for a suspended machine is discarded and requested again", async () => {
+  it("a response is discarded and requested again if its request started too long ago because the machine was suspended", async () => {
     const { client, pending } = makeManualClient({ ttl: 1_000, maxStale: 1_000 })
     const call = client.prompts.get(promptId)
     await flush()
@@ -38,7 +38,7 @@ describe("the age limit of texts that arrive late", () => {
     expect((await client.prompts.get(promptId)).data.title).toBe("current")
   })
 
-  it("a background refresh that waited for a suspended machine does not renew the cached text", async () => {
+  it("a background refresh does not renew the cached text if its request started too long ago because the machine was suspended", async () => {
     const { client, pending } = makeManualClient({ ttl: 1_000, maxStale: 60_000 })
     const first = client.prompts.get(promptId)
     await flush()
@@ -61,7 +61,7 @@ describe("the age limit of texts that arrive late", () => {
     ["7", 7_000],
     ["10, soon", 10_000],
     ["-5", 0]
-  ])("a response with Age: %s has an age of %i ms", async (age, expected) => {
+  ])("the result of a response with Age: %s has an age of %i ms", async (age, expected) => {
     const { client } = makeScriptedClient([() => jsonResponse(200, { data: { title: "a" } }, { age })], {
       cache: { ttl: 1_000_000, maxStale: 0 }
     })

@@ -40,7 +40,7 @@ describe("the cache during an outage", () => {
     expect(await read()).toEqual(["a", "cached", 0])
   })
 
-  it("long after a failure, a call is retried again", async () => {
+  it("a call is retried again if the last failure for its target was long ago", async () => {
     vi.mocked(Math.random).mockReturnValue(0.5)
     const { read, requests } = makeCachingClient([connectionRefused])
     await captureError(read())
@@ -57,7 +57,7 @@ describe("the cache during an outage", () => {
     expect(await read()).toEqual(["a", "fresh", 0])
   })
 
-  it("a background refresh retries like any call, and only one refresh runs at a time", async () => {
+  it("a background refresh is retried like any other request, and only one refresh of a target runs at a time", async () => {
     const { read, requests } = makeCachingClient([
       revalidatable("a"),
       serviceUnavailable,

@@ -38,7 +38,7 @@ describe("withOptions", () => {
     expect(() => client.withOptions({ timeout: 0 })).toThrow(RangeError)
   })
 
-  it("a client from withOptions shares the cache if the key, the service, cache, fetch and headers are equal", async () => {
+  it("a client from withOptions shares the cache of the original client if apiKey, baseUrl, cache, fetch and headers are equal", async () => {
     const { client, requests } = makeScriptedClient([respondOk], { cache: {} })
     await client.prompts.get(promptId)
     expect((await client.withOptions({ timeout: 50 }).prompts.get(promptId)).source).toBe("cached")
@@ -67,7 +67,7 @@ describe("withOptions", () => {
     expect((await client.withOptions({ apiKey: "other" }).prompts.get(promptId)).source).toBe("fresh")
   })
 
-  it("if the service rejects the key of a client, a client from its withOptions also treats the key as rejected", async () => {
+  it("if the service rejects the key of a client, the clients from withOptions with the same key also treat the key as rejected", async () => {
     const { client } = makeScriptedClient([
       () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked"),
       () => Promise.reject(new TypeError("fetch failed"))
@@ -144,7 +144,7 @@ describe("environment variables", () => {
         }
       }
     ]
-  ])("the client works without environment variables in a runtime with %s", (_, process) => {
+  ])("in a runtime with %s, the constructor treats environment variables as absent", (_, process) => {
     vi.stubGlobal("process", process)
     let error: unknown
     try {

@@ -94,7 +94,7 @@ const simulate = async ({ getStart, outageStart, startUp = 0, end }: Scenario) =
   return { countPerSecond, countClients, countPerKey, sources }
 }
 
-/** Returns the start of a client in milliseconds. The clients start evenly spread over one read interval. */
+/** Returns the start time of a client, in milliseconds. The start times are spread evenly over one read interval. */
 const spread = (client: number): number => (client / clientCount) * readInterval
 
 const average = (counts: ReadonlyArray<number>): number =>

@@ -24,7 +24,7 @@ describe("the timeout", () => {
     [5_000, undefined, 5_000],
     [5_000, 70, 70]
   ])(
-    "an attempt without a response is aborted after the timeout: %s of the client, %s of the call, %i ms in effect",
+    "with the timeout %s of the client and %s of the call, an attempt without a response is aborted after %i ms",
     async (client, call, took) => {
       const { client: stalled, requests, log } = makeScriptedClient([neverResponds], { timeout: client })
       expect(await settle(stalled.prompts.get(promptId, { timeout: call }))).toEqual({
@@ -50,7 +50,7 @@ describe("the timeout", () => {
     }
   )
 
-  it("a fetch that ignores its signal times out, and its late response is not retried", async () => {
+  it("a call times out even if fetch ignores its signal, and a late error response is not retried", async () => {
     let respond: (response: Response) => void = () => {}
     const ignoreSignal = () => new Promise<Response>((resolve) => (respond = resolve))
     const { client, requests } = makeScriptedClient([ignoreSignal])
@@ -63,7 +63,7 @@ describe("the timeout", () => {
     expect(requests).toHaveLength(1)
   })
 
-  it("the timeout covers all attempts and the delays between them", async () => {
+  it("the timeout covers all attempts and the delays between the attempts", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0)
     const { client, requests } = makeScriptedClient([serviceUnavailable, neverResponds])
     expect(await settle(client.prompts.get(promptId, { timeout: 1_000 }))).toMatchObject({
@@ -150,7 +150,7 @@ describe("a signal", () => {
     ])
   })
 
-  it("every method rejects an aborted signal with an AbortError and sends no request", async () => {
+  it("every method rejects with an AbortError and sends no request if the signal is already aborted", async () => {
     const { client, requests } = makeScriptedClient([ok])
     for (const call of allCalls) {
       expect(await captureError(call(client, { signal: AbortSignal.abort("gone") }))).toEqual(

@@ -1,7 +1,7 @@
 import type { BundledPrompt, PromptBundle } from "../src/index.ts"
 import { renderBundle, sealPrompt } from "../src/pull/BundleFile.ts"
 
-/** Makes a bundle with valid hashes. Fields that are left out have fixed values. */
+/** Makes a bundle with valid hashes. Fields that a prompt omits get fixed values. */
 export const makeBundle = (
   prompts: ReadonlyArray<Pick<BundledPrompt, "id" | "content"> & Partial<BundledPrompt>>
 ): PromptBundle =>

@@ -29,7 +29,7 @@ describe("the names of the client and of the service", () => {
   ])
   const starts = Schema.Literals(["00000001", "00000002", "abcdefab"])
   property.prop(
-    "the client and the service give prompts with any titles and ids the same names",
+    "the client and the service give the same names to prompts with any titles and ids, and find the same id for any name",
     {
       prompts: Schema.Array(
         Schema.Struct({ title: Schema.Union([collisions, Schema.String]), start: starts })
@@ -97,7 +97,7 @@ describe("a prompt that is addressed by name", () => {
     expect(service.requests).toHaveLength(6)
   })
 
-  it("1,000 concurrent lookups of names by a client and a client derived with withOptions cost 10 requests for the list", async () => {
+  it("a client and a client from its withOptions share the list of prompts: 1,000 concurrent calls by name send 10 requests for the list", async () => {
     const { client, listed } = makeService(1_000)
     const derived = client.withOptions({ cache: {} })
     await Promise.all(
@@ -170,7 +170,7 @@ describe("a prompt that is addressed by name", () => {
   })
 })
 
-it("prefetch with a filter stores the names of all prompts, so that a name finds the cached text during an outage", async () => {
+it("prefetch with or without a filter stores the names of all prompts, so that a name finds the cached text during an outage", async () => {
   for (const [filter, requests] of [
     [{}, 1],
     [{ tag: "production" }, 2]
@@ -191,13 +191,13 @@ describe("the name of a prompt in a bundle", () => {
   ]
   const bundle = makeBundle(bundled)
 
-  it("a name of a bundled prompt needs no request for the list", async () => {
+  it("a call with the name of a bundled prompt sends no request for the list", async () => {
     const { client, service } = makeService(1, { bundle })
     expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ source: "fresh" })
     expect(service.requests).toEqual([`/api/v1/prompts/${ids(1)[0]}/resolved`])
   })
 
-  it("a name in a bundle selects the prompt with this name in a workspace that does not have the bundled id", async () => {
+  it("if the workspace has no prompt with the bundled id, a bundled name selects the prompt of the workspace with this name", async () => {
     const other = new FakeService({ prompts: [{ name: "prompt-0", content: "Production" }] })
     const client = other.connect({ bundle })
     expect(await texts(client.prompts.getResolved("prompt-0"))).toBe("Production")
@@ -205,7 +205,7 @@ describe("the name of a prompt in a bundle", () => {
     expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ source: "bundled" })
   })
 
-  it("in the mode bundle-first and during an outage, a name selects the bundled text, or the fallback if it is not in the bundle", async () => {
+  it("in the mode bundle-first and during an outage, a name selects the bundled text, or the fallback if the name is not in the bundle", async () => {
     const { client, service } = makeService(0, { bundle, mode: "bundle-first" })
     expect(await texts(client.prompts.getResolved("twin-0000000a"))).toBe("First twin")
     expect(await texts(client.prompts.getResolved({ name: "other", id: ids(1)[0]!, slots: [] }))).toBe(
@@ -224,7 +224,7 @@ describe("limits of a call by name", () => {
   beforeEach(() => void installFakeTime())
   afterEach(() => void vi.useRealTimers())
 
-  it("the timeout covers the list and the prompt, and a signal ends only its own call", async () => {
+  it("the timeout covers the requests for the list and for the prompt, and aborting a signal ends only the call with this signal", async () => {
     const { service } = makeService(1)
     let delay = 700
     const client = service.connect({ timeout: 1_000 }).withOptions({

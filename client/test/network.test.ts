@@ -50,7 +50,7 @@ const makeImpatientClient = (options: Partial<ClientOptions> = {}) =>
 
 describe("a connection", () => {
   it.each(Object.keys(resets) as Array<keyof typeof resets>)(
-    "a call is retried after %s, and rejects with a ConnectionError if every attempt ends so",
+    "a call is retried after %s, and rejects with a ConnectionError if every attempt ends in this way",
     async (kind) => {
       server.faults.push(resets[kind], resets[kind])
       const { data } = await makeImpatientClient().prompts.get(promptId)
@@ -62,7 +62,7 @@ describe("a connection", () => {
     }
   )
 
-  it("a refused connection rejects with a ConnectionError that includes the cause's message", async () => {
+  it("a call rejects with a ConnectionError that contains the message of the cause if the connection is refused", async () => {
     const closed = await listen(() => {})
     await closed.close()
     const client = makeImpatientClient({ baseUrl: closed.url, maxRetries: 0 })

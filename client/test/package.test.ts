@@ -19,7 +19,7 @@ const client = join(root, "client")
 let project: string
 let tarball: string
 let installed: string
-/** What npm has printed during the installation. */
+/** The output of npm during the installation. */
 let output: string
 beforeAll(async () => {
   tarball = await pack(client)
@@ -72,20 +72,20 @@ describe("the packed client", () => {
     expect(readdirSync(installed).toSorted()).toEqual(["README.md", "dist", "package.json"])
   })
 
-  it("installing the client prints no warning, and no script of the client would run", () => {
+  it("the client has no install script and no dependency, and npm installs the client without a warning", () => {
     expect(output).not.toMatch(/warn/i)
     const { scripts, dependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
     expect(Object.keys(scripts).filter((name) => /install|prepare/.test(name))).toEqual([])
     expect(dependencies).toBeUndefined()
   })
 
-  it("the client imports nothing, and its README links only to pages outside of the package", async () => {
+  it("the client imports no other package and no module of Node, and its README contains only https links", async () => {
     expect(await bundle("dist/index.js")).toMatchObject({ errors: [], warnings: [] })
     const readme = readFileSync(join(installed, "README.md"), "utf8")
     expect([...readme.matchAll(/\]\((?!https:)/g)]).toEqual([])
   })
 
-  it("the client is at most 8 KiB, minified by esbuild and compressed", async () => {
+  it("the client, minified by esbuild and compressed with gzip, has at most 8 KiB", async () => {
     const { outputFiles } = await bundle("dist/index.js")
     const size = gzipSync(outputFiles[0]!.contents).length
     const remedy =
@@ -94,7 +94,7 @@ describe("the packed client", () => {
     expect(size, remedy).toBeLessThanOrEqual(8 * 1024)
   })
 
-  it("the client's types need neither DOM nor Node types, and reject wrong uses", async () => {
+  it("the client's types need neither DOM nor Node types, and wrong uses do not compile", async () => {
     const user = `
 import { NotFoundError, PromptClient, type Signal } from "@prompt-retrieval/client"
 declare const signal: Signal

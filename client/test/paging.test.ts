@@ -39,7 +39,7 @@ const collect = async (list: AsyncIterable<{ readonly id: string }>): Promise<Ar
 const makeIds = (count: number) => Array.from({ length: count }, (_, index) => `p${index}`)
 
 describe("a list", () => {
-  it("an awaited list is one page", async () => {
+  it("awaiting a list returns one page", async () => {
     const { client, requestedPages } = makeListClient(makeIds(7))
     const list = client.prompts.list({ page: 2, per_page: 3 })
     expect(list).toBeInstanceOf(Promise)
@@ -122,7 +122,7 @@ describe("a list that changes between its pages", () => {
     expect(requestedPages()).toEqual([1, 2, 3, 4])
   })
 
-  it("an iteration ends at the current end of a list that becomes shorter or longer", async () => {
+  it("if a list becomes shorter or longer during an iteration, the iteration ends at the new end of the list", async () => {
     const shorter = makeListClient(makeIds(9), (page, ids) => {
       if (page === 2) ids.splice(3)
     })
@@ -134,7 +134,7 @@ describe("a list that changes between its pages", () => {
     expect(await collect(longer.client.prompts.list({ per_page: 3 }))).toEqual(makeIds(7))
   })
 
-  it("an iteration always ends, at the reported total or at an empty page", async () => {
+  it("an iteration ends at an empty page, or after as many pages as the reported total requires", async () => {
     const { client, requests } = makeScriptedClient([
       () => jsonResponse(200, { data: [{ id: "same" }], meta: { page: -1e9, per_page: 1, total: 50 } })
     ])

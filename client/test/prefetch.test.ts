@@ -61,7 +61,7 @@ const makeService = (
 }
 
 describe("prefetch", () => {
-  it("prefetch ends the pauses after failed calls", async () => {
+  it("prefetch ends the pauses after failed calls, so that every prompt is loaded", async () => {
     vi.mocked(Math.random).mockReturnValue(0.5)
     const { prefetch, client, faults } = makeService(makeIds(10), { options: { maxRetries: 0 } })
     for (const id of makeIds(10)) faults.set(id, connectionRefused)
@@ -90,7 +90,7 @@ describe("prefetch", () => {
     expect(requests).toHaveLength(256)
   })
 
-  it("prefetch loads each id and each reference once, with the given concurrency, and reports each prompt", async () => {
+  it("prefetch loads each id and each reference once, with the given concurrency, and calls onProgress after each prompt", async () => {
     const { prefetch, requests, maxOpen } = makeService([])
     const progress: Array<unknown> = []
     const selection = [toId("p1"), { id: toId("p2"), slots: ["shop"] }, toId("p3"), toId("p1")] as const
@@ -129,7 +129,7 @@ describe("prefetch", () => {
     expect(progress.at(-1)).toEqual({ done: 5, failed: 2, total: 5 })
   })
 
-  it("if the service is down, prefetch resolves after as many failures as its concurrency", async () => {
+  it("if the service is down, prefetch stops after as many failures as its concurrency, and reports all prompts as failed", async () => {
     const bundle = makeBundle(makeIds(1_000).map((id) => ({ id, content: "Bundled" })))
     const { client, requests } = makeScriptedClient([connectionRefused], {
       cache: {},
@@ -154,7 +154,7 @@ describe("prefetch", () => {
     expect(requests.length).toBeLessThanOrEqual(3)
   })
 
-  it("prefetch rejects with an AbortError when its signal is aborted, also while it waits for the rate limit", async () => {
+  it("prefetch rejects with an AbortError when its signal is aborted, even while prefetch waits for the rate limit", async () => {
     const { client, requests } = makeService(makeIds(10), { perMinute: 5, options: { timeout: 1_000 } })
     const controller = new AbortController()
     const call = client.prefetch(makeIds(10), { signal: controller.signal })

@@ -16,7 +16,7 @@ useFakeTimeWithoutJitter()
 describe("the provenance of a result", () => {
   const headers = { etag: '"a"', "prompt-version": "3", "x-request-id": "req-1" }
 
-  it("every result has version, etag, source, age and requestId, but its JSON and its spread do not contain these properties", async () => {
+  it("every result has version, etag, source, age and requestId, but these properties are not enumerable", async () => {
     const service = makeService({ bundle, cache: { ttl: 1_000, maxStale: 1_000 } })
     service.respondWith(respondWithText("a", headers))
     const expected = { version: 3, etag: '"a"', requestId: "req-1" }
@@ -51,7 +51,7 @@ describe("the provenance of a result", () => {
     })
   })
 
-  it("the data of a bundled text and of a fallback is a resolved prompt", async () => {
+  it("the result of a bundled text or of a fallback has the fields of a resolved prompt as its data", async () => {
     const service = makeService({ bundle })
     service.respondWith(serviceUnavailable)
     expect((await service.read()).data).toEqual({
@@ -85,7 +85,7 @@ describe("the provenance of a result", () => {
     expect((await client.prompts.list()).version).toBeUndefined()
   })
 
-  it("asResponse and withResponse give the headers of the response, also for a cached result", async () => {
+  it("asResponse and withResponse give the headers of the response, even for a cached result", async () => {
     const { client } = makeScriptedClient([respondWithText("a", { ...headers, "x-cache": "MISS" })], {
       cache: {}
     })
@@ -133,7 +133,7 @@ describe("a response that the service sends without its database", () => {
     ["ExampleCDN; hit; detail=database-unavailable", "fresh"],
     ["prompt-retrieval; hit", "fresh"],
     ["prompt-retrieval; hit, ExampleCDN; detail=database-unavailable", "fresh"]
-  ])("the Cache-Status %s gives a result the source %s", async (value, source) => {
+  ])("the result of a response with Cache-Status: %s has the source %s", async (value, source) => {
     const service = makeService()
     service.respondWith(respondWithText("a", { "cache-status": value }))
     expect((await service.read()).source).toBe(source)

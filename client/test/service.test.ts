@@ -33,7 +33,7 @@ const listedPrompts = prompts
   .toSorted((a, b) => (a.updated_at + a.id < b.updated_at + b.id ? 1 : -1))
 
 describe("the client of a real service", () => {
-  it("every result names the version, the ETag and the request that it comes from", async () => {
+  it("the result of a prompt has the version, the ETag and the request id of its response", async () => {
     const { client } = connect({ cache: {} })
     const stored = { version: agent.current_version, source: "fresh", requestId: "mine" }
     const headers = { "x-request-id": "mine" }

@@ -18,7 +18,7 @@ import { cache, makeCachingClient, ok, revalidatable } from "./cachingClient.ts"
 useFakeTimeWithoutJitter()
 
 describe("concurrent reads of the same target", () => {
-  it("1,000 concurrent calls share one request, and each gets its own object", async () => {
+  it("1,000 concurrent calls share one request, and each call returns a different object", async () => {
     let respond: (response: Response) => void = () => {}
     const { client, requests } = makeCachingClient([
       () => new Promise<Response>((resolve) => (respond = resolve))
@@ -117,7 +117,7 @@ describe("concurrent reads of the same target", () => {
     const late = client.prompts.get(promptId)
     await advance(400)
     expect(await early).toEqual(new TimeoutError("No result within 1000 ms"))
-    // The shared request has timed out, but the late call has not timed out.
+    // The shared request has timed out, but the late call has not.
     expect(requests).toHaveLength(2)
     expect(await settle(late)).toEqual({ error: new TimeoutError("No result within 1000 ms"), took: 600 })
     expect((await client.prompts.get(promptId)).data.title).toBe("a")
@@ -149,7 +149,7 @@ describe("concurrent reads of the same target", () => {
     expect(await read()).toEqual(["b", "cached", 0])
   })
 
-  it("a background refresh survives the abort of the call that started it", async () => {
+  it("a background refresh survives the abort of the call that started the refresh", async () => {
     const { client, read, requests } = makeCachingClient([revalidatable("a"), neverResponds])
     await read()
     await advance(1_000)
@@ -161,7 +161,7 @@ describe("concurrent reads of the same target", () => {
     expect(requests[1]!.signal.aborted).toBe(false)
   })
 
-  it("a background refresh survives the abort of a call that joined it", async () => {
+  it("a background refresh survives the abort of a call that joined the refresh", async () => {
     const { client, read, requests } = makeCachingClient([revalidatable("a"), neverResponds])
     await read()
     await advance(9_999)

@@ -16,7 +16,7 @@ export const key = `key_live_${"0123456789abcdef".repeat(4)}`
 export const toId = (text: string): string =>
   `00000000-0000-4000-8000-${Buffer.from(text).toString("hex").padStart(12, "0")}`
 
-/** Replaces ids by the texts that they represent. */
+/** Replaces ids with the texts that they represent. */
 const replaceIds = (url: string): string =>
   url.replaceAll(/00000000-0000-4000-8000-([0-9a-f]{12})/g, (_, digits: string) =>
     Buffer.from(digits, "hex").toString().replaceAll("\0", "")
@@ -40,7 +40,7 @@ export const useFakeTime = (): void => {
   })
 }
 
-/** Like `useFakeTime`, with retries without random delays. */
+/** Like `useFakeTime`, but retries have no random delays. */
 export const useFakeTimeWithoutJitter = (): void => {
   useFakeTime()
   beforeEach(() => void vi.spyOn(Math, "random").mockReturnValue(0))

@@ -101,7 +101,7 @@ const useTypedReferences = async (client: Client.PromptClient, id: string) => {
   return texts
 }
 
-it("the slots of a typed reference are the variables that fillSlots takes", async () => {
+it("fillSlots requires a variable for each slot of a typed reference, and accepts no other variable", async () => {
   const service = new FakeService({
     prompts: [
       { ...generated.supportAgent, content: "{{shop}} {{tone}}" },

@@ -165,7 +165,7 @@ describe("a bundle", () => {
     }
   })
 
-  it("a bundle file that a formatter has changed is rejected, with the reason", async () => {
+  it("parseBundleFile rejects a file that a formatter has changed, and advises to exclude the file from formatters", async () => {
     const bundle = makeTextBundle([["First", "One {{a}}"]])
     const formatted = Buffer.from(JSON.stringify(bundle))
     assert.include((await fails(parseBundleFile(formatted))).message, "exclude it from formatters")
@@ -178,7 +178,7 @@ describe("a bundle", () => {
   })
 
   it.prop(
-    "the slots of a bundled prompt are those that the service finds",
+    "the slots of a bundled prompt are the slots that the service finds in its content",
     { content: anyText },
     ({ content }) => {
       assert.deepStrictEqual(listSlots(content), [...findSlots(content)])

@@ -11,7 +11,7 @@ const toPrompts = (titles: ReadonlyArray<string>) =>
 
 const name = (...titles: ReadonlyArray<string>) => [...nameConstants(toPrompts(titles)).values()]
 
-/** A constant of this name can be declared in a module and in a CommonJS module. */
+/** Returns whether a constant with this name can be declared in an ES module and in a CommonJS module. */
 const isValidName = (name: string): boolean => {
   try {
     new Function(

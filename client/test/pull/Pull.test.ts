@@ -75,7 +75,7 @@ describe("pull", () => {
     expect(readBoth(again)).toEqual(readBoth(directory))
   })
 
-  it("pull --tag and --type select prompts, and an empty selection fails without --allow-empty", async () => {
+  it("pull --tag and --type select prompts, and pull fails if no prompt matches, unless --allow-empty is given", async () => {
     const out = makeDirectory("pull")
     const listTitles = () => readBundle(out).prompts.map(({ title }) => title)
     await pull(["--out", out, "--tag", "production"])
@@ -153,7 +153,7 @@ describe("pull", () => {
     }
   })
 
-  it("pull --frozen sends no request, needs no key, and rejects damaged files with the name of the prompt", async () => {
+  it("pull --frozen sends no request, needs no key, and fails if a file is damaged or missing; the error for a damaged prompt contains the prompt's id", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
     const offline = { PROMPT_RETRIEVAL_KEY: "", PROMPT_RETRIEVAL_URL: "http://127.0.0.1:1" }
@@ -175,7 +175,7 @@ describe("pull", () => {
     })
   })
 
-  it("pull replaces damaged files", async () => {
+  it("pull replaces a damaged bundle", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
     const before = readBoth(out)
@@ -184,7 +184,7 @@ describe("pull", () => {
     expect(readBoth(out)).toEqual(before)
   })
 
-  it("pull writes neither file if one of them cannot be written, and leaves no temporary file", async () => {
+  it("pull writes neither file if one of the files cannot be written, and leaves no temporary file", async () => {
     const out = makeDirectory("pull")
     mkdirSync(join(out, bundleFile))
     expect(await pull(["--out", out, "--tag", "production"])).toMatchObject({ code: 1, stdout: "" })

@@ -22,7 +22,7 @@ describe("the command line of pull", () => {
     [["--api-key", apiKey], /set PROMPT_RETRIEVAL_KEY/],
     [["--base-url", "ftp://host"], /--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL/]
   ] as const)(
-    "pull exits with 2 and prints one line to stderr for the arguments %j",
+    "pull exits with 2 and prints one line to stderr for the invalid arguments %j",
     async (args, message) => {
       const { code, stdout, stderr } = await pull(args)
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" })

@@ -68,7 +68,7 @@ export const api: Pick<Api, "service" | "sql"> = {
 
 export const apiKey = ownKey.plaintext
 
-/** Runs `pull` in a separate process, against the service unless `env` says otherwise. */
+/** Runs `pull` in a separate process, with the URL and the key of the service unless `env` replaces them. */
 export const pull = async (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) => {
   const child: ChildProcess = spawn(process.execPath, [main, "pull", ...args], {
     env: {

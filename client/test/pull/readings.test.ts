@@ -16,7 +16,7 @@ startPullService()
 
 afterAll(removeDirectories)
 
-describe("the readings of pull", () => {
+describe("the requests of pull", () => {
   it("after a 429, pull sends no request for the time in Retry-After, and then continues", async () => {
     let limitedAt = 0
     const early: Array<string> = []
@@ -58,7 +58,7 @@ describe("the readings of pull", () => {
       await pull(["--out", out, "--tag", "production"], proxy.env)
       const [bundled] = readBundle(out).prompts
       expect(bundled).toMatchObject({ version: 17, etag: expect.stringMatching(/^"[^"]+"$/) })
-      // A name must be unique among all prompts, so pull reads all three pages, until two readings agree.
+      // A name must be unique among all prompts, so pull reads the list of all prompts until two readings agree.
       const pages = ["per_page=100", "page=2&per_page=100", "page=3&per_page=100"]
       expect(proxy.requests).toEqual([
         ...["per_page=100&tag=production", ...pages, ...pages].map((query) => `/api/v1/prompts?${query}`),

@@ -32,13 +32,13 @@ const service = new FakeService({
   prompts: Array.from({ length: 3 }, () => ({ id: newId<string>(), content: "Hi" }))
 })
 
-it("pull shows its progress on a terminal and removes it before the summary", async () => {
+it("on a terminal, pull shows its progress, and removes the progress before it prints the summary", async () => {
   const server = await serveFake(service)
   try {
     const { code, lines } = await pullOnTerminal(server.url)
     expect(code).toBe(0)
     expect(lines.slice(0, 3)).toEqual(["", "Listing prompts", "Reading prompts: 0 of 3"])
-    // How many more lines appear depends on how long the prompts take.
+    // The number of further lines depends on how long the requests take.
     for (const line of lines.slice(3, -1)) expect(line).toMatch(/^Reading prompts: [123] of 3$/)
     expect(lines.at(-1)).toBe("3 prompts: 3 added\r\n")
   } finally {

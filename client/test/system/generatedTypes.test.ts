@@ -154,7 +154,7 @@ describe("prompts.ts", () => {
   const success = { code: 0, stdout: "", stderr: "" }
 
   it.each([...Object.keys(compilers), "7.0"])(
-    "prompts.ts compiles with TypeScript %s, wrong uses do not compile, and a CommonJS module has every constant",
+    "prompts.ts compiles with TypeScript %s, wrong uses do not compile, and as a CommonJS module it exports every constant",
     async (version) => {
       expect(await compile(version, { module: "NodeNext", moduleResolution: "NodeNext" })).toEqual(success)
       writeFileSync(join(project, `out-${version}/package.json`), '{"type":"commonjs"}')

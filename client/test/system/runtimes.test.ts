@@ -68,7 +68,7 @@ new PromptClient({ apiKey: "k" }).prompts.get("").catch(({ message }) => console
 `
 const loaded = "prompt must be a name or an id\n"
 
-/** An empty project with the packed client installed, and the bundle that its own \`pull\` has written. */
+/** A project with the packed client installed, and with the bundle that the command pull of the client has written. */
 let project: string
 let pulled: Awaited<ReturnType<typeof run>>
 let parameters: string
@@ -110,7 +110,7 @@ describe("Node", () => {
     120_000
   )
 
-  it("the lowest supported Node runs the command pull of the packed client", async () => {
+  it("the lowest supported version of Node runs the command pull of the packed client", async () => {
     const node = await installNode("20.0.0")
     const main = "node_modules/@prompt-retrieval/client/dist/pull/main.js"
     expect(await run(project, node, [main, "pull", "--frozen"])).toEqual({ code: 0, stdout: "", stderr: "" })
