@@ -106,7 +106,7 @@ const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message:
 
 describe("wrong usage", () => {
   it.each(wrongUsages)(
-    "the command line %j exits with 2 and prints one line to stderr",
+    "the invalid command line %j exits with 2 and prints one line to stderr",
     async (args, message) => {
       expect(await runInProcess(args)).toEqual({
         code: 2,

@@ -15,7 +15,7 @@ it.each([
   expect(describeProgram(script, "/home/ada/checkout")).toBe(program)
 })
 
-/** Runs `use` with the variables of a data directory that does not exist yet. */
+/** Runs `use` with environment variables that select a data directory that does not exist yet. */
 const withNewDirectory = async (use: (env: { readonly DATA_DIR: string }) => Promise<void>) => {
   const resources = makeResources()
   try {
@@ -27,7 +27,7 @@ const withNewDirectory = async (use: (env: { readonly DATA_DIR: string }) => Pro
 }
 
 it.concurrent(
-  "serve --demo creates a demo workspace in a new DATA_DIR, and prints how to issue a key if a workspace exists",
+  "serve --demo creates a demo workspace in a new DATA_DIR, and prints how to issue a key if the directory already has a workspace",
   ({ expect }) =>
     withNewDirectory(async (env) => {
       const first = await startService(env, "/readyz", ["--demo"], sourceProgram)
@@ -68,7 +68,7 @@ it.concurrent(
   60_000
 )
 
-it.concurrent("serve --demo changes nothing on a PostgreSQL server", async () => {
+it.concurrent("serve --demo creates no workspace on a PostgreSQL server", async () => {
   const resources = makeResources()
   try {
     const env = await resources.acquire(postgres.acquire)

@@ -88,7 +88,7 @@ describe("parseCursor", () => {
   )
 
   it.effect.prop(
-    "parseCursor returns a page only for the cursor of that page",
+    "parseCursor returns a page only for a cursor that makeCursor makes for the page",
     { text: Schema.String },
     ({ text }) => {
       const page = parseCursor(text)

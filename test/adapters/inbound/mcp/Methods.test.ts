@@ -79,7 +79,7 @@ describe("prompts/get", () => {
       "Unknown argument: __proto__"
     ]
   ] as ReadonlyArray<[JsonObject, string]>)(
-    "prompts/get rejects the parameters %j with the code of invalid params and the message: %s",
+    "prompts/get rejects the parameters %j with the code -32602 and the message: %s",
     ([params, message]) =>
       Effect.gen(function* () {
         assert.include(yield* Effect.flip(run("prompts/get", params)), { code: -32602, message, status: 200 })
@@ -96,7 +96,7 @@ describe("prompts/get", () => {
     )
 
   it.effect.each(["x".repeat(1024 * 1024), "\u20ac".repeat(4 * 1024)])(
-    "prompts/get fails if the content with the arguments has more than 1 MiB",
+    "prompts/get fails if the content exceeds 1 MiB after the arguments are inserted",
     (value) =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(getFrom("{{a}}".repeat(1_000), ["a"], { a: value }))
@@ -129,18 +129,20 @@ describe("prompts/get", () => {
 })
 
 describe("tools/call", () => {
-  it.effect("the tool get_prompt returns the message as text and as structured content", () =>
-    Effect.gen(function* () {
-      const structuredContent = { role: "assistant", text }
-      const result = yield* run("tools/call", {
-        name: "get_prompt",
-        arguments: { name: "greeting", arguments: values }
+  it.effect(
+    "the tool get_prompt returns the role and the text of the prompt as JSON text and as structured content",
+    () =>
+      Effect.gen(function* () {
+        const structuredContent = { role: "assistant", text }
+        const result = yield* run("tools/call", {
+          name: "get_prompt",
+          arguments: { name: "greeting", arguments: values }
+        })
+        assert.deepStrictEqual(JSON.parse(JSON.stringify(result)), {
+          content: [{ type: "text", text: JSON.stringify(structuredContent) }],
+          structuredContent
+        })
       })
-      assert.deepStrictEqual(JSON.parse(JSON.stringify(result)), {
-        content: [{ type: "text", text: JSON.stringify(structuredContent) }],
-        structuredContent
-      })
-    })
   )
 
   it.effect("the tool list_prompts returns a page of prompts", () =>
@@ -154,7 +156,7 @@ describe("tools/call", () => {
   )
 
   it.effect(
-    "tools/call returns an error in the input as a result, so that a model can correct the input",
+    "tools/call reports invalid input as a result with isError, so that a model can correct the input",
     () =>
       Effect.gen(function* () {
         assert.deepStrictEqual(
@@ -184,7 +186,7 @@ describe("the methods of a protocol mode", () => {
     ["2025-06-18", "2025-06-18"],
     ["2024-11-05", "2025-11-25"],
     ["2026-07-28", "2025-11-25"]
-  ])("initialize with the version %s negotiates the version %s", ([requested, protocolVersion]) =>
+  ])("initialize with the protocol version %s negotiates the version %s", ([requested, protocolVersion]) =>
     Effect.gen(function* () {
       const { instructions: _, ...result } = yield* run("initialize", { protocolVersion: requested })
       assert.deepStrictEqual(result, {
@@ -195,18 +197,20 @@ describe("the methods of a protocol mode", () => {
     })
   )
 
-  it.effect("server/discover names protocol versions, capabilities and the server", () =>
-    Effect.gen(function* () {
-      const { instructions: _, ...result } = yield* run("server/discover", {}, "stateless")
-      assert.deepStrictEqual(result, {
-        resultType: "complete",
-        supportedVersions: ["2026-07-28", "2025-11-25", "2025-06-18"],
-        capabilities,
-        ttlMs: 3_600_000,
-        cacheScope: "public",
-        _meta
+  it.effect(
+    "server/discover returns the protocol versions, the capabilities and the name of the server",
+    () =>
+      Effect.gen(function* () {
+        const { instructions: _, ...result } = yield* run("server/discover", {}, "stateless")
+        assert.deepStrictEqual(result, {
+          resultType: "complete",
+          supportedVersions: ["2026-07-28", "2025-11-25", "2025-06-18"],
+          capabilities,
+          ttlMs: 3_600_000,
+          cacheScope: "public",
+          _meta
+        })
       })
-    })
   )
 
   it.effect.each([

@@ -14,7 +14,7 @@ import { archive, instant, prompt, workspace } from "../../../support/archives.t
 import * as MemoryTitles from "../../../support/database/memoryTitles.ts"
 import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
-/** Makes the catalog of a workspace with these prompts, and a store that can be made unavailable and records its reads. */
+/** Makes the catalog of a workspace with these prompts. The store records reads and can be made unavailable. */
 const makeCatalog = Effect.fnUntraced(function* (prompts: ReadonlyArray<ReturnType<typeof prompt>>) {
   const feed = switchedFeed()
   const store = { isAway: false, reads: [] as Array<PropertyKey>, onRead: (_: PropertyKey): void => {} }
@@ -124,7 +124,7 @@ describe("the catalog of a workspace", () => {
   )
 
   it.effect(
-    "the catalog reads the names of 2,001 prompts again only 0.1 ms per prompt after the last reading",
+    "after a change, the catalog reads the names of the n prompts of a large workspace again only when 0.1 ms × n have passed since the last reading",
     () =>
       Effect.gen(function* () {
         const prompts = Array.from({ length: 2_001 }, (_, n) => prompt({ title: `Title ${n}` }))

@@ -95,13 +95,13 @@ describe("findModeOfRequest", () => {
     ])
   })
 
-  it("the error for headers that differ from the message names the header", () => {
+  it("the error for headers that differ from the message names the header that is wrong or missing", () => {
     const { "mcp-method": _, ...others } = headers()
     const found = findModeOfRequest(others, get("greeting"))
     assert.deepInclude(found, { message: "Headers and message differ: Mcp-Method is missing" })
   })
 
-  it("findModeOfRequest requires the header Mcp-Name only in a request that has a name", () => {
+  it("findModeOfRequest requires the header Mcp-Name only if the request has a name", () => {
     const { "mcp-name": _, ...others } = headers()
     assert.deepStrictEqual(outcome(findModeOfRequest(others, get("greeting"))), [-32020, 400])
     assert.strictEqual(outcome(findModeOfRequest(others, get(undefined))), "stateless")
@@ -124,10 +124,13 @@ it.each<[string | undefined, boolean]>([
   ["null", false],
   ["", false],
   ["file://localhost", false]
-])("the origin %j is allowed: %j", (origin, isAllowed) => {
-  assert.strictEqual(isAllowedOrigin(origin, "https://prompts.example.com"), isAllowed)
-})
+])(
+  "with the public URL https://prompts.example.com, isAllowedOrigin returns for the origin %j: %j",
+  (origin, isAllowed) => {
+    assert.strictEqual(isAllowedOrigin(origin, "https://prompts.example.com"), isAllowed)
+  }
+)
 
-it("without a public URL, only the origins of this machine are allowed", () => {
+it("without a public URL, isAllowedOrigin rejects the origins of other machines", () => {
   assert.isFalse(isAllowedOrigin("https://prompts.example.com", undefined))
 })

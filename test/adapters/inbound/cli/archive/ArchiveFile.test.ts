@@ -30,7 +30,7 @@ const read = (content: string | Uint8Array) => {
   return Stream.runCollect(readArchiveFile(file, () => {}))
 }
 
-/** Converts an archive to the parts that a stream emits. A list or the root does not repeat its parts. */
+/** Converts an archive to the parts that a stream emits. The part of a list or of the root omits the parts inside. */
 const toStreamedParts = (json: unknown) =>
   [...toRawParts(json)].map(({ path, value }) => {
     const [key, index] = path
@@ -41,7 +41,7 @@ const toStreamedParts = (json: unknown) =>
 
 describe("readArchiveFile", () => {
   it.effect.prop(
-    "readArchiveFile yields the parts of the archive in their order",
+    "readArchiveFile yields the parts of the archive in the order of the file",
     { original: archives, order: Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 8 }) },
     Effect.fnUntraced(function* ({ original, order }) {
       for (const indent of [0, 2]) {
@@ -56,22 +56,24 @@ describe("readArchiveFile", () => {
     })
   )
 
-  it.effect("readArchiveFile reads values across chunks and reports the bytes read", () =>
-    Effect.gen(function* () {
-      const original = archive({
-        fragments: Array.from({ length: 30 }, (_, index) => fragment('ä😀\\"\n'.repeat(9_000 + index)))
-      })
-      const text = JSON.stringify(original)
-      writeFileSync(file, text)
-      let bytes = 0
-      const values = yield* Stream.runCollect(
-        readArchiveFile(file, (count) => {
-          bytes += count
+  it.effect(
+    "readArchiveFile reads values that span chunks, and reports the number of bytes that were read",
+    () =>
+      Effect.gen(function* () {
+        const original = archive({
+          fragments: Array.from({ length: 30 }, (_, index) => fragment('ä😀\\"\n'.repeat(9_000 + index)))
         })
-      )
-      assert.deepStrictEqual(values, toStreamedParts(original))
-      assert.strictEqual(bytes, Buffer.byteLength(text))
-    })
+        const text = JSON.stringify(original)
+        writeFileSync(file, text)
+        let bytes = 0
+        const values = yield* Stream.runCollect(
+          readArchiveFile(file, (count) => {
+            bytes += count
+          })
+        )
+        assert.deepStrictEqual(values, toStreamedParts(original))
+        assert.strictEqual(bytes, Buffer.byteLength(text))
+      })
   )
 
   it.effect(
@@ -140,10 +142,12 @@ describe("readArchiveFile", () => {
       Buffer.from(text).subarray(0, -1),
       `is truncated at byte ${Buffer.byteLength(text) - 1}`
     ]
-  ])("readArchiveFile reports the byte at which a file with %s ends", ([, content, message]) =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* Effect.flip(read(content)), InvalidContent([{ path: "", message }]))
-    })
+  ])(
+    "readArchiveFile reports that a file is empty, or the byte at which the file is truncated: %s",
+    ([, content, message]) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* Effect.flip(read(content)), InvalidContent([{ path: "", message }]))
+      })
   )
 
   it.effect("readArchiveFile returns an escaped lone surrogate, which the archive reader rejects", () =>

@@ -70,7 +70,7 @@ const reformat = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
 
 describe("planUpdate", () => {
   it.prop(
-    "planUpdate writes nothing if the directory describes the workspace, however its files are formatted",
+    "planUpdate writes nothing if the directory describes the workspace, however the files are formatted",
     { source: archives, picks: naturals },
     ({ source, picks }) => {
       const content = toWorkspaceContent(source)
@@ -285,7 +285,7 @@ Body
     )
   })
 
-  it("planUpdate writes new prompts to new files, returns deleted files to their paths and removes those of archived prompts", () => {
+  it("planUpdate writes new prompts to new files, removes the files of deleted and archived prompts, and in an empty directory writes every prompt to its recorded path", () => {
     const { home, own, imported, texts } = importTexts({
       "prompts/Support/Agent.md": "Hello\n",
       "prompts/old.md": "Old\n",
@@ -308,7 +308,7 @@ Body
       [pathsToRemove, pending, conflicts],
       [["prompts/deleted.md", "prompts/old.md"], ["prompts/mine.md"], []]
     )
-    // In a new directory, every prompt has the path of its file, and no id if the file had none.
+    // In an empty directory, an imported prompt gets its recorded path, and an id only if the imported file had an id.
     assert.deepStrictEqual(Object.fromEntries(plan(home, content, new Map()).textsToWrite), {
       "prompts/Support/Agent.md": "---\ntitle: Agent\ntype: user\n---\nHello\n",
       "prompts/gone.md": "---\ntitle: gone\ntype: user\n---\nGone\n",
@@ -316,7 +316,7 @@ Body
     })
   })
 
-  it("planUpdate leaves files that were changed or deleted since the import as they are, unless their prompts were edited", () => {
+  it("planUpdate leaves files that were changed or deleted since the import as they are, unless the workspace has edited or deleted their prompts", () => {
     const { home, own, imported, texts } = importTexts({
       "prompts/a.md": "A\n",
       "prompts/b.md": "B\n",
@@ -348,12 +348,12 @@ Body
       pending: ["prompts/a.md", "prompts/b.md"],
       conflicts: ["prompts/d.md", "prompts/e.md"]
     })
-    // An edit that the file has too is no conflict.
+    // If the file already contains the edit of the workspace, there is no conflict.
     present.set("prompts/d.md", "Edited\n")
     assert.deepStrictEqual(plan(home, content, present).conflicts, ["prompts/e.md"])
   })
 
-  it("planUpdate writes no file for a fragment that an import left because an archived prompt contains it", () => {
+  it("planUpdate writes no file for a fragment that has no file and that only archived prompts contain", () => {
     const [left, unused] = [fragment("left"), fragment("unused", { name: "Unused" })]
     const own = archive({
       fragments: [left, unused],
@@ -373,7 +373,7 @@ Body
     assert.deepStrictEqual([pathsToRemove, pending], [["prompts/a.md"], []])
   })
 
-  it("planUpdate gives the recorded path of an archived prompt without a file to a new prompt", () => {
+  it("planUpdate gives a new prompt the recorded path of an archived prompt that has no file", () => {
     const { home, own, imported } = importTexts({ "prompts/agent.md": "Old\n" })
     const prompts = [
       ...own.prompts.map((prompt) => ({ ...prompt, is_archived: true })),
@@ -415,7 +415,7 @@ describe("updateDirectory", () => {
   const root = mkdtempSync(join(tmpdir(), "prompt-update-"))
   afterAll(() => rmSync(root, { recursive: true }))
 
-  it("updateDirectory replaces and removes files, and touches no other file", async () => {
+  it("updateDirectory writes and removes the given files, and changes no other file", async () => {
     const directory = join(root, "existing")
     const write = (path: string, text: string) => {
       mkdirSync(join(directory, dirname(path)), { recursive: true })
@@ -465,7 +465,7 @@ describe("updateDirectory", () => {
   it.each([
     ["a directory has the path of a file", "prompts/b.md/notes.txt"],
     ["a file has the path of a directory", "prompts/b"]
-  ])("changes nothing if %s", async (_, obstacle) => {
+  ])("updateDirectory changes nothing if %s", async (_, obstacle) => {
     const directory = mkdtempSync(join(root, "obstacle-"))
     mkdirSync(join(directory, dirname(obstacle)), { recursive: true })
     writeFileSync(join(directory, obstacle), "notes")

@@ -33,11 +33,11 @@ describe("a directory of prompts", () => {
     )
   const write = (directory: string, files: ReadonlyArray<ContentFile>) =>
     Effect.andThen(requireNoFiles(directory), updateDirectory(directory, renderFiles(files), []))
-  /** Reads the files of a directory as those of the workspace that they were written from. */
+  /** Reads the files of a directory, and matches them with the workspace from which they were written. */
   const readBack = async (directory: string, source: Archive) =>
     Result.map(await readAt(directory), matchWith(source))
 
-  it("a written directory reads back as written, and a second write does not overwrite it", async () => {
+  it("reading a directory returns the files that were written, and a second write does not overwrite the directory", async () => {
     const { archive: original } = sample()
     const files = assignPaths(original)
     const directory = join(root, "original")
@@ -51,7 +51,7 @@ describe("a directory of prompts", () => {
     )
   })
 
-  it("a directory without prompts/ is rejected, and a directory with an empty prompts/ has no prompts", async () => {
+  it("readTexts rejects a directory without prompts/, and returns no texts if prompts/ is empty", async () => {
     const directory = join(root, "empty")
     mkdirSync(directory)
     assert.deepStrictEqual(
@@ -86,7 +86,7 @@ describe("a directory of prompts", () => {
     assert.deepStrictEqual(await readBack(existing, original), Result.succeed(sortByPath(files)))
   })
 
-  it("a directory is rejected if prompts or fragments is a file", async () => {
+  it("readTexts rejects a directory in which prompts or fragments is a file", async () => {
     for (const part of ["prompts", "fragments"]) {
       const directory = mkdtempSync(join(root, "file-"))
       mkdirSync(join(directory, part === "prompts" ? "fragments" : "prompts"))
@@ -98,7 +98,7 @@ describe("a directory of prompts", () => {
     }
   })
 
-  it("a directory may be a symbolic link, but prompts/ and fragments/ may not", async () => {
+  it("a directory of prompts may be a symbolic link, but its prompts/ and fragments/ must not be symbolic links", async () => {
     const { archive: original } = sample()
     const files = assignPaths(original)
     const real = join(root, "real")
@@ -123,7 +123,7 @@ describe("a directory of prompts", () => {
     )
   })
 
-  it("a directory with links or with files that are not UTF-8 is rejected; hidden files and other extensions are ignored", async () => {
+  it("readTexts rejects symbolic links and files that are not UTF-8, and ignores hidden files, hidden directories and files with other extensions", async () => {
     const directory = join(root, "mixed")
     mkdirSync(join(directory, "prompts", ".obsidian"), { recursive: true })
     writeFileSync(join(directory, "README.md"), "no prompt")

@@ -86,7 +86,7 @@ describe("paths of prompts and folders", () => {
   let count = 0
 
   it.effect.prop(
-    "any names survive a round trip through a directory, in files that never collide if case is ignored",
+    "folder names and titles are unchanged after they are written to a directory and read back, and no two paths are equal if case is ignored",
     { original: awkwardArchives },
     ({ original }) =>
       Effect.gen(function* () {
@@ -101,7 +101,7 @@ describe("paths of prompts and folders", () => {
       }).pipe(Effect.orDie)
   )
 
-  it("the front matter names the folder only if the path cannot express it", () => {
+  it("the front matter contains the folder's name only if the path cannot express the name", () => {
     const listPaths = (names: ReadonlyArray<string>) => {
       const folders = names.map((name) => folder({ name }))
       const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
@@ -119,7 +119,7 @@ describe("paths of prompts and folders", () => {
     ])
   })
 
-  it("a path may have percent-encoded characters of the folder's name", () => {
+  it("a path may percent-encode characters of the folder's name", () => {
     const texts = new Map([
       ["prompts/%2Ex%3A/50%25/a.md", ""],
       ["prompts/100%/a.md", ""]
@@ -149,13 +149,13 @@ describe("paths of prompts and folders", () => {
       `prompts/agent-${ofFirst}.md`,
       "prompts/AGENT.md"
     ])
-    // A file that is not imported yet has its path, and a prompt has the path of its first record only.
+    // The paths of other records are taken, and a prompt has only the path of its first record.
     const pending = [record(newId(), "prompts/agent.md"), record(newId(), `prompts/agent-${ofFirst}.md`)]
     assert.deepStrictEqual(
       paths([...pending, record(second.id, "prompts/agent.md"), record(second.id, "prompts/b.md")]),
       [`prompts/agent-${ofFirst}-${ofFirst}.md`, "prompts/b.md"]
     )
-    // A directory has its path too.
+    // A file cannot have the path of a directory.
     assert.deepStrictEqual(paths([record(second.id, "prompts/Agent.md/b.md")]), [
       `prompts/agent-${ofFirst}.md`,
       "prompts/Agent.md/b.md"

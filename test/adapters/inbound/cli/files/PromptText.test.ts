@@ -24,7 +24,7 @@ describe("the files of a workspace", () => {
   })
 
   it.prop(
-    "rendered files keep every title, content and folder name, and every file system accepts their paths",
+    "rendered files keep every title, content and folder name, and their paths contain no characters that a file system may reject",
     { name: texts, content: texts },
     ({ name, content }) => {
       const drawer = folder({ name: name.slice(0, 256).toWellFormed() || "x" })
@@ -54,7 +54,7 @@ describe("a prompt file", () => {
     ["empty front matter", "---\n---\n"],
     ["no front matter", ""]
   ])(
-    "may have %s: the path gives id, title, name and folder, and all other values have defaults",
+    "a prompt file may have %s: then id, title, name and folder come from the path, and all other fields have default values",
     (_, front) => {
       const files = {
         "prompts/Support/hello.md": `${front}Hello {{name}}\n`,
@@ -105,7 +105,7 @@ describe("a prompt file", () => {
     )
   })
 
-  it("a file with an id gets the version 5 UUID of that id, in lowercase, in the namespace of its workspace", () => {
+  it("a file with an id gets the version 5 UUID of the lowercase id in the namespace of its workspace", () => {
     const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
     const text = "---\nid: 6F1F0C2E-6F6E-4A57-9D9E-0B6F2F1B7A51\n---\n"
     const files = Result.getOrThrow(read(dns, { "prompts/a.md": text, "fragments/a.md": text }))
@@ -136,7 +136,7 @@ describe("a prompt file", () => {
     ["---\r\n---\r\na\r\nb\r\n", "a\nb"],
     ["\ufeff---\n---\na\n", "a"],
     ["--- \ntitle: x\n--- \na\n", "a"]
-  ])("%j has the body %j", (text, body) => {
+  ])("the file %j has the body %j", (text, body) => {
     assert.strictEqual(
       firstPrompt(Result.getOrThrow(read(workspace, { "prompts/a.md": text }))).current_content,
       body
@@ -187,7 +187,7 @@ describe("a prompt file", () => {
     )
   })
 
-  it("a file whose YAML aliases expand excessively is rejected", () => {
+  it("parsePromptFiles rejects a file whose YAML aliases expand excessively", () => {
     const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]"]
     for (const [name, of] of ["ba", "cb", "dc", "ed", "fe", "gf"])
       bomb.push(`${name}: &${name} [${Array(9).fill(`*${of}`).join(", ")}]`)

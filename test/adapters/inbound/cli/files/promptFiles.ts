@@ -7,24 +7,22 @@ import {
 } from "../../../../../src/application/formats/files/ContentFile.ts"
 import { matchFiles } from "../../../../../src/application/formats/files/FileMatch.ts"
 
-/** Sorts files as a directory is read. */
+/** Sorts files in the order in which a directory is read. */
 export const sortByPath = (files: ReadonlyArray<ContentFile>): ReadonlyArray<ContentFile> =>
   files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 
-/** Returns a function that matches files with the workspace that they were written from. */
+/** Returns a function that matches files with the workspace from which they were written. */
 export const matchWith =
   (source: FileSource) =>
   (files: ReadonlyArray<ContentFile>): ReadonlyArray<ContentFile> =>
     matchFiles(readItems(source), files)
 
-/** Returns the files of prompts. */
 export const findPrompts = (files: ReadonlyArray<ContentFile>) =>
   files.flatMap(({ state, ...place }) => (state.kind === "prompt" ? [{ ...place, state }] : []))
 
-/** Returns the state of the first prompt. */
 export const firstPrompt = (files: ReadonlyArray<ContentFile>): PromptState => findPrompts(files)[0]!.state
 
-/** Renders the text of each file, by its path. */
+/** Returns the rendered text of each file by path. */
 export const renderFiles = (files: ReadonlyArray<ContentFile>): ReadonlyMap<string, string> => {
   const render = makeRenderer(files)
   return new Map(files.map((file) => [file.path, render(file)]))

@@ -33,7 +33,7 @@ const tone = newId<string>()
 const paths = new Map([[tone, "fragments/tone.md"]])
 
 describe("renderDiff", () => {
-  it("renderDiff shows the lines of front matter and body that differ, with three lines around them", () => {
+  it("renderDiff shows the lines of the front matter and the body that differ, with up to three lines of context", () => {
     const after = state({
       folder: "Support",
       current_content: "One\n2\nThree",
@@ -58,7 +58,7 @@ describe("renderDiff", () => {
     )
   })
 
-  it("renderDiff shows all lines of added items and of a removed fragment, and no line of an archived prompt", () => {
+  it("renderDiff shows all lines of an added prompt and of a removed fragment, and no line of an archived prompt", () => {
     assert.strictEqual(
       renderDiff(change(null, state()), paths),
       "@@ -0,0 +1,7 @@\n+---\n+title: Agent\n+type: user\n+---\n+One\n+Two\n+Three"

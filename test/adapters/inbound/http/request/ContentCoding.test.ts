@@ -36,7 +36,7 @@ const formatHeader = (weights: Weights, style: number): string => {
 
 describe("chooseContentCoding", () => {
   it.prop(
-    "chooseContentCoding chooses the acceptable coding with the greatest weight: br before gzip before none",
+    "chooseContentCoding chooses the acceptable coding with the greatest weight; of equal weights, it prefers br, then gzip, then no coding",
     { weights: Weights, style: Schema.Natural },
     ({ weights, style }) => {
       const weigh = (coding: "br" | "gzip" | "identity") => weights[coding] ?? weights["*"] ?? 0
@@ -65,7 +65,7 @@ describe("chooseContentCoding", () => {
     ["br;q=x, gzip", "gzip"],
     [",, gzip ,", "gzip"],
     ["brotli, gzipped", undefined]
-  ])("chooseContentCoding returns for the header %j the coding %j", (header, coding) => {
+  ])("for the header %j, chooseContentCoding returns %j", (header, coding) => {
     assert.strictEqual(chooseContentCoding(header), coding)
   })
 })

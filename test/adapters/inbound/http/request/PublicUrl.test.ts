@@ -10,7 +10,7 @@ describe("parsePublicUrl", () => {
     ["http://[::1]:3000/api/", "http://[::1]:3000/api", "/api"],
     ["https://example.com/a b/ü", "https://example.com/a%20b/%C3%BC", "/a%20b/%C3%BC"],
     ["https://example.com/a/../prompts", "https://example.com/prompts", "/prompts"]
-  ])("parsePublicUrl normalizes %s to %s, whose base path is %j", (text, url, basePath) => {
+  ])("parsePublicUrl normalizes %s to %s, and the base path of the URL is %j", (text, url, basePath) => {
     assert.strictEqual(parsePublicUrl(text), url)
     assert.strictEqual(parsePublicUrl(url), url)
     assert.strictEqual(toBasePath(url), basePath)

@@ -16,7 +16,7 @@ it.prop(
   }
 )
 
-it("parseQuery keeps a leading question mark in the name of the first parameter", () => {
+it("parseQuery treats a leading question mark as a part of the first parameter's name", () => {
   assert.deepStrictEqual({ ...parseQuery("?page=2&page=3") }, { "?page": "2", page: "3" })
   assert.deepStrictEqual({ ...parseQuery("??page=2") }, { "??page": "2" })
 })

@@ -9,7 +9,7 @@ import {
 } from "../../../../../src/adapters/inbound/contract/MountedEndpoint.ts"
 import { BodyReader } from "../../../../../src/adapters/inbound/http/request/RequestBody.ts"
 
-it("BodyReader counts the memory of each chunk and releases it with the body", () => {
+it("BodyReader limits the memory of all chunks, and releases the memory of a body when the body is released", () => {
   const bodies = new BodyReader(1024 * 1024)
   const byte = Buffer.alloc(1)
   /** Reads a body that arrives byte by byte. */

@@ -22,7 +22,7 @@ const caller: AdmittedCaller = {
   tier: "solo"
 }
 
-/** Makes a response cache. If `serves` is true, the cache may return known responses in an outage. */
+/** Makes a response cache. If `serves` is true, `findLastKnown` may return responses in an outage. */
 const setUp = (serves: boolean) => {
   const feed = switchedFeed()
   const outage = serves
@@ -48,7 +48,7 @@ describe("ResponseCache", () => {
     vi.restoreAllMocks()
   })
 
-  it("ResponseCache returns no response after 30 s, but keeps the response for an outage", async () => {
+  it("ResponseCache.get returns no response that is older than 30 s, but findLastKnown still returns the response in an outage unless the outage service is off", async () => {
     const now = vi.spyOn(performance, "now")
     const start = performance.now()
     for (const serves of [true, false]) {
@@ -67,7 +67,7 @@ describe("ResponseCache", () => {
     }
   })
 
-  it("findLastKnown returns no response of a workspace that changed, and no response that was read while the feed was down", () => {
+  it("findLastKnown returns no response from before a change of the workspace, and no response that was read while the feed was down", () => {
     const { cache, feed, store } = setUp(true)
     store("a")
     feed.changes.invalidate(caller.workspaceId)
@@ -77,7 +77,7 @@ describe("ResponseCache", () => {
     assert.isUndefined(cache.findLastKnown("b"))
   })
 
-  describe("a response that differs from a known response of the same revision", () => {
+  describe("a response that differs from a known response of the same workspace revision", () => {
     const represent = (text: string, promptVersion?: number) => ({
       caller,
       route: "/",
@@ -90,7 +90,7 @@ describe("ResponseCache", () => {
       ["version of the prompt", represent("x", 2)],
       ["size, too large for the cache", represent("x".repeat(2 ** 20 + 1), 1)]
     ] as const) {
-      it(`a response that differs from a known response deletes all responses of the workspace: another ${difference}`, () => {
+      it(`a response that differs from a known response makes ResponseCache delete all responses of the workspace: another ${difference}`, () => {
         for (const isDown of [false, true]) {
           const { cache, feed } = setUp(true)
           for (const key of ["a", "b"]) Effect.runSync(cache.load(key, Effect.succeed(older)))
@@ -106,7 +106,7 @@ describe("ResponseCache", () => {
       })
     }
 
-    it("a rejection of a key or a workspace deletes its known responses", () => {
+    it("the rejection of a key deletes the known responses of the key, and the rejection of a workspace deletes the known responses of the workspace", () => {
       const { cache, feed, outage } = setUp(true)
       const other = { ...caller, keyHash: "b".repeat(64) as KeyHash }
       Effect.runSync(cache.load("a", Effect.succeed(older)))
@@ -121,7 +121,7 @@ describe("ResponseCache", () => {
       assert.deepStrictEqual(known(), [])
     })
 
-    it("an equal response, or a response from before a later change, deletes no known response", () => {
+    it("a response that equals the known response, or that was read before a change, deletes no known response", () => {
       const { cache, feed } = setUp(true)
       for (const _ of [1, 2]) Effect.runSync(cache.load("a", Effect.succeed(older)))
       Effect.runSync(
