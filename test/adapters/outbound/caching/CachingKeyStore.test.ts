@@ -47,7 +47,7 @@ const makeCache = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number
 const start = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
 describe("CachingKeyStore", () => {
-  it.effect("CachingKeyStore looks a key up once until something in its workspace changes", () =>
+  it.effect("CachingKeyStore looks up a key only once until something in the key's workspace changes", () =>
     Effect.gen(function* () {
       const { lookups, changes, find } = yield* makeCache((_, n) =>
         Effect.succeed(n === 1 ? active : revoked)
@@ -99,7 +99,7 @@ describe("CachingKeyStore", () => {
       })
   )
 
-  it.effect("a flood of unknown keys neither evicts a known key nor delays it", () =>
+  it.effect("a flood of unknown keys neither evicts a cached key nor delays a lookup of the key", () =>
     Effect.gen(function* () {
       const { lookups, find } = yield* makeCache((hash) =>
         hash === toHash(0) ? Effect.succeed(active) : Effect.never
@@ -143,7 +143,7 @@ describe("CachingKeyStore in an outage of the database", () => {
   })
 
   it.effect(
-    "in an outage, CachingKeyStore rejects keys that were rejected before the outage, and admits no key",
+    "in an outage, CachingKeyStore returns the records of keys of a workspace that were rejected before the outage, and no record of an admitted key",
     () =>
       Effect.gen(function* () {
         const records = [active, revoked, free, pastDue, { ...active, owner_must_reset: true }, legacy]
@@ -162,7 +162,7 @@ describe("CachingKeyStore in an outage of the database", () => {
   )
 
   it.effect(
-    "CachingKeyStore forgets a rejection after a change of the workspace, or after a lookup that accepts the key",
+    "CachingKeyStore forgets a rejection after a change of the workspace, or after a lookup finds that the key is valid",
     () =>
       Effect.gen(function* () {
         const records = [revoked, free]

@@ -18,7 +18,7 @@ const [own, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
 const first: Page = { page: 1, per_page: 20 }
 const second: Page = { page: 2, per_page: 20 }
 
-/** Caches a repo whose lists have `state.count` prompts. `beforeResult(n)` runs before read n returns. */
+/** Caches a repo whose lists have the total `state.count`. `beforeResult(n)` runs before read n returns. */
 const makeCache = Effect.fnUntraced(function* (
   beforeResult: (n: number) => Effect.Effect<void> = () => Effect.void
 ) {
@@ -93,7 +93,7 @@ describe("CachingPromptRepo", () => {
     })
   )
 
-  it.effect("CachingPromptRepo counts again if the workspace changed while a page was read", () =>
+  it.effect("CachingPromptRepo counts the prompts again if the workspace changed while a page was read", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const { changes, state, reads, total } = yield* makeCache((n) =>

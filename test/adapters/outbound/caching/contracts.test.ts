@@ -13,7 +13,7 @@ import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 const changes = new WorkspaceRevisions()
 
-/** Stores an archive, and reports a change of all workspaces. */
+/** Stores an archive, and reports that all workspaces have changed. */
 const load = (archive: Archive) =>
   Effect.tap(storeArchive(archive), () => Effect.sync(() => changes.invalidateAll()))
 

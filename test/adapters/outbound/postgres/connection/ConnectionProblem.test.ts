@@ -6,7 +6,7 @@ import * as Redacted from "effect/Redacted"
 import { findConnectionProblem } from "../../../../../src/adapters/outbound/postgres/connection/ConnectionProblem.ts"
 import { toDatabaseUrl } from "../../../../support/postgres.ts"
 
-/** Encodes the message of a server that ends the start of a connection with an error. */
+/** Encodes the error message with which a server rejects a connection. */
 const encodeError = (code: string, message: string): Buffer => {
   const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${message}\0\0`)
   const header = Buffer.from("E....")
@@ -39,7 +39,7 @@ describe("findConnectionProblem", () => {
     ["57P03", "the database system is starting up", "the database cannot be reached"]
   ] as const)
     it.live(
-      `findConnectionProblem returns the message of PostgreSQL for a connection that fails with ${code}`,
+      `findConnectionProblem returns the message of PostgreSQL if the connection fails with ${code}`,
       () =>
         Effect.gen(function* () {
           const { port } = (yield* startServer(code, message)).address() as AddressInfo

@@ -15,7 +15,7 @@ const getParity = (key: number): "even" | "odd" => (key % 2 === 0 ? "even" : "od
 const nextTurn = Effect.promise(() => setImmediate())
 
 /**
- * A lookup in a table of all numbers except multiples of 3. The table returns rows in reverse order. Even and odd
+ * Makes a lookup in a table of all numbers except multiples of 3. The table returns rows in reverse order. Even and odd
  * numbers are separate partitions. `respond` runs before a statement of a partition returns. Like the response of a
  * database, the result arrives in a later turn of the event loop.
  */
@@ -67,7 +67,7 @@ describe("a batched lookup", () => {
   )
 
   it.effect(
-    "if a statement fails or dies, the lookups of its keys fail or die, and lookups in another partition do not",
+    "if a statement fails or dies, only the lookups of its keys fail or die, and lookups in another partition succeed",
     () =>
       Effect.gen(function* () {
         for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
@@ -122,7 +122,7 @@ describe("a batched lookup", () => {
   )
 
   it.effect(
-    "a batched lookup returns the other rows when a caller is interrupted after the statement was sent",
+    "a batched lookup returns the rows of the other callers if one caller is interrupted after the statement was sent",
     () =>
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()

@@ -90,7 +90,7 @@ const waitForEnd = async (pid: number): Promise<void> => {
 }
 
 describe("EmbeddedPostgres", () => {
-  it("EmbeddedPostgres creates a UTF-8 database with the builtin locale, which only the owner of the directory can reach", async () => {
+  it("EmbeddedPostgres creates a UTF-8 database with the builtin locale provider, and only the owner of the directory can connect to it", async () => {
     const dataDir = join(temporaryDirectory(), "new")
     const owner = await serve("open", dataDir)
     const [row] = await query(
@@ -112,7 +112,7 @@ describe("EmbeddedPostgres", () => {
     assert.deepStrictEqual(readdirSync(dataDir).sort(), ["lock", "postgresql"])
   })
 
-  it("EmbeddedPostgres runs once per directory: a second owner is rejected with the process id, and other processes connect", async () => {
+  it("EmbeddedPostgres runs once per directory: open fails in a second process and names the first process, and connect uses the running server", async () => {
     const dataDir = temporaryDirectory()
     const all = await Promise.all([1, 2, 3].map(() => serve("connect", dataDir)))
     const second = await serve("open", dataDir)
@@ -127,7 +127,7 @@ describe("EmbeddedPostgres", () => {
     assert.strictEqual(await stop(owner.child), 0)
   })
 
-  it("after SIGKILL of the owner, no process of the server remains, and the next owner has all committed data", async () => {
+  it("after the process that opened a directory is killed, its PostgreSQL server ends, and the next process that opens the directory finds all committed data", async () => {
     const dataDir = temporaryDirectory()
     let owner = await serve("open", dataDir)
     await query(owner.report, "create table numbers (n int)")
@@ -146,7 +146,7 @@ describe("EmbeddedPostgres", () => {
     await stop(owner.child)
   })
 
-  it("a first start that is killed at some moment leaves a directory that the next start uses", async () => {
+  it("a start succeeds after the first starts in the directory were killed at different times", async () => {
     const dataDir = temporaryDirectory()
     for (const delay of [200, 500, 800]) {
       const child = fork(join(import.meta.dirname, "serve.ts"), ["open", dataDir], { stdio: "ignore" })
@@ -162,7 +162,7 @@ describe("EmbeddedPostgres", () => {
     await stop(owner.child)
   })
 
-  it("EmbeddedPostgres starts PostgreSQL again when PostgreSQL ends", async () => {
+  it("EmbeddedPostgres starts PostgreSQL again if PostgreSQL is killed", async () => {
     const dataDir = temporaryDirectory()
     const owner = await serve("open", dataDir)
     await query(owner.report, "create table kept ()")
@@ -181,7 +181,7 @@ describe("EmbeddedPostgres", () => {
     await stop(owner.child)
   })
 
-  it("EmbeddedPostgres ignores a lock of a killed server whose process id now belongs to another process", async () => {
+  it("EmbeddedPostgres ignores the lock file of a killed server if the process id in the file now belongs to another process", async () => {
     const dataDir = temporaryDirectory()
     const first = await serve("open", dataDir)
     const server = readServerPid(dataDir)
@@ -194,7 +194,7 @@ describe("EmbeddedPostgres", () => {
     await stop(second.child)
   })
 
-  it("a directory whose path is too long for a socket is reached through a link in a private directory", async () => {
+  it("if the path of a directory is too long for a socket, processes connect through a symbolic link in a private directory", async () => {
     const dataDir = join(temporaryDirectory(), "long".repeat(30))
     const owner = await serve("open", dataDir)
     const guest = await serve("connect", dataDir)
@@ -210,7 +210,7 @@ describe("EmbeddedPostgres", () => {
     assert.deepStrictEqual(found.filter(existsSync), [])
   })
 
-  it("a path that cannot contain a database fails with an error that names the path", async () => {
+  it("open and connect fail with an error that names the path if the path cannot contain a database", async () => {
     const parent = temporaryDirectory()
     const file = join(parent, "file")
     writeFileSync(file, "")

@@ -2,7 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"
 
-// Opens the database of a directory, or connects to it. Reports the URL or the error, and runs until SIGTERM.
+// Opens the database of a directory, or connects to a database that another process has opened. Reports the URL or the
+// error to the parent process, and runs until SIGTERM.
 const [method, dataDir] = process.argv.slice(2) as ["open" | "connect", string]
 
 const program = Effect.gen(function* () {

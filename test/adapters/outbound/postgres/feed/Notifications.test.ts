@@ -107,15 +107,20 @@ describe("the notifications of a write", () => {
       })
     )
 
-    it.effect("an import sends one notification, and a second import of the same archive sends none", () =>
-      Effect.gen(function* () {
-        const store = yield* WorkspaceStore
-        const { archive } = sample()
-        assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(toPartStream(archive))), [
-          archive.workspace.id
-        ])
-        assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(toPartStream(archive))), [])
-      })
+    it.effect(
+      "an import sends one notification, and a second import of the same archive sends no notification",
+      () =>
+        Effect.gen(function* () {
+          const store = yield* WorkspaceStore
+          const { archive } = sample()
+          assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(toPartStream(archive))), [
+            archive.workspace.id
+          ])
+          assert.deepStrictEqual(
+            yield* collectNotifications(store.importWorkspace(toPartStream(archive))),
+            []
+          )
+        })
     )
   })
 })

@@ -13,9 +13,9 @@ import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../../support/archives.ts"
 import { freshDatabase, onServer, proxyTo, toDatabaseUrl } from "../../../../support/postgres.ts"
 
-/** The feed detects a silent connection within 3 s by its own clock, even if the test itself runs late. */
+/** The longest time until the feed detects a silent connection, in milliseconds. */
 const heartbeatTtlMs = 3_000
-/** The longest time that a feed takes to recover, in milliseconds: 3 s, two connection attempts and a heartbeat. */
+/** A limit for the time in which a feed recovers, in milliseconds: 3 s, two connection attempts and a heartbeat. */
 const recoveryMs = 12_000
 
 const waitUntil = Effect.fnUntraced(function* (what: string, timeoutMs: number, holds: () => boolean) {
@@ -47,7 +47,7 @@ const startFeed = Effect.fnUntraced(function* (url: string, database: string) {
 const downLine = ["Change feed down; caching disabled"]
 const restoredLine = ["Change feed restored; caching enabled"]
 
-/** Ends the backends that listen in a database. */
+/** Terminates the backends that listen in a database. */
 const terminateListeners = (database: string) =>
   onServer(`select pg_terminate_backend(pid) from pg_stat_activity
     where datname = '${database}' and query ilike 'listen%'`)
@@ -70,7 +70,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
   )
 
   it.live(
-    "the change feed goes down immediately when its connection is terminated, and raises every revision once it is up again",
+    "the change feed goes down immediately when its connection is terminated, and raises every revision once the feed is up again",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
@@ -87,7 +87,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
   )
 
   it.live(
-    "the change feed goes down within 3 s when its connections freeze silently, and comes up when they thaw",
+    "the change feed goes down within 3 s if its connections freeze silently, and comes up again when the connections thaw",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
@@ -122,7 +122,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
     })
   )
 
-  it.live("the change feed stays down behind a pooler that drops notifications, and logs this once", () =>
+  it.live("behind a pooler that drops notifications, the change feed stays down and logs one line", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database, { pooler: true })

@@ -15,7 +15,7 @@ import { connect, freshDatabase, migratedDatabase, onServer } from "../../../../
 const noon = Date.UTC(2026, 0, 1, 12)
 const minute = 60_000
 
-/** Adds two keys that were never used. */
+/** Adds two unused keys, and returns their ids. */
 const addTwoKeys = Effect.gen(function* () {
   const [home, owner] = [workspace(), user()]
   const keys = [key(home.id, owner).stored, key(home.id, owner).stored] as const
@@ -73,7 +73,7 @@ describe("last_used_at of keys", () => {
     }).pipe(Effect.provide(migratedDatabase))
   )
 
-  it.live("last_used_at of many keys is written without reading the whole table", () =>
+  it.live("last_used_at of 2,000 keys is written without a sequential scan of the table", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const keys = yield* Effect.gen(function* () {
@@ -121,7 +121,7 @@ describe("last_used_at of keys", () => {
     }).pipe(Effect.provide(migratedDatabase))
   )
 
-  it.live("last_used_at is written later if PostgreSQL was unavailable", () =>
+  it.live("if PostgreSQL is unavailable, last_used_at is written by a later flush", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const [one] = yield* Effect.andThen(migrate, addTwoKeys).pipe(Effect.provide(connect(database)))
@@ -138,7 +138,7 @@ describe("last_used_at of keys", () => {
     })
   )
 
-  it.live("last_used_at is not written on a read-only server, and one line is logged", () =>
+  it.live("on a read-only server, one line is logged for all failed writes of last_used_at", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const lines: Array<unknown> = []

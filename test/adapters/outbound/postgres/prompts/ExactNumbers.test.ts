@@ -114,7 +114,7 @@ describe("free-form JSON", () => {
         const files = assignPaths(yield* readContent(original.workspace.id))
         const read = Result.getOrThrow(parsePromptFiles(original.workspace.id, renderFiles(files)))
         assert.deepStrictEqual((yield* importFiles(original.workspace.id, read)).changes, [])
-        // A change of the fragments' contents leaves all JSON exact, also the JSON that no file contains.
+        // An import that changes fragments leaves all JSON exact, including metadata, which no file contains.
         const changed = read.map((file) =>
           file.state.kind === "fragment" ? { ...file, state: { ...file.state, content: "changed" } } : file
         )

@@ -69,30 +69,32 @@ describe("prompts of rows that other programs wrote", () => {
           Effect.map(repo.list(workspace, filter, everything), ({ items, total }) => [items.length, total])
         assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }), [0, 0])
         assert.deepStrictEqual(yield* total({ tag: "label" }), [1, 1])
-        // Lists of the other workspace omit the prompt that has its folder and its tag.
+        // Lists of the other workspace omit the prompt of `own`, although the prompt has a folder and a tag of `other`.
         assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }, other.id), [1, 1])
         assert.deepStrictEqual(yield* total({ tag: "label" }, other.id), [1, 1])
       })
     )
 
-    it.effect("getSource returns overrides of any JSON type unchanged, by position, then id", () =>
-      Effect.gen(function* () {
-        const { own, repo, sql } = yield* twoWorkspaces
-        yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
-        const overrides = [[1, "two"], null, "text", 3, true, { a: { b: null }, "": "" }]
-        const ids = overrides.map(() => newId<string>()).sort()
-        for (const index of [3, 5, 0, 2, 4, 1]) {
-          yield* sql`insert into prompt_fragments (id, prompt_id, fragment_id, position, variable_overrides)
+    it.effect(
+      "getSource returns overrides of any JSON type unchanged, ordered by position and then by id",
+      () =>
+        Effect.gen(function* () {
+          const { own, repo, sql } = yield* twoWorkspaces
+          yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
+          const overrides = [[1, "two"], null, "text", 3, true, { a: { b: null }, "": "" }]
+          const ids = overrides.map(() => newId<string>()).sort()
+          for (const index of [3, 5, 0, 2, 4, 1]) {
+            yield* sql`insert into prompt_fragments (id, prompt_id, fragment_id, position, variable_overrides)
             values (${ids[index]}, ${own.prompt.id}, ${own.snippet.id}, 7, ${JSON.stringify(overrides[index])})`
-        }
-        yield* sql`insert into prompt_fragments (prompt_id, fragment_id, position)
+          }
+          yield* sql`insert into prompt_fragments (prompt_id, fragment_id, position)
           values (${own.prompt.id}, ${own.snippet.id}, -1)`
-        const { fragments } = yield* repo.getSource(own.id, own.prompt.id)
-        assert.deepStrictEqual(
-          fragments.map(({ variable_overrides }) => variable_overrides),
-          [{}, ...overrides]
-        )
-      })
+          const { fragments } = yield* repo.getSource(own.id, own.prompt.id)
+          assert.deepStrictEqual(
+            fragments.map(({ variable_overrides }) => variable_overrides),
+            [{}, ...overrides]
+          )
+        })
     )
 
     it.effect("if the contents together exceed 2 MiB, getSource fails without reading the contents", () =>
@@ -132,7 +134,7 @@ describe("prompts of rows that other programs wrote", () => {
       })
     )
 
-    it.effect("all metadata that the table can store can be encoded", () =>
+    it.effect("the response schema can encode all metadata that the table can store", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
         const deep = `{"a":${"[".repeat(99)}0${"]".repeat(99)}}`
@@ -151,7 +153,7 @@ describe("prompts of rows that other programs wrote", () => {
       })
     )
 
-    it.effect("an unknown tier is returned as stored", () =>
+    it.effect("find returns an unknown tier as stored", () =>
       Effect.gen(function* () {
         const { own, sql } = yield* twoWorkspaces
         const { find } = yield* Keys.KeyStore

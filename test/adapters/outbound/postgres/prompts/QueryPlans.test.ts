@@ -33,7 +33,7 @@ interface Size {
   readonly smallWorkspaces: number
 }
 
-/** What statements read: a workspace, one of its keys, up to 100 of its prompts, and one of its folders. */
+/** The values that statements look up: a workspace, and one key, up to 100 prompts and one folder of the workspace. */
 interface Place {
   readonly name: string
   readonly workspace: WorkspaceId
@@ -82,8 +82,8 @@ const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<s
     `(select i from generate_series(1, ${Math.min(count, first)}) i
       union all select i from generate_series(${first + 1}, ${Math.min(first + count, prompts)}) i) part`
   return [
-    // The rows are correct by construction, and the triggers would take most of the time of this test. This setting
-    // disables normal triggers, but fires the triggers for replication, so these are disabled too.
+    // The rows are valid, and the triggers would take most of the time of this test. This setting
+    // disables normal triggers but not the triggers that also fire on replicas, so the next statements disable those.
     "set local session_replication_role = replica",
     ...["prompts", "prompt_tags", "prompt_versions", "prompt_fragments"].map(
       (table) => `alter table ${table} disable trigger user`
@@ -226,14 +226,14 @@ const makeFilters = ({ folder_id }: Place): ReadonlyArray<readonly [filter: Prom
 /** The tables that grow with a workspace. */
 const largeTables = ["prompts", "prompt_tags", "prompt_versions", "prompt_fragments", "fragments", "api_keys"]
 
-/** Fails if a statement sorts or fetches more than a page, or reads a large table as a whole. */
+/** Fails if a statement sorts or fetches more than 100 rows, or scans a large table sequentially. */
 const assertNoScan = (plan: ReadonlyArray<Plan>, context: string): void => {
   for (const node of plan) {
     const rows = node["Actual Rows"] * node["Actual Loops"]
     const readRows = rows + (node["Rows Removed by Filter"] ?? 0) * node["Actual Loops"]
     if (node["Node Type"] === "Seq Scan" && largeTables.includes(node["Relation Name"] ?? ""))
       assert.strictEqual(readRows, 0, context)
-    // A statement sorts the rows of the page again after it has fetched them.
+    // A statement sorts the fetched rows of its page again.
     if (node["Node Type"].includes("Sort")) assert.isAtMost(rows, 100, context)
     if (node["Node Type"] === "Index Scan") assert.isAtMost(readRows, 100, context)
     if (node["Node Type"] === "Bitmap Heap Scan") assert.isAtMost(readRows, 100, context)
@@ -269,7 +269,8 @@ for (const size of sizes) {
                   const plan = yield* explain(statement, mode)
                   const context = JSON.stringify({ filter, page, plan })
                   assertNoScan(plan, context)
-                  // A later page also reads the skipped rows. A partial page reads its index to the end.
+                  // For a later page, the statement also reads the skipped rows. For a partial page, the statement
+                  // reads its part of the index to the end.
                   if (query === queries.selectPromptPage && page === 1 && plan[0]!["Actual Rows"] === 20)
                     assertFewBuffers(plan, context)
                   const indexScans = plan.filter((node) => node["Node Type"] === "Index Only Scan")
@@ -302,7 +303,7 @@ for (const size of sizes) {
             })
           )
 
-          it.effect(`reads by id, hash or number of ${place.name} use an index (${mode} plan)`, () =>
+          it.effect(`reads of ${place.name} by id, hash or version number use an index (${mode} plan)`, () =>
             Effect.gen(function* () {
               const { workspace, prompt } = place
               const batch = place.prompts.slice(0, 16).map((id) => ({ workspace, id }))

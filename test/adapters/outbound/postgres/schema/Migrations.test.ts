@@ -86,7 +86,7 @@ describe("a PostgreSQL server's version", () => {
 })
 
 describe("migrations", () => {
-  it.live("migrate creates every table, and changes nothing if it runs again", () =>
+  it.live("migrate creates every table, and a second run changes nothing", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), {
         _tag: "SchemaMismatch",
@@ -104,7 +104,7 @@ describe("migrations", () => {
   )
 
   it.live(
-    "migrations run once each and in order if six processes start at the same time, and only new migrations run later",
+    "if six processes start at the same time, each migration runs once, in order, and later only new migrations run",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
@@ -175,7 +175,7 @@ describe("migrations", () => {
       }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("migrate rejects a schema that is newer than the program", () =>
+  it.live("migrate and assertSchemaCurrent reject a schema that is newer than the program", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       yield* migrate
@@ -209,29 +209,31 @@ describe("migrations", () => {
       })
   )
 
-  it.live("a migration of tables that the role does not own is rejected, and the error says so", () =>
-    Effect.gen(function* () {
-      const role = yield* freshRole
-      const database = yield* freshDatabase
-      const asOwner = Effect.provide(connect(database))
-      yield* migrate.pipe(asOwner)
-      yield* Effect.flatMap(PgClient.PgClient, (sql) =>
-        Effect.andThen(
-          sql.unsafe(`grant create on schema public to ${role}`),
-          sql.unsafe(`grant select on prompt_retrieval_migrations to ${role}`)
+  it.live(
+    "a migration fails if the role does not own the tables, and the error names the missing ownership",
+    () =>
+      Effect.gen(function* () {
+        const role = yield* freshRole
+        const database = yield* freshDatabase
+        const asOwner = Effect.provide(connect(database))
+        yield* migrate.pipe(asOwner)
+        yield* Effect.flatMap(PgClient.PgClient, (sql) =>
+          Effect.andThen(
+            sql.unsafe(`grant create on schema public to ${role}`),
+            sql.unsafe(`grant select on prompt_retrieval_migrations to ${role}`)
+          )
+        ).pipe(asOwner)
+        const later = { name: "later", statements: [] }
+        assert.deepStrictEqual(
+          yield* Effect.flip(runMigrations([...migrations, later])).pipe(
+            Effect.provide(connect(database, role))
+          ),
+          {
+            _tag: "SchemaMismatch",
+            message: `the database's schema needs a migration, and the role ${role} lacks the privilege to run it: ownership of the tables; deploy/roles.sql grants the privileges of each role`
+          }
         )
-      ).pipe(asOwner)
-      const later = { name: "later", statements: [] }
-      assert.deepStrictEqual(
-        yield* Effect.flip(runMigrations([...migrations, later])).pipe(
-          Effect.provide(connect(database, role))
-        ),
-        {
-          _tag: "SchemaMismatch",
-          message: `the database's schema needs a migration, and the role ${role} lacks the privilege to run it: ownership of the tables; deploy/roles.sql grants the privileges of each role`
-        }
-      )
-    })
+      })
   )
 
   it.live(
@@ -253,7 +255,7 @@ describe("migrations", () => {
       })
   )
 
-  describe("after triggers were enabled as pg_restore --disable-triggers enables them", () => {
+  describe("after triggers were disabled and enabled, as by pg_restore --disable-triggers", () => {
     const triggers = Effect.flatMap(
       PgClient.PgClient,
       (
@@ -273,7 +275,7 @@ describe("migrations", () => {
       })
 
     it.live(
-      "migrate restores the firing mode of each trigger, corrects tag lists and notifies running services",
+      "migrate restores the firing mode of each trigger, corrects the copied columns of prompt_tags, and notifies running services",
       () =>
         Effect.gen(function* () {
           const sql = yield* PgClient.PgClient
@@ -315,17 +317,19 @@ describe("migrations", () => {
       }).pipe(Effect.provide(emptyDatabase))
     )
 
-    it.live("migrate succeeds if the server denies the change of a trigger", () =>
-      Effect.gen(function* () {
-        const database = yield* freshDatabase
-        const asOwner = Effect.provide(connect(database))
-        yield* migrate.pipe(asOwner)
-        yield* loadWithoutTriggers(Effect.void).pipe(asOwner)
-        const before = yield* triggers.pipe(asOwner)
-        yield* onServer(`alter database ${database} set default_transaction_read_only = on`)
-        yield* migrate.pipe(Effect.provide(connect(database)))
-        assert.deepStrictEqual(yield* triggers.pipe(Effect.provide(connect(database))), before)
-      })
+    it.live(
+      "if triggers need to be restored but the server is read-only, migrate succeeds and leaves the triggers unchanged",
+      () =>
+        Effect.gen(function* () {
+          const database = yield* freshDatabase
+          const asOwner = Effect.provide(connect(database))
+          yield* migrate.pipe(asOwner)
+          yield* loadWithoutTriggers(Effect.void).pipe(asOwner)
+          const before = yield* triggers.pipe(asOwner)
+          yield* onServer(`alter database ${database} set default_transaction_read_only = on`)
+          yield* migrate.pipe(Effect.provide(connect(database)))
+          assert.deepStrictEqual(yield* triggers.pipe(Effect.provide(connect(database))), before)
+        })
     )
   })
 })

@@ -16,7 +16,7 @@ const own = `workspace_id) values ('${home}'`
 const nest = (depth: number) =>
   `('{"a":' || repeat('[', ${depth} - 1) || '0' || repeat(']', ${depth} - 1) || '}')::jsonb`
 
-/** Statements in their order and the SQLSTATE of each result. `00000` means success. */
+/** Statements in the order of their execution, each with the expected SQLSTATE. `00000` means success. */
 const statements: ReadonlyArray<readonly [text: string, state: string]> = [
   // Every column with a default is omitted.
   [`insert into workspaces (id) values ('${home}')`, "00000"],

@@ -92,7 +92,7 @@ describe("the sizes of values", () => {
     )
 
     it.effect.each(cases)(
-      "the schema and an import accept $column of the largest $limit and reject a larger value",
+      "the schema and an import accept a value of $column with the largest allowed $limit, and reject a larger value",
       ({ make, max, column, schema }) =>
         Effect.gen(function* () {
           const sql = yield* PgClient.PgClient

@@ -58,7 +58,7 @@ const expectSecurityChanges = Effect.fnUntraced(function* (
     yield* withinOneSecond(client.unsafe(statement, [id]))
 })
 
-/** Selects the locks on the tables, including row locks, of all other connections. */
+/** Selects the modes of the locks that other connections hold on tables and indexes. */
 const heldLocks = `select distinct l.mode from pg_locks l join pg_class c on c.oid = l.relation
   where c.relkind in ('r', 'i') and c.relpersistence = 'p' and c.relnamespace = 'public'::regnamespace
     and l.pid <> pg_backend_pid() and l.database = (select oid from pg_database where datname = current_database())
@@ -67,7 +67,7 @@ const heldLocks = `select distinct l.mode from pg_locks l join pg_class c on c.o
 const exportFrom = (store: WorkspaceStore["Service"], workspace: WorkspaceId) =>
   Effect.provideService(exportArchive(workspace), WorkspaceStore, store)
 
-/** Makes an edit of one prompt's title. */
+/** Returns an edit that changes the title of one prompt. */
 const retitle = (content: WorkspaceContent, id: string, title: string): ContentEdit => {
   const { tags: _, fragments: __, history: ___, ...row } = content.prompts.find((prompt) => prompt.id === id)!
   return {
@@ -145,7 +145,7 @@ describe("imports and concurrent writers", () => {
             )!,
             own.users[0]!
           ]
-          // The import waits for this row. Meanwhile, it keeps all other locks.
+          // The import waits for this row. While it waits, it holds all its other locks.
           const release = yield* holdLocks(other, [
             "select from prompts where id = $1 for update",
             [own.prompts[0]!.id]
@@ -326,7 +326,7 @@ describe("imports and concurrent writers", () => {
     )
   )
 
-  it.live("editContent starts over when an editor adds the same version number or tag", () =>
+  it.live("editContent starts over when an editor adds a version with the same number", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const own = archive({ prompts: [prompt({ versions: [version(1)] })] })

@@ -11,7 +11,10 @@ import { openStoreAndClient } from "../../../../support/database/storeAndClient.
 
 const late = instant("2099-01-01T00:00:00.000Z")
 
-/** Creates a database with a workspace and a key. Returns its store, and the client of another program. */
+/**
+ * Creates a database with a workspace and a key. Returns its store, and a separate SQL client that stands for another
+ * program.
+ */
 const makeSetting = Effect.gen(function* () {
   const { store, other } = yield* openStoreAndClient
   const [home, owner] = [workspace(), user()]
@@ -32,7 +35,7 @@ const makeNewKey = ({ home, owner }: Setting) => {
   return newKey
 }
 
-/** Runs a write during a transaction of another client, which commits once the write waits for it. */
+/** Starts a write during a transaction of another client. The transaction commits once the write waits for it. */
 const writeDuring = Effect.fnUntraced(function* <A, E>(
   { other }: Setting,
   statements: ReadonlyArray<readonly [text: string, id: string]>,

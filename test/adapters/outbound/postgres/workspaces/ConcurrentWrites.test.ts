@@ -221,103 +221,114 @@ describe("concurrent writes", () => {
         const what = change === addKey ? "adds a key" : "moves a key"
         const home = change === addKey ? workspaces[0] : workspaces[1]
 
-        it.effect(`a ${isolation} reset notifies the workspace to which a transaction ${what}`, () =>
-          withSessions(([admin, issuer]) =>
-            Effect.gen(function* () {
-              yield* prepareUser
-              if (before !== undefined) yield* issuer.query(before, [])
-              yield* issuer.query("begin", [])
-              yield* issuer.query(change, [])
-              yield* admin.query(`begin isolation level ${isolation}`, [])
-              // The reset must not wait for the other transaction.
-              yield* admin.query("set local lock_timeout = '1ms'", [])
-              yield* admin.query(requireReset, [])
-              yield* issuer.query("commit", [])
-              assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
-            })
-          )
+        it.effect(
+          `a ${isolation} password reset notifies all workspaces while another transaction ${what} of the user`,
+          () =>
+            withSessions(([admin, issuer]) =>
+              Effect.gen(function* () {
+                yield* prepareUser
+                if (before !== undefined) yield* issuer.query(before, [])
+                yield* issuer.query("begin", [])
+                yield* issuer.query(change, [])
+                yield* admin.query(`begin isolation level ${isolation}`, [])
+                // The reset must not wait for the other transaction.
+                yield* admin.query("set local lock_timeout = '1ms'", [])
+                yield* admin.query(requireReset, [])
+                yield* issuer.query("commit", [])
+                assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
+              })
+            )
         )
 
-        it.effect(`a transaction that ${what} waits for a ${isolation} reset, or all are notified`, () =>
-          withSessions(([admin, issuer]) =>
-            Effect.gen(function* () {
-              yield* prepareUser
-              if (before !== undefined) yield* issuer.query(before, [])
-              yield* admin.query(`begin isolation level ${isolation}`, [])
-              yield* admin.query(requireReset, [])
-              const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
-              yield* Effect.sleep("50 millis")
-              const waits = issued.pollUnsafe() === undefined
-              const notified = yield* collectNotifications(
-                Effect.andThen(admin.query("commit", []), Fiber.join(issued))
-              )
-              assert.isTrue(waits ? notified.includes(home) : notified.includes("*"), `${waits} ${notified}`)
-            })
-          )
+        it.effect(
+          `a transaction that ${what} waits for a ${isolation} password reset of the user and notifies its workspace, or the reset notifies all workspaces`,
+          () =>
+            withSessions(([admin, issuer]) =>
+              Effect.gen(function* () {
+                yield* prepareUser
+                if (before !== undefined) yield* issuer.query(before, [])
+                yield* admin.query(`begin isolation level ${isolation}`, [])
+                yield* admin.query(requireReset, [])
+                const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
+                yield* Effect.sleep("50 millis")
+                const waits = issued.pollUnsafe() === undefined
+                const notified = yield* collectNotifications(
+                  Effect.andThen(admin.query("commit", []), Fiber.join(issued))
+                )
+                assert.isTrue(
+                  waits ? notified.includes(home) : notified.includes("*"),
+                  `${waits} ${notified}`
+                )
+              })
+            )
         )
       }
 
-      it.effect(`a ${isolation} reset notifies the workspace of a key added after its start`, () =>
-        withSessions(([admin, issuer]) =>
-          Effect.gen(function* () {
-            yield* prepareUser
-            yield* admin.query(`begin isolation level ${isolation}`, [])
-            yield* admin.query("select from users", [])
-            yield* issuer.query(addKey, [])
-            yield* admin.query(requireReset, [])
-            assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), [
-              isolation === "read committed" ? workspaces[0] : "*"
-            ])
-          })
-        )
+      it.effect(
+        `a ${isolation} password reset notifies the workspace of a key that was added after the start of the reset's transaction`,
+        () =>
+          withSessions(([admin, issuer]) =>
+            Effect.gen(function* () {
+              yield* prepareUser
+              yield* admin.query(`begin isolation level ${isolation}`, [])
+              yield* admin.query("select from users", [])
+              yield* issuer.query(addKey, [])
+              yield* admin.query(requireReset, [])
+              assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), [
+                isolation === "read committed" ? workspaces[0] : "*"
+              ])
+            })
+          )
       )
     }
 
-    it.effect("under session_replication_role = replica, changes notify and tag lists are correct", () =>
-      withSessions(([session]) =>
-        Effect.gen(function* () {
-          yield* prepareUser
-          yield* session.query("set session_replication_role = replica", [])
-          const [home, other] = workspaces
-          const version = id("7", 1)
-          const fragment = id("8", 1)
-          const extra = id("4", 3)
-          const changes: ReadonlyArray<readonly [text: string, notified: ReadonlyArray<string>]> = [
-            [`update workspaces set tier = 'team' where id = '${home}'`, [home]],
-            [`update folders set name = 'x' where id = '${folders[0]}'`, [home]],
-            [`update prompts set title = 'x' where id = '${prompts[0]}'`, [home]],
-            [`insert into prompt_tags (prompt_id, tag_id) values ('${prompts[0]}', '${tags[0]}')`, [home]],
-            [`update prompts set is_archived = true where id = '${prompts[1]}'`, [home]],
-            [`update prompts set workspace_id = '${other}' where id = '${prompts[0]}'`, [home, other]],
-            [`update tags set workspace_id = '${other}' where id = '${tags[0]}'`, [home, other]],
-            // The rows of a table may arrive before the rows that they refer to.
-            [`insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`, []],
-            [`insert into prompts (id, workspace_id) values ('${extra}', '${other}')`, [other]],
-            [`delete from prompt_tags where prompt_id = '${extra}'`, [other]],
-            [`insert into prompt_versions (id, prompt_id) values ('${version}', '${prompts[0]}')`, [other]],
-            [`update prompt_versions set content = 'x' where id = '${version}'`, [other]],
-            [`insert into fragments (id, workspace_id) values ('${fragment}', '${home}')`, [home]],
-            [
-              `insert into prompt_fragments (prompt_id, fragment_id) values ('${prompts[0]}', '${fragment}')`,
-              [other]
-            ],
-            ["delete from prompt_fragments", [other]],
-            ["truncate prompt_versions", ["*"]],
-            [addKey, [home]],
-            [requireReset, ["*"]],
-            ["update api_keys set last_used_at = now()", []],
-            ["update api_keys set revoked_at = now()", [home]],
-            [moveKey, [home, other]],
-            ["delete from users", [other]],
-            ["delete from api_keys", [other]],
-            [`delete from prompts where id = '${extra}'`, [other]]
-          ]
-          for (const [text, notified] of changes) {
-            assert.deepStrictEqual(yield* collectNotifications(session.query(text, [])), notified, text)
-            yield* assertLists(text)
-          }
-        })
-      )
+    it.effect(
+      "under session_replication_role = replica, changes send notifications and the lists of tags stay correct",
+      () =>
+        withSessions(([session]) =>
+          Effect.gen(function* () {
+            yield* prepareUser
+            yield* session.query("set session_replication_role = replica", [])
+            const [home, other] = workspaces
+            const version = id("7", 1)
+            const fragment = id("8", 1)
+            const extra = id("4", 3)
+            const changes: ReadonlyArray<readonly [text: string, notified: ReadonlyArray<string>]> = [
+              [`update workspaces set tier = 'team' where id = '${home}'`, [home]],
+              [`update folders set name = 'x' where id = '${folders[0]}'`, [home]],
+              [`update prompts set title = 'x' where id = '${prompts[0]}'`, [home]],
+              [`insert into prompt_tags (prompt_id, tag_id) values ('${prompts[0]}', '${tags[0]}')`, [home]],
+              [`update prompts set is_archived = true where id = '${prompts[1]}'`, [home]],
+              [`update prompts set workspace_id = '${other}' where id = '${prompts[0]}'`, [home, other]],
+              [`update tags set workspace_id = '${other}' where id = '${tags[0]}'`, [home, other]],
+              // The rows of a table may arrive before the rows that they refer to.
+              [`insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`, []],
+              [`insert into prompts (id, workspace_id) values ('${extra}', '${other}')`, [other]],
+              [`delete from prompt_tags where prompt_id = '${extra}'`, [other]],
+              [`insert into prompt_versions (id, prompt_id) values ('${version}', '${prompts[0]}')`, [other]],
+              [`update prompt_versions set content = 'x' where id = '${version}'`, [other]],
+              [`insert into fragments (id, workspace_id) values ('${fragment}', '${home}')`, [home]],
+              [
+                `insert into prompt_fragments (prompt_id, fragment_id) values ('${prompts[0]}', '${fragment}')`,
+                [other]
+              ],
+              ["delete from prompt_fragments", [other]],
+              ["truncate prompt_versions", ["*"]],
+              [addKey, [home]],
+              [requireReset, ["*"]],
+              ["update api_keys set last_used_at = now()", []],
+              ["update api_keys set revoked_at = now()", [home]],
+              [moveKey, [home, other]],
+              ["delete from users", [other]],
+              ["delete from api_keys", [other]],
+              [`delete from prompts where id = '${extra}'`, [other]]
+            ]
+            for (const [text, notified] of changes) {
+              assert.deepStrictEqual(yield* collectNotifications(session.query(text, [])), notified, text)
+              yield* assertLists(text)
+            }
+          })
+        )
     )
   })
 })

@@ -77,7 +77,7 @@ describe("the PostgreSQL workspace store", () => {
       })
     )
 
-    it.effect("a change that cannot be recorded in the audit log changes nothing", () =>
+    it.effect("if the audit log cannot record a change, the change is rolled back", () =>
       Effect.gen(function* () {
         const store = yield* WorkspaceStore
         const sql = yield* PgClient.PgClient
@@ -124,7 +124,7 @@ describe("the PostgreSQL workspace store", () => {
       })
     )
 
-    it.effect("exportWorkspace exports at most 6 MiB at a time, however long a history or a list is", () =>
+    it.effect("exportWorkspace emits at most 6 MiB at a time, however long a history or a list is", () =>
       Effect.gen(function* () {
         const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
         const snippet = fragment("Snippet")
