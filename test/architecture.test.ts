@@ -11,7 +11,7 @@ interface Rule {
   readonly mayImport: ReadonlyArray<string>
 }
 
-/** The modules of Effect that do not belong to an adapter. */
+/** The modules of Effect that the application may import. Only adapters may import Effect's I/O modules. */
 const effect = ["effect/*", "effect/crypto/SecureRandom"]
 const core = ["src/application/**", "src/domain/**"]
 const anyPackage = [
@@ -75,7 +75,7 @@ const rules: ReadonlyArray<Rule> = [
 
 const specifierPattern = /^(?:import|export)\b[^"`]*?\bfrom "([^"]+)"|^import "([^"]+)"|\bimport\("([^"]+)"/gm
 
-/** Returns the specifiers of all imports and re-exports in a module, without those in comments. */
+/** Returns the specifiers of all imports and re-exports in a module. Ignores comments. */
 const findSpecifiers = (source: string): ReadonlyArray<string> =>
   [...source.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "").matchAll(specifierPattern)].map(
     ([, ...groups]) => groups.find((group) => group !== undefined)!
@@ -87,7 +87,7 @@ const resolveImport = (file: string, specifier: string): string =>
 
 const findRule = (file: string): Rule | undefined => rules.findLast(({ files }) => matchesGlob(file, files))
 
-/** Returns the imports of a module that its rule forbids. A file without a rule may import nothing. */
+/** Returns the forbidden imports of a module. A file without a rule may import nothing. */
 const findViolations = (file: string, source: string): ReadonlyArray<string> => {
   const mayImport = findRule(file)?.mayImport ?? []
   return findSpecifiers(source)

@@ -67,7 +67,7 @@ describe("parseApiKey", () => {
   )
 
   it.prop(
-    "parseApiKey fails with InvalidKeyFormat when the prefix is in another case or not at the start",
+    "parseApiKey fails with InvalidKeyFormat if a token does not start with key_live_, and with InvalidKey if no 64 digits follow",
     { key },
     ({ key }) => {
       const rest = key.slice(9)
@@ -120,7 +120,7 @@ describe("isExpired and isActive", () => {
 
 describe("endKey", () => {
   it.prop(
-    "endKey ends a key at the given time, never later than before, and keeps a revocation",
+    "endKey ends a key at the given time or at its own expiry, whichever is earlier, and keeps the time of a revocation",
     { expires: EndTime, revoked: EndTime, ends: Millis, now: Millis },
     ({ expires, revoked, ends, now }) => {
       const before = { revoked_at: toEnd(revoked), expires_at: toEnd(expires) }

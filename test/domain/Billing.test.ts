@@ -11,7 +11,7 @@ import {
   toTier
 } from "../../src/domain/Billing.ts"
 
-/** Texts that resemble a paid tier. */
+/** Unknown tiers. Most resemble a known tier. */
 const similarTiers = ["Free", "SOLO", "Team", "solo ", " team", "", "enterprise", "constructor", "__proto__"]
 const anyTier = Schema.Union([Tier, Schema.Literals(similarTiers), Schema.String])
 

@@ -49,7 +49,7 @@ const parseByModel = (text: string): unknown => {
       token(/\s*:/)
       return [name, value()] as const
     })
-    // Members with the same name become one member, with the last value and the position of the first.
+    // Of several members with the same name, only the last value counts. The order of members does not count.
     return { members: [...new Map(members)].sort(([a], [b]) => (a < b ? -1 : 1)) }
   }
   return value()
@@ -83,7 +83,7 @@ describe("parseNumber", () => {
   )
 
   it.prop(
-    "parseNumber returns a JavaScript number if and only if the text of that number has the same value and scale",
+    "parseNumber returns a JavaScript number if and only if String(number) has the value and scale of the input",
     { text: numberTexts },
     ({ text }) => {
       const nearest = Number(text)
@@ -158,7 +158,7 @@ describe("parseJson", () => {
     assert.throws(() => parseJson(text), SyntaxError)
   })
 
-  it("parseJson parses a name with an escape sequence after a name that is a backslash", () => {
+  it("parseJson reads a name with an escape sequence correctly even after JSON.parse has read a backslash as a name", () => {
     JSON.parse('{"": 0, "\\\\": 1}')
     assert.deepStrictEqual(parseJson('{"": 0, "\\n": 1.10}'), { "": 0, "\n": parseNumber("1.10") })
     assert.deepStrictEqual(parseJson('{"a": [{"": 0, "\\u0041": 1}]}'), { a: [{ "": 0, A: 1 }] })

@@ -68,7 +68,7 @@ describe("PromptNames", () => {
   )
 
   it.effect.prop(
-    "a name never selects another prompt after prompts are added or removed",
+    "after prompts are added or removed, a name of a prompt finds the same prompt or no prompt",
     { prompts: Prompts },
     ({ prompts }) => {
       const all = withIds(prompts)

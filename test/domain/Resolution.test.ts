@@ -110,7 +110,7 @@ describe("resolve", () => {
   })
 
   it.prop(
-    "for every fragment, resolve appends two newlines and the filled content, and it counts the fragments",
+    "resolve appends two newlines and the filled content of each fragment, and counts the fragments",
     { content: text, fragments },
     ({ content, fragments }) => {
       const from = makeSource(content, fragments)

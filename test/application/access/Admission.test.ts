@@ -35,7 +35,7 @@ class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookup
   static readonly layer = Layer.sync(Lookups, () => ({ count: 0 }))
 }
 
-/** Counts the lookups of another KeyStore. */
+/** Counts the lookups of a `KeyStore`. */
 const countingKeyStore = Layer.effect(
   KeyStore,
   Effect.gen(function* () {
@@ -173,7 +173,7 @@ describe("admit", () => {
   )
 
   it.effect(
-    "Admission.admit and Admission.check report each rejected key, and each workspace without access, to the outage service",
+    "admit and check report to the outage service each rejected key, and each workspace whose tier or billing status allows no access",
     () =>
       Effect.gen(function* () {
         const { admit, check } = yield* Admission
@@ -268,7 +268,7 @@ describe("admit", () => {
       }).pipe(Effect.provide(makeLayer(limits)))
   )
 
-  it.effect("admit marks a key as used when it is admitted, and no other key", () =>
+  it.effect("admit marks a key as used if and only if admit admits the key", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* storeArchive(own)
@@ -309,7 +309,7 @@ describe("admit", () => {
       )
   )
 
-  it.effect("admit counts each rejection by the limit that was exceeded", () => {
+  it.effect("admit and admitAgain count each rejection in the metric of the limit that was exceeded", () => {
     const countRejections = watchOwnMetrics(
       'prompt_retrieval_rate_limit_denials_total{bucket="key"}',
       'prompt_retrieval_rate_limit_denials_total{bucket="process"}'

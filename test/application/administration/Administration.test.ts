@@ -22,53 +22,55 @@ const layer = Administration.layer.pipe(
 
 const start = Date.UTC(2026, 0, 2, 3, 4, 5, 678)
 
-/** Streams the values of an archive's file, as `importArchive` takes them. */
+/** Returns the parts of an archive as the stream that `importArchive` takes. */
 const toSource = (json: unknown): Stream.Stream<RawPart> => Stream.fromIterable(toRawParts(json))
 
 describe("issueKey", () => {
-  it.live("issueKey returns the key, and stores only its hash and its first and last digits", () =>
-    Effect.gen(function* () {
-      const { importArchive, issueKey, auditEvents } = yield* Administration
-      const [home, owner] = [workspace(), user()]
-      yield* importArchive(toSource(archive({ workspace: home, users: [owner] })))
-      const issued = yield* atTime(start)(issueKey(home.id, owner.email.toUpperCase(), "Production"))
-      assert.match(issued.key, /^key_live_[0-9a-f]{64}$/)
-      assert.deepStrictEqual(issued, { id: issued.id, key: issued.key, expires_at: null })
-      const hex = issued.key.slice(keyPrefix.length)
-      const key_hash = createHash("sha256").update(issued.key).digest("hex") as KeyHash
-      const stored = yield* exportArchive(home.id)
-      assert.deepStrictEqual(stored.api_keys, [
-        {
-          id: issued.id,
-          workspace_id: home.id,
-          created_by: owner.id,
-          name: "Production",
-          key_hash,
-          key_start: hex.slice(0, 4),
-          key_end: hex.slice(-4),
-          created_at: "2026-01-02T03:04:05.678Z",
-          revoked_at: null,
-          expires_at: null
-        }
-      ] as ReadonlyArray<unknown> as typeof stored.api_keys)
-      assert.deepStrictEqual(stored.users, [owner])
-      assert.notInclude(JSON.stringify([stored, yield* auditEvents({ limit: 100 })]), hex.slice(4, -4))
+  it.live(
+    "issueKey returns the key, and stores only the hash and the first and last four digits of the key",
+    () =>
+      Effect.gen(function* () {
+        const { importArchive, issueKey, auditEvents } = yield* Administration
+        const [home, owner] = [workspace(), user()]
+        yield* importArchive(toSource(archive({ workspace: home, users: [owner] })))
+        const issued = yield* atTime(start)(issueKey(home.id, owner.email.toUpperCase(), "Production"))
+        assert.match(issued.key, /^key_live_[0-9a-f]{64}$/)
+        assert.deepStrictEqual(issued, { id: issued.id, key: issued.key, expires_at: null })
+        const hex = issued.key.slice(keyPrefix.length)
+        const key_hash = createHash("sha256").update(issued.key).digest("hex") as KeyHash
+        const stored = yield* exportArchive(home.id)
+        assert.deepStrictEqual(stored.api_keys, [
+          {
+            id: issued.id,
+            workspace_id: home.id,
+            created_by: owner.id,
+            name: "Production",
+            key_hash,
+            key_start: hex.slice(0, 4),
+            key_end: hex.slice(-4),
+            created_at: "2026-01-02T03:04:05.678Z",
+            revoked_at: null,
+            expires_at: null
+          }
+        ] as ReadonlyArray<unknown> as typeof stored.api_keys)
+        assert.deepStrictEqual(stored.users, [owner])
+        assert.notInclude(JSON.stringify([stored, yield* auditEvents({ limit: 100 })]), hex.slice(4, -4))
 
-      const { find } = yield* KeyStore
-      assert.deepStrictEqual(yield* find(key_hash), {
-        id: issued.id,
-        revoked: false,
-        expires_at: null,
-        owner_must_reset: false,
-        workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
-      })
-    }).pipe(Effect.provide(layer))
+        const { find } = yield* KeyStore
+        assert.deepStrictEqual(yield* find(key_hash), {
+          id: issued.id,
+          revoked: false,
+          expires_at: null,
+          owner_must_reset: false,
+          workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
+        })
+      }).pipe(Effect.provide(layer))
   )
 })
 
 describe("createWorkspace and revokeKey", () => {
   it.live(
-    "createWorkspace creates an active workspace, and revokeKey revokes its key once, at the current time",
+    "createWorkspace creates an active workspace, and revokeKey revokes a key at the current time and keeps this time if it is called again",
     () =>
       Effect.gen(function* () {
         const admin = yield* Administration
@@ -92,20 +94,22 @@ describe("createWorkspace and revokeKey", () => {
 })
 
 describe("exportArchive", () => {
-  it.live("exportArchive writes an archive in chunks of about one version", () =>
-    Effect.gen(function* () {
-      const { importArchive, exportArchive } = yield* Administration
-      const long = prompt({
-        versions: Array.from({ length: 200 }, (_, index) =>
-          version(index + 1, { content: "x".repeat(100_000) })
-        )
-      })
-      const original = archive({ prompts: [long] })
-      yield* importArchive(toSource(original))
-      const texts: Array<string> = []
-      yield* exportArchive(original.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
-      assert.isBelow(Math.max(...texts.map(({ length }) => length)), 200_000)
-      assert.deepStrictEqual(JSON.parse(texts.join("")), JSON.parse(JSON.stringify(original)))
-    }).pipe(Effect.provide(layer))
+  it.live(
+    "exportArchive writes the archive of a prompt with large versions in chunks of about one version",
+    () =>
+      Effect.gen(function* () {
+        const { importArchive, exportArchive } = yield* Administration
+        const long = prompt({
+          versions: Array.from({ length: 200 }, (_, index) =>
+            version(index + 1, { content: "x".repeat(100_000) })
+          )
+        })
+        const original = archive({ prompts: [long] })
+        yield* importArchive(toSource(original))
+        const texts: Array<string> = []
+        yield* exportArchive(original.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
+        assert.isBelow(Math.max(...texts.map(({ length }) => length)), 200_000)
+        assert.deepStrictEqual(JSON.parse(texts.join("")), JSON.parse(JSON.stringify(original)))
+      }).pipe(Effect.provide(layer))
   )
 })

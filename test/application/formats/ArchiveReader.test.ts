@@ -48,7 +48,7 @@ const findProblems = (json: unknown): ReadonlyArray<Problem> => {
 const sortByPath = (problems: ReadonlyArray<Problem>) =>
   problems.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 
-/** Returns an archive with one item in every list, so that every field has a path. */
+/** Returns an archive with at least one item in every list, so that every field has a path. */
 const makeFullArchive = (): Archive => {
   const [home, owner, drawer, label, snippet] = [
     workspace(),
@@ -179,7 +179,7 @@ describe("ArchiveReader", () => {
     ["prompts[0].versions[1].version_number", 1, "is a duplicate"],
     ["prompts[0].versions[1].created_at", "now", time],
     ["prompts[0].versions[1].parent_version_id", newId(), "is not a version of this prompt"]
-  ])("at %s, rejects the value %j: %s", (path, value, message) => {
+  ])("ArchiveReader rejects, at %s, the value %j: %s", (path, value, message) => {
     assert.deepStrictEqual(findProblems(withValue(makeFullArchive(), path, value)), [{ path, message }])
   })
 
@@ -188,7 +188,7 @@ describe("ArchiveReader", () => {
     ["prompts[0].versions[1].version_number", 2147483647],
     ["api_keys[0].workspace_id", null],
     ["prompts[0].title", ""]
-  ])("ArchiveReader accepts the largest allowed value at %s", (path, value) => {
+  ])("ArchiveReader accepts, at %s, the extreme value %j", (path, value) => {
     assert.deepStrictEqual(findProblems(withValue(makeFullArchive(), path, value)), [])
   })
 
@@ -338,7 +338,7 @@ describe("ArchiveReader", () => {
     assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
 
-  it("ArchiveReader accepts 1.0 and 1e0 as integers and keeps their text in free-form JSON", () => {
+  it("ArchiveReader accepts 1.0 and 1e0 as integers, and keeps the text 1.0 in free-form JSON", () => {
     const text = JSON.stringify(withValue(makeFullArchive(), "prompts[0].sort_order", "SORT"))
       .replace('"SORT"', "1.0")
       .replace('"position":1', '"position":1e0')
@@ -358,7 +358,7 @@ describe("ArchiveReader", () => {
     assert.deepStrictEqual([...new Set(paths)], ["prompts[0].sort_order"])
   })
 
-  it("ArchiveReader rejects a title that nests 5,000 levels deep without a stack overflow", () => {
+  it("ArchiveReader rejects a title that is an array of 5,000 levels, and its stack does not overflow", () => {
     const deep = JSON.parse(`${"[".repeat(5000)}1${"]".repeat(5000)}`)
     const json = toJson(makeFullArchive()) as { prompts: Array<{ title: unknown }> }
     json.prompts[0]!.title = deep

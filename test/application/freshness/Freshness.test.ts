@@ -197,7 +197,7 @@ describe("RevisionedCache", () => {
 
 describe("SingleFlight", () => {
   it.live(
-    "a caller that is interrupted at any step of its read leaves the key free for the next caller",
+    "if a caller is interrupted at any step of its read, the next caller of the key starts a new read",
     () =>
       Effect.gen(function* () {
         const slow = Effect.delay(Effect.succeed(1), "1 second")

@@ -245,7 +245,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
 describe("Outage", () => {
   for (const disturbance of ["suspend", "set back"] as const) {
     it.prop(
-      `with a clock that is ${disturbance === "suspend" ? "suspended" : "set back"}, no sequence of steps serves a value that is too old, outdated or older than before`,
+      `even if ${disturbance === "suspend" ? "the machine is suspended" : "the clock is set back"}, no response exceeds the maximum age, or is older than an earlier response or than the state at the last heartbeat`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(80)) },
       ({ steps }) => {
         checkSteps([{ step: "beat" }, ...steps], disturbance)
@@ -254,7 +254,7 @@ describe("Outage", () => {
     )
   }
 
-  it("a value from before an outage is served until the value is too old", () => {
+  it("in an outage, a value from before the outage is served until the value is too old", () => {
     const request = { step: "request", workspace: 0 } as const
     const steps = [{ step: "beat" }, request, { step: "database down" }, { step: "run", ms: 5_000 }] as const
     assert.strictEqual(checkSteps([...steps, request, request], "suspend"), 2)
@@ -263,7 +263,7 @@ describe("Outage", () => {
     assert.strictEqual(checkSteps([...steps, { step: "disturb clock", ms: 3_600 }, request], "set back"), 1)
   })
 
-  it("Outage logs one line when it serves values from before an outage, and one line when it stops", () => {
+  it("Outage logs one line when it starts to serve values from before an outage, and one line when it stops", () => {
     const world = setUp()
     world.beat()
     world.check()
@@ -303,7 +303,7 @@ describe("Outage", () => {
   }
 
   it.live(
-    "a known value is served immediately after an error, and after 250 ms without a result from the database",
+    "in an outage, orKnown returns the known value immediately if the database fails, and after 250 ms if the database has not responded",
     () =>
       Effect.gen(function* () {
         const { policy } = setUpLost()
@@ -317,40 +317,44 @@ describe("Outage", () => {
       })
   )
 
-  it.live("no known value is served while the change feed is up, or for an error that is not an outage", () =>
-    Effect.gen(function* () {
-      const world = setUp()
-      world.beat()
-      const known = Effect.succeed("known")
-      const slow = Effect.delay(Effect.succeed("fresh"), 400)
-      assert.strictEqual(yield* world.policy.orKnown(slow, known), "fresh")
-      const failed = yield* Effect.forkChild(Effect.result(world.policy.orKnown(failing, known)))
-      yield* Effect.sleep(50)
-      world.run(1)
-      world.beat()
-      assert.deepStrictEqual(yield* Fiber.join(failed), Result.fail(Unavailable))
-      const other = Effect.fail("other") as Effect.Effect<string, string>
-      assert.deepStrictEqual(
-        yield* Effect.result(setUpLost().policy.orKnown(other, known)),
-        Result.fail("other")
-      )
-    })
-  )
-
-  it.live("a read that fails right before the change feed goes down gets the known value", () =>
-    Effect.gen(function* () {
-      const world = setUp()
-      world.beat()
-      world.run(1)
-      const read = yield* Effect.forkChild(world.policy.orKnown(failing, Effect.succeed("known")))
-      yield* Effect.sleep(50)
-      world.lose(true)
-      assert.strictEqual(yield* Fiber.join(read), "known")
-    })
+  it.live(
+    "orKnown returns no known value while the change feed is up, or after an error that is not an outage",
+    () =>
+      Effect.gen(function* () {
+        const world = setUp()
+        world.beat()
+        const known = Effect.succeed("known")
+        const slow = Effect.delay(Effect.succeed("fresh"), 400)
+        assert.strictEqual(yield* world.policy.orKnown(slow, known), "fresh")
+        const failed = yield* Effect.forkChild(Effect.result(world.policy.orKnown(failing, known)))
+        yield* Effect.sleep(50)
+        world.run(1)
+        world.beat()
+        assert.deepStrictEqual(yield* Fiber.join(failed), Result.fail(Unavailable))
+        const other = Effect.fail("other") as Effect.Effect<string, string>
+        assert.deepStrictEqual(
+          yield* Effect.result(setUpLost().policy.orKnown(other, known)),
+          Result.fail("other")
+        )
+      })
   )
 
   it.live(
-    "for 250 ms after a failure, every call fails without running; then one call runs, and its result decides about the following calls",
+    "orKnown returns the known value if the read fails immediately before the change feed goes down",
+    () =>
+      Effect.gen(function* () {
+        const world = setUp()
+        world.beat()
+        world.run(1)
+        const read = yield* Effect.forkChild(world.policy.orKnown(failing, Effect.succeed("known")))
+        yield* Effect.sleep(50)
+        world.lose(true)
+        assert.strictEqual(yield* Fiber.join(read), "known")
+      })
+  )
+
+  it.live(
+    "for 250 ms after a failure, every call fails without running; then one call runs, and its result decides whether later calls run",
     () =>
       Effect.gen(function* () {
         const { policy } = setUpLost()
@@ -380,7 +384,7 @@ describe("Outage", () => {
       })
   )
 
-  it.live("a slow call does not open the breaker if another call has succeeded since it started", () =>
+  it.live("a slow call does not open the breaker if another call succeeded after the slow call started", () =>
     Effect.gen(function* () {
       const { policy } = setUpLost()
       const slow = yield* Effect.forkChild(policy.protect(silent), { startImmediately: true })
@@ -393,7 +397,7 @@ describe("Outage", () => {
   )
 
   it.effect(
-    "the failure of one outage makes no call fail immediately while the feed is up or in the next outage",
+    "a failure in one outage does not make calls fail immediately while the feed is up or in the next outage",
     () =>
       Effect.gen(function* () {
         const world = setUpLost()

@@ -61,7 +61,7 @@ describe("Prompts", () => {
   ]
 
   it.effect.prop(
-    "a read with a malformed id fails as not found, without a query",
+    "a read with a malformed id fails with PromptNotFound or VersionNotFound, without a query",
     { id: Schema.Union([Schema.Literals(malformed), Schema.String]) },
     Effect.fnUntraced(function* ({ id }) {
       const caller = toCaller(archive())
@@ -96,35 +96,37 @@ describe("Prompts", () => {
       }).pipe(Effect.provide(layer))
   )
 
-  it.effect("a Free caller reads the versions of seven days", () =>
-    Effect.gen(function* () {
-      const prompts = yield* Prompts
-      const now = Date.UTC(2026, 5, 15, 12)
-      const cutoff = now - 7 * 24 * 60 * 60 * 1000
-      const one = prompt({
-        versions: [cutoff - 1, cutoff].map((millis, index) =>
-          version(index + 1, { created_at: toTimestamp(millis) })
-        )
-      })
-      const own = archive({ prompts: [one] })
-      yield* storeArchive(own)
+  it.effect(
+    "a Free caller can read only the versions of the last seven days, and a Solo caller can read every version",
+    () =>
+      Effect.gen(function* () {
+        const prompts = yield* Prompts
+        const now = Date.UTC(2026, 5, 15, 12)
+        const cutoff = now - 7 * 24 * 60 * 60 * 1000
+        const one = prompt({
+          versions: [cutoff - 1, cutoff].map((millis, index) =>
+            version(index + 1, { created_at: toTimestamp(millis) })
+          )
+        })
+        const own = archive({ prompts: [one] })
+        yield* storeArchive(own)
 
-      const numbersFor = Effect.fnUntraced(function* (tier: string) {
-        const caller = toCaller(own, tier)
-        const { items, total } = yield* prompts.listVersions(caller, one.id, everything)
-        const numbers = items.map(({ version_number }) => Number(version_number))
-        assert.strictEqual(total, numbers.length)
-        for (const { version_number } of one.versions) {
-          const read = yield* Effect.result(prompts.getVersion(caller, one.id, String(version_number)))
-          assert.strictEqual(read._tag === "Success", numbers.includes(version_number))
-          if (read._tag === "Failure") assert.deepStrictEqual(read.failure, VersionNotFound)
-        }
-        return numbers
-      })
+        const numbersFor = Effect.fnUntraced(function* (tier: string) {
+          const caller = toCaller(own, tier)
+          const { items, total } = yield* prompts.listVersions(caller, one.id, everything)
+          const numbers = items.map(({ version_number }) => Number(version_number))
+          assert.strictEqual(total, numbers.length)
+          for (const { version_number } of one.versions) {
+            const read = yield* Effect.result(prompts.getVersion(caller, one.id, String(version_number)))
+            assert.strictEqual(read._tag === "Success", numbers.includes(version_number))
+            if (read._tag === "Failure") assert.deepStrictEqual(read.failure, VersionNotFound)
+          }
+          return numbers
+        })
 
-      yield* TestClock.setTime(now)
-      assert.deepStrictEqual(yield* numbersFor("free"), [2])
-      assert.deepStrictEqual(yield* numbersFor("solo"), [2, 1])
-    }).pipe(Effect.provide(layer))
+        yield* TestClock.setTime(now)
+        assert.deepStrictEqual(yield* numbersFor("free"), [2])
+        assert.deepStrictEqual(yield* numbersFor("solo"), [2, 1])
+      }).pipe(Effect.provide(layer))
   )
 })

@@ -35,7 +35,7 @@ describe("makeStateLog", () => {
   )
 
   it.effect(
-    "makeStateLog logs no recovery without a recovery message, and the message alone without a reason",
+    "if makeStateLog has no recovery message, it logs no recovery; if a failure has no reason, it logs the message alone",
     () =>
       Effect.gen(function* () {
         const stateLog = makeStateLog({ failed: "Redis failed" })

@@ -15,7 +15,7 @@ describe("toRateWindow", () => {
   })
 
   it.prop(
-    "secondsUntilReset returns the time until the window ends, rounded up to 1 to 60 seconds",
+    "secondsUntilReset returns the seconds until the window ends, rounded up to an integer from 1 to 60",
     { now: Now },
     ({ now }) => {
       const left = secondsUntilReset(now)

@@ -4,7 +4,7 @@ import { parseTimeInput, resolveTime } from "../../../src/domain/time/TimeInput.
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9_999_999 }))
-/** From the first to the last instant of a Timestamp. */
+/** Instants in the years 1000 to 9999. */
 const Instant = Schema.Int.check(
   Schema.isBetween({ minimum: Date.UTC(1000, 0, 1), maximum: Date.UTC(9999, 11, 31, 23, 59, 59, 999) })
 )

@@ -110,7 +110,7 @@ const withPrompt = (
   )
 
 describe("importFiles", () => {
-  it.live("importFiles turns a changed body into a new version, a child of the current version", () =>
+  it.live("importFiles stores a changed body as a new version, whose parent is the current version", () =>
     Effect.gen(function* () {
       const { archive: own } = sample()
       const [greeting] = own.prompts
@@ -154,28 +154,30 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.live("importFiles numbers a new version after the highest number, whatever the current version is", () =>
-    Effect.gen(function* () {
-      const [one, seven] = [version(1), version(7)]
-      const stored = prompt({ current_version: 1, versions: [one, seven] })
-      const { after } = yield* importAndRead(archive({ prompts: [stored] }), (read) =>
-        withPrompt(read, stored.id, (file) => ({ ...file, current_content: "Changed" }))
-      )
-      const { current_version, versions } = after.prompts[0]!
-      assert.strictEqual(current_version, 8)
-      assert.deepStrictEqual(
-        versions.map(({ version_number, parent_version_id }) => [version_number, parent_version_id]),
-        [
-          [1, null],
-          [7, null],
-          [8, one.id]
-        ] as Array<unknown>
-      )
-    }).pipe(Effect.provide(layer))
+  it.live(
+    "importFiles gives a new version the number after the highest version number, even if the current version has a lower number",
+    () =>
+      Effect.gen(function* () {
+        const [one, seven] = [version(1), version(7)]
+        const stored = prompt({ current_version: 1, versions: [one, seven] })
+        const { after } = yield* importAndRead(archive({ prompts: [stored] }), (read) =>
+          withPrompt(read, stored.id, (file) => ({ ...file, current_content: "Changed" }))
+        )
+        const { current_version, versions } = after.prompts[0]!
+        assert.strictEqual(current_version, 8)
+        assert.deepStrictEqual(
+          versions.map(({ version_number, parent_version_id }) => [version_number, parent_version_id]),
+          [
+            [1, null],
+            [7, null],
+            [8, one.id]
+          ] as Array<unknown>
+        )
+      }).pipe(Effect.provide(layer))
   )
 
   it.live(
-    "importFiles changes other fields without a new version and keeps the rows of unchanged fragments",
+    "importFiles changes other fields without a new version, and keeps the ids of the bindings of fragments that stay in the prompt",
     () =>
       Effect.gen(function* () {
         const { archive: own } = sample()

@@ -19,7 +19,7 @@ const warn = (bindings: string, tone = "Write in a {{tone}} tone, in {{ language
   )
 
 describe("findSlotWarnings", () => {
-  it("findSlotWarnings returns the bindings that name no slot and the slots without a binding", () => {
+  it("findSlotWarnings returns a warning for each binding that names no slot, and for each slot without a binding", () => {
     const path = "prompts/agent.md"
     assert.deepStrictEqual(warn("{tone: kind, language: English}"), [])
     assert.deepStrictEqual(warn("{tonee: kind, language: English}"), [
