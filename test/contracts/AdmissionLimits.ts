@@ -32,7 +32,7 @@ export const setUp = Effect.fnUntraced(function* (count: number) {
   return { keys, request }
 })
 
-/** Returns `Admission` with limits over a limiter, and the in-memory stores. */
+/** Returns the layer of `Admission` with these limits and this limiter, and of the in-memory stores. */
 export const makeLayer = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>) =>
   Admission.layer(limits).pipe(
     Layer.provide([Lifecycle.serving, Outage.offLayer]),
@@ -43,7 +43,7 @@ export const makeLayer = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>)
 export const testAdmissionLimits = (name: string, limiter: Layer.Layer<RateLimiter>): void => {
   describe(`the rate limits of Admission: ${name}`, () => {
     it.effect(
-      "RateLimited names the limit that rejected the request, its size and the seconds until it resets",
+      "RateLimited contains the scope and the size of the limit that rejected the request, and the seconds until the limit resets",
       () =>
         Effect.gen(function* () {
           const { keys, request } = yield* setUp(1)
@@ -70,7 +70,7 @@ export const testAdmissionLimits = (name: string, limiter: Layer.Layer<RateLimit
     )
 
     it.effect(
-      "a request that the process limit rejects does not count against its key, however many requests run concurrently",
+      "a request that the process limit rejects does not count against the limit of its key, however many requests run concurrently",
       () =>
         Effect.gen(function* () {
           const { keys, request } = yield* setUp(10)

@@ -15,7 +15,7 @@ export const testPromptTitles = <R, E>(
 ): void =>
   suite(layer, { excludeTestServices: true, timeout: "60 seconds" })(`PromptTitles: ${name}`, (it) => {
     it.effect.prop(
-      "listAfter returns the titles that follow any prompt in the list of the model, for any workspace",
+      "for any prompt of any workspace, listAfter returns the titles that follow the prompt in the list of the model",
       { archive: archives },
       Effect.fnUntraced(function* ({ archive }) {
         const titles = yield* PromptTitles
@@ -34,7 +34,7 @@ export const testPromptTitles = <R, E>(
       { arbitrary: { runs: 12, maxShrinks: 100 } }
     )
 
-    it.effect("listAfter truncates titles, and returns nothing of another workspace", () =>
+    it.effect("listAfter truncates titles, and returns no titles of another workspace", () =>
       Effect.gen(function* () {
         const titles = yield* PromptTitles
         const long = "😀".repeat(maxSlugSourceLength + 1)

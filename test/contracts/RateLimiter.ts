@@ -67,7 +67,7 @@ export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): 
   describe(`RateLimiter contract: ${name}`, () => {
     for (const newBucket of [newKey, () => "process" as const]) {
       describe(newBucket() === "process" ? "the process" : "a key", () => {
-        test("a bucket admits its limit in each clock minute, from first to last millisecond", (limiter) =>
+        test("a bucket admits its limit in each clock minute, from the first to the last millisecond of the minute", (limiter) =>
           Effect.gen(function* () {
             const bucket = newBucket()
             assert.deepStrictEqual(
@@ -95,7 +95,7 @@ export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): 
     }
 
     it.effect.prop(
-      "any sequence of calls returns the same as the model, which counts per bucket and minute",
+      "any sequence of calls returns the same results as the model, which counts per bucket and minute",
       [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 120 })],
       ([steps]) =>
         Effect.gen(function* () {

@@ -181,7 +181,7 @@ export const testAudit = (it: ContractTests): void => {
     })
   )
 
-  it.effect("events contain the id of a key, but neither its hash nor any of its digits", () =>
+  it.effect("audit events contain the id of a key, but neither the hash nor the digits of the key", () =>
     Effect.gen(function* () {
       const store = yield* WorkspaceStore
       const { archive: own, keys } = sample()

@@ -164,42 +164,44 @@ export const testDirectory = (it: ContractTests): void => {
       })
   )
 
-  it.effect("deleteUser deletes a user and the user's keys, and refuses to delete keys that are active", () =>
-    Effect.gen(function* () {
-      const { deleteUser, users, keys } = yield* WorkspaceStore
-      const [home, owner, other] = [workspace(), user(), user()]
-      const expires_at = instant("2026-06-01T00:00:00.000Z")
-      const revoked_at = instant("2026-02-01T00:00:00.000Z")
-      const [active, expiring, revoked, legacy, others] = [
-        key(home.id, owner),
-        key(home.id, owner, { expires_at }),
-        key(home.id, owner, { revoked_at }),
-        key(null, owner, { revoked_at }),
-        key(home.id, other)
-      ]
-      const own = [active, expiring, revoked, legacy]
-      yield* loadArchive(
-        archive({
-          workspace: home,
-          users: [owner, other],
-          api_keys: [...own, others].map(({ stored }) => stored)
-        })
-      )
-      const remove = (now: number, withActiveKeys: boolean) =>
-        deleteUser(owner.email.toUpperCase(), { now, withActiveKeys })
-      const end = Date.parse(expires_at)
-      assert.deepStrictEqual(yield* Effect.flip(remove(end - 1, false)), UserHasActiveKeys(2))
-      assert.deepStrictEqual(yield* Effect.flip(remove(end, false)), UserHasActiveKeys(1))
-      assert.deepStrictEqual(yield* users(home.id), [owner, other].sort(compareIds))
-      assert.deepStrictEqual(yield* remove(end, true), { ...owner, api_keys: 4 })
-      for (const each of own) assert.deepStrictEqual(yield* Effect.flip(findKey(each)), InvalidKey)
-      assert.deepStrictEqual(yield* users(home.id), [other])
-      assert.deepStrictEqual(
-        (yield* keys(home.id)).map(({ id }) => id),
-        [others.stored.id]
-      )
-      assert.deepStrictEqual(yield* Effect.flip(remove(end, true)), UserNotFound)
-    })
+  it.effect(
+    "deleteUser deletes a user and the user's keys; without withActiveKeys, it fails if a key is active",
+    () =>
+      Effect.gen(function* () {
+        const { deleteUser, users, keys } = yield* WorkspaceStore
+        const [home, owner, other] = [workspace(), user(), user()]
+        const expires_at = instant("2026-06-01T00:00:00.000Z")
+        const revoked_at = instant("2026-02-01T00:00:00.000Z")
+        const [active, expiring, revoked, legacy, others] = [
+          key(home.id, owner),
+          key(home.id, owner, { expires_at }),
+          key(home.id, owner, { revoked_at }),
+          key(null, owner, { revoked_at }),
+          key(home.id, other)
+        ]
+        const own = [active, expiring, revoked, legacy]
+        yield* loadArchive(
+          archive({
+            workspace: home,
+            users: [owner, other],
+            api_keys: [...own, others].map(({ stored }) => stored)
+          })
+        )
+        const remove = (now: number, withActiveKeys: boolean) =>
+          deleteUser(owner.email.toUpperCase(), { now, withActiveKeys })
+        const end = Date.parse(expires_at)
+        assert.deepStrictEqual(yield* Effect.flip(remove(end - 1, false)), UserHasActiveKeys(2))
+        assert.deepStrictEqual(yield* Effect.flip(remove(end, false)), UserHasActiveKeys(1))
+        assert.deepStrictEqual(yield* users(home.id), [owner, other].sort(compareIds))
+        assert.deepStrictEqual(yield* remove(end, true), { ...owner, api_keys: 4 })
+        for (const each of own) assert.deepStrictEqual(yield* Effect.flip(findKey(each)), InvalidKey)
+        assert.deepStrictEqual(yield* users(home.id), [other])
+        assert.deepStrictEqual(
+          (yield* keys(home.id)).map(({ id }) => id),
+          [others.stored.id]
+        )
+        assert.deepStrictEqual(yield* Effect.flip(remove(end, true)), UserNotFound)
+      })
   )
 
   it.effect("deleteUser deletes a user without keys, and a user whose keys are all revoked or expired", () =>
@@ -224,7 +226,7 @@ export const testDirectory = (it: ContractTests): void => {
     })
   )
 
-  it.effect("setUser forces or lifts a password reset, and ignores upper and lower case in the email", () =>
+  it.effect("setUser forces or lifts a password reset, and ignores the case of the email", () =>
     Effect.gen(function* () {
       const { setUser } = yield* WorkspaceStore
       const [home, owner, other] = [workspace(), user(), user()]

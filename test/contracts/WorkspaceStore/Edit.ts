@@ -231,44 +231,46 @@ export const testEdit = (it: ContractTests): void => {
     { arbitrary: { runs: 8, maxShrinks: 50 } }
   )
 
-  it.effect("editContent replaces the imported files of its workspace and returns them in the content", () =>
-    Effect.gen(function* () {
-      const { editContent, readContent, importWorkspace } = yield* WorkspaceStore
-      const [home, other] = [workspace(), workspace()]
-      yield* loadArchive(archive({ workspace: home }))
-      yield* loadArchive(archive({ workspace: other }))
-      const file = (overrides: Partial<ImportedFile> = {}): ImportedFile => ({
-        kind: "prompt",
-        target_id: newId(),
-        path: "prompts/ä/a.md",
-        file_id: null,
-        hash: "0".repeat(64),
-        ...overrides
-      })
-      const readFiles = Effect.map(readContent(home.id), ({ importedFiles }) => importedFiles)
-      const replace = (importedFiles: ReadonlyArray<ImportedFile> | undefined, dryRun = false) =>
-        editContent(home.id, () => Effect.succeed([{ ...emptyEdit, importedFiles }, undefined] as const), {
-          dryRun
+  it.effect(
+    "editContent replaces the list of imported files of its workspace, and readContent returns the list",
+    () =>
+      Effect.gen(function* () {
+        const { editContent, readContent, importWorkspace } = yield* WorkspaceStore
+        const [home, other] = [workspace(), workspace()]
+        yield* loadArchive(archive({ workspace: home }))
+        yield* loadArchive(archive({ workspace: other }))
+        const file = (overrides: Partial<ImportedFile> = {}): ImportedFile => ({
+          kind: "prompt",
+          target_id: newId(),
+          path: "prompts/ä/a.md",
+          file_id: null,
+          hash: "0".repeat(64),
+          ...overrides
         })
-      const [one, two] = [file(), file({ path: "prompts/b.md", file_id: newId() })]
-      // A prompt and a fragment may have the same id.
-      const three = file({ kind: "fragment", target_id: one.target_id, path: "fragments/a.md" })
-      const sort = (files: ReadonlyArray<ImportedFile>) =>
-        files.toSorted((a, b) => (a.kind + a.target_id < b.kind + b.target_id ? -1 : 1))
-      assert.deepStrictEqual(yield* readFiles, [])
-      yield* replace([one, two, three], true)
-      assert.deepStrictEqual(yield* readFiles, [])
-      yield* replace([one, two, three])
-      assert.deepStrictEqual(sort(yield* readFiles), sort([one, two, three]))
-      yield* replace(undefined)
-      const changed = { ...two, path: "prompts/c.md", hash: "f".repeat(64) }
-      yield* replace([changed, three])
-      assert.deepStrictEqual(sort(yield* readFiles), sort([changed, three]))
-      // An archive has no files, and its import keeps them.
-      yield* importWorkspace(toPartStream(archive({ workspace: home })))
-      assert.deepStrictEqual(sort(yield* readFiles), sort([changed, three]))
-      assert.deepStrictEqual((yield* readContent(other.id)).importedFiles, [])
-    })
+        const readFiles = Effect.map(readContent(home.id), ({ importedFiles }) => importedFiles)
+        const replace = (importedFiles: ReadonlyArray<ImportedFile> | undefined, dryRun = false) =>
+          editContent(home.id, () => Effect.succeed([{ ...emptyEdit, importedFiles }, undefined] as const), {
+            dryRun
+          })
+        const [one, two] = [file(), file({ path: "prompts/b.md", file_id: newId() })]
+        // A prompt and a fragment may have the same id.
+        const three = file({ kind: "fragment", target_id: one.target_id, path: "fragments/a.md" })
+        const sort = (files: ReadonlyArray<ImportedFile>) =>
+          files.toSorted((a, b) => (a.kind + a.target_id < b.kind + b.target_id ? -1 : 1))
+        assert.deepStrictEqual(yield* readFiles, [])
+        yield* replace([one, two, three], true)
+        assert.deepStrictEqual(yield* readFiles, [])
+        yield* replace([one, two, three])
+        assert.deepStrictEqual(sort(yield* readFiles), sort([one, two, three]))
+        yield* replace(undefined)
+        const changed = { ...two, path: "prompts/c.md", hash: "f".repeat(64) }
+        yield* replace([changed, three])
+        assert.deepStrictEqual(sort(yield* readFiles), sort([changed, three]))
+        // An archive contains no list of imported files, so importing an archive keeps the existing list.
+        yield* importWorkspace(toPartStream(archive({ workspace: home })))
+        assert.deepStrictEqual(sort(yield* readFiles), sort([changed, three]))
+        assert.deepStrictEqual((yield* readContent(other.id)).importedFiles, [])
+      })
   )
 
   it.effect("concurrent calls of editContent lose no edit", () =>

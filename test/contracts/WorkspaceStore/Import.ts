@@ -50,7 +50,7 @@ const nothingWritten: RowCounts = { added: 0, changed: 0, removed: 0 }
 
 export const testImport = (it: ContractTests): void => {
   it.effect.prop(
-    "importWorkspace turns any workspace into any other workspace, and a second import of the same archive changes nothing",
+    "importWorkspace replaces the content of any workspace with the content of any archive, and a second import of the same archive changes nothing",
     { from: archives, to: archives },
     Effect.fnUntraced(function* ({ from, to }) {
       const target: Archive = { ...to, workspace: { ...to.workspace, id: from.workspace.id } }
@@ -79,7 +79,7 @@ export const testImport = (it: ContractTests): void => {
       const parts = [...toWorkspaceParts(archive)]
       for (const number of order) parts.push(...parts.splice(number % parts.length, parts.length))
       yield* importWorkspace(Stream.fromIterable(parts.toReversed()))
-      // The order of the items has changed the paths of problems, so the test compares only the content.
+      // The order of the parts changes only the paths in errors, not the content.
       yield* assertReads(archive)
     }),
     { arbitrary: { runs: 6, maxShrinks: 50 } }
@@ -304,7 +304,7 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
-  it.effect("importWorkspace makes an existing key expire earlier and never later", () =>
+  it.effect("importWorkspace can make an existing key expire earlier, but never later", () =>
     Effect.gen(function* () {
       const [early, late] = [instant("2098-01-01T00:00:00.000Z"), instant("2099-01-01T00:00:00.000Z")]
       const cases = [
@@ -431,7 +431,7 @@ export const testImport = (it: ContractTests): void => {
   )
 
   it.effect(
-    "importWorkspace rejects keys whose hash belongs to another key and keys of another workspace",
+    "importWorkspace rejects a key whose hash belongs to another key, and a key whose id belongs to another workspace",
     () =>
       Effect.gen(function* () {
         const { archive: other, keys } = sample()
@@ -541,7 +541,7 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
-  it.effect("a rejected import changes nothing", () =>
+  it.effect("importWorkspace changes nothing if it rejects the archive", () =>
     Effect.gen(function* () {
       const taken = makeOneOfEach()
       yield* loadArchive(taken)

@@ -25,7 +25,7 @@ import { type ContractTests, addKey, findKey, makeRecord, toReplacement } from "
 
 export const testKeys = (it: ContractTests): void => {
   it.effect(
-    "revokeKey revokes a key of any workspace or of none and keeps the time of the first revocation",
+    "revokeKey revokes a key with or without a workspace, and keeps the time of the first revocation",
     () =>
       Effect.gen(function* () {
         const { revokeKey, keys } = yield* WorkspaceStore
@@ -54,12 +54,17 @@ export const testKeys = (it: ContractTests): void => {
   const issuedAt = instant("2026-04-01T00:00:00.000Z")
 
   it.effect.each([
-    ["without an expiry at the given time", null, late, { expires_at: late, revoked_at: null }],
-    ["that expires later at the given time", late, early, { expires_at: early, revoked_at: null }],
-    ["that expires earlier at its own expiry", early, late, { expires_at: early, revoked_at: null }],
-    ["immediately by revoking it", late, issuedAt, { expires_at: late, revoked_at: issuedAt }]
+    ["at the given time if the other key had no expiry", null, late, { expires_at: late, revoked_at: null }],
+    [
+      "at the given time if the other key expired later",
+      late,
+      early,
+      { expires_at: early, revoked_at: null }
+    ],
+    ["at its own expiry if this expiry is earlier", early, late, { expires_at: early, revoked_at: null }],
+    ["by revocation if the given time has come", late, issuedAt, { expires_at: late, revoked_at: issuedAt }]
   ] as const)(
-    "rotateKey adds a key with the workspace, owner and name of another key and ends the other key %s",
+    "rotateKey adds a key with the workspace, owner and name of another key, and ends the other key %s",
     ([, expires_at, endsAt, end]) =>
       Effect.gen(function* () {
         const { rotateKey, keys, users } = yield* WorkspaceStore
@@ -134,26 +139,24 @@ export const testKeys = (it: ContractTests): void => {
     })
   )
 
-  it.effect(
-    "addKey adds a key with its expiry for the user with the email, and ignores case in the email",
-    () =>
-      Effect.gen(function* () {
-        const { keys } = yield* WorkspaceStore
-        const home = workspace({ tier: "free" })
-        const owner = user({ must_reset_password: true })
-        yield* loadArchive(archive({ workspace: home, users: [owner] }))
-        const added = key(home.id, owner, { expires_at: late })
-        yield* addKey(home.id, owner.email.toUpperCase(), newId(), added)
-        assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { owner_must_reset: true }))
-        assert.deepStrictEqual(
-          (yield* keys(home.id)).map(({ expires_at }) => expires_at),
-          [late]
-        )
-      })
+  it.effect("addKey adds a key with an expiry for an existing user, and ignores the case of the email", () =>
+    Effect.gen(function* () {
+      const { keys } = yield* WorkspaceStore
+      const home = workspace({ tier: "free" })
+      const owner = user({ must_reset_password: true })
+      yield* loadArchive(archive({ workspace: home, users: [owner] }))
+      const added = key(home.id, owner, { expires_at: late })
+      yield* addKey(home.id, owner.email.toUpperCase(), newId(), added)
+      assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { owner_must_reset: true }))
+      assert.deepStrictEqual(
+        (yield* keys(home.id)).map(({ expires_at }) => expires_at),
+        [late]
+      )
+    })
   )
 
   it.effect(
-    "addKey adds an unknown user with the first key, and gives the next key to the same user even if its email differs in case",
+    "addKey adds a user for an unknown email, and adds later keys for the same user even if the case of the email differs",
     () =>
       Effect.gen(function* () {
         const home = workspace()

@@ -36,7 +36,7 @@ export const everything = { page: 1, per_page: 100 }
 
 export const findKey = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
 
-/** Returns the record that the key lookup finds for a key of a workspace. */
+/** Returns the record that a lookup of this key of a workspace finds. */
 export const makeRecord = (
   { stored }: Key,
   { id, tier, billing_status }: Archive["workspace"],
@@ -150,6 +150,6 @@ export const makeOneOfEachWithNilId = () => {
   return archive({ workspace: home, users: [owner], api_keys: [stored], ...makeContent(makeNilId) })
 }
 
-/** Returns the error of a write whose item at a path has an id of another workspace. */
+/** Returns the error of a write if the item at this path has the id of an item of another workspace. */
 export const foreignIdError = (path: string): InvalidContent =>
   InvalidContent([{ path, message: "belongs to another workspace" }])
