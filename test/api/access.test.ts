@@ -28,7 +28,7 @@ it.each([
   ["that is past due", 402, pastDue, paymentDue],
   ["that is over its limit", 402, overLimit, paymentDue]
 ] as const)(
-  "for a workspace %s, every endpoint returns %i, even if the query or the id is invalid",
+  "for a key of a workspace %s, every endpoint returns %i, even if the query or the id is invalid",
   async (_, __, tenant, expected) => {
     const targets = [
       "/api/v1/prompts",

@@ -38,10 +38,13 @@ it.each([
   ["a quoted Authorization header", [`Authorization: "Bearer ${key}"`]],
   ["a key in a cookie only", [`Cookie: authorization=Bearer ${key}`]],
   ["a key in another header only", [`X-Api-Key: ${key}`]]
-])('a request with %s gets 401 "Missing or malformed", also with a key in its query', async (_, lines) => {
-  expectError(await send(target, lines), malformedAuthorization)
-  expectError(await send(`${target}?api_key=${key}&access_token=${key}`, lines), malformedAuthorization)
-})
+])(
+  'a request with %s gets 401 "Missing or malformed", even if its query contains a key',
+  async (_, lines) => {
+    expectError(await send(target, lines), malformedAuthorization)
+    expectError(await send(`${target}?api_key=${key}&access_token=${key}`, lines), malformedAuthorization)
+  }
+)
 
 it.each([
   ["another prefix", key.replace("key_live_", "key_test_")],
@@ -76,10 +79,10 @@ it.each([
   ["in lowercase", `bearer ${key}`],
   ["in uppercase, before several spaces", `BEARER   ${key}`],
   ["with spaces around the value", ` Bearer ${key}  `]
-])("the scheme Bearer %s is accepted", async (_, value) => {
+])("the service accepts the scheme Bearer %s", async (_, value) => {
   expectSuccess(await send(target, [`authorization:${value}`]))
 })
 
-it("a key that expires later is accepted", async () => {
+it("the service accepts a key whose expiry is in the future", async () => {
   expectSuccess(await send(target, [authorize(expiring.plaintext)]))
 })

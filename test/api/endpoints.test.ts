@@ -47,7 +47,7 @@ describe("the endpoints of the API", () => {
     expectSuccess(await send(targets.list), { data, meta })
   })
 
-  it("GET /prompts/{id} returns every prompt, also archived prompts, and accepts ids in uppercase", async () => {
+  it("GET /prompts/{id} returns every prompt, including archived prompts, and accepts ids in uppercase", async () => {
     for (const stored of home.prompts)
       for (const id of [stored.id, stored.id.toUpperCase()])
         expectSuccess(
@@ -57,7 +57,7 @@ describe("the endpoints of the API", () => {
         )
   })
 
-  it("GET /prompts/{id}/resolved returns the content with the fragments resolved", async () => {
+  it("GET /prompts/{id}/resolved returns the content of the prompt followed by the contents of its fragments, with slots filled from the overrides", async () => {
     for (const stored of archive.prompts)
       expectSuccess(
         await send(`/api/v1/prompts/${stored.id}/resolved`),

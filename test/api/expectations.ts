@@ -1,7 +1,7 @@
 import { expect } from "vitest"
 import { getHeader, type HttpResponse } from "../support/clients/rawHttp.ts"
 
-/** The form of a request id that the service has generated. */
+/** Matches the request ids that the service generates. */
 export const generatedRequestId = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 const commonHeaders = ["connection", "date", "x-content-type-options", "x-request-id"]

@@ -37,18 +37,21 @@ describe("paging of prompts and of versions", () => {
     ["?per_page=9007199254740991", 1, 100],
     ["?page=9007199254740991&per_page=100", 9007199254740991, 100],
     ["?Page=0&PER_PAGE=0&unknown=1&unknown=2&&=&=x", 1, 20]
-  ])("for the query %j, both lists return page %i with at most %i items", async (query, page, per_page) => {
-    for (const [path, total] of [
-      [prompts, 7],
-      [versions, 3]
-    ] as const) {
-      const response = await send(`${path}${query}`)
-      expectSuccess(response)
-      const { data, meta } = JSON.parse(response.body)
-      expect(meta).toEqual({ page, per_page, total })
-      expect(data.length).toBe(page === 1 ? Math.min(total, per_page) : 0)
+  ])(
+    "for the query %j, the list of prompts and the list of versions return page %i with at most %i items",
+    async (query, page, per_page) => {
+      for (const [path, total] of [
+        [prompts, 7],
+        [versions, 3]
+      ] as const) {
+        const response = await send(`${path}${query}`)
+        expectSuccess(response)
+        const { data, meta } = JSON.parse(response.body)
+        expect(meta).toEqual({ page, per_page, total })
+        expect(data.length).toBe(page === 1 ? Math.min(total, per_page) : 0)
+      }
     }
-  })
+  )
 })
 
 describe("GET /prompts", () => {
@@ -74,9 +77,12 @@ describe("GET /prompts", () => {
     ["type=System", invalidType],
     ["type=system%00", invalidType],
     ["type=few+shot", invalidType]
-  ])("GET /prompts?%s returns 400 and names the rule, not the value", async (query, expected) => {
-    expectError(await send(`${prompts}?${query}`), expected)
-  })
+  ])(
+    "GET /prompts?%s returns 400, and the message contains the rule but not the value",
+    async (query, expected) => {
+      expectError(await send(`${prompts}?${query}`), expected)
+    }
+  )
 
   const listTitles = async (query: string) => {
     const response = await send(`${prompts}?per_page=100&${query}`)

@@ -55,7 +55,7 @@ describe("clients that read slowly or not at all", () => {
     return socket
   }
 
-  /** Returns the peak memory of the service within `ms`, in bytes. Expects other callers to be served all the time. */
+  /** Returns the peak memory of the service within `ms`, in bytes. Expects responses to other callers all the time. */
   const measurePeakWhileServing = async (ms: number): Promise<number> => {
     let peak = 0
     for (const end = performance.now() + ms; performance.now() < end; await setTimeout(50)) {
@@ -73,8 +73,8 @@ describe("clients that read slowly or not at all", () => {
     expect(service.output()).toBe("")
   }
 
-  it("150 connections that pipeline 66 KB of requests and read nothing cost less than 256 MiB, in a process with a heap of 256 MiB", async () => {
-    // Like the image, limits the young generation: without that, garbage of some 250 MiB adds to the peak at times.
+  it("150 connections that pipeline 66 KB of requests each and read nothing use less than 256 MiB in a process with a heap of 256 MiB", async () => {
+    // Limits the young generation, as the image does. Otherwise about 250 MiB of garbage sometimes add to the peak.
     await start({ NODE_OPTIONS: "--max-old-space-size=256 --max-semi-space-size=16" })
     await exchange(service.port, rawRequest("/docs", [], "HEAD"))
     const before = readResidentBytes()
@@ -94,7 +94,7 @@ describe("clients that read slowly or not at all", () => {
     { name: "200 callers that read nothing of the largest response", count: 200, id: large.id },
     { name: "2,000 callers that read nothing of a cached response of 1 MB", count: 2_000, id: cached.id }
   ])(
-    "$name use less than 150 MiB, and other callers are served",
+    "$name use less than 150 MiB, and other callers get responses",
     async ({ name, count, id }) => {
       await start()
       const target = `/api/v1/prompts/${id}`

@@ -71,7 +71,7 @@ const expectRateLimited = (response: HttpResponse, scope: "key" | "process", lim
   ])
 }
 
-it("a 429 names the exceeded limit and is counted by it, and requests of rejected callers do not count against limits", async () => {
+it("a 429 names the exceeded limit and is counted in the metric of this limit, and requests with a rejected key do not count against limits", async () => {
   await runWithinMinute(async ({ port, metricsPort }) => {
     const send = (token: string, target: string = targets.list, method = "GET") =>
       exchange(port, rawRequest(target, [authorize(token)], method))

@@ -84,9 +84,12 @@ it("HEAD returns the status and the headers of GET, and no body", async () => {
   }
 })
 
-it.each(["/healthz", "/readyz"])("GET %s needs no key, and its response has no-store", async (target) => {
-  const response = await api.send(target, [])
-  expectCommonHeaders(response)
-  expect({ status: response.status, body: response.body }).toEqual({ status: 200, body: '{"status":"ok"}' })
-  expect(getHeader(response, "cache-control")).toBe("no-store")
-})
+it.each(["/healthz", "/readyz"])(
+  "GET %s needs no key, and its response has Cache-Control: no-store",
+  async (target) => {
+    const response = await api.send(target, [])
+    expectCommonHeaders(response)
+    expect({ status: response.status, body: response.body }).toEqual({ status: 200, body: '{"status":"ok"}' })
+    expect(getHeader(response, "cache-control")).toBe("no-store")
+  }
+)

@@ -15,7 +15,7 @@ import { readCodeBlocks, root } from "./markdown.ts"
 
 const document = "docs/archive-format.md"
 
-/** The JSON Schema of archives, generated from the schemas that read them. */
+/** The JSON Schema of archives, generated from the schemas with which the program reads archives. */
 const archiveSchema = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
   ...Schema.toJsonSchemaDocument(Archive, { onExcessProperty: "error" }).schema

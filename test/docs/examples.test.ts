@@ -20,7 +20,7 @@ it.each(
     readModules(document).map(({ code, line }) => ({ document, line, code }))
   )
 )(
-  "the code at $document:$line is the example that the text before it links to",
+  "the code at $document:$line equals the example to which the last link before the code leads",
   ({ document, line, code }) => {
     expect(code).toBe(readExample(findExample(document, line)))
   }

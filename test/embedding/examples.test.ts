@@ -67,7 +67,7 @@ const sendRaw = async (port: number, bytes: string, ending: "end" | "reset"): Pr
   return received
 }
 
-it("this file runs every example that does not use the client", () => {
+it("test/embedding/examples.test.ts runs every example that does not use the client", () => {
   expect(readdirSync(examples).filter((name) => name.endsWith(".ts") && !name.startsWith("client"))).toEqual(
     [...servers, ...modules, ...programs, ...tests].toSorted()
   )

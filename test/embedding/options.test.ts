@@ -93,7 +93,7 @@ describe("an invalid option", () => {
   })
 
   it.prop(
-    "an invalid option is rejected with an error that does not contain its value",
+    "the error for an invalid option contains the name of the option, but not its value",
     { secret: Schema.String.check(Schema.isMinLength(4)) },
     ({ secret }) => {
       for (const name of [

@@ -107,7 +107,7 @@ describe("createPromptApi", () => {
     expect(JSON.stringify(await api.prompts.versions.get(caller, one.id, 1))).toBe(body)
   })
 
-  it("api.prompts applies no access check and no rate limit, but applies the 7 days of history of the Free tier", async () => {
+  it("api.prompts applies no access check and no rate limit, but limits the Free tier to 7 days of history", async () => {
     const free = { ...member, tier: "free" }
     expect((await api.prompts.get(free, greeting!.id)).data.id).toBe(greeting!.id)
     expect(await api.prompts.versions.list(free, greeting!.id)).toEqual({
@@ -128,7 +128,7 @@ describe("createPromptApi", () => {
         error instanceof PromptApiError ? { code: error.code, message: error.message } : error
     )
 
-  it("api.prompts rejects with the code and the message of the HTTP response for whatever does not exist", async () => {
+  it("api.prompts rejects with the code and the message of the HTTP response if the prompt or the version does not exist", async () => {
     const notFound = { code: "NOT_FOUND", message: "Prompt not found" }
     expect(await captureError(api.prompts.get(member, "x"))).toEqual(notFound)
     const other = { ...member, workspaceId: newId() }

@@ -99,7 +99,7 @@ describe("the option basePath of createPromptApi", () => {
     }
   })
 
-  it("requests use basePath even if publicUrl has a different path, but responses contain publicUrl", async () => {
+  it("if publicUrl has a different path than basePath, the API accepts requests only below basePath, and its responses contain publicUrl", async () => {
     const publicUrl = "https://example.com/public"
     const api = await makeApi({ basePath, publicUrl })
     expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([{ url: publicUrl }])

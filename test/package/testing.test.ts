@@ -79,7 +79,7 @@ describe("prompt-retrieval/testing", () => {
     assert.match(stdout, new RegExp(`^\\{\\s+total: ${systemPrompts.length},\\s+resolved_content: `))
   }, 120_000)
 
-  it.effect("importArchive fills the store of the caller, and each store starts empty", () =>
+  it.effect("importArchive fills only the store of its caller, and each new store is empty", () =>
     Effect.gen(function* () {
       const filled = Effect.andThen(importArchive(archive), listTotal)
       const provided = <A, E>(program: Effect.Effect<A, E, Layer.Success<typeof services>>) =>

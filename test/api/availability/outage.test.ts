@@ -12,7 +12,7 @@ import { type Service, unlimited } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 import { makeRequestGenerator, toComparable } from "./generatedRequests.ts"
 
-/** The headers that the service changes when it serves a response from before the outage. */
+/** The headers that the service changes when it returns a response from before the outage. */
 const ownHeaders = ["age", "cache-control", "cache-status"]
 
 const withoutOwnHeaders = (response: HttpResponse) => {
@@ -48,7 +48,7 @@ describe("responses while the database is unreachable", () => {
     exchange(service.port, rawRequest(target, lines, method))
 
   it.effect.prop(
-    "while the database is unreachable, a known response differs from the original only in Age, Cache-Control and Cache-Status",
+    "while the database is unreachable, the service repeats each known 200 and 304, and only Age, Cache-Control and Cache-Status differ",
     {
       requests: Arbitrary.array(
         Arbitrary.schema(GeneratedRequest as Schema.Codec<typeof GeneratedRequest.Type>),

@@ -41,7 +41,7 @@ it.effect.prop(
   { arbitrary: { runs: 200 }, timeout: 60_000 }
 )
 
-it("a cached response is served only if the target and the Authorization header have the same bytes as before", async () => {
+it("the service returns a cached response only if the target and the Authorization header have the same bytes as in the first request", async () => {
   await send(base, [authorization])
   const before = await api.metric(responseHits)
   const others: ReadonlyArray<readonly [string, ReadonlyArray<string>, string?]> = [
@@ -73,7 +73,7 @@ it("Prompt-Version of a 304 is the current version, even if that version did not
   await expect.poll(read).toEqual([304, String(version + 1)])
 })
 
-it("an edit of a prompt and the revocation of a key take effect although responses are cached", async () => {
+it("an edit of a prompt and the revocation of a key take effect even if responses are cached", async () => {
   const key = tenant.keys.second.plaintext
   const read = () => send(base, [`Authorization: Bearer ${key}`])
   for (let i = 0; i < 20; i++) {

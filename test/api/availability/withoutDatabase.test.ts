@@ -39,7 +39,7 @@ it("/readyz returns 503 and /healthz returns 200 while the database is unreachab
   expect((await send("/healthz", [])).status).toBe(200)
 })
 
-it("errors that need no database are returned as usual while the database is unreachable", async () => {
+it("while the database is unreachable, the service returns errors that need no database as usual", async () => {
   expectError(await send("/nowhere"), routeNotFound)
   expectError(await send("/api/v1/prompts", [authorization], "POST"), methodNotAllowed)
   expectError(await send("/api/v1/prompts", []), malformedAuthorization)

@@ -123,7 +123,7 @@ describe("prompts/list", () => {
 describe("prompts/get", () => {
   const values = { name: "Ada", who: "Bob", mood: "{{x}}" }
 
-  it("prompts/get returns the resolved content with the arguments filled in, in both protocol versions", async () => {
+  it("in the protocol versions 2025-11-25 and 2026-07-28, prompts/get returns the resolved content with the arguments filled in", async () => {
     const text = `Greet Ada and Ada. ${own.canary}\n\n${own.canary} Answer Bob in a {{x}} tone. Ada`
     const messages = [{ role: "assistant", content: { type: "text", text } }]
     const params = { name: "greeting-of-ada", arguments: values }
@@ -251,7 +251,7 @@ describe("the endpoint /mcp", () => {
 describe("an unsupported MCP-Protocol-Version", () => {
   const headers = { authorization: `Bearer ${other.key}`, "mcp-protocol-version": "2024-11-05" }
 
-  it("an unsupported MCP-Protocol-Version is rejected for notifications and responses", async () => {
+  it("a notification or a response with an unsupported MCP-Protocol-Version gets 400", async () => {
     for (const message of [
       { jsonrpc: "2.0", method: "notifications/initialized" },
       { jsonrpc: "2.0", id: 1, result: {} }
@@ -261,7 +261,7 @@ describe("an unsupported MCP-Protocol-Version", () => {
     }
   })
 
-  it("an unsupported MCP-Protocol-Version is rejected for streams", async () => {
+  it("a GET request for a stream with an unsupported MCP-Protocol-Version gets 400", async () => {
     const response = await fetch(`${api.service().url}/mcp`, {
       headers: { ...headers, accept: "text/event-stream" }
     })

@@ -87,7 +87,7 @@ describe("an MCP stream of notifications", () => {
     ...(meta === undefined ? {} : { params: { _meta: meta } })
   })
 
-  it("an MCP stream of revision 2025-11-25 reports an edit within 100 ms, and no edit of another workspace", async () => {
+  it("an MCP stream of protocol version 2025-11-25 reports an edit of its workspace within 100 ms, and does not report edits of another workspace", async () => {
     const stream = await open(openNotifications(api.service(), own.key))
     expect([
       stream.status,

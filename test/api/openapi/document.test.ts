@@ -107,7 +107,7 @@ describe("the parameters in the OpenAPI document", () => {
       [id, ["path", "version", true, { type: "integer", minimum: 1, maximum: 2147483647 }]]
     ]
   ])(
-    "%s has the parameters of the specification, If-None-Match and X-Request-Id",
+    "the operation %s has the parameters of the specification, If-None-Match and X-Request-Id",
     (operationId, expected) => {
       const parameters = findOperation(operationId).parameters.map(deref)
       expect(
@@ -182,7 +182,7 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
   })
 })
 
-it("a 200 and a 304 document the headers of responses during an outage, Age and Cache-Status, as optional", () => {
+it("each 200 and each 304 documents Age and Cache-Status, which only responses during an outage have, as its only optional headers", () => {
   for (const { operation } of operations)
     for (const status of [200, 304]) {
       const headers = Object.entries<Json>(deref(operation.responses[status]).headers)

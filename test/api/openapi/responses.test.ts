@@ -106,7 +106,7 @@ const findOperation = (target: string): Json => {
   return openApi.paths[template].get
 }
 
-/** The headers of every message of HTTP, which the document does not describe. */
+/** General HTTP headers, which the document does not describe. */
 const transportHeaders = ["connection", "content-length", "content-type", "date", "keep-alive"]
 
 /**

@@ -304,7 +304,7 @@ describe("the connections of a service", () => {
   })
 
   describe("the connections of a service with the default limits", () => {
-    it("10,000 connections from one host that send nothing do not block new callers", async () => {
+    it("10,000 open connections from one host do not block new callers", async () => {
       const service = await startService(env)
       const sockets: Array<Socket> = []
       // The number of connections that the service accepts, or fewer if this process may not open that many files.
@@ -314,7 +314,7 @@ describe("the connections of a service", () => {
         const some = Array.from({ length: Math.min(250, count - sockets.length) }, () => open(service.port))
         sockets.push(...(await Promise.all(some)))
       }
-      // The service rejects half of the connections, but the client does not close its side.
+      // The service rejects the requests on half of the connections, but the client does not close these connections.
       for (const socket of sockets.slice(0, count / 2))
         socket.write("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n")
       const durations: Array<number> = []
