@@ -68,7 +68,7 @@ describe("logs, metrics and traces", () => {
   })
   afterAll(() => resources.release())
 
-  it("each request, also one that the cache responds to, has one log line with the same fields, and each 500 also has a line with its cause", async () => {
+  it("each request, including a request that the cache serves, has one log line with the same fields, and each 500 also has a line with its cause", async () => {
     const { service } = await start({ LOG_LEVEL: "All" })
     const before = parseRequestLines(service.output()).length
     let sentCount = 0
@@ -216,7 +216,7 @@ describe("logs, metrics and traces", () => {
     return { traceId, callerSpan }
   }
 
-  it("OTLP export sends metrics, and the spans of a request and of a response from the cache in the caller's trace", async () => {
+  it("OTLP export sends metrics, and sends the spans of cached and uncached requests as parts of the caller's trace", async () => {
     const { service, metricsPort } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })
     const path = `/api/v1/prompts/${id}/resolved?a=b`
     const uncached = await sendTraced(service, path)

@@ -49,7 +49,7 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
       )
       .toBe(status)
 
-  it("the service applies the tiers, billing statuses, password resets and revocations that commands set", async () => {
+  it("a running service applies the tiers, billing statuses, password resets and revocations that commands set", async () => {
     const acme = await json("workspaces", "create", "--name", "Acme", "--tier", "solo")
     expect(acme).toEqual({
       id: expect.stringMatching(uuid),
@@ -130,7 +130,7 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
           expect(stored.join("\n")).not.toContain(text)
   })
 
-  it("keys issue and keys rotate set when keys end, and print the end and that a key is shown only once", async () => {
+  it("keys issue and keys rotate set the expiry of keys, print it, and say that a key is shown only once", async () => {
     const hour = 60 * 60 * 1000
     /** Expects a time to be this many hours from now, with a tolerance of a minute. */
     const expectHoursFromNow = (text: string, hours: number) => {

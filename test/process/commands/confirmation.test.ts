@@ -53,7 +53,7 @@ describe("workspaces delete on a terminal", () => {
   const exists = async (id: string) =>
     (await database.sql("select from workspaces where id = $1", [id])).length === 1
 
-  it("workspaces delete on a terminal deletes the workspace if its name is typed", async () => {
+  it("on a terminal, workspaces delete deletes the workspace if the user types its name", async () => {
     const id = await importWorkspace()
     const { code, output } = await runOnTerminal(`workspaces delete ${id}`, "Acme Inc\n")
     expect(output).toContain(`Deleted workspace ${id} (Acme Inc) with 1 prompt and 1 key`)
@@ -64,13 +64,16 @@ describe("workspaces delete on a terminal", () => {
   it.each([
     ["another text", "acme inc\n"],
     ["nothing", "\n"],
-    ["the end of the input", "\u0004"],
+    ["Ctrl+D", "\u0004"],
     ["Ctrl+C", "\u0003"]
-  ])("workspaces delete deletes nothing and exits with 1 if the answer is %s", async (_, line) => {
-    const id = await importWorkspace()
-    const { code, output } = await runOnTerminal(`workspaces delete ${id}`, line)
-    expect(output).toContain("not confirmed; nothing was deleted")
-    expect(code).toBe(1)
-    expect(await exists(id)).toBe(true)
-  })
+  ])(
+    "on a terminal, workspaces delete deletes nothing and exits with 1 if the user types %s",
+    async (_, line) => {
+      const id = await importWorkspace()
+      const { code, output } = await runOnTerminal(`workspaces delete ${id}`, line)
+      expect(output).toContain("not confirmed; nothing was deleted")
+      expect(code).toBe(1)
+      expect(await exists(id)).toBe(true)
+    }
+  )
 })

@@ -40,7 +40,7 @@ describe("the command import", { timeout: 240_000 }, () => {
     expect(result).toMatchObject({ code: 0, stderr: "" })
   }
 
-  it("import and export --update keep a directory and a workspace consistent, and report edits that one of them would undo", async () => {
+  it("import and export --update synchronize a directory with a workspace, and fail if they would undo an edit", async () => {
     const home = workspace()
     await importText(archive({ workspace: home }))
     const directory = join(scratch, `git-${home.id}`)
@@ -126,7 +126,7 @@ describe("the command import", { timeout: 240_000 }, () => {
     expect((await readArchive()).prompts.map(({ is_archived }) => is_archived)).toEqual([true])
   })
 
-  it("import of an archive prints the number of its changes, and the exit code of --detailed-exitcode shows whether there were changes", async () => {
+  it("import of an archive prints the number of changes and, with --detailed-exitcode, exits with 2 if there were changes and with 0 otherwise", async () => {
     const { archive: original } = sample()
     const small = { ...original, fragments: [original.fragments[0]!], prompts: [original.prompts[1]!] }
     const load = (text: string, ...more: ReadonlyArray<string>) =>
@@ -183,7 +183,7 @@ describe("the command import", { timeout: 240_000 }, () => {
     }
   )
 
-  it("import of a large archive needs less memory than the archive, even if the prompts come first and the workspace last", async () => {
+  it("import of an archive of more than 100 MiB works with a heap of 80 MiB, even if the prompts come first and the workspace last", async () => {
     const file = join(scratch, "large.json")
     const { prompts: _, ...others } = archive()
     const members = Object.entries(others)

@@ -13,7 +13,7 @@ describe("a service that is suspended while its database works", () => {
   const readAll = (key: string) => Promise.all(paths.map((path) => read(api.service().url + path, key)))
 
   it.each([2, 6])(
-    "after a service is suspended for %i s, it returns no outdated prompt and accepts no key that was revoked meanwhile",
+    "after a service was suspended for %i s, it returns no outdated prompt and accepts no key that was revoked during the suspension",
     { timeout: 60_000 },
     async (seconds) => {
       await api.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])

@@ -67,7 +67,7 @@ describe("a service that receives SIGTERM", () => {
     }
   })
 
-  it("on SIGTERM, a service is not ready, accepts requests during SHUTDOWN_GRACE, completes in-flight requests and exits with 0", async () => {
+  it("on SIGTERM, a service returns 503 for /readyz, accepts requests during SHUTDOWN_GRACE, completes in-flight requests and exits with 0", async () => {
     const service = await start({ SHUTDOWN_GRACE: "1 second" })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     expect(await sendRequest(service, "/readyz", agent)).toMatchObject({

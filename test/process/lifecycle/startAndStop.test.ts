@@ -130,7 +130,7 @@ describe("the log of serve", () => {
       expect(service.output()).not.toContain("s3cret")
     })
 
-    it("serve exits with 1 and names the privileges that its role lacks", async () => {
+    it("serve exits with 1 and names the privileges that its database role lacks", async () => {
       const role = await resources.acquire(
         Effect.acquireRelease(
           Effect.tap(Effect.sync(freshName), (role) => onServer(`create role ${role} login`)),

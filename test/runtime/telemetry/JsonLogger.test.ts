@@ -25,7 +25,7 @@ const time = "1970-01-01T00:00:00.000Z"
 const header = { time, level: "info", msg: "message" }
 
 describe("a JSON log line", () => {
-  it.effect("a JSON log line is a flat object of time, level and msg, then the fields", () =>
+  it.effect("a JSON log line is an object with time, level and msg, followed by the fields", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(1_767_225_600_123)
       assert.deepStrictEqual(
@@ -58,7 +58,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("a JSON log line has a cause or an error as the string err", () =>
+  it.effect("a JSON log line contains a cause or an error as text in the field err", () =>
     Effect.gen(function* () {
       const [failed, died] = yield* collectEntries(
         Effect.all([
