@@ -57,7 +57,7 @@ export const archiveFromExport = (parts: Iterable<ExportPart>): Archive => {
   return archiveFromParts(whole)
 }
 
-/** Streams the parts of an archive's workspace, as `WorkspaceStore.importWorkspace` takes them. */
+/** Returns the parts of an archive as the stream that `WorkspaceStore.importWorkspace` takes. */
 export const toPartStream = (archive: Archive): Stream.Stream<WorkspacePart> =>
   Stream.fromIterable(toWorkspaceParts(archive))
 

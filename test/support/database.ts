@@ -16,7 +16,7 @@ import { administrationLayer, type DatabaseOptions, databaseLayer } from "../../
 import { recordImported } from "./leaks.ts"
 import { freshDatabase, toDatabaseUrl } from "./postgres.ts"
 
-/** Creates an empty data directory, and returns the variables that select it. Closing the scope removes it. */
+/** Creates an empty data directory. Returns the variables that select it. Closing the scope removes the directory. */
 export const embedded = {
   acquire: Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "prompts-"))),
@@ -24,7 +24,7 @@ export const embedded = {
   ).pipe(Effect.map((directory): Record<string, string> => ({ DATA_DIR: directory })))
 }
 
-/** Creates an empty database, and returns the variables that select it. Closing the scope removes it. */
+/** Creates an empty database. Returns the variables that select it. Closing the scope drops the database. */
 export const postgres = {
   acquire: Effect.map(
     freshDatabase,

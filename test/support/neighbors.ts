@@ -65,7 +65,7 @@ const call =
   })
 const promptName = (index: number) => ({ name: `prompt-${(index % burstSize) + 1}` })
 
-/** A prompt with as many slots as MCP accepts, and its arguments. */
+/** The largest number of slots that MCP accepts in a prompt. */
 const mcpSlots = 1_000
 const mcpContent = `(select string_agg('{{argument ' || n || '}}', repeat('x', 1000)) from generate_series(1, ${mcpSlots}) n)`
 const mcpArguments = Object.fromEntries(
@@ -184,7 +184,7 @@ const env = {
   MCP: "on"
 }
 
-/** Connects to a database without a statement timeout. This driver has its own parameter for the path of a socket. */
+/** Connects to a database without a statement timeout. The driver has a separate parameter for the path of a socket. */
 const makeUnlimitedSql = (databaseUrl: string) => {
   const { pathname, searchParams, username } = new URL(databaseUrl)
   const directory = searchParams.get("host")
@@ -226,7 +226,7 @@ export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen
   return { service, sql, large, small: { key: small.key, ids, next: 0 } }
 })
 
-/** Replaces the content of the large tenant by content of one kind, and returns the requests of a burst. */
+/** Replaces the content of the large tenant with content of one kind, and returns the requests of a burst. */
 const prepare = async ({ sql, large }: Tenants, kind: Kind): Promise<ReadonlyArray<BurstRequest>> => {
   for (const table of ["prompts", "fragments", "tags"])
     await sql(`delete from ${table} where workspace_id = $1`, [large.workspace])

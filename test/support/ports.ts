@@ -6,14 +6,14 @@ const firstPort = 10_000
 const lastPort = 32_767
 
 /**
- * Each vitest worker draws from another part of the ports. Two workers therefore never choose the same port between the
- * check that the port is free and the start of the server.
+ * The number of parts into which the ports are divided. Each vitest worker draws from a different part. Two workers
+ * therefore never choose the same port between the check that the port is free and the start of the server.
  */
 const parts = 8
 const portsPerPart = Math.floor((lastPort - firstPort + 1) / parts)
 const firstOfPart = firstPort + (Number(process.env.VITEST_POOL_ID ?? 0) % parts) * portsPerPart
 
-/** The ports that `freePort` has returned. It returns no port again, even if no process uses the port yet. */
+/** The ports that `freePort` has returned. `freePort` returns no port twice, even if no process uses the port yet. */
 const given = new Set<number>()
 
 /** Returns true if a server can listen on a port of the loopback interface. */

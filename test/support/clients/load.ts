@@ -1,8 +1,7 @@
 import { Agent, get, type IncomingMessage } from "node:http"
 
 /**
- * The outcome of one request: the status of its response, a fault of the response, or what happened to the connection
- * instead.
+ * The outcome of one request: the status of its response, a fault of the response, or an error of the connection.
  */
 export type LoadOutcome = number | string
 

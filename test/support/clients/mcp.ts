@@ -16,7 +16,7 @@ export const statelessMeta = {
   "io.modelcontextprotocol/clientCapabilities": {}
 }
 
-/** Returns the headers that a client of 2026-07-28 sends with a request. */
+/** Returns the headers that a client of protocol version 2026-07-28 sends with a request. */
 export const statelessHeaders = (method: string, name?: string): Record<string, string> => ({
   "mcp-protocol-version": "2026-07-28",
   "mcp-method": method,
@@ -46,7 +46,7 @@ export const post = async (
   }
 }
 
-/** Calls a method as a client of 2025-11-25. */
+/** Calls a method as a client of protocol version 2025-11-25. */
 export const call = (
   service: Pick<Service, "url">,
   key: string,
@@ -60,7 +60,7 @@ export const call = (
     ...headers
   })
 
-/** Calls a method as a client of 2026-07-28. */
+/** Calls a method as a client of protocol version 2026-07-28. */
 export const callStateless = (
   service: Pick<Service, "url">,
   key: string,
@@ -117,11 +117,11 @@ export const openStream = async (
   }
 }
 
-/** Opens the stream of a client of 2025-11-25. */
+/** Opens the stream of a client of protocol version 2025-11-25. */
 export const openNotifications = (service: Pick<Service, "url">, key: string): Promise<MessageStream> =>
   openStream(service, { headers: { authorization: `Bearer ${key}`, accept: "text/event-stream" } })
 
-/** Opens a subscription of a client of 2026-07-28. */
+/** Opens a subscription of a client of protocol version 2026-07-28. */
 export const listen = (
   service: Pick<Service, "url">,
   key: string,

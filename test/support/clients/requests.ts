@@ -8,7 +8,7 @@ export interface Outcome {
   /** `error.code` of an error envelope, "data" for any other response, or undefined without a response. */
   readonly code: string | undefined
   readonly body: string
-  /** Milliseconds. */
+  /** The duration in milliseconds. */
   readonly duration: number
 }
 

@@ -17,7 +17,10 @@ const programs = versions
 /** PATH with PostgreSQL's programs first. */
 export const clusterPath = `${programs}:${process.env.PATH}`
 
-/** Returns the options that run a program as the user postgres if the tests run as root, which PostgreSQL rejects. */
+/**
+ * Returns the options for PostgreSQL's programs. If the tests run as root, the options select the user postgres,
+ * because PostgreSQL refuses to run as root.
+ */
 export const makeSpawnOptions = (): SpawnOptions => {
   if (process.getuid!() !== 0) return {}
   const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
@@ -97,7 +100,8 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   }
 
   const thaw = () => {
-    // Resumes the postmaster last, because the postmaster removes processes that have ended.
+    // Resumes the postmaster last: once it runs, it reaps child processes that have ended, and `process.kill` would
+    // then throw for their pids.
     for (const pid of frozen.toReversed()) process.kill(pid, "SIGCONT")
     frozen = []
   }

@@ -45,7 +45,7 @@ export const startPair = Effect.fnUntraced(function* (archive: Archive) {
 })
 export type Pair = Effect.Success<ReturnType<typeof startPair>>
 
-/** Makes the standby the primary, and resolves once it accepts writes. */
+/** Makes the standby the primary, and resolves once the new primary accepts writes. `sql` runs on the standby. */
 export const promote = async (sql: (text: string) => Promise<unknown>): Promise<void> => {
   await sql("select pg_promote(true, 60)")
 }

@@ -10,7 +10,7 @@ import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
 import { WorkspaceRevisions } from "../../../src/application/freshness/WorkspaceRevisions.ts"
 import { makeRandom } from "../random.ts"
 
-// A model of a primary, two standbys and a change feed, which the router uses. Its steps run in any order.
+// A model of the primary, the two standbys and the change feed that a router uses. The steps of the model are random.
 
 const workspaces = ["a", "b", "c"]
 

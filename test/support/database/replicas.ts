@@ -126,7 +126,7 @@ export interface ReadTarget {
   readonly onReply?: (reply: Reply) => void
 }
 
-/** Starts clients that read the targets in turn, so that no cached response matches, until they are stopped. */
+/** Starts clients that read the targets in turn until `stop` is called. No cached response matches their requests. */
 export const startReadLoad = (
   service: Service,
   targets: ReadonlyArray<ReadTarget>,

@@ -7,7 +7,7 @@ import { WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts
 import { workspaceStore } from "./workspaceStore.ts"
 import { connect, freshDatabase, toDatabaseUrl } from "../postgres.ts"
 
-/** Creates a migrated database. Returns its store, and the client of another program. */
+/** Creates a migrated database. Returns its store, and a separate SQL client that stands for another program. */
 export const openStoreAndClient = Effect.gen(function* () {
   const name = yield* freshDatabase
   const database = Layer.provideMerge(Layer.effectDiscard(Effect.orDie(migrate)), connect(name))

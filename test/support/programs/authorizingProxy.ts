@@ -3,7 +3,7 @@ import { once } from "node:events"
 import type { AddressInfo } from "node:net"
 import * as Effect from "effect/Effect"
 
-/** A proxy on this machine that adds an API key to every request, for tools that cannot send one. Returns its URL. */
+/** Starts a proxy that adds an API key to every request, for tools that cannot send a key. Returns the proxy's URL. */
 export const authorizingProxy = (target: { readonly port: number }, key: string) =>
   Effect.acquireRelease(
     Effect.promise(async () => {

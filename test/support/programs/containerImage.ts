@@ -63,7 +63,7 @@ const writeRunFiles = (files: string): void => {
   for (const directory of ["proc", "dev", "tmp"]) mkdirSync(join(files, directory))
 }
 
-/** The base images of `deploy/Containerfile`. The tests replace them by images with these contents. */
+/** The base images of `deploy/Containerfile`. The tests replace them with images that have these contents. */
 const bases = {
   "docker.io/library/node:24-bookworm-slim": {
     writeFiles: writeBuildFiles,

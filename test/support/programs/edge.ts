@@ -54,7 +54,7 @@ const listen = (listener: RequestListener): Effect.Effect<number, never, Scope.S
 const startWebApplication = listen((_request, response) => response.setHeader("content-length", 3).end("web"))
 
 /**
- * Starts a proxy that replaces the 30 s and the 300 s in the service's Cache-Control by the given seconds. The proxy
+ * Starts a proxy that replaces the 30 s and the 300 s in the service's Cache-Control with the given seconds. The proxy
  * waits `delay` milliseconds before it forwards a request.
  */
 export const shortenCacheTimes = (

@@ -110,7 +110,7 @@ export const pack = async (folder: string): Promise<string> => {
   return join(directory, readdirSync(directory).find((file) => file.endsWith(".tgz"))!)
 }
 
-/** Installs a tarball into a project. Returns what npm has printed. */
+/** Installs a tarball into a project. Returns the output of npm. */
 export const install = async (project: string, tarball: string): Promise<string> => {
   const { code, stdout, stderr } = await run(project, "npm", ["install", "--no-audit", "--no-fund", tarball])
   if (code !== 0) throw new Error(stderr)

@@ -6,12 +6,12 @@ import type { Service } from "../service.ts"
 // Clients that send known and unknown reads to several services. Their responses are checked against the history of
 // the database while the database is unavailable, and after it has returned.
 
-/** A response, or what happened to the connection instead. */
+/** A response, or the error of the connection as `status`. */
 export interface Reply {
   readonly status: number | string
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
   readonly body: string
-  /** By `performance.now()`. */
+  /** A time of `performance.now()`. */
   readonly startedAt: number
   readonly endedAt: number
 }
@@ -146,7 +146,7 @@ export const startUnknownLoad = (
   }
 }
 
-/** Returns the value below which a share, from 0 to 1, of all values lie. */
+/** Returns the quantile of values at `share`, which is a number from 0 to 1. */
 export const quantile = (values: ReadonlyArray<number>, share: number): number =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(share * values.length))]!
 

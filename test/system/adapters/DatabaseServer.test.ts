@@ -61,7 +61,7 @@ describe("the server that connections lead to", () => {
       return { haproxy, server: makeDatabaseServer(Redacted.make(haproxy.url)) }
     }
 
-    it("a connection to a different server than the change feed is rejected, and then all connections are closed", async () => {
+    it("if a connection leads to a different server than the change feed, the connection is rejected, and all connections are closed", async () => {
       const { haproxy, server } = await startBalanced()
       await follow(server)
       const reads = await connect(server)
@@ -111,7 +111,7 @@ describe("the server that connections lead to", () => {
       expect(await findPort(await connect(server))).toBe(portOf(first))
     })
 
-    it("while the change feed is up, connections lead to its server, even if an earlier host responds again", async () => {
+    it("while the change feed is up, connections lead to the server of the feed, even if an earlier host responds again", async () => {
       const server = makeDatabaseServer(Redacted.make(joinHosts([first, second])))
       try {
         first.freeze()

@@ -274,7 +274,7 @@ describe("Redis RateLimiter", () => {
       })
     )
 
-    it.live("a limiter never counts in a Redis that is slow from the start", () =>
+    it.live("a limiter counts in the process if Redis is slow from the start", () =>
       Effect.gen(function* () {
         const proxy = yield* slowProxy(redis.port)
         yield* proxy.delay(70)

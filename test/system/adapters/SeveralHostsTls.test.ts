@@ -115,7 +115,7 @@ describe("a URL with several hosts and TLS", () => {
   })
 
   it.each(["require", "verify-ca", "verify-full"])(
-    "with sslmode=%s, a host is skipped if its certificate is not for its name",
+    "with sslmode=%s, a host is skipped if the certificate of its server is not for the name of the host",
     async (mode) => {
       setDefaultCACertificates([authority])
       const connectTo = (...servers: ReadonlyArray<readonly [host: string, cluster: Cluster]>) =>

@@ -60,7 +60,7 @@ describe.each(["/", "/docs/", "/?a=b"])("the redirect from %s", (target) => {
   })
 })
 
-it("GET /docs returns a page whose content security policy allows only its own scripts and calls to this service", async () => {
+it("GET /docs returns a page whose content security policy allows only the scripts of the page and calls to the service", async () => {
   const response = await fetch(`${service.url}/docs`)
   expect(response.status).toBe(200)
   expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")

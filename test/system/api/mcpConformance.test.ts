@@ -36,7 +36,7 @@ describe("the conformance suite of the Model Context Protocol", () => {
     removeDirectories()
   })
 
-  // The suite fails if a check fails that is not in the list, and if a check passes that is in the list.
+  // The suite fails if a check that is not in the list fails, or if a check in the list passes.
   it.each(["2025-11-25", "2026-07-28"])(
     "the MCP conformance suite reports only expected failures for protocol version %s",
     async (version) => {

@@ -6,7 +6,7 @@ import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { run } from "../../support/programs/packages.ts"
 import { findTool } from "../../support/programs/tools.ts"
 
-it("Redocly's linter finds no problem in the OpenAPI document, with no rule ignored", async () => {
+it("Redocly's linter finds no problem in the OpenAPI document, and no problem is ignored", async () => {
   const directory = mkdtempSync(join(tmpdir(), "openapi-"))
   try {
     const path = join(directory, "openapi.json")

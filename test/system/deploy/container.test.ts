@@ -58,7 +58,7 @@ describe("deploy/Containerfile", () => {
     expect(readdirSync(join(image.files, "app")).toSorted()).toEqual(["dist", "node_modules", "package.json"])
   })
 
-  it("the image migrates a database, and serves it without privileges and with a read-only root file system", async () => {
+  it("the image migrates a database, and serves the database without privileges and with a read-only root file system", async () => {
     const { Entrypoint, Cmd, Healthcheck } = image.config
     const [kind, ...healthCommand] = Healthcheck.Test
     expect(kind).toBe("CMD")

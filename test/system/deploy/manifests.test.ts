@@ -144,7 +144,7 @@ describe("deploy/compose.yaml", () => {
     expect(validate.errors).toBeNull()
   })
 
-  it("deploy/compose.yaml mounts files that exist, names declared volumes, and waits for services that exist", () => {
+  it("deploy/compose.yaml mounts only existing files and declared volumes, and waits only for declared services", () => {
     for (const service of Object.values<Manifest>(compose.services)) {
       for (const volume of service.volumes ?? []) {
         const [source] = volume.split(":")
@@ -167,7 +167,7 @@ describe("deploy/compose.yaml", () => {
     }
   })
 
-  it("in deploy/compose.yaml, every program connects to the primary of both servers, and the instances read from the standby", () => {
+  it("in deploy/compose.yaml, the URL of every program names both servers and selects the primary, and the instances read from the standby", () => {
     const findUrl = (service: string, variable: string) =>
       parseConnectionUrl(
         compose.services[service].environment[variable].replace(/\$\{POSTGRES_PASSWORD:\?\}/, "s3cret")

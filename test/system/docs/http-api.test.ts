@@ -124,7 +124,7 @@ describe(path, () => {
     }
   )
 
-  it("every code block of docs/http-api.md is an example, the output of the preceding example, or the 429", () => {
+  it("every code block of docs/http-api.md is an example, the output of the preceding example, or the 429 response", () => {
     const others = blocks.filter((block, i) => {
       const previous = blocks[i - 1]
       const isOutput = block.language in normalizers && previous !== undefined && isExample(previous)
@@ -204,7 +204,7 @@ describe(path, () => {
   const findCodes = (cells: ReadonlyArray<string>): ReadonlyArray<string> =>
     cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(({ 1: code }) => code!))
 
-  it("the tables of endpoints, other paths and query parameters in docs/http-api.md list those of the service", () => {
+  it("the tables in docs/http-api.md list all endpoints, other paths and query parameters of the service", () => {
     expect(findCodes(readTable(path, "Endpoints").map(([path]) => path!))).toEqual(endpointPaths)
     const others = findCodes(readTable(path, "Other paths").flat())
     expect(others.toSorted()).toEqual([...operationalPaths].toSorted())

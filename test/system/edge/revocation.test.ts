@@ -125,7 +125,7 @@ describe("a revoked key behind a cache", () => {
     expect(await read()).toEqual([401, 401])
   })
 
-  it("even with stale responses turned off, nginx serves old data for a revoked key to a request that arrives while it waits for the service's 401 to an earlier request", async () => {
+  it("even with stale responses turned off, nginx serves old data for a revoked key to a request that arrives while nginx waits for the service's 401 to an earlier request; Varnish does not", async () => {
     const { second: revoked } = origin.theirs.keys
     await mapCaches((cache) => readStatus(cache, path, revoked))
     await revoke(revoked)

@@ -99,7 +99,7 @@ export const cacheSuite = (options: {
 
     const countRequests = (route: string) => origin.service.output().split(`"route":"${route}"`).length - 1
 
-    it(`${name} never shares an entry between two callers and never stores an error`, async () => {
+    it(`${name} never shares a cache entry between two callers and never stores an error`, async () => {
       const { violations, hits } = await findViolations(port, origin)
       expect(violations).toEqual([])
       // At most 4 callers get a 200, for at most 5 paths. Of the 6 requests of a caller for a path, only the first is a
@@ -107,7 +107,7 @@ export const cacheSuite = (options: {
       expect(hits).toBeGreaterThan(40)
     })
 
-    it(`${name} serves a 200 and a 304 from an entry without a request to the service`, async () => {
+    it(`${name} serves a 200 and a 304 from a cache entry without a request to the service`, async () => {
       const key = `Authorization: Bearer ${origin.mine.keys.active.plaintext}`
       const path = `/api/v1/prompts/${origin.mine.archive.prompts[0]!.id}/versions`
       const first = await exchange(port, rawRequest(path, [key]))

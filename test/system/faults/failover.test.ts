@@ -111,7 +111,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
     }
   )
 
-  it("running and new processes do not use an old primary that returns as a writable first host", async () => {
+  it("if the old primary, which is the first host, returns and accepts writes, neither running nor new processes use it", async () => {
     const setting = await start()
     const { pair, service, sql } = setting
     await pair.primary.kill()

@@ -115,7 +115,7 @@ describe("two services whose database is unreachable", () => {
       expect(countStatuses(await normal.unknown.stop())).toEqual({ 200: expect.any(Number) })
 
       endFault = end
-      /** The latest time at which the services can have lost contact to the database. */
+      /** The latest time at which the services can have lost contact with the database. */
       const lostAt = setTimeout(200).then(async () => {
         await begin()
         return performance.now()

@@ -31,7 +31,7 @@ describe("a Redis server that fails", () => {
   })
 
   const listKeys = () => Effect.runPromise(redis.ask("KEYS prompt-retrieval:rate:{*"))
-  /** Waits until Redis counts requests again. After a failure, the service does not use Redis for a second. */
+  /** Waits until Redis counts requests again. After a failure, the service does not use Redis for one second. */
   const waitUntilShared = () =>
     expect
       .poll(

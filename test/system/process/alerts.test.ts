@@ -21,7 +21,7 @@ const requests = (status: number, route = "/api/v1/prompts") =>
 const durations = (le: string) => `http_request_duration_seconds_bucket{route="/api/v1/prompts",le="${le}"}`
 const processDenials = 'rate_limit_denials_total{bucket="process"}'
 
-/** An instance without a problem, at the end of a minute with 600 requests. */
+/** The metrics of a healthy instance over 150 minutes, with 600 successful requests per minute. */
 const healthy: Series = {
   build_info: "1x150",
   [requests(200)]: "0+600x150",
@@ -46,8 +46,7 @@ const healthy: Series = {
 }
 
 /**
- * `fires` has the series of an instance for which an alert fires. With `quiet`, the condition of the alert is almost
- * met.
+ * `fires` contains series that make an alert fire. With the series of `quiet`, the alert's condition is almost met.
  */
 interface Condition {
   readonly fires: Series

@@ -50,7 +50,7 @@ const sdk2 = async () => {
   return { Client, Http: StreamableHTTPClientTransport }
 }
 
-/** The clients of the official SDK, and the revision of the protocol that each client uses. */
+/** The clients of the official SDK, and the protocol version that each client uses. */
 const clients = [
   ["1.x", "2025-11-25", sdk1, {}],
   ["2.x", "2025-11-25", sdk2, {}],
@@ -97,40 +97,43 @@ const useClient = async (client: Json): Promise<void> => {
   })
 }
 
-describe.each(clients)("the official MCP client %s with revision %s", (_, revision, load, options) => {
-  it(`an MCP client of revision ${revision} lists prompts, gets a prompt, calls tools and is notified of changes`, async () => {
-    const { Client, Http } = await load()
-    const onChanged = vi.fn()
-    const client = new Client(
-      { name: "test", version: "1" },
-      { ...options, listChanged: { prompts: { onChanged, autoRefresh: false, debounceMs: 0 } } }
-    )
-    const headers = { authorization: `Bearer ${plaintext}` }
-    const transport = new Http(new URL(`${api.service().url}/mcp`), { requestInit: { headers } })
-    await client.connect(transport)
-    try {
-      await useClient(client)
-      expect(client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion).toBe(revision)
-      await vi.waitFor(
-        async () => {
-          await api.sql("update prompts set intent = intent || '.' where workspace_id = $1", [home.id])
-          expect(onChanged).toHaveBeenCalled()
-        },
-        { timeout: 10_000, interval: 200 }
+describe.each(clients)(
+  "the official MCP client %s with protocol version %s",
+  (_, revision, load, options) => {
+    it(`an MCP client of protocol version ${revision} lists prompts, gets a prompt, calls tools and is notified of changes`, async () => {
+      const { Client, Http } = await load()
+      const onChanged = vi.fn()
+      const client = new Client(
+        { name: "test", version: "1" },
+        { ...options, listChanged: { prompts: { onChanged, autoRefresh: false, debounceMs: 0 } } }
       )
-    } finally {
-      await client.close()
-    }
-  })
+      const headers = { authorization: `Bearer ${plaintext}` }
+      const transport = new Http(new URL(`${api.service().url}/mcp`), { requestInit: { headers } })
+      await client.connect(transport)
+      try {
+        await useClient(client)
+        expect(client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion).toBe(revision)
+        await vi.waitFor(
+          async () => {
+            await api.sql("update prompts set intent = intent || '.' where workspace_id = $1", [home.id])
+            expect(onChanged).toHaveBeenCalled()
+          },
+          { timeout: 10_000, interval: 200 }
+        )
+      } finally {
+        await client.close()
+      }
+    })
 
-  it(`an MCP client of revision ${revision} gets an authentication error for an unknown key`, async () => {
-    const { Client, Http } = await load()
-    const client = new Client({ name: "test", version: "1" }, options)
-    const headers = { authorization: `Bearer key_live_${"0".repeat(64)}` }
-    const transport = new Http(new URL(`${api.service().url}/mcp`), { requestInit: { headers } })
-    await expect(client.connect(transport)).rejects.toThrow(/Invalid API key|UNAUTHORIZED|401/)
-  })
-})
+    it(`an MCP client of protocol version ${revision} gets an authentication error for an unknown key`, async () => {
+      const { Client, Http } = await load()
+      const client = new Client({ name: "test", version: "1" }, options)
+      const headers = { authorization: `Bearer key_live_${"0".repeat(64)}` }
+      const transport = new Http(new URL(`${api.service().url}/mcp`), { requestInit: { headers } })
+      await expect(client.connect(transport)).rejects.toThrow(/Invalid API key|UNAUTHORIZED|401/)
+    })
+  }
+)
 
 it("on shutdown, the service completes subscriptions, ends streams and exits with 0", async () => {
   const streams = [

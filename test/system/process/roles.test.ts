@@ -70,7 +70,7 @@ describe("deploy/roles.sql", () => {
     rmSync(scratch, { recursive: true })
   })
 
-  it("deploy/roles.sql changes nothing if it runs again", async () => {
+  it("a second run of deploy/roles.sql changes nothing", async () => {
     const { sql } = await connectAs("owner")
     const readRights = () =>
       sql(`select relname::text as name, relacl::text as privileges, (
