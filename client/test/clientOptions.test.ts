@@ -79,7 +79,7 @@ describe("withOptions", () => {
     })
   })
 
-  it("a rejection of the key evicts the results of every client of the key", async () => {
+  it("a 401 to one client also evicts the results of the clients that withOptions derived from it", async () => {
     let status = 200
     const { client } = makeScriptedClient(
       [() => (status === 200 ? respondOk() : errorResponse(status, "UNAUTHORIZED", "No"))],

@@ -73,7 +73,7 @@ const texts = async (call: Promise<{ readonly data: { readonly resolved_content:
   (await call).data.resolved_content
 
 describe("a prompt that is addressed by name", () => {
-  it("a UUID in any case is an id, and every other string is a name", () => {
+  it("a UUID in upper or lower case is an id, and every other string is a name", () => {
     expect(
       [makeId("abcdefab", 1), makeId("ABCDEFAB", 1), "abcdefab", "", `${makeId("abcdefab", 1)}0`].map(isId)
     ).toEqual([true, true, false, false, false])

@@ -16,8 +16,9 @@ export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * Like `storable`, but also replaces backslashes. After a name with a backslash, `JSON.parse` reads other escapes in
- * names as a backslash (nodejs/node#63785). A test could therefore not parse the JSON that it wrote.
+ * Like `storable`, but also replaces backslashes. Works around nodejs/node#63785: after a member name with an escaped
+ * backslash, `JSON.parse` decodes other escapes in member names as a backslash. A test could therefore not parse the
+ * JSON that it wrote.
  */
 const storableName = (name: string): string => storable(name).replaceAll("\\", "/")
 

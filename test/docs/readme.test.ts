@@ -50,7 +50,7 @@ describe("README.md, Configuration", () => {
   const rows: ReadonlyArray<readonly [string, Variable]> = Object.entries(variables)
 
   // To update the table after a change of a variable: npx vitest run test/docs/readme.test.ts -u
-  it("README.md lists every variable with the default and the description of its definition", async () => {
+  it("README.md lists every environment variable with the default and the description in Environment.ts", async () => {
     const table = rows.map(([name, { description, defaultValue, document }]) => {
       const value = defaultValue === undefined ? "" : `\`${defaultValue}\``
       const link = document === undefined ? "" : ` ([more](${document}))`

@@ -251,7 +251,7 @@ const sendBurst = async (burst: Burst): Promise<Statuses> => {
 export const readResidentMiB = (pid: number): number =>
   Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "latin1"))![1]) / 1024
 
-/** The latencies in milliseconds of reads by the other tenant, and the number of responses by status. */
+/** The latencies of the small tenant's reads, in milliseconds, and the number of responses by status. */
 export interface Reads {
   readonly cached: ReadonlyArray<number>
   readonly uncached: ReadonlyArray<number>

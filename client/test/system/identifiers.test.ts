@@ -11,7 +11,7 @@ const name = (title: string): string => {
   return constant!
 }
 
-it("pull names constants only with letters that TypeScript 5.4 accepts", () => {
+it("the names of the constants from pull contain only characters that TypeScript 5.4 accepts", () => {
   const ts = createRequire(join(toolsDirectory, "package.json"))("typescript-5.4")
   for (let code = 0; code <= 0xffff; code++) {
     const generated = name(`a${String.fromCharCode(code)}`)

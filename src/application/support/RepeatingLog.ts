@@ -18,7 +18,7 @@ const repeatIntervalNanos = 60_000_000_000n
 /** Maximum number of different messages that are logged per minute. */
 const maxMessages = 10
 
-/** Makes the log of one dependency's conditions. `log` writes one message. */
+/** Returns a `RepeatingLog` that writes each message with `log`. */
 export const makeRepeatingLog = (log: (message: string) => Effect.Effect<void>): RepeatingLog => {
   /** When each message was logged, in nanoseconds of the monotonic clock. */
   const loggedAt = new Map<string, bigint>()

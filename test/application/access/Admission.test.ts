@@ -173,7 +173,7 @@ describe("admit", () => {
   )
 
   it.effect(
-    "admit and check report to the outage service each rejected key, and each workspace whose tier or billing status allows no access",
+    "Admission.admit and Admission.check notify Outage of each rejected key and of each workspace without API access",
     () =>
       Effect.gen(function* () {
         const { admit, check } = yield* Admission

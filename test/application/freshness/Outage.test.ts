@@ -104,8 +104,8 @@ const Step = Schema.Union([
 /**
  * Runs random steps with one caller per workspace, and checks each response. A response is at least as new as the last
  * heartbeat that arrived and as every earlier response. Its age, measured in true time, is at most the bound. Once the
- * feed is up again, responses come from the database. A caller whose key the database rejected last gets no response
- * from before the outage. In every second version of a value, the value is deleted.
+ * feed is up again, responses come from the database. If the latest lookup of a caller's key rejected the key, the
+ * caller gets no response from before the outage. In every second version of a value, the value is deleted.
  */
 const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspend" | "set back") => {
   const world = setUp()
@@ -340,7 +340,7 @@ describe("Outage", () => {
   )
 
   it.live(
-    "orKnown returns the known value if the read fails immediately before the change feed goes down",
+    "orKnown returns the known value if the change feed goes down shortly after the read has failed",
     () =>
       Effect.gen(function* () {
         const world = setUp()

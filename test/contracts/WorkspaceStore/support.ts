@@ -150,6 +150,6 @@ export const makeOneOfEachWithNilId = () => {
   return archive({ workspace: home, users: [owner], api_keys: [stored], ...makeContent(makeNilId) })
 }
 
-/** Returns the error of a write if the item at this path has the id of an item of another workspace. */
+/** Returns the error with which a write rejects an item at `path` whose id belongs to another workspace. */
 export const foreignIdError = (path: string): InvalidContent =>
   InvalidContent([{ path, message: "belongs to another workspace" }])

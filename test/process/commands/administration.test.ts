@@ -164,7 +164,7 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
     )
   })
 
-  it("commands rename and delete workspaces and delete users, and audit list names the actor of each change", async () => {
+  it("workspaces rename, workspaces delete and users delete make their changes, and `audit list` shows the actor of each change", async () => {
     const { archive: original } = sample()
     const [owner, shop] = [original.users[0]!, original.workspace]
     await run(["import", "-"], env, JSON.stringify(original))

@@ -4,7 +4,7 @@ import { ChangeFeed, type LastContact } from "../../../src/application/ports/Cha
 import { WorkspaceRevisions } from "../../../src/application/freshness/WorkspaceRevisions.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 
-/** Creates a change feed that a test takes down and up with `isUp`, over revisions that the test controls. */
+/** Creates a change feed for tests. `isUp` sets whether the feed is up; `changes` holds its revisions. */
 export const switchedFeed = (changes = new WorkspaceRevisions()) => {
   const feed = {
     changes,

@@ -106,9 +106,9 @@ const listFacts = (
 }
 
 /**
- * Returns the violations of the rules. Each fact of a response must be in a state that was current at most `boundMs`
- * before the request was sent, plus the age that the response states. The facts that a caller receives from one process
- * for one target never become older from one response to the next.
+ * Returns the violations of the rules. Each fact of a response must be true in a database state that was current at
+ * most `boundMs`, plus the response's `Age`, before the request was sent. The facts that a caller receives from one
+ * process for one target never become older from one response to the next.
  */
 export const check = ({ commits, observations }: Timeline, boundMs: number): ReadonlyArray<Violation> => {
   /** The oldest commit that each caller may still see, by process, target and fact. */
@@ -120,7 +120,7 @@ export const check = ({ commits, observations }: Timeline, boundMs: number): Rea
     const floor = observation.process === undefined ? first : (seen.get(chain) ?? first)
     const find = (from: number) =>
       commits.findIndex(({ state }, index) => index >= from && index <= last && fact.holdsIn(state))
-    // The oldest state that contains the fact restricts the next response the least.
+    // Choose the oldest matching state: it leaves the most states allowed for the next response.
     const found = find(Math.max(first, floor))
     if (found !== -1) {
       if (observation.process !== undefined) seen.set(chain, found)

@@ -137,7 +137,8 @@ export const buildImage: Effect.Effect<Image, never, Scope.Scope> = Effect.gen(f
           env: {
             ...Object.fromEntries(config.Env.map((variable: string) => variable.split(/=(.*)/s).slice(0, 2))),
             ...env,
-            // For the programs of this machine that start the command. The image has no program except Node.
+            // PATH finds `unshare` and `sh` on the host; the image contains only Node. The image has no program except
+            // Node.
             PATH: programPath
           },
           stdio: ["ignore", "pipe", "pipe"]

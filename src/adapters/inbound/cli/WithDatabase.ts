@@ -25,9 +25,9 @@ export const administer = <A, E, R>(
 ) => withDatabase(Effect.flatMap(Administration, use), options)
 
 /**
- * Opens the database and runs `use` with its administration and the id of a workspace. `workspace` is an id or a name.
- * Fails with `WorkspaceNotFound` if no workspace has the name, and with `AmbiguousName` if several workspaces have the
- * name.
+ * Opens the database and runs `use` with the `Administration` use cases and the id of a workspace. `workspace` is an id
+ * or a name. Fails with `WorkspaceNotFound` if no workspace has the name, and with `AmbiguousName` if several
+ * workspaces have the name.
  */
 export const administerWorkspace = <A, E, R>(
   workspace: string,
@@ -56,8 +56,8 @@ export const administerKey = <A, E, R>(
   )
 
 /**
- * Opens the database and runs `use` with the prompts of a workspace, and with the operator as the caller. `workspace`
- * is an id or a name. The operator sees every version, whatever the tier of the workspace.
+ * Opens the database and runs `use` with the `Prompts` use cases and the operator as the caller of a workspace.
+ * `workspace` is an id or a name. The operator sees every version, whatever the tier of the workspace.
  */
 export const readPrompts = <A, E, R>(
   workspace: string,

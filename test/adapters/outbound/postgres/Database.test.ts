@@ -137,29 +137,31 @@ describe.concurrent("queries of a PostgreSQL server", () => {
       }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("a query whose connection is lost is retried with the same settings", () =>
-    Effect.gen(function* () {
-      const database = yield* freshDatabase
-      const proxy = yield* proxyTo(database)
-      yield* Effect.gen(function* () {
-        const [before] = yield* read("select pg_backend_pid() as pid")
-        yield* proxy.cut
-        const [after] = yield* read("select pg_backend_pid() as pid")
-        assert.notStrictEqual(after?.pid, before?.pid)
-        // The server terminates the connection in the middle of a statement.
-        const reading = yield* Effect.forkChild(read("select pg_sleep(0.3), 'again' as result"))
-        yield* Effect.sleep("100 millis")
-        yield* onServer(
-          `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${database}'`
-        )
-        const [row] = yield* Fiber.join(reading)
-        assert.strictEqual(row?.result, "again")
-        const [settings] = yield* read(
-          "select current_setting('statement_timeout') as timeout, current_setting('plan_cache_mode') as plans"
-        )
-        assert.deepStrictEqual({ ...settings }, { timeout: "3s", plans: "force_generic_plan" })
-      }).pipe(withDatabase(proxy.url))
-    })
+  it.live(
+    "a query whose connection is lost is retried on a new connection, which has the session settings of the service",
+    () =>
+      Effect.gen(function* () {
+        const database = yield* freshDatabase
+        const proxy = yield* proxyTo(database)
+        yield* Effect.gen(function* () {
+          const [before] = yield* read("select pg_backend_pid() as pid")
+          yield* proxy.cut
+          const [after] = yield* read("select pg_backend_pid() as pid")
+          assert.notStrictEqual(after?.pid, before?.pid)
+          // The server terminates the connection in the middle of a statement.
+          const reading = yield* Effect.forkChild(read("select pg_sleep(0.3), 'again' as result"))
+          yield* Effect.sleep("100 millis")
+          yield* onServer(
+            `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${database}'`
+          )
+          const [row] = yield* Fiber.join(reading)
+          assert.strictEqual(row?.result, "again")
+          const [settings] = yield* read(
+            "select current_setting('statement_timeout') as timeout, current_setting('plan_cache_mode') as plans"
+          )
+          assert.deepStrictEqual({ ...settings }, { timeout: "3s", plans: "force_generic_plan" })
+        }).pipe(withDatabase(proxy.url))
+      })
   )
 
   it.live("queries succeed while the server terminates all backends one after another", () =>

@@ -177,7 +177,7 @@ describe("importFiles", () => {
   )
 
   it.live(
-    "importFiles changes other fields without a new version, and keeps the ids of the bindings of fragments that stay in the prompt",
+    "importFiles changes all fields except the content without a new version, and keeps the ids of the bindings of fragments that stay in the prompt",
     () =>
       Effect.gen(function* () {
         const { archive: own } = sample()

@@ -23,7 +23,10 @@ const writeToStream = (text: string): Effect.Effect<void, CommandError> =>
     })
   })
 
-/** Writes to a regular file. Node's stream would report no error if a full disk took only a part of the text. */
+/**
+ * Writes to stdout if stdout is a regular file. Node's stream would report no error if a full disk took only a part of
+ * the text.
+ */
 const writeToFile = (text: string): Effect.Effect<void, CommandError> =>
   Effect.try({
     try: () => writeFileSync(process.stdout.fd, text),

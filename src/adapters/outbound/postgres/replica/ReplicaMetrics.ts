@@ -24,7 +24,7 @@ export type ReadMetrics = ReturnType<typeof makeReadMetrics>
 
 export const makeReplicaGauges = (replica: string) => {
   const up = Metric.gauge("prompt_retrieval_replica_up", {
-    description: "1 while a replica can be used, 0 while it does not respond or is no standby of the primary",
+    description: "1 while the replica can be used, otherwise 0; the log has the reason",
     attributes: { replica }
   })
   const lag = Metric.gauge("prompt_retrieval_replica_lag_seconds", {

@@ -30,7 +30,10 @@ const read = (content: string | Uint8Array) => {
   return Stream.runCollect(readArchiveFile(file, () => {}))
 }
 
-/** Converts an archive to the parts that a stream emits. The part of a list or of the root omits the parts inside. */
+/**
+ * Converts an archive to the parts that a stream emits. The part for a list or for the root does not repeat the items,
+ * which are separate parts.
+ */
 const toStreamedParts = (json: unknown) =>
   [...toRawParts(json)].map(({ path, value }) => {
     const [key, index] = path
