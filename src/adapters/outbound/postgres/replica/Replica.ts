@@ -55,7 +55,9 @@ class ReplicaProblem extends Data.TaggedError("ReplicaProblem")<{ readonly messa
 const fail = (message: string): Effect.Effect<never, ReplicaProblem> =>
   Effect.fail(new ReplicaProblem({ message }))
 
-const otherServerError = makeConnectionError("another server responded, or the replica has gone back")
+const otherServerError = makeConnectionError(
+  "another server responded, or the replica is at an earlier position than before"
+)
 
 /**
  * Makes the setup of sessions on a standby. The setup succeeds only if the session runs on the server of the state that
