@@ -8,6 +8,7 @@ import { elapsedBetween, type Instant } from "../../domain/time/Instant.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { afterSilence, CircuitBreaker } from "./CircuitBreaker.ts"
 import { readInstant } from "../support/Clocks.ts"
+import { runUntil } from "../support/Deadline.ts"
 import { metricRegistry, registerCounter } from "../support/Observability.ts"
 import { type CacheEntry, wasCurrentAt } from "./RevisionedCache.ts"
 import { ChangeFeed, type LastContact } from "../ports/ChangeFeed.ts"
@@ -131,12 +132,13 @@ export const makeOutage = ({ feed, maxAgeMs, now = readInstant }: OutageOptions)
     return checkContact
   })
 
-  const failOnSilence = Effect.callback<never, Unavailable>((resume) => {
-    const stop = afterSilence(() => {
-      if (findContact() !== undefined) resume(Effect.fail(Unavailable))
-    })
-    return Effect.sync(stop)
-  })
+  /** Fails if the read has no result after the silence of an outage. Does not wait for the statement of the read. */
+  const failOnSilence = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> =>
+    runUntil(read, (end) =>
+      afterSilence(() => {
+        if (findContact() !== undefined) end(Effect.fail(Unavailable))
+      })
+    )
 
   const outage = Outage.of({
     protect: <A, E>(read: Effect.Effect<A, E>) =>
@@ -150,7 +152,7 @@ export const makeOutage = ({ feed, maxAgeMs, now = readInstant }: OutageOptions)
         return breaker.run(read)
       }),
     orKnown: <A, E>(fresh: Effect.Effect<A, E>, known: Effect.Effect<A, E>) =>
-      Effect.catchIf(Effect.raceFirst(fresh, failOnSilence), isUnavailable, (error) =>
+      Effect.catchIf(failOnSilence(fresh), isUnavailable, (error) =>
         Effect.flatMap(
           isContactLost,
           (isLost): Effect.Effect<A, E | Unavailable> => (isLost ? known : Effect.fail(error))
@@ -183,13 +185,10 @@ export const makeOutage = ({ feed, maxAgeMs, now = readInstant }: OutageOptions)
     if (isUp()) phase = "contact"
     else if (phase === "serving" && msLeft === 0) phase = "expired"
     if (phase === logged) return Effect.void
-    const before = logged
     logged = phase
     switch (phase) {
       case "contact":
-        return before === "serving"
-          ? Effect.logInfo("Database restored; responses are current again")
-          : Effect.void
+        return Effect.logInfo("Database restored; responses are current again")
       case "serving":
         return Effect.logWarning(
           `Database unreachable; responses that were current at the last contact are served for ${Math.round(msLeft / 1_000)} s`

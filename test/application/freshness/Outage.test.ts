@@ -293,7 +293,7 @@ describe("Outage", () => {
     assert.strictEqual(readOwnMetric("prompt_retrieval_outage_seconds_left"), 0)
   })
 
-  const silent = Effect.never as Effect.Effect<string, Unavailable>
+  const silent = Effect.uninterruptible(Effect.never) as Effect.Effect<string, Unavailable>
   const failing = Effect.fail(Unavailable) as Effect.Effect<string, Unavailable>
   const setUpLost = () => {
     const world = setUp()

@@ -22,7 +22,10 @@ export interface Statement {
   readonly workspace?: WorkspaceId | undefined
 }
 
-/** Runs one statement that changes no row. Returns the rows of the result. */
+/**
+ * Runs one statement that changes no row. Returns the rows of the result. A statement that runs cannot be interrupted,
+ * so a caller with a deadline uses `runUntil`: `Effect.race` and `Effect.timeout` wait for the end of the statement.
+ */
 export type Query = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
 
 /** Runs one statement in the current transaction of a client. Returns the rows of the result. */

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceRevisions.ts"
+import { withDeadline } from "../../../../application/support/Deadline.ts"
 import type { Query } from "../driver/Query.ts"
 import { channel, heartbeatPrefix } from "../feed/NotifyChannel.ts"
 import { decodePrimary, type ServerState, sendMarker } from "./ServerState.ts"
@@ -157,5 +158,4 @@ export class Fence {
   }
 }
 
-const failAfterTimeout = <E>(effect: Effect.Effect<void, E>): Effect.Effect<void, E | Unavailable> =>
-  Effect.timeoutOrElse(effect, { duration: timeoutMs, orElse: () => Effect.fail(Unavailable) })
+const failAfterTimeout = withDeadline(timeoutMs, Unavailable)
