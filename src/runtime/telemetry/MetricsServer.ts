@@ -17,6 +17,7 @@ export const serveMetrics = Effect.fnUntraced(function* (host: string, port: num
   const server = createServer(
     { headersTimeout: 10_000, requestTimeout: 15_000, connectionsCheckingInterval: 1_000 },
     (request, response) => {
+      response.shouldKeepAlive = false
       if (request.url !== "/metrics") {
         response.writeHead(404).end()
         return
