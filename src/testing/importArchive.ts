@@ -8,7 +8,7 @@ import type { InvalidContent } from "../domain/workspace/Problem.ts"
 
 /**
  * Adds a workspace to the store. If the workspace exists, its content is replaced. If the archive is invalid, fails
- * with `InvalidContent` and changes nothing.
+ * with `InvalidContent` and changes nothing. Does not check whether ids, emails and keys belong to another workspace.
  *
  * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes.
  */

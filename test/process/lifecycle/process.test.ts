@@ -211,8 +211,8 @@ describe("a service that receives SIGTERM", () => {
     })
 
     it("a service exits with 1 if requests still run 10 s after SIGTERM", async ({ expect }) => {
-      // Each request for a locked table fails after 3 s, and a connection runs 16 requests at a time. So 80 requests
-      // take longer than 10 s.
+      // Each request for a locked table fails after 3 s, and the requests of a connection run one after another. So 80
+      // requests take longer than 10 s.
       const locked = await resources.acquire(postgres.acquire)
       const service = await startService(locked)
       const { importArchive, sql } = await resources.acquire(connectTo(locked))
