@@ -24,14 +24,11 @@ const directoryName = "postgresql"
 /** The prefix of a directory whose database is not complete yet. */
 const incompletePrefix = `${directoryName}.incomplete-`
 
-const migrationHint =
-  'to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR'
-
 const assertVersion = (directory: string): void => {
   const major = readFileSync(join(directory, "PG_VERSION"), "utf8").trim()
   if (major !== embeddedMajor)
     throw new Error(
-      `it holds a PostgreSQL ${major} database and this program embeds PostgreSQL ${embeddedMajor}; ${migrationHint}`
+      `it holds a PostgreSQL ${major} database and this program embeds PostgreSQL ${embeddedMajor}; to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR`
     )
 }
 
