@@ -51,7 +51,7 @@ export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Outage>
     const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
 
     /**
-     * Returns what to cache for a key, or `undefined` for a key without a workspace: the change feed reports changes by
+     * Returns the value to cache, or `undefined` for a key without a workspace: the change feed reports changes by
      * workspace, so no change would evict that key.
      */
     const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
