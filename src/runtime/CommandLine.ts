@@ -37,7 +37,10 @@ type RuntimeError =
   | SchemaMismatch
   | Unavailable
 
-const toCommandError = (error: RuntimeError): CommandError | Unavailable => {
+const toCommandError = (
+  error: RuntimeError,
+  { databaseUrl, dataDir }: ServiceConfig
+): CommandError | Unavailable => {
   switch (error._tag) {
     case "DataDirectoryBusy":
     case "DataDirectoryUnusable":
@@ -49,8 +52,11 @@ const toCommandError = (error: RuntimeError): CommandError | Unavailable => {
         message: `cannot listen on METRICS_HOST and METRICS_PORT: ${error.message}`
       })
     case "EmbeddedUnavailable":
-    case "SchemaMismatch":
       return new CommandError({ message: error.message })
+    case "SchemaMismatch": {
+      const embedded = `; DATABASE_URL is not set, so this is the embedded database in ${dataDir}`
+      return new CommandError({ message: `${error.message}${databaseUrl === undefined ? embedded : ""}` })
+    }
     case "Unavailable":
       return error
   }
@@ -95,14 +101,14 @@ const explainUnavailable = Effect.fnUntraced(function* ({ databaseUrl }: Service
 const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] => {
   const databaseOperations = makeDatabaseOperations(config)
   const explainErrors = Effect.catch((error: RuntimeError) =>
-    error._tag === "Unavailable" ? explainUnavailable(config) : Effect.fail(toCommandError(error))
+    error._tag === "Unavailable" ? explainUnavailable(config) : Effect.fail(toCommandError(error, config))
   )
   return {
     serve: ({ demo }) =>
       Effect.promise(() => import("./Service.ts")).pipe(
         Effect.flatMap(({ serve }) => serve(config, { demo })),
         Effect.tapError(() => nextTurn),
-        Effect.mapError(toCommandError)
+        Effect.mapError((error) => toCommandError(error, config))
       ),
     migrate: databaseOperations.pipe(
       Effect.flatMap(({ migrate }) => migrate),

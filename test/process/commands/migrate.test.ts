@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
-import { makeResources, postgres } from "../../support/database.ts"
+import { embedded, makeResources, postgres } from "../../support/database.ts"
 import { run } from "../../support/service.ts"
 
 describe("the command migrate", { timeout: 120_000 }, () => {
@@ -46,5 +46,13 @@ describe("the command migrate", { timeout: 120_000 }, () => {
       version,
       pending: []
     })
+  })
+  it("a command on a new embedded database says that DATABASE_URL is not set, and where the database is", async () => {
+    const embeddedEnv = await resources.acquire(embedded.acquire)
+    const { code, stderr } = await run(["workspaces", "list"], embeddedEnv)
+    expect(code).toBe(1)
+    expect(stderr).toContain(
+      `run migrate; DATABASE_URL is not set, so this is the embedded database in ${embeddedEnv.DATA_DIR}`
+    )
   })
 })
