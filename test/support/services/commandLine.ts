@@ -3,7 +3,7 @@ import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
-import { expect, vi } from "vitest"
+import { vi } from "vitest"
 import { CommandError } from "../../../src/adapters/inbound/cli/output/CommandError.ts"
 import { runCommandLine } from "../../../src/adapters/inbound/cli/Commands.ts"
 import type { CommandRuntime } from "../../../src/adapters/inbound/cli/CommandRuntime.ts"
@@ -80,16 +80,4 @@ export const runInProcess = async (
   } finally {
     log.mockRestore()
   }
-}
-
-/** Expects a command to have failed with a message without a stack. */
-export const expectFailure = (
-  args: ReadonlyArray<string>,
-  result: CommandResult,
-  code: number,
-  message: RegExp
-): void => {
-  expect({ args, code: result.code, stdout: result.stdout }).toEqual({ args, code, stdout: "" })
-  expect(result.stderr).toMatch(message)
-  expect(result.stderr).not.toMatch(/^ +at /m)
 }
