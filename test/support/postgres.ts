@@ -88,7 +88,7 @@ export const proxyTo = (
   options: { readonly pooler: boolean } = { pooler: false }
 ): Effect.Effect<Proxy, never, Scope.Scope> => proxyToUrl(toDatabaseUrl(database), options)
 
-/** Like `proxyTo`, for the URL of a database. */
+/** Like `proxyTo`, for the URL of a database or of a Redis server. */
 export const proxyToUrl = (
   databaseUrl: string,
   options: { readonly pooler: boolean } = { pooler: false }

@@ -2,11 +2,10 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import { freePort } from "../ports.ts"
 import { toDatabaseUrl } from "../postgres.ts"
-import { endProcess, runProgram } from "../programs/programs.ts"
+import { endProcess, startProgram } from "../programs/programs.ts"
 
 /** How long a client keeps a server connection. */
 export type PoolMode = "session" | "transaction"
@@ -52,22 +51,16 @@ pool_mode = ${mode}
 `
     )
     if (isRoot) chmodSync(home, 0o755)
-    const start = Effect.gen(function* () {
-      const scope = yield* Scope.make()
-      const child = yield* Scope.provide(
-        runProgram("pgbouncer", [...(isRoot ? ["-u", "nobody"] : []), config], port),
-        scope
-      )
-      return { scope, child }
-    })
-    let running = yield* start
-    yield* Effect.addFinalizer(() => Effect.suspend(() => Scope.close(running.scope, Exit.void)))
+    const args = [...(isRoot ? ["-u", "nobody"] : []), config]
+    const start = () => startProgram("pgbouncer", args, port)
+    let child = yield* Effect.promise(start)
+    yield* Effect.addFinalizer(() => Effect.promise(() => endProcess(child)))
     target.host = `127.0.0.1:${port}`
     return {
       url: target.href,
       restart: async () => {
-        await endProcess(running.child, "SIGKILL")
-        running = await Effect.runPromise(start)
+        await endProcess(child, "SIGKILL")
+        child = await start()
       }
     }
   })

@@ -1,8 +1,8 @@
-import { once } from "node:events"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "../ports.ts"
 import { type Proxy, proxyToUrl } from "../postgres.ts"
+import { endProcess } from "../programs/programs.ts"
 import { type Service, startService, unlimited } from "../service.ts"
 import { readMetric } from "../services/metrics.ts"
 
@@ -54,12 +54,7 @@ export const startInstance = ({
         LOG_LEVEL: "Warn",
         ...env
       })
-    const kill = async ({ process }: Service): Promise<void> => {
-      if (process.exitCode !== null || process.signalCode !== null) return
-      const exited = once(process, "exit")
-      process.kill("SIGKILL")
-      await exited
-    }
+    const kill = ({ process }: Service) => endProcess(process, "SIGKILL")
     let service = yield* Effect.promise(start)
     let generation: number | undefined = 0
     yield* Effect.addFinalizer(() => Effect.promise(() => kill(service)))

@@ -27,30 +27,32 @@ export const endProcess = async (child: ChildProcess, signal: NodeJS.Signals = "
   await Promise.race([exited, killed.then(() => exited)])
 }
 
-/** Runs a program in the foreground until the scope closes, and waits until it listens on its loopback port. */
-export const runProgram = (
+/** Starts a program in the foreground, and resolves once the program listens on its loopback port. */
+export const startProgram = async (
   program: string,
   args: ReadonlyArray<string>,
   port: number
+): Promise<ChildProcess> => {
+  const child = spawn(program, args, { env: { PATH: programPath }, stdio: ["ignore", "pipe", "pipe"] })
+  let output = ""
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk))
+  const deadline = Date.now() + 15_000
+  while (!(await isListening(port))) {
+    if (child.exitCode !== null || Date.now() > deadline) {
+      await endProcess(child, "SIGKILL")
+      throw new Error(`${program} does not listen: ${output}`)
+    }
+    await setTimeout(20)
+  }
+  return child
+}
+
+/** Starts a program like `startProgram`. Closing the scope ends the program. */
+export const runProgram = (
+  ...parameters: Parameters<typeof startProgram>
 ): Effect.Effect<ChildProcess, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.promise(async () => {
-      const child = spawn(program, args, {
-        env: { PATH: programPath },
-        stdio: ["ignore", "pipe", "pipe"]
-      })
-      let output = ""
-      for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk))
-      const deadline = Date.now() + 15_000
-      while (!(await isListening(port))) {
-        if (child.exitCode !== null || Date.now() > deadline) {
-          await endProcess(child, "SIGKILL")
-          throw new Error(`${program} does not listen: ${output}`)
-        }
-        await setTimeout(20)
-      }
-      return child
-    }),
+    Effect.promise(() => startProgram(...parameters)),
     (child) => Effect.promise(() => endProcess(child))
   )
 

@@ -13,7 +13,12 @@ import { type Bucket, RateLimiter } from "../../../src/application/ports/RateLim
 import type { ApiKeyId } from "../../../src/domain/ApiKey.ts"
 import { testAdmissionLimits } from "../../contracts/AdmissionLimits.ts"
 import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimiter.ts"
-import { type RedisServer, redisServer, slowProxy } from "../../support/programs/redis.ts"
+import { sample } from "../../support/archives.ts"
+import { send } from "../../support/clients/requests.ts"
+import { connectTo, postgres } from "../../support/database.ts"
+import { proxyToUrl } from "../../support/postgres.ts"
+import { type RedisServer, redisServer } from "../../support/programs/redis.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 const now = 29_000_000 * 60_000
 const toRedisKey = (key: ApiKeyId) => `prompt-retrieval:rate:{${key}}:29000000`
@@ -276,8 +281,8 @@ describe("Redis RateLimiter", () => {
 
     it.live("a limiter counts in the process if Redis is slow from the start", () =>
       Effect.gen(function* () {
-        const proxy = yield* slowProxy(redis.port)
-        yield* proxy.delay(70)
+        const proxy = yield* proxyToUrl(redis.url)
+        proxy.delay(70)
         const limiter = yield* makeLimiter(proxy.url)
         const key = newKey()
         // These requests take longer than a connection attempt with the delay.
@@ -302,4 +307,22 @@ describe("Redis RateLimiter", () => {
       }).pipe(Effect.ensuring(redis.thaw))
     )
   })
+
+  it.live("a service with REDIS_URL counts the requests of a key in Redis", () =>
+    Effect.gen(function* () {
+      const { archive, keys } = sample()
+      const { plaintext, stored } = keys.active
+      const env = { ...(yield* postgres.acquire), REDIS_URL: redis.url }
+      const service = yield* Effect.acquireRelease(
+        Effect.promise(() => startObservedService(env)),
+        (service) => Effect.promise(() => service.stop())
+      )
+      const { importArchive } = yield* connectTo(env)
+      yield* Effect.promise(() => importArchive(archive))
+      const { status } = yield* Effect.promise(() => send(service, "/api/v1/prompts", `Bearer ${plaintext}`))
+      assert.strictEqual(status, 200)
+      const keyNames = yield* redis.ask(`KEYS prompt-retrieval:rate:{${stored.id}}:*`)
+      assert.match(keyNames, /^\*1\r\n/)
+    })
+  )
 })
