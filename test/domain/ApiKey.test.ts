@@ -3,22 +3,17 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import {
-  authenticate,
   endKey,
   InvalidKey,
   InvalidKeyFormat,
   isActive,
   isExpired,
-  KeyRevoked,
   toKeyEnds,
   formatKeySummary,
   makeApiKey,
-  NoOrganization,
-  OwnerMustReset,
   parseApiKey
 } from "../../src/domain/ApiKey.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
-import { newId } from "../support/archives.ts"
 
 const Byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
 const bytes = Arbitrary.map(
@@ -130,40 +125,6 @@ describe("endKey", () => {
         assert.strictEqual(isActive(after, time), isActive(before, time) && time < ends, String(time))
       }
       if (revoked !== null) assert.strictEqual(after.revoked_at, before.revoked_at)
-    }
-  )
-})
-
-describe("authenticate", () => {
-  it.prop(
-    "authenticate checks revocation and expiry first, then the forced password reset, then the workspace",
-    {
-      revoked: Schema.Boolean,
-      expires: EndTime,
-      now: Millis,
-      owner_must_reset: Schema.Boolean,
-      assigned: Schema.Boolean
-    },
-    ({ revoked, expires, now, owner_must_reset, assigned }) => {
-      const workspace = { id: newId<never>(), tier: "solo", billing_status: "active" as const }
-      const expected = [
-        ...(revoked || (expires !== null && expires <= now) ? [KeyRevoked] : []),
-        ...(owner_must_reset ? [OwnerMustReset] : []),
-        ...(assigned ? [] : [NoOrganization])
-      ]
-      assert.deepStrictEqual(
-        authenticate(
-          {
-            id: newId(),
-            revoked,
-            expires_at: toEnd(expires),
-            owner_must_reset,
-            workspace: assigned ? workspace : null
-          },
-          now
-        ),
-        expected.length > 0 ? Result.fail(expected[0]!) : Result.succeed(workspace)
-      )
     }
   )
 })
