@@ -10,6 +10,7 @@ import {
   parsePositiveInt,
   isWithinOffsetLimit
 } from "../../src/domain/Page.ts"
+import { parseVersionNumber } from "../../src/domain/Version.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
 const PerPage = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
@@ -22,25 +23,34 @@ const numeric = Arbitrary.map(
   (chars) => chars.join("")
 )
 
-describe("parsePositiveInt", () => {
+describe.each([
+  { name: "parsePositiveInt", parse: parsePositiveInt, limit: "2^53-1", max: 2n ** 53n - 1n },
+  { name: "parseVersionNumber", parse: parseVersionNumber, limit: "2^31-1", max: 2n ** 31n - 1n }
+])("$name", ({ name, parse, limit, max }) => {
   it.prop(
-    "parsePositiveInt parses the decimal digits of the integers from 1 to 2^53-1 and nothing else",
+    `${name} parses the decimal digits of the integers from 1 to ${limit} and nothing else`,
     { text: numeric },
     ({ text }) => {
       const isWhole = text !== "" && [...text].every((char) => "0123456789".includes(char))
       const value = isWhole ? BigInt(text) : 0n
-      const isCount = String(value) === text && value >= 1n && value <= 2n ** 53n - 1n
-      assert.strictEqual(parsePositiveInt(text), isCount ? Number(value) : undefined)
+      const isAccepted = String(value) === text && value >= 1n && value <= max
+      assert.strictEqual(parse(text), isAccepted ? Number(value) : undefined)
     },
     { arbitrary: { runs: 2000 } }
   )
 
-  it("parsePositiveInt accepts 1 and 2^53-1 and rejects 0 and 2^53", () => {
-    assert.strictEqual(parsePositiveInt("1"), 1)
-    assert.strictEqual(parsePositiveInt("9007199254740991"), 9007199254740991)
-    for (const text of ["0", "01", "9007199254740992", "10000000000000000", "1\n", "１"]) {
-      assert.strictEqual(parsePositiveInt(text), undefined, JSON.stringify(text))
-    }
+  it(`${name} accepts 1 and ${limit} and rejects 0 and larger numbers`, () => {
+    for (const value of [1n, max]) assert.strictEqual(parse(String(value)), Number(value))
+    for (const text of [
+      "0",
+      "01",
+      String(max + 1n),
+      "10000000000000000",
+      "18446744073709551617",
+      "1\n",
+      "１"
+    ])
+      assert.strictEqual(parse(text), undefined, JSON.stringify(text))
   })
 })
 
