@@ -5,7 +5,6 @@ import { connectTo, makeResources } from "../../support/database.ts"
 import {
   isFromBefore,
   makeOutageTenant,
-  outageStatus,
   p99,
   type Reply,
   read,
@@ -121,24 +120,12 @@ describe("two services whose database is unreachable", () => {
         return performance.now()
       })
       const { known: replies, unknown } = await loadUntil(performance.now() + loadMs)
-      // Checks a known response as 200 and as 304, and readiness.
-      for (const { url } of services) {
-        const one = await read(url + firstPath, active.plaintext)
-        expect([one.status, one.headers["cache-status"]]).toEqual([200, outageStatus])
-        const notModified = await read(url + firstPath, active.plaintext, undefined, {
-          "if-none-match": String(one.headers.etag)
-        })
-        expect([notModified.status, notModified.body]).toEqual([304, ""])
-        expect(isFromBefore(notModified)).toBe(true)
-        expect(notModified.headers["cache-control"]).toBe("no-store")
-        expect((await fetch(`${url}/readyz`)).status).toBe(200)
-      }
+      for (const { url } of services) expect((await fetch(`${url}/readyz`)).status).toBe(200)
 
       expect(countStatuses(replies)).toEqual({ 200: replies.length })
       const outdated = replies.filter(isFromBefore)
       expect(outdated.length).toBeGreaterThan(200)
       for (const { headers, startedAt } of outdated) {
-        expect([headers["cache-control"], headers.vary]).toEqual(["no-store", "Authorization"])
         const age = Number(headers.age)
         expect(age).toBeGreaterThanOrEqual((startedAt - (await lostAt)) / 1_000)
         expect(age).toBeLessThanOrEqual(maxAgeMs / 1_000)
