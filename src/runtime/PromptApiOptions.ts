@@ -34,21 +34,6 @@ export interface PromptApiOptions {
   readonly publicUrl?: string | undefined
 }
 
-/** Validated options, with the defaults applied. */
-export interface PromptApiSettings {
-  readonly databaseUrl: Redacted.Redacted
-  /** The URL on which the change feed listens. If undefined, the feed listens on `databaseUrl`. */
-  readonly databaseFeedUrl: Redacted.Redacted | undefined
-  readonly redisUrl: Redacted.Redacted | undefined
-  readonly rateLimits: RateLimits
-  readonly outageMaxAgeMs: number
-  readonly logger: HostLogger | undefined
-  readonly metrics: boolean
-  readonly basePath: string
-  /** In the form that `parsePublicUrl` returns. */
-  readonly publicUrl: string | undefined
-}
-
 type Fields = Readonly<Record<string, unknown>>
 
 const isFields = (value: unknown): value is Fields => Predicate.isObjectKeyword(value)
@@ -117,7 +102,7 @@ const toRedacted = (url: string | undefined) => (url === undefined ? undefined :
  * Validates options by the rules of the environment variables. Throws a `TypeError` that names the first invalid or
  * unknown option and its rule. The message never contains the value, which may be a secret.
  */
-export const parseOptions = (options: PromptApiOptions): PromptApiSettings => {
+export const parseOptions = (options: PromptApiOptions) => {
   const fields: unknown = options ?? {}
   if (objectRule.findProblem(fields) !== undefined) throw new TypeError(`options ${objectRule.text}`)
   check(fields as Fields, optionRules)
@@ -141,3 +126,6 @@ export const parseOptions = (options: PromptApiOptions): PromptApiSettings => {
     publicUrl: publicUrl === undefined ? undefined : parsePublicUrl(publicUrl)
   }
 }
+
+/** Validated options, with the defaults applied. */
+export type PromptApiSettings = ReturnType<typeof parseOptions>

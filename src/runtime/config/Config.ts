@@ -12,60 +12,9 @@ import {
   findDefaultMaxConnections,
   findMinMaxConnections
 } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
-import type { RateLimits } from "../../application/access/Admission.ts"
 import { postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
 import { splitServers } from "./ServerUrl.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
-
-/** The configuration of this process, from its environment. */
-export interface ServiceConfig {
-  /** `DATABASE_URL`. If it is not set, the embedded database in `dataDir` is used. */
-  readonly databaseUrl: Redacted.Redacted | undefined
-  /**
-   * `DATABASE_FEED_URL`, the URL on which the change feed listens. If it is not set, the change feed uses
-   * `databaseUrl`.
-   */
-  readonly databaseFeedUrl: Redacted.Redacted | undefined
-  /** `DATABASE_REPLICA_URL`, split into one URL for each host. */
-  readonly databaseReplicaUrls: ReadonlyArray<Redacted.Redacted> | undefined
-  /** `DATABASE_MAX_CONNECTIONS`, the maximum number of connections of the process to PostgreSQL. */
-  readonly databaseMaxConnections: number
-  /** `DATA_DIR`. */
-  readonly dataDir: string
-  /** `REDIS_URL`. If it is not set, rate limits are counted in this process. */
-  readonly redisUrl: Redacted.Redacted | undefined
-  /** `HOST`. */
-  readonly host: string
-  /** `PORT`; 0 selects a free port. */
-  readonly port: number
-  /** `PUBLIC_URL`, the URL at which callers reach the service. If it is not set, responses contain only paths. */
-  readonly publicUrl: string | undefined
-  /** `RATE_LIMIT_PER_KEY` and `RATE_LIMIT_PER_PROCESS`, in requests per minute. */
-  readonly rateLimits: RateLimits
-  /** `MCP`: whether `/mcp` serves the Model Context Protocol. */
-  readonly mcp: boolean
-  /** `METRICS_HOST`. If it is not set, metrics are served on `host`. */
-  readonly metricsHost: string | undefined
-  /** `METRICS_PORT`. If it is not set, no metrics are served. */
-  readonly metricsPort: number | undefined
-  /**
-   * `OTEL_EXPORTER_OTLP_ENDPOINT`, the base URL of an OpenTelemetry collector. If it is not set, nothing is exported.
-   */
-  readonly otlpEndpoint: string | undefined
-  /**
-   * `OUTAGE_MAX_AGE`: the longest time for which responses are served without the database, in milliseconds, counted
-   * from the last contact. 0 turns this off.
-   */
-  readonly outageMaxAgeMs: number
-  /** `SHUTDOWN_GRACE`: how long the service still accepts connections after a stop signal, in milliseconds. */
-  readonly shutdownGraceMs: number
-  /** `PROMPT_RETRIEVAL_ACTOR`. If it is not set, the audit log names the user and the host of this process. */
-  readonly actor: string | undefined
-  /** `LOG_LEVEL`. */
-  readonly logLevel: LogLevel.LogLevel
-  /** `LOG_FORMAT`; the default is `pretty` if stderr is a terminal, otherwise `json`. */
-  readonly logFormat: "pretty" | "json"
-}
 
 /** A variable is invalid. The message names the variable and its rule, never its value, which may be a secret. */
 export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly message: string }> {}
@@ -200,7 +149,10 @@ const databaseUrl = Config.option(Config.String("DATABASE_URL")).pipe(
   })
 )
 
-/** `DATABASE_REPLICA_URL` and `DATABASE_MAX_CONNECTIONS`, whose default and minimum depend on the number of replicas. */
+/**
+ * `DATABASE_REPLICA_URL`, split into one URL for each host, and `DATABASE_MAX_CONNECTIONS`, whose default and minimum
+ * depend on the number of replicas.
+ */
 const replicas = Config.all({
   databaseReplicaUrls: readUrl("DATABASE_REPLICA_URL", postgresUrl, (urls) =>
     splitServers(urls).map((url) => Redacted.make(url))
@@ -230,6 +182,7 @@ const otherConfig = Config.all({
   redisUrl: readUrl("REDIS_URL", redisUrl, (url) => Redacted.make(url)),
   host: readWithDefault("HOST", textReader),
   port: readWithDefault("PORT", portReader),
+  /** If undefined, responses contain only paths. */
   publicUrl: readUrl("PUBLIC_URL", publicUrl, parsePublicUrl),
   rateLimits: Config.all({
     perKey: readWithDefault("RATE_LIMIT_PER_KEY", makeReader(rateLimit, parseInteger)),
@@ -245,6 +198,7 @@ const otherConfig = Config.all({
     rule: "must be a URL like http://collector:4318",
     parse: (text) => (isHttpUrl(text) ? text : undefined)
   }),
+  /** Counted from the last contact with the database. 0 means that no response is served without the database. */
   outageMaxAgeMs: Config.map(readWithDefault("OUTAGE_MAX_AGE", durationReader), Duration.toMillis),
   shutdownGraceMs,
   actor: readOptional("PROMPT_RETRIEVAL_ACTOR", {
@@ -264,10 +218,13 @@ const otherConfig = Config.all({
   )
 })
 
-const serviceConfig: Config.Config<ServiceConfig> = Config.map(
-  Config.all([otherConfig, replicas]),
-  ([config, replicas]) => ({ ...config, ...replicas })
-)
+const serviceConfig = Config.map(Config.all([otherConfig, replicas]), ([config, replicas]) => ({
+  ...config,
+  ...replicas
+}))
+
+/** The configuration of this process, from its environment. `variables` in `Environment.ts` describes the values. */
+export type ServiceConfig = Config.Success<typeof serviceConfig>
 
 /**
  * Fails if `DATABASE_FEED_URL` or `DATABASE_REPLICA_URL` is set and `DATABASE_URL` is not. The embedded database has
