@@ -1,5 +1,12 @@
-import { type ApiError, describeError, type ErrorTag } from "../contract/Errors.ts"
+import type { AdmissionError } from "../../../application/access/Admission.ts"
 import type { JsonObject } from "../../../domain/Json.ts"
+import type { ResolvedTooLarge } from "../../../domain/Resolution.ts"
+import {
+  describeError,
+  type InternalError,
+  type MethodNotAllowed,
+  type RequestTimeout
+} from "../contract/Errors.ts"
 import { makeInvalidParams, type RpcError, rpcCodes } from "./JsonRpc.ts"
 
 const makeError = (status: number, code: string, message: string): RpcError => ({
@@ -30,21 +37,25 @@ export const tooManySlots = makeTooLarge(`The prompt has more than ${maxSlots} s
 export const makeUnknownPrompt = (name: string): RpcError =>
   makeInvalidParams(`Unknown prompt: ${name}`, { code: "NOT_FOUND" })
 
+/** The errors of the HTTP API that requests for this endpoint can have. */
+type RequestError =
+  | AdmissionError
+  | ResolvedTooLarge
+  | typeof InternalError
+  | typeof MethodNotAllowed
+  | typeof RequestTimeout
+
 /**
  * The kind of an error. The kind determines the code of the error in JSON-RPC, and the HTTP status of the response:
  *
- * - `parameters`: the code for invalid parameters, and the status 200.
  * - `internal`: the code for internal errors, and the status of the HTTP API.
  * - `prompt`, for an error of the prompt that the call names: the status of the HTTP API as the code, and the status
  *   200.
  * - `request`: the status of the HTTP API, both as the code and as the status.
  */
-type RpcKind = "parameters" | "internal" | "prompt" | "request"
+type RpcKind = "internal" | "prompt" | "request"
 
-const kinds: Readonly<Record<ErrorTag, RpcKind>> = {
-  BadRequest: "request",
-  MalformedHeader: "request",
-  InvalidParameter: "parameters",
+const kinds: Readonly<Record<RequestError["_tag"], RpcKind>> = {
   MalformedAuthorization: "request",
   InvalidKeyFormat: "request",
   InvalidKey: "request",
@@ -54,28 +65,22 @@ const kinds: Readonly<Record<ErrorTag, RpcKind>> = {
   Disputed: "request",
   PastDue: "request",
   ApiNotAllowed: "request",
-  RouteNotFound: "request",
-  PromptNotFound: "parameters",
-  VersionNotFound: "parameters",
   MethodNotAllowed: "request",
   RequestTimeout: "request",
-  ExpectationFailed: "request",
   ResolvedTooLarge: "prompt",
   RateLimited: "request",
-  HeadersTooLarge: "request",
   InternalError: "internal",
   Unavailable: "request"
 }
 
 /** Converts an error of the HTTP API to an error of JSON-RPC. */
-export const toRpcError = (error: ApiError): RpcError => {
+export const toRpcError = (error: RequestError): RpcError => {
   const { status, code, message, headers } = describeError(error)
   const data: JsonObject = {
     code,
     ...(headers["retry-after"] === undefined ? {} : { retryAfter: Number(headers["retry-after"]) })
   }
   const kind = kinds[error._tag]
-  if (kind === "parameters") return makeInvalidParams(message, data)
   return {
     code: kind === "internal" ? rpcCodes.internalError : status,
     message,
