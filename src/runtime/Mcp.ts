@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { MountedEndpoint } from "../adapters/inbound/contract/MountedEndpoint.ts"
 import { makeHttpEndpoint } from "../adapters/inbound/mcp/HttpEndpoint.ts"
-import { maxMessageBytes } from "../adapters/inbound/mcp/JsonRpc.ts"
 import * as PostgresPromptTitles from "../adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
 import type { ServiceConfig } from "./config/Config.ts"
 
@@ -12,7 +11,7 @@ const endpointLayer = (publicUrl: string | undefined) => {
   const origin = publicUrl === undefined ? undefined : new URL(publicUrl).origin
   return Layer.effect(
     MountedEndpoint,
-    Effect.map(makeHttpEndpoint(origin), (respond) => ({ path, maxBodyBytes: maxMessageBytes, respond }))
+    Effect.map(makeHttpEndpoint(origin), (respond) => ({ path, respond }))
   ).pipe(Layer.provide(PostgresPromptTitles.layer))
 }
 

@@ -1,3 +1,4 @@
+import type * as Effect from "effect/Effect"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /** A request as the transport parsed it. */
@@ -28,6 +29,14 @@ export const encodeBody = (text: string): Body => {
   return bytes === text.length ? text : Buffer.from(text).toString("latin1")
 }
 
+/** Writes the body of a streamed response. */
+export interface BodyWriter {
+  /** Writes a part of the body. Disconnects a client that leaves too many bytes unread. */
+  readonly write: (text: string) => void
+  /** Ends the body. Has no effect if the body has already ended. */
+  readonly end: () => void
+}
+
 /** A response for the transport to write. The transport leaves out the body of a response to HEAD. */
 export interface HttpResponse {
   readonly status: number
@@ -43,6 +52,11 @@ export interface HttpResponse {
   readonly isFreedWhenSent?: boolean
   /** The workspace whose share of memory the body uses until the client has received the body. */
   readonly workspace?: WorkspaceId | undefined
+  /**
+   * Starts to write a body that arrives over time, such as a stream of events; `body` is then empty. Returns a function
+   * that runs once the body or the connection has ended.
+   */
+  readonly stream?: ((writer: BodyWriter) => () => void) | undefined
 }
 
 /**
@@ -53,11 +67,26 @@ export const freeBody = (body: Body): void => {
   if (typeof body !== "string") (body.buffer as ArrayBuffer).transfer(0)
 }
 
-/**
- * Returns true if there is memory for another body of a workspace, in addition to the bodies that clients have not
- * received yet.
- */
-export type HasRoom = (bodyBytes: number, workspace: WorkspaceId | undefined) => boolean
+/** The body of a request is larger than the endpoint allows. */
+export const BodyTooLarge = { _tag: "BodyTooLarge" } as const
+/** The body of a request did not arrive completely in time. */
+export const BodyIncomplete = { _tag: "BodyIncomplete" } as const
+/** The bodies of all requests together need too much memory. */
+export const BodiesTooLarge = { _tag: "BodiesTooLarge" } as const
+export type BodyError = typeof BodyTooLarge | typeof BodyIncomplete | typeof BodiesTooLarge
+
+/** What the transport offers while the app handles a request. */
+export interface Transport {
+  /**
+   * Returns true if there is memory for another response body of a workspace, in addition to the bodies that clients
+   * have not received yet.
+   */
+  hasRoom(bodyBytes: number, workspace: WorkspaceId | undefined): boolean
+  /** Reads the body of the request, which may have at most `maxBytes` bytes. The effect runs at most once. */
+  readBody(maxBytes: number): Effect.Effect<Uint8Array, BodyError>
+  /** Returns true if the connection has no other in-flight response. Only then can a streamed response start. */
+  canStream(): boolean
+}
 
 /** Maps the name of each header, in lower case, to its value. */
 export type HeaderFields = Readonly<Record<string, string>>
@@ -78,7 +107,7 @@ export const makeEntityHeaders = (body: Body, contentType: string) => ({
 
 /** Adds the headers that every response has: the request id and `nosniff`. */
 export const withCommonHeaders = (
-  { status, headers, body, isPermanent, isFreedWhenSent, workspace }: HttpResponse,
+  { status, headers, body, isPermanent, isFreedWhenSent, workspace, stream }: HttpResponse,
   requestId: string
 ): HttpResponse => ({
   status,
@@ -86,5 +115,6 @@ export const withCommonHeaders = (
   body,
   isPermanent: isPermanent === true,
   isFreedWhenSent: isFreedWhenSent === true,
-  workspace
+  workspace,
+  stream
 })

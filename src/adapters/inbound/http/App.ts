@@ -8,12 +8,14 @@ import { type OperationalPath, operationalPaths, PromptsGroup } from "../contrac
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
 import {
-  type HasRoom,
+  BodyIncomplete,
   type HttpRequest,
   type HttpResponse,
   isGetOrHead,
+  type Transport,
   withCommonHeaders
 } from "../contract/HttpMessage.ts"
+import type { MountedEndpoint } from "../contract/MountedEndpoint.ts"
 import { recordRequest } from "./observability/RequestLog.ts"
 import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
 import { makeOutageResponder } from "./OutageResponder.ts"
@@ -27,13 +29,15 @@ import { respondToFailures } from "./response/ErrorResponse.ts"
 import { representResource, respondIfMemoryAllows } from "./response/Representation.ts"
 import { type CachedResponse, makeResponseCache } from "./response/ResponseCache.ts"
 
-/**
- * Returns the response to a request, and never fails. If `hasRoom` returns false for the body of the response, responds
- * 503 instead.
- */
-export type App = (request: HttpRequest, hasRoom?: HasRoom) => Effect.Effect<HttpResponse>
+/** Returns the response to a request, and never fails. If the transport has no room for the body, responds 503 instead. */
+export type App = (request: HttpRequest, transport?: Transport) => Effect.Effect<HttpResponse>
 
-const alwaysHasRoom: HasRoom = () => true
+/** A transport that has room for every response, and neither receives nor streams bodies. */
+const simpleTransport: Transport = {
+  hasRoom: () => true,
+  readBody: () => Effect.fail(BodyIncomplete),
+  canStream: () => false
+}
 
 /** Matches a raw request target against every route of the service. */
 export const matchRoute = makeRouteMatcher([
@@ -41,13 +45,19 @@ export const matchRoute = makeRouteMatcher([
   ...operationalPaths
 ])
 
+/** Returns true if a request target is this path, with or without a query. */
+const isPathOf = (target: string, path: string): boolean =>
+  target.startsWith(path) && (target.length === path.length || target[path.length] === "?")
+
 const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 
 /**
  * Makes the app, which does not depend on a transport. The functions below are in the order in which a request passes
  * through them.
+ *
+ * @param mounted the endpoint of another adapter, if there is one
  */
-export const makeApp = Effect.gen(function* () {
+export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["Service"]) {
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints
   const operationalRoutes = yield* makeOperationalRoutes
@@ -56,16 +66,33 @@ export const makeApp = Effect.gen(function* () {
   const isTraced = yield* checkIsTraced
   const basePath = yield* BasePath
 
-  const app: App = (request, hasRoom = alwaysHasRoom) =>
+  const app: App = (request, transport = simpleTransport) =>
     Effect.suspend(() => {
-      const context = makeRequestContext(request, hasRoom)
-      // `respond` sets `context.route` before it returns, so the span below has the name of the route.
-      const response = respondToFailures(respond(context), context.requestId)
+      const context = makeRequestContext(request, transport)
+      // Both functions set `context.route` before they return, so the span below has the name of the route.
+      const response =
+        mounted !== undefined && isPathOf(request.target, mounted.path)
+          ? respondMounted(context, mounted)
+          : respondToFailures(respond(context), context.requestId)
       const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
       return Effect.flatMap(traced, (response) =>
         Effect.as(record(context, response), withCommonHeaders(response, context.requestId))
       )
     })
+
+  const respondMounted = (
+    context: RequestContext,
+    { path, respond }: NonNullable<MountedEndpoint["Service"]>
+  ): Effect.Effect<HttpResponse> => {
+    const { request, requestId, transport } = context
+    const { method, headers } = request
+    const token = parseBearerToken(headers.authorization)
+    context.route = path
+    return Effect.map(respond({ method, headers, token, requestId, transport }), ({ caller, response }) => {
+      context.caller = caller
+      return response
+    })
+  }
 
   const respond = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
     const cached = responseCache.get(context.cacheKey)
@@ -85,7 +112,7 @@ export const makeApp = Effect.gen(function* () {
     return Effect.flatMap(Clock.currentTimeMillis, (now) =>
       Effect.andThen(
         admission.admitAgain(caller, now),
-        respondIfMemoryAllows(context.request, representation, context.hasRoom)
+        respondIfMemoryAllows(context.request, representation, context.transport)
       )
     )
   }
@@ -100,7 +127,7 @@ export const makeApp = Effect.gen(function* () {
     if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](request)
     return Effect.flatMap(
       responseCache.load(context.cacheKey, admitAndRead(context, endpoint, matched)),
-      ({ representation }) => respondIfMemoryAllows(request, representation, context.hasRoom)
+      ({ representation }) => respondIfMemoryAllows(request, representation, context.transport)
     )
   }
 

@@ -86,7 +86,7 @@ export const makeOutageResponder = (
         if (ageMs === undefined || responses.findLastKnown(context.cacheKey) !== known) return otherwise
         outage.recordResponse(ageMs)
         return Effect.map(
-          respondIfMemoryAllows(context.request, representation, context.hasRoom),
+          respondIfMemoryAllows(context.request, representation, context.transport),
           (response) => toOutageResponse(response, ageMs)
         )
       })

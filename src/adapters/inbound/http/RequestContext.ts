@@ -1,5 +1,5 @@
 import type { AdmittedCaller } from "../../../application/access/Admission.ts"
-import type { HasRoom, HttpRequest } from "../contract/HttpMessage.ts"
+import type { HttpRequest, Transport } from "../contract/HttpMessage.ts"
 import { chooseRequestId } from "./request/RequestHead.ts"
 import { toCacheKey } from "./response/ResponseCache.ts"
 
@@ -9,7 +9,7 @@ import { toCacheKey } from "./response/ResponseCache.ts"
  */
 export interface RequestContext {
   readonly request: HttpRequest
-  readonly hasRoom: HasRoom
+  readonly transport: Transport
   readonly requestId: string
   /** The value of `performance.now()` when the request arrived. */
   readonly startedAt: number
@@ -19,9 +19,9 @@ export interface RequestContext {
   caller: AdmittedCaller | undefined
 }
 
-export const makeRequestContext = (request: HttpRequest, hasRoom: HasRoom): RequestContext => ({
+export const makeRequestContext = (request: HttpRequest, transport: Transport): RequestContext => ({
   request,
-  hasRoom,
+  transport,
   requestId: chooseRequestId(request.headers["x-request-id"]),
   startedAt: performance.now(),
   cacheKey: toCacheKey(request),

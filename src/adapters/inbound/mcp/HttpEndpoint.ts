@@ -8,17 +8,13 @@ import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
 import { encodeInTurns } from "../../../application/reading/Turns.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../contract/Errors.ts"
-import { encodeBody } from "../contract/HttpMessage.ts"
-import type {
-  BodyError,
-  MountedRequest,
-  MountedResponse,
-  StreamedResponse
-} from "../contract/MountedEndpoint.ts"
+import { type BodyError, encodeBody, type HttpResponse } from "../contract/HttpMessage.ts"
+import type { MountedRequest, MountedResponse } from "../contract/MountedEndpoint.ts"
 import { bodyTooLarge, forbiddenOrigin, notAcceptable, toRpcError } from "./RpcErrors.ts"
 import {
   encodeError,
   encodeResult,
+  maxMessageBytes,
   parseMessage,
   type RpcId,
   type RpcError,
@@ -30,9 +26,6 @@ import { findModeOfRequest, findVersionProblem, isAllowedOrigin } from "./Reques
 import { statelessVersion } from "./ProtocolVersions.ts"
 import { makeStreamOpener, makeSubscription, notificationStream, type StreamMessages } from "./Streams.ts"
 
-type EndpointResponse = MountedResponse["response"]
-type HttpEndpointResponse = Exclude<EndpointResponse, StreamedResponse>
-
 /**
  * The minimum size of a body whose memory is freed as soon as the response is sent, in bytes. Smaller bodies wait for
  * the garbage collector.
@@ -43,7 +36,7 @@ const makeResponse = (
   status: number,
   text: string,
   headers: Readonly<Record<string, string>> = {}
-): HttpEndpointResponse => {
+): HttpResponse => {
   const body = encodeBody(text)
   const all = ["cache-control", "no-store", "content-length", String(body.length)]
   if (text !== "") all.push("content-type", "application/json")
@@ -56,10 +49,10 @@ const methodNotAllowed: RpcError = {
   headers: { ...describeError(MethodNotAllowed).headers, allow: "GET, POST" }
 }
 
-const makeErrorResponse = (id: RpcId | undefined, error: RpcError): HttpEndpointResponse =>
+const makeErrorResponse = (id: RpcId | undefined, error: RpcError): HttpResponse =>
   makeResponse(error.status, encodeError(id, error), error.headers)
 
-const respondWithError = (id: RpcId | undefined, error: RpcError): Effect.Effect<HttpEndpointResponse> =>
+const respondWithError = (id: RpcId | undefined, error: RpcError): Effect.Effect<HttpResponse> =>
   Effect.succeed(makeErrorResponse(id, error))
 
 const bodyErrors: { readonly [Tag in BodyError["_tag"]]: RpcError } = {
@@ -74,10 +67,10 @@ const bodyErrors: { readonly [Tag in BodyError["_tag"]]: RpcError } = {
  * gets the error `Unavailable`.
  */
 const respondToFailures = (
-  content: Effect.Effect<EndpointResponse, RpcError>,
+  content: Effect.Effect<HttpResponse, RpcError>,
   id: RpcId | undefined,
   requestId: string
-): Effect.Effect<EndpointResponse> =>
+): Effect.Effect<HttpResponse> =>
   // Every request takes this path, and one operator is faster than an operator for each kind of failure.
   Effect.catchCause(content, (cause) => {
     const expected = Cause.findErrorOption(cause)
@@ -104,7 +97,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
     const openCallerStream = yield* makeStreamOpener
 
     const openStream = (request: MountedRequest, caller: AdmittedCaller, messages: StreamMessages) =>
-      request.canStream()
+      request.transport.canStream()
         ? openCallerStream(caller, request.token, messages)
         : Effect.fail(toRpcError(Unavailable))
 
@@ -112,7 +105,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       request: MountedRequest,
       caller: AdmittedCaller,
       message: RpcRequest
-    ): Effect.Effect<EndpointResponse, RpcError> => {
+    ): Effect.Effect<HttpResponse, RpcError> => {
       const mode = findModeOfRequest(request.headers, message)
       if (typeof mode !== "string") return Effect.fail(mode)
       if (isListen(message, mode)) {
@@ -131,7 +124,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
         )
       const respond = Effect.flatMap(Effect.flatMap(run, encode), (response) => {
         const content = { ...response, workspace }
-        return request.hasRoom(content.body.length, workspace)
+        return request.transport.hasRoom(content.body.length, workspace)
           ? Effect.succeed(content)
           : Effect.fail(toRpcError(Unavailable))
       })
@@ -142,7 +135,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       request: MountedRequest,
       caller: AdmittedCaller,
       body: Uint8Array
-    ): Effect.Effect<EndpointResponse> => {
+    ): Effect.Effect<HttpResponse> => {
       const parsed = parseMessage(body)
       if (Result.isFailure(parsed)) return respondWithError(parsed.failure.id, parsed.failure.error)
       const message = parsed.success
@@ -156,10 +149,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
     }
 
     /** Opens the stream of notifications. Version 2026-07-28 of the protocol does not have this stream. */
-    const respondToGet = (
-      request: MountedRequest,
-      caller: AdmittedCaller
-    ): Effect.Effect<EndpointResponse> => {
+    const respondToGet = (request: MountedRequest, caller: AdmittedCaller): Effect.Effect<HttpResponse> => {
       const problem =
         request.headers["mcp-protocol-version"] === statelessVersion
           ? methodNotAllowed
@@ -197,7 +187,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
             caller,
             request.method === "GET"
               ? respondToGet(request, caller)
-              : Effect.matchEffect(request.readBody, {
+              : Effect.matchEffect(request.transport.readBody(maxMessageBytes), {
                   onFailure: ({ _tag }) => respondWithError(undefined, bodyErrors[_tag]),
                   onSuccess: (body) => respondToPost(request, caller, body)
                 })
@@ -210,5 +200,5 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
 
 const withCaller = (
   caller: AdmittedCaller | undefined,
-  content: Effect.Effect<EndpointResponse>
+  content: Effect.Effect<HttpResponse>
 ): Effect.Effect<MountedResponse> => Effect.map(content, (response) => ({ caller, response }))

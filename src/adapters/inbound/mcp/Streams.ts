@@ -4,7 +4,7 @@ import { Lifecycle } from "../../../application/support/Lifecycle.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
-import type { StreamedResponse } from "../contract/MountedEndpoint.ts"
+import type { HttpResponse } from "../contract/HttpMessage.ts"
 import { toRpcError } from "./RpcErrors.ts"
 import { encodeNotification, encodeResult, type RpcId, type RpcError } from "./JsonRpc.ts"
 import { ChangeWatcher } from "./ChangeWatcher.ts"
@@ -83,14 +83,15 @@ export const makeStreamOpener = Effect.gen(function* () {
     caller: AdmittedCaller,
     token: string | undefined,
     { opening, changed, closing }: StreamMessages
-  ): Effect.Effect<StreamedResponse, RpcError> => {
+  ): Effect.Effect<HttpResponse, RpcError> => {
     const key = caller.keyId
     const isFull = streams >= maxStreams.perProcess || (streamsByKey.get(key) ?? 0) >= maxStreams.perKey
     if (isFull || lifecycle.phase() === "draining") return Effect.fail(toRpcError(Unavailable))
     return Effect.succeed({
       status: 200,
       headers,
-      start: ({ write, end }) => {
+      body: "",
+      stream: ({ write, end }) => {
         count(key, 1)
         const send = (message: string | undefined): void => {
           if (message !== undefined) write(toEvent(message))

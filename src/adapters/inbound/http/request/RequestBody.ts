@@ -1,11 +1,6 @@
 import type { IncomingMessage } from "node:http"
 import * as Exit from "effect/Exit"
-import {
-  BodiesTooLarge,
-  type BodyError,
-  BodyIncomplete,
-  BodyTooLarge
-} from "../../contract/MountedEndpoint.ts"
+import { BodiesTooLarge, type BodyError, BodyIncomplete, BodyTooLarge } from "../../contract/HttpMessage.ts"
 
 /** Maximum memory of the bodies of all requests that have no response yet, in bytes. */
 const maxPendingBytes = 64 * 1024 * 1024
@@ -21,15 +16,13 @@ type OnBody = (body: Exit.Exit<Uint8Array, BodyError>) => void
 
 /** Reads the bodies of requests. One limit applies to the memory of all bodies together. */
 export class BodyReader {
-  readonly #maxBodyBytes: number
   #pendingBytes = 0
 
-  constructor(maxBodyBytes: number) {
-    this.#maxBodyBytes = maxBodyBytes
-  }
-
-  /** Reads the body of a request. Returns the function that releases the memory of the body. */
-  read(request: IncomingMessage, onBody: OnBody): () => void {
+  /**
+   * Reads the body of a request, which may have at most `maxBytes` bytes. Returns the function that releases the memory
+   * of the body.
+   */
+  read(request: IncomingMessage, maxBytes: number, onBody: OnBody): () => void {
     const chunks: Array<Buffer> = []
     let bytes = 0
     let heldBytes = 0
@@ -49,7 +42,7 @@ export class BodyReader {
       bytes += chunk.length
       heldBytes += chunk.length + chunkOverheadBytes
       this.#pendingBytes += chunk.length + chunkOverheadBytes
-      if (bytes > this.#maxBodyBytes) finish(Exit.fail(BodyTooLarge))
+      if (bytes > maxBytes) finish(Exit.fail(BodyTooLarge))
       else if (this.#pendingBytes > maxPendingBytes) finish(Exit.fail(BodiesTooLarge))
     })
     request.on("end", () => {

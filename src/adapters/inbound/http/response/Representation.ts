@@ -6,12 +6,12 @@ import {
   type Body,
   encodeBody,
   freeBody,
-  type HasRoom,
   type HeaderFields,
   type HttpRequest,
   type HttpResponse,
   makeEntityHeaders,
-  toRawHeaders
+  toRawHeaders,
+  type Transport
 } from "../../contract/HttpMessage.ts"
 
 /** How long a shared cache may serve a response, in seconds (specification 8). */
@@ -129,10 +129,11 @@ const failWithoutRoom = Effect.andThen(
 export const respondIfMemoryAllows = (
   request: HttpRequest,
   representation: Representation,
-  hasRoom: HasRoom
+  transport: Pick<Transport, "hasRoom">
 ): Effect.Effect<HttpResponse, Unavailable> => {
   const response = respondConditionally(request, representation)
-  const hasRoomForBody = request.method === "HEAD" || hasRoom(response.body.length, response.workspace)
+  const hasRoomForBody =
+    request.method === "HEAD" || transport.hasRoom(response.body.length, response.workspace)
   const { full } = representation
   if (full.isFreedWhenSent === true && (response !== full || !hasRoomForBody)) freeBody(full.body)
   return hasRoomForBody ? Effect.succeed(response) : failWithoutRoom

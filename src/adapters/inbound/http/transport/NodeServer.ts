@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http"
-import type { HasRoom } from "../../contract/HttpMessage.ts"
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -11,8 +10,9 @@ import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { ConnectionTracker } from "./ConnectionTracker.ts"
 import { createServer } from "./NodeHttp.ts"
 import { allowHalfOpenConnections } from "./NodeInternals.ts"
-import { makeMountedResponder } from "./MountedRequests.ts"
+import { Exchange } from "./Exchange.ts"
 import { makeRejections } from "./Rejections.ts"
+import { BodyReader } from "../request/RequestBody.ts"
 import { hasAcceptableHead } from "../request/RequestHead.ts"
 import { makeResponseBatcher } from "./ResponseWriter.ts"
 
@@ -21,47 +21,31 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
   Effect.gen(function* () {
     const tracker: ConnectionTracker = new ConnectionTracker(limits, (response) => startRequest(response))
     const { rejectRequest, rejectConnection, rejectParserError } = yield* makeRejections(tracker)
-    const app = yield* makeApp
+    const app = yield* makeApp(yield* MountedEndpoint)
     const fork = Effect.runForkWith(yield* Effect.context<never>())
-    const hasRoom: HasRoom = (bytes, workspace) => tracker.hasRoom(bytes, workspace)
+    const bodies = new BodyReader()
     const enqueueResponse = makeResponseBatcher()
 
     const startRequest = (response: TrackedResponse): void => {
       const { req: request } = response
       if (response.hasUnmetExpectation) rejectRequest(response, ExpectationFailed)
       else if (!hasAcceptableHead(request)) rejectRequest(response, BadRequest)
-      else routeRequest(request, response)
+      else respond(request, response)
     }
 
     /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
     const respond = (request: IncomingMessage, response: TrackedResponse): void => {
       // Node always sets `method` and `url` on a request that a server receives.
       const { method = "", url: target = "", headers } = request
-      const running = fork(
-        app({ method, target, headers: headers as Record<string, string | undefined> }, hasRoom)
+      const exchange = new Exchange(response, tracker, bodies)
+      const responding = app(
+        { method, target, headers: headers as Record<string, string | undefined> },
+        exchange
       )
-      running.addObserver((exit) => {
-        if (Exit.isSuccess(exit)) {
-          tracker.recordResponse(response, exit.value)
-          enqueueResponse(response, exit.value)
-        } else {
-          tracker.recordResponse(response, undefined)
-          request.socket.destroy()
-        }
+      fork(responding).addObserver((exit) => {
+        if (Exit.isSuccess(exit)) exchange.respond(exit.value, enqueueResponse)
+        else exchange.abort()
       })
-    }
-
-    const mounted = yield* MountedEndpoint
-    let routeRequest = respond
-    if (mounted !== undefined) {
-      const { path } = mounted
-      const respondMounted = yield* makeMountedResponder(mounted, tracker, enqueueResponse)
-      routeRequest = (request, response) => {
-        const { url = "" } = request
-        const isMounted = url.startsWith(path) && (url.length === path.length || url[path.length] === "?")
-        if (isMounted) respondMounted(request, response)
-        else respond(request, response)
-      }
     }
 
     const server = createServer(

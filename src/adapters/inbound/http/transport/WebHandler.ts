@@ -10,7 +10,7 @@ export type WebHandler = (request: Request) => Promise<Response>
 
 /** Makes a handler of web-standard requests that serves the API. The responses equal those of the HTTP server. */
 export const makeWebHandler = Effect.gen(function* () {
-  const app = yield* makeApp
+  const app = yield* makeApp()
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
   const handler: WebHandler = async (request) => {
     const { method, url: target } = request

@@ -6,17 +6,17 @@ import * as Option from "effect/Option"
 import {
   BodiesTooLarge,
   type BodyError
-} from "../../../../../src/adapters/inbound/contract/MountedEndpoint.ts"
+} from "../../../../../src/adapters/inbound/contract/HttpMessage.ts"
 import { BodyReader } from "../../../../../src/adapters/inbound/http/request/RequestBody.ts"
 
 it("BodyReader limits the memory of all chunks, and releases the memory of a body when the body is released", () => {
-  const bodies = new BodyReader(1024 * 1024)
+  const bodies = new BodyReader()
   const byte = Buffer.alloc(1)
   /** Reads a body that arrives byte by byte. */
   const read = (bytes: number) => {
     const received: Array<Exit.Exit<Uint8Array, BodyError>> = []
     const request = new EventEmitter()
-    const release = bodies.read(request as IncomingMessage, (body) => received.push(body))
+    const release = bodies.read(request as IncomingMessage, 1024 * 1024, (body) => received.push(body))
     for (let n = 0; n < bytes; n++) request.emit("data", byte)
     request.emit("end")
     return { received, release }
