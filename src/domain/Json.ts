@@ -118,64 +118,8 @@ const inexactPattern = /(?:^|["\s]:|[\s,[])-?(?:\d{16}|(?=[\d.]{17})\d+\.|\d+\.\
 /** Matches the name of a member if the name contains an escape sequence. */
 const escapedNamePattern = /[{,]\s*"[^"\\]*\\/
 
-/** Returns the index of the quotation mark that ends a JSON string; `at` is any index within the string. */
-const findStringEnd = (text: string, at: number): number => {
-  for (let end = text.indexOf('"', at); ; end = text.indexOf('"', end + 1)) {
-    let slashes = 0
-    while (text[end - 1 - slashes] === "\\") slashes++
-    if (slashes % 2 === 0) return end
-  }
-}
-
-/** Parses the text between the quotation marks of a JSON string. */
-const parseStringBody = (raw: string): string => (raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw)
-
-/** Returns a table that contains 1 at the code of each of the characters. */
-const toCodeTable = (characters: string): Uint8Array => {
-  const table = new Uint8Array(128)
-  for (let at = 0; at < characters.length; at++) table[characters.charCodeAt(at)] = 1
-  return table
-}
-
-const separators = toCodeTable(" \n\r\t,:")
-const brackets = toCodeTable("{}[]")
-const scalarDelimiters = toCodeTable(" \n\r\t,}]")
-
-/** Returns the index of the first JSON token at `at` or later, or the length of the text. */
-const findToken = (text: string, at: number): number => {
-  let start = at
-  while (separators[text.charCodeAt(start)] === 1) start++
-  return start
-}
-
-/** Returns the index after the JSON token that starts at `at`. */
-const findTokenEnd = (text: string, at: number): number => {
-  if (brackets[text.charCodeAt(at)] === 1) return at + 1
-  if (text[at] === '"') return findStringEnd(text, at + 1) + 1
-  let end = at
-  while (end < text.length && scalarDelimiters[text.charCodeAt(end)] !== 1) end++
-  return end
-}
-
-/** Parses a JSON string, number, boolean or null: the token from `at` to `end`. */
-const parseScalar = (
-  text: string,
-  at: number,
-  end: number
-): string | number | ExactNumber | boolean | null => {
-  switch (text[at]) {
-    case '"':
-      return parseStringBody(text.slice(at + 1, end - 1))
-    case "t":
-      return true
-    case "f":
-      return false
-    case "n":
-      return null
-    default:
-      return parseNumber(text.slice(at, end))
-  }
-}
+/** Matches a token of valid JSON: a bracket, a string, or a number, boolean or null. */
+const tokenPattern = /[{}[\]]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,:{}[\]"]+/g
 
 /**
  * Parses valid JSON with exact numbers. The parser is not recursive, so that deep nesting cannot overflow the stack.
@@ -192,12 +136,11 @@ const parseExactly = (text: string): unknown => {
     else if (name !== undefined) container[name] = value
     name = undefined
   }
-  for (let at = findToken(text, 0); at < text.length; ) {
-    const end = findTokenEnd(text, at)
-    switch (text[at]) {
+  for (const token of text.match(tokenPattern) ?? []) {
+    switch (token) {
       case "{":
       case "[": {
-        const inner = text[at] === "{" ? {} : []
+        const inner = token === "{" ? {} : []
         add(inner)
         containers.push(inner)
         container = inner
@@ -209,10 +152,9 @@ const parseExactly = (text: string): unknown => {
         container = containers.at(-1) ?? root
         break
       default:
-        if (name !== undefined || Array.isArray(container)) add(parseScalar(text, at, end))
-        else name = parseStringBody(text.slice(at + 1, end - 1))
+        if (name === undefined && !Array.isArray(container)) name = JSON.parse(token)
+        else add(/^[-\d]/.test(token) ? parseNumber(token) : JSON.parse(token))
     }
-    at = findToken(text, end)
   }
   return root[0]
 }
