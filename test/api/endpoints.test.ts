@@ -10,6 +10,7 @@ import {
   expectSuccess,
   internalError,
   malformedAuthorization,
+  promptNotFound,
   resolvedTooLarge
 } from "./expectations.ts"
 import { authorize, endpointTargets, startApi } from "./startApi.ts"
@@ -36,78 +37,108 @@ const targets = endpointTargets(greeting!.id)
 const versionOf = (endpoint: string): number | undefined =>
   endpoint === "get" || endpoint === "getResolved" ? greeting!.current_version : undefined
 
-describe("the endpoints of the API", () => {
-  const api = startApi([home])
-  const send = (target: string, lines = [authorize(keys.active.plaintext)], method?: string) =>
-    api.send(target, lines, method)
+const api = startApi([home])
+const authorization = authorize(keys.active.plaintext)
+const send = (target: string, lines = [authorization], method?: string) => api.send(target, lines, method)
+const readEtag = async (target: string): Promise<string> => getHeader(await send(target), "etag")!
 
-  it("GET /prompts returns the summaries of all prompts that are not archived, most recently updated first", async () => {
-    const data = model.listPrompts(home, {})
-    const meta = { page: 1, per_page: 20, total: data.length }
-    expectSuccess(await send(targets.list), { data, meta })
-  })
+it("GET /prompts returns the summaries of all prompts that are not archived, most recently updated first", async () => {
+  const data = model.listPrompts(home, {})
+  const meta = { page: 1, per_page: 20, total: data.length }
+  expectSuccess(await send(targets.list), { data, meta })
+})
 
-  it("GET /prompts/{id} returns every prompt, including archived prompts, and accepts ids in uppercase", async () => {
-    for (const stored of home.prompts)
-      for (const id of [stored.id, stored.id.toUpperCase()])
-        expectSuccess(
-          await send(`/api/v1/prompts/${id}`),
-          { data: model.getPrompt(home, stored) },
-          stored.current_version
-        )
-  })
-
-  it("GET /prompts/{id}/resolved returns the content of the prompt followed by the contents of its fragments, with slots filled from the overrides", async () => {
-    for (const stored of archive.prompts)
+it("GET /prompts/{id} returns every prompt, including archived prompts, and accepts ids in uppercase", async () => {
+  for (const stored of home.prompts)
+    for (const id of [stored.id, stored.id.toUpperCase()])
       expectSuccess(
-        await send(`/api/v1/prompts/${stored.id}/resolved`),
-        { data: Result.getOrThrow(resolve(model.getSource(home, stored))) },
+        await send(`/api/v1/prompts/${id}`),
+        { data: model.getPrompt(home, stored) },
         stored.current_version
       )
-  })
+})
 
-  it("GET /prompts/{id}/versions returns the summaries of all versions, highest number first", async () => {
-    const data = model.listVersions(greeting!).map(model.toVersionSummary)
-    const meta = { page: 1, per_page: 20, total: data.length }
-    expectSuccess(await send(targets.listVersions), { data, meta })
-  })
-
-  it("GET /prompts/{id}/versions/{version} returns each version of a prompt", async () => {
-    for (const version of model.listVersions(greeting!))
-      expectSuccess(await send(`${targets.listVersions}/${version.version_number}`), { data: version })
-  })
-
-  it("GET /prompts/{id}/resolved returns 422 and logs the prompt's id if the content exceeds 1 MiB", async () => {
-    expectError(await send(`/api/v1/prompts/${large.id}/resolved`), resolvedTooLarge)
-    expect(api.service().output()).toMatch(
-      new RegExp(`"level":"warn","msg":"Resolved content is too large","prompt_id":"${large.id}"`)
+it("GET /prompts/{id}/resolved returns the content of the prompt followed by the contents of its fragments, with slots filled from the overrides", async () => {
+  for (const stored of archive.prompts)
+    expectSuccess(
+      await send(`/api/v1/prompts/${stored.id}/resolved`),
+      { data: Result.getOrThrow(resolve(model.getSource(home, stored))) },
+      stored.current_version
     )
-    expect(api.service().output()).not.toContain('"level":"error"')
+})
+
+it("GET /prompts/{id}/versions returns the summaries of all versions, highest number first", async () => {
+  const data = model.listVersions(greeting!).map(model.toVersionSummary)
+  const meta = { page: 1, per_page: 20, total: data.length }
+  expectSuccess(await send(targets.listVersions), { data, meta })
+})
+
+it("GET /prompts/{id}/versions/{version} returns each version of a prompt", async () => {
+  for (const version of model.listVersions(greeting!))
+    expectSuccess(await send(`${targets.listVersions}/${version.version_number}`), { data: version })
+})
+
+it("GET /prompts/{id}/resolved returns 422 and logs the prompt's id if the content exceeds 1 MiB", async () => {
+  expectError(await send(`/api/v1/prompts/${large.id}/resolved`), resolvedTooLarge)
+  expect(api.service().output()).toMatch(
+    new RegExp(`"level":"warn","msg":"Resolved content is too large","prompt_id":"${large.id}"`)
+  )
+  expect(api.service().output()).not.toContain('"level":"error"')
+})
+
+describe.each(Object.entries(targets))("the endpoint %s", (name, target) => {
+  it(`the endpoint ${name} returns 401 without a key`, async () => {
+    expectError(await send(target, []), malformedAuthorization)
   })
 
-  describe.each(Object.entries(targets))("the endpoint %s", (name, target) => {
-    it(`the endpoint ${name} returns 401 without a key`, async () => {
-      expectError(await send(target, []), malformedAuthorization)
-    })
+  it(`the endpoint ${name} returns 304 if If-None-Match contains the ETag of its response`, async () => {
+    const etag = await readEtag(target)
+    const lines = [authorization, `If-None-Match: ${etag}`]
+    expectNotModified(await send(target, lines), etag, versionOf(name))
+  })
 
-    it(`the endpoint ${name} returns 304 if If-None-Match contains the ETag of its response`, async () => {
-      const etag = getHeader(await send(target), "etag")!
-      const lines = [authorize(keys.active.plaintext), `If-None-Match: ${etag}`]
-      expectNotModified(await send(target, lines), etag, versionOf(name))
-    })
+  it(`the endpoint ${name} returns 500 without details after an unexpected failure`, async () => {
+    // The unused query string makes sure that the response is not cached.
+    const uncached = `${target}?${newId()}`
+    await api.sql("alter table prompts rename column title to gone")
+    await api.sql("alter table prompt_versions rename column change_summary to gone")
+    try {
+      expectError(await send(uncached), internalError)
+    } finally {
+      await api.sql("alter table prompts rename column gone to title")
+      await api.sql("alter table prompt_versions rename column gone to change_summary")
+    }
+    expectSuccess(await send(uncached), undefined, versionOf(name))
+  })
+})
 
-    it(`the endpoint ${name} returns 500 without details after an unexpected failure`, async () => {
-      // The unused query string makes sure that the response is not cached.
-      const uncached = `${target}?${newId()}`
-      await api.sql("alter table prompts rename column title to gone")
-      await api.sql("alter table prompt_versions rename column change_summary to gone")
-      try {
-        expectError(await send(uncached), internalError)
-      } finally {
-        await api.sql("alter table prompts rename column gone to title")
-        await api.sql("alter table prompt_versions rename column gone to change_summary")
-      }
-      expectSuccess(await send(uncached), undefined, versionOf(name))
-    })
+describe("the header If-None-Match", () => {
+  const target = targets.get
+  const version = greeting!.current_version
+
+  it("GET and HEAD return 304 with only the caching headers and Prompt-Version if If-None-Match contains the ETag", async () => {
+    const etag = await readEtag(target)
+    for (const value of [etag, `W/${etag}`, `"x", ${etag}`, `"a,b" ,W/${etag}`, "*", ` ${etag} `])
+      for (const method of ["GET", "HEAD"])
+        expectNotModified(
+          await send(target, [authorization, `If-None-Match: ${value}`], method),
+          etag,
+          version
+        )
+    const lines = [authorization, 'If-None-Match: "x"', `If-None-Match: ${etag}`]
+    expectNotModified(await send(target, lines), etag, version)
+  })
+
+  it("GET returns 200 if If-None-Match contains only other ETags, such as the ETag of another resource", async () => {
+    const etag = await readEtag(target)
+    const other = await readEtag(targets.getResolved)
+    for (const value of [other, '"x"', etag.slice(1, -1), "", etag.toLowerCase().replace(/[a-z]/, "_")])
+      expectSuccess(await send(target, [authorization, `If-None-Match: ${value}`]), undefined, version)
+  })
+
+  it("If-None-Match does not turn an error into a 304", async () => {
+    const unknown = `/api/v1/prompts/${newId()}`
+    expectError(await send(unknown, [authorization, "If-None-Match: *"]), promptNotFound)
+    expectError(await send(target, ["If-None-Match: *"]), malformedAuthorization)
   })
 })

@@ -1,13 +1,24 @@
 import { expect, it } from "vitest"
 import { newId, sample } from "../support/archives.ts"
 import { getHeader, type HttpResponse } from "../support/clients/rawHttp.ts"
-import { expectCommonHeaders, expectError, methodNotAllowed, routeNotFound } from "./expectations.ts"
+import {
+  expectCommonHeaders,
+  expectError,
+  expectSuccess,
+  generatedRequestId,
+  methodNotAllowed,
+  promptNotFound,
+  routeNotFound,
+  versionNotFound
+} from "./expectations.ts"
 import { authorize, startApi } from "./startApi.ts"
 
 const home = sample()
 const authorization = authorize(home.keys.active.plaintext)
-const prompt = `/api/v1/prompts/${home.archive.prompts[0]!.id}`
-const api = startApi([home.archive])
+const other = sample()
+const { id, current_version } = home.archive.prompts[0]!
+const prompt = `/api/v1/prompts/${id}`
+const api = startApi([home.archive, other.archive])
 
 it.each([
   "/api",
@@ -91,5 +102,55 @@ it.each(["/healthz", "/readyz"])(
     expectCommonHeaders(response)
     expect({ status: response.status, body: response.body }).toEqual({ status: 200, body: '{"status":"ok"}' })
     expect(getHeader(response, "cache-control")).toBe("no-store")
+  }
+)
+
+it.each([
+  ["the id of another workspace's prompt", other.archive.prompts[0]!.id],
+  ["an id that no prompt has", newId()],
+  ["an id without dashes", id.replaceAll("-", "")],
+  ["x", "x"]
+])("every endpoint below /prompts/{id} returns the same 404 for %s", async (_, promptId) => {
+  const target = `/api/v1/prompts/${promptId}`
+  for (const end of ["", "/resolved", "/versions"])
+    expectError(await api.send(target + end, [authorization]), promptNotFound)
+  for (const version of ["1", "2", "x"])
+    expectError(await api.send(`${target}/versions/${version}`, [authorization]), versionNotFound)
+})
+
+it.each(["0", "4", "01", "2147483648", "x"])(
+  "GET /prompts/{id}/versions/%s returns 404 for a prompt with the versions 1 to 3",
+  async (version) => {
+    expectError(await api.send(`${prompt}/versions/${version}`, [authorization]), versionNotFound)
+  }
+)
+
+it("cookies, cross-site headers, Accept and Range do not change the response", async () => {
+  const plain = await api.send(prompt, [authorization])
+  const response = await api.send(prompt, [
+    authorization,
+    "Cookie: session=1; csrf=2",
+    "Origin: https://else.where",
+    "Referer: https://else.where/",
+    "Sec-Fetch-Site: cross-site",
+    "Accept: text/html",
+    "Accept-Encoding: gzip",
+    "Range: bytes=0-1"
+  ])
+  expectSuccess(response, undefined, current_version)
+  expect(response.body).toBe(plain.body)
+  expect(getHeader(response, "etag")).toBe(getHeader(plain, "etag"))
+})
+
+it.each(["a", "A-z_0.9", "x".repeat(128)])("every response repeats the valid request id %s", async (id) => {
+  for (const target of ["/api/v1/prompts", "/nowhere", "/healthz"])
+    expect(getHeader(await api.send(target, [authorization, `X-Request-Id: ${id}`]), "x-request-id")).toBe(id)
+})
+
+it.each(["", "a b", "x".repeat(129), "\u00e9", "a,b", "<script>"])(
+  "a response has a generated id instead of the invalid request id %j",
+  async (id) => {
+    const response = await api.send("/nowhere", [`X-Request-Id: ${id}`])
+    expect(getHeader(response, "x-request-id")).toMatch(generatedRequestId)
   }
 )

@@ -1,0 +1,112 @@
+import { beforeAll, it } from "vitest"
+import { instant, key as makeKey, sample } from "../support/archives.ts"
+import {
+  type ExpectedError,
+  expectError,
+  expectSuccess,
+  malformedAuthorization,
+  unauthorized
+} from "./expectations.ts"
+import { authorize, makeTenant, startApi } from "./startApi.ts"
+
+const home = sample()
+const { active, ...keys } = home.keys
+const key = active.plaintext
+const target = "/api/v1/prompts"
+const [ada] = home.archive.users
+const workspaceId = home.archive.workspace.id
+const past = instant("2026-01-02T00:00:00.000Z")
+const expired = makeKey(workspaceId, ada!, { expires_at: past })
+const expiring = makeKey(workspaceId, ada!, { expires_at: instant("2999-01-01T00:00:00.000Z") })
+const api_keys = [expired, expiring].map(({ stored }) => stored)
+
+const freeAndDisputed = makeTenant({ tier: "free", billing_status: "disputed" })
+const unknownTier = makeTenant()
+const disputed = makeTenant({ billing_status: "disputed" })
+const pastDue = makeTenant({ tier: "team", billing_status: "past_due" })
+const overLimit = makeTenant({ billing_status: "over_limit" })
+
+const api = startApi([
+  { ...home.archive, api_keys: [...home.archive.api_keys, ...api_keys] },
+  ...[freeAndDisputed, unknownTier, disputed, pastDue, overLimit].map(({ archive }) => archive)
+])
+const { send } = api
+beforeAll(async () => {
+  // An import rejects an unknown tier, so the test writes the tier to the database.
+  const { id } = unknownTier.archive.workspace
+  await api.sql("update workspaces set tier = 'enterprise' where id = $1", [id])
+})
+
+it.each([
+  ["no Authorization header", []],
+  ["an empty Authorization header", ["Authorization:"]],
+  ["an Authorization header without a token", ["Authorization: Bearer"]],
+  ["an Authorization header without a scheme", [`Authorization: ${key}`]],
+  ["the scheme Basic", [`Authorization: Basic ${key}`]],
+  ["the scheme Bearers", [`Authorization: Bearers ${key}`]],
+  ["a tab before the token", [`Authorization: Bearer\t${key}`]],
+  ["text after the token", [`Authorization: Bearer ${key} x`]],
+  ["a list of tokens", [`Authorization: Bearer ${key}, Bearer ${key}`]],
+  ["two equal Authorization headers", [authorize(key), authorize(key)]],
+  ["two Authorization headers of which the first is valid", [authorize(key), "authorization: Basic x"]],
+  ["a token that is not ASCII", [`Authorization: Bearer ${key}\u00e9`]],
+  ["a quoted Authorization header", [`Authorization: "Bearer ${key}"`]],
+  ["a key in a cookie only", [`Cookie: authorization=Bearer ${key}`]],
+  ["a key in another header only", [`X-Api-Key: ${key}`]]
+])(
+  'a request with %s gets 401 "Missing or malformed", even if its query contains a key',
+  async (_, lines) => {
+    expectError(await send(target, lines), malformedAuthorization)
+    expectError(await send(`${target}?api_key=${key}&access_token=${key}`, lines), malformedAuthorization)
+  }
+)
+
+it.each([
+  ["has another prefix", key.replace("key_live_", "key_test_"), "Invalid API key format"],
+  ["lacks a digit", key.slice(0, -1), "Invalid API key"],
+  ["does not exist", `key_live_${"0".repeat(64)}`, "Invalid API key"],
+  ["is revoked", keys.revoked.plaintext, "API key has been revoked"],
+  ["is expired", expired.plaintext, "API key has been revoked"],
+  [
+    "has an owner who must reset the password",
+    keys.ownerMustReset.plaintext,
+    "API key owner must reset password"
+  ],
+  ["has no organization", keys.legacy.plaintext, "API key has no organization assigned"]
+])("a key that %s gets 401", async (_, token, message) => {
+  expectError(await send(target, [authorize(token)]), unauthorized(message))
+})
+
+it.each([
+  ["in lowercase", `bearer ${key}`],
+  ["in uppercase, before several spaces", `BEARER   ${key}`],
+  ["with spaces around the value", ` Bearer ${key}  `]
+])("the service accepts the scheme Bearer %s", async (_, value) => {
+  expectSuccess(await send(target, [`authorization:${value}`]))
+})
+
+it("the service accepts a key whose expiry is in the future", async () => {
+  expectSuccess(await send(target, [authorize(expiring.plaintext)]))
+})
+
+const apiNotAllowed: ExpectedError = [403, "API_NOT_ALLOWED", "API access requires the Solo plan or higher"]
+const paymentDispute: ExpectedError = [402, "DISPUTED", "Workspace has an active payment dispute"]
+const paymentDue: ExpectedError = [402, "PAST_DUE", "Subscription is past due or over its limit"]
+
+it.each([
+  ["on the Free tier (also if it is disputed)", 403, freeAndDisputed, apiNotAllowed],
+  ["on an unknown tier", 403, unknownTier, apiNotAllowed],
+  ["that is disputed", 402, disputed, paymentDispute],
+  ["that is past due", 402, pastDue, paymentDue],
+  ["that is over its limit", 402, overLimit, paymentDue]
+] as const)(
+  "for a key of a workspace %s, every endpoint returns %i, even if the query or the id is invalid",
+  async (_, __, tenant, expected) => {
+    const targets = [
+      "/api/v1/prompts",
+      "/api/v1/prompts?page=0",
+      ...["", "/resolved", "/versions", "/versions/x"].map((end) => `/api/v1/prompts/x${end}`)
+    ]
+    for (const target of targets) expectError(await send(target, [authorize(tenant.key)]), expected)
+  }
+)
