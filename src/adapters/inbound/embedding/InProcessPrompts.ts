@@ -1,6 +1,5 @@
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
@@ -13,8 +12,9 @@ import { parseUuid } from "../../../domain/Uuid.ts"
 import type { Version, VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
-import { type ApiError, describeError, InternalError } from "../contract/Errors.ts"
+import { type ApiError, describeError } from "../contract/Errors.ts"
 import { ListQuery, makeParameterDecoder, PageQuery } from "../contract/Parameters.ts"
+import { toUnexpectedError } from "../contract/UnexpectedError.ts"
 
 /**
  * The error of a failed read. Its code and message are those of the same error in an HTTP response (specification 7).
@@ -128,22 +128,19 @@ const toPromptApiError = (error: ApiError): PromptApiError => {
 
 export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompts> = Effect.gen(function* () {
   const prompts = yield* Prompts
-  const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
+  const run = Effect.runPromiseWith(yield* Effect.context<never>())
 
   /** Runs a read as a promise. The read checks its arguments, so an invalid argument rejects the promise. */
-  const runRead = async <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> => {
-    const exit = await run(
+  const runRead = async <A>(read: Effect.Effect<A, ApiError>): Promise<A> => {
+    const result = await run(
       read.pipe(
         withDeadline(requestDeadlineMs, Unavailable),
-        Effect.mapError(toPromptApiError),
-        Effect.catchDefect((defect) =>
-          Effect.andThen(Effect.logError("Read failed", defect), Effect.fail(toPromptApiError(InternalError)))
-        )
+        Effect.result,
+        Effect.catchCause((cause) => Effect.map(toUnexpectedError(cause, "Read failed"), Result.fail))
       )
     )
-    if (Exit.isSuccess(exit)) return exit.value
-    // A read is interrupted only if the API is closed.
-    throw Cause.hasInterruptsOnly(exit.cause) ? toPromptApiError(Unavailable) : Cause.squash(exit.cause)
+    if (Result.isFailure(result)) throw toPromptApiError(result.failure)
+    return result.success
   }
 
   return {

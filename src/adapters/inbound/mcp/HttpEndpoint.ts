@@ -7,9 +7,10 @@ import { requestDeadlineMs, withDeadline } from "../../../application/support/De
 import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
 import { encodeInTurns } from "../../../application/reading/Turns.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
-import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../contract/Errors.ts"
+import { describeError, MethodNotAllowed, RequestTimeout } from "../contract/Errors.ts"
 import { type BodyError, encodeBody, type HttpResponse } from "../contract/HttpMessage.ts"
 import type { MountedRequest, MountedResponse } from "../contract/MountedEndpoint.ts"
+import { toUnexpectedError } from "../contract/UnexpectedError.ts"
 import { bodyTooLarge, forbiddenOrigin, notAcceptable, toRpcError } from "./RpcErrors.ts"
 import {
   encodeError,
@@ -61,11 +62,7 @@ const bodyErrors: { readonly [Tag in BodyError["_tag"]]: RpcError } = {
   BodiesTooLarge: toRpcError(Unavailable)
 }
 
-/**
- * Turns every failure into a response with an error. An expected failure has its own error. An unexpected failure gets
- * an error without details, and the log has the details. An interruption means that the service is shutting down, and
- * gets the error `Unavailable`.
- */
+/** Responds to every failure. The error of an unexpected failure is `toUnexpectedError`. */
 const respondToFailures = (
   content: Effect.Effect<HttpResponse, RpcError>,
   id: RpcId | undefined,
@@ -75,10 +72,9 @@ const respondToFailures = (
   Effect.catchCause(content, (cause) => {
     const expected = Cause.findErrorOption(cause)
     if (expected._tag === "Some") return respondWithError(id, expected.value)
-    if (Cause.hasInterruptsOnly(cause)) return respondWithError(id, toRpcError(Unavailable))
-    return Effect.logError("Request failed", cause).pipe(
+    return toUnexpectedError(cause, "Request failed").pipe(
       Effect.annotateLogs({ request_id: requestId }),
-      Effect.andThen(respondWithError(id, toRpcError(InternalError)))
+      Effect.map((error) => makeErrorResponse(id, toRpcError(error)))
     )
   })
 

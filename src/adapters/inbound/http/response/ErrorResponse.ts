@@ -1,12 +1,9 @@
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import {
   type ApiError,
   describeError,
   encodeErrorEnvelope,
   errors,
-  InternalError,
   isConstantError
 } from "../../contract/Errors.ts"
 import {
@@ -16,6 +13,7 @@ import {
   toRawHeaders,
   withCommonHeaders
 } from "../../contract/HttpMessage.ts"
+import { toUnexpectedError } from "../../contract/UnexpectedError.ts"
 import { chooseRequestId } from "../request/RequestHead.ts"
 
 const buildResponse = (error: ApiError): HttpResponse => {
@@ -47,25 +45,19 @@ const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
     : response
 }
 
-/**
- * Responds to an unexpected failure with 500. Only the log has the details. An interruption means that the service is
- * shutting down, and gets a 503.
- */
-const respondToDefect = (cause: Cause.Cause<never>, requestId: string): Effect.Effect<HttpResponse> =>
-  Cause.hasInterruptsOnly(cause)
-    ? Effect.succeed(toErrorResponse(Unavailable))
-    : Effect.logError("Request failed", cause).pipe(
-        Effect.annotateLogs({ request_id: requestId }),
-        Effect.as(toErrorResponse(InternalError))
-      )
-
+/** Responds to every failure. The error of an unexpected failure is `toUnexpectedError`. */
 export const respondToFailures = (
   response: Effect.Effect<HttpResponse, ApiError>,
   requestId: string
 ): Effect.Effect<HttpResponse> =>
   response.pipe(
     Effect.catch(respondToError),
-    Effect.catchCause((cause) => respondToDefect(cause, requestId))
+    Effect.catchCause((cause) =>
+      toUnexpectedError(cause, "Request failed").pipe(
+        Effect.annotateLogs({ request_id: requestId }),
+        Effect.map(toErrorResponse)
+      )
+    )
   )
 
 /** The response to a request that the app does not handle, and the id of the request. */

@@ -1,0 +1,16 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { InternalError } from "./Errors.ts"
+
+/**
+ * Returns the error that a caller gets for an unexpected failure. For a defect, logs `message` with the cause, because
+ * the error has no details. An interruption means that the service is shutting down.
+ */
+export const toUnexpectedError = (
+  cause: Cause.Cause<unknown>,
+  message: string
+): Effect.Effect<typeof InternalError | Unavailable> =>
+  Cause.hasInterruptsOnly(cause)
+    ? Effect.succeed(Unavailable)
+    : Effect.as(Effect.logError(message, cause), InternalError)
