@@ -2,6 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { identity } from "effect/Function"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { ChangeFeed } from "../ports/ChangeFeed.ts"
 
@@ -14,17 +15,22 @@ interface InFlightRead<A, E> {
 
 /**
  * Runs concurrent reads with the same cache key once. A read that is requested after a change never joins a read that
- * started before the change. While the change feed is down, reads are not shared.
+ * started before the change. While the change feed is down, reads are not shared; `whileDown` may protect them instead.
  *
  * Key lookups and reads of prompts are shared. Whole responses are not shared, because each request must count against
  * the rate limits.
  */
 export class SingleFlight<A, E> {
   readonly #feed: ChangeFeed["Service"]
+  readonly #whileDown: (read: Effect.Effect<A, E>) => Effect.Effect<A, E>
   readonly #inFlight = new Map<string, InFlightRead<A, E>>()
 
-  constructor(feed: ChangeFeed["Service"]) {
+  constructor(
+    feed: ChangeFeed["Service"],
+    whileDown: (read: Effect.Effect<A, E>) => Effect.Effect<A, E> = identity
+  ) {
     this.#feed = feed
+    this.#whileDown = whileDown
   }
 
   /**
@@ -36,7 +42,7 @@ export class SingleFlight<A, E> {
   run(key: string, workspace: WorkspaceId | undefined, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       const revision = workspace === undefined ? this.#feed.revision() : this.#feed.revisionOf(workspace)
-      if (revision === undefined) return read
+      if (revision === undefined) return this.#whileDown(read)
       // Uninterruptible between registering the read and attaching its cleanup.
       return Effect.uninterruptibleMask((restore) => {
         const other = this.#inFlight.get(key)

@@ -48,7 +48,7 @@ export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Outage>
     const outage = yield* Outage
     const entries = new LRUCache<string, CacheEntry<KeyRecord>>({ max: maxKeys })
     const cache = new RevisionedCache(feed, entries, countLookup)
-    const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
+    const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed, outage.protect)
 
     /**
      * Returns the value to cache, or `undefined` for a key without a workspace: the change feed reports changes by
@@ -60,7 +60,7 @@ export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Outage>
     const lookUp = (hash: KeyHash) => {
       // Deletes the earlier entry of the key after each successful query, even if the new result is not cacheable.
       const read = Effect.tap(store.find(hash), () => Effect.sync(() => entries.delete(hash)))
-      return lookups.run(hash, undefined, cache.load(hash, outage.protect(read), toCacheable))
+      return lookups.run(hash, undefined, cache.load(hash, read, toCacheable))
     }
 
     return KeyStore.of({

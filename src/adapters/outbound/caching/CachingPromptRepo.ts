@@ -27,9 +27,9 @@ const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
   outage: Outage["Service"],
   read: (workspace: WorkspaceId, ...args: Arguments) => Effect.Effect<A, E>
 ) => {
-  const reads = new SingleFlight<A, E>(feed)
-  return (workspace: WorkspaceId, ...args: Arguments): Effect.Effect<A, E | Unavailable> =>
-    outage.protect(reads.run(toKey(workspace, ...args), workspace, read(workspace, ...args)))
+  const reads = new SingleFlight<A, E | Unavailable>(feed, outage.protect)
+  return (workspace: WorkspaceId, ...args: Arguments) =>
+    reads.run(toKey(workspace, ...args), workspace, read(workspace, ...args))
 }
 
 /**
