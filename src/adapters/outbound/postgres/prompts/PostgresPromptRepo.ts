@@ -1,15 +1,74 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import { type PromptFilter, PromptRepo } from "../../../../application/ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../../../../application/support/Observability.ts"
-import { type PromptId, PromptNotFound } from "../../../../domain/Prompt.ts"
+import { parseJson } from "../../../../domain/Json.ts"
+import type { PageOfItems } from "../../../../domain/Page.ts"
+import {
+  Prompt,
+  type PromptId,
+  PromptNotFound,
+  PromptSummary,
+  RepeatedFields
+} from "../../../../domain/Prompt.ts"
 import { type ResolutionSource, ResolvedTooLarge } from "../../../../domain/Resolution.ts"
-import { VersionNotFound } from "../../../../domain/Version.ts"
+import { Version, VersionNotFound, VersionSummary } from "../../../../domain/Version.ts"
 import { makeBatchedLookup } from "../driver/BatchedLookup.ts"
 import type { Row } from "../driver/Query.ts"
+import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
 import { Database } from "../Database.ts"
 import * as queries from "./PromptQueries.ts"
-import * as rows from "./PromptRows.ts"
+
+const decodeTotal = makeFirstRowDecoder(Schema.Struct({ total: Schema.Int }))
+
+/** Returns the decoder of a page with its total. The single row of an empty page has a null in `idColumn`. */
+const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
+  const decodeItems = makeRowDecoder(item)
+  return (rows: ReadonlyArray<Row>): PageOfItems<A> => ({
+    items: decodeItems(rows.filter((row) => row[idColumn] !== null)),
+    total: decodeTotal(rows).total
+  })
+}
+
+/** Decodes the rows of `selectPrompts`. */
+const decodePromptList = makePageDecoder(PromptSummary, "id")
+
+const decodePromptPage = makeRowDecoder(PromptSummary)
+
+/** Decodes the rows of `selectVersions`. */
+const decodeVersionList = makePageDecoder(VersionSummary, "version_number")
+
+/** Decodes a row of `selectPromptsByKey`. */
+const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
+
+const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
+
+const decodeSourceRow = Schema.decodeUnknownSync(
+  Schema.Struct({
+    ...RepeatedFields.fields,
+    current_content: Schema.String,
+    current_version: Prompt.fields.current_version,
+    contents: Schema.Array(Schema.String),
+    overrides: Schema.Array(Schema.String)
+  })
+)
+
+/** Decodes a row of `selectSources` whose `too_large` is false. */
+const decodeSource = (row: Row): ResolutionSource => {
+  const { contents, overrides, ...source } = decodeSourceRow(row)
+  return {
+    ...source,
+    fragments: contents.map((content, index) => ({
+      content,
+      // Parsed on each access, because the parsed overrides of a whole prompt may take much more memory than their
+      // texts.
+      get variable_overrides() {
+        return parseJson(overrides[index] ?? "{}")
+      }
+    }))
+  }
+}
 
 /** Returns false for a tag that no prompt can have, because PostgreSQL cannot store its name. */
 const canMatch = ({ tag }: PromptFilter): boolean =>
@@ -20,7 +79,7 @@ const toSource = (
   row: Row | undefined
 ): Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge> => {
   if (row === undefined) return Effect.fail(PromptNotFound)
-  return row.too_large === true ? Effect.fail(ResolvedTooLarge(id)) : Effect.succeed(rows.decodeSource(row))
+  return row.too_large === true ? Effect.fail(ResolvedTooLarge(id)) : Effect.succeed(decodeSource(row))
 }
 
 const makePromptRepo = Effect.gen(function* () {
@@ -33,17 +92,17 @@ const makePromptRepo = Effect.gen(function* () {
   return PromptRepo.of({
     list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
       canMatch(filter)
-        ? Effect.map(queryPrompts(queries.selectPrompts(workspace, filter, page)), rows.decodePromptList)
+        ? Effect.map(queryPrompts(queries.selectPrompts(workspace, filter, page)), decodePromptList)
         : Effect.succeed({ items: [], total: 0 })
     ),
     listPage: withSpanIfTraced("PromptRepo.listPage")((workspace, filter, page) =>
       canMatch(filter)
-        ? Effect.map(queryPrompts(queries.selectPromptPage(workspace, filter, page)), rows.decodePromptPage)
+        ? Effect.map(queryPrompts(queries.selectPromptPage(workspace, filter, page)), decodePromptPage)
         : Effect.succeed([])
     ),
     get: withSpanIfTraced("PromptRepo.get")((workspace, id) =>
       Effect.flatMap(getPromptRow({ workspace, id }), (row) =>
-        row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(rows.decodePrompt(row))
+        row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(decodePrompt(row))
       )
     ),
     getSource: withSpanIfTraced("PromptRepo.getSource")((workspace, id) =>
@@ -51,12 +110,12 @@ const makePromptRepo = Effect.gen(function* () {
     ),
     listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, id, oldest, page) =>
       Effect.flatMap(queryPrompts(queries.selectVersions(workspace, id, oldest, page)), (found) =>
-        found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(rows.decodeVersionList(found))
+        found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(decodeVersionList(found))
       )
     ),
     getVersion: withSpanIfTraced("PromptRepo.getVersion")((workspace, id, number, oldest) =>
       Effect.flatMap(queryPrompts(queries.selectVersion(workspace, id, number, oldest)), ([row]) =>
-        row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(rows.decodeVersion(row))
+        row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(decodeVersion(row))
       )
     )
   })
