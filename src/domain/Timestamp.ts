@@ -30,32 +30,19 @@ const iso8601 = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d
  */
 export const timePattern = iso8601.source
 
-/** Returns true if the month of a date has the date's day. */
-const isDayOfMonth = (date: string): boolean => {
-  const [year, month, day] = [Number(date.slice(0, 4)), Number(date.slice(5, 7)), Number(date.slice(8, 10))]
-  const lastDay = new Date(Date.UTC(2000, month, 0)).setUTCFullYear(year, month, 0)
-  return day <= new Date(lastDay).getUTCDate()
-}
-
 /** Parses an ISO 8601 time with an offset. Returns milliseconds since the epoch, or NaN for any other text. */
 export const parseTime = (text: string): number => {
   if (!iso8601.test(text)) return Number.NaN
-  // Every month has at least 28 days, so only later days are checked.
-  return text.slice(8, 10) > "28" && !isDayOfMonth(text) ? Number.NaN : Date.parse(text)
+  // `Date.parse` accepts February 30 as March 1 or 2.
+  const dayExists = new Date(text.slice(0, 10)).getUTCDate() === Number(text.slice(8, 10))
+  return dayExists ? Date.parse(text) : Number.NaN
 }
 
 /** Returns true if a Timestamp can represent an instant (milliseconds since the epoch). */
 export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
 
-/**
- * Of the times that `parseTime` parses, matches those in the form of a `Timestamp`. Hour 24 does not match, because it
- * is hour 0 of the next day.
- */
-const canonicalPattern = /^.{11}(?!24).{12}Z$/
-
 /** Converts a time that `parseTime` parses to a Timestamp. */
-export const normalizeTime = (text: string): Timestamp =>
-  canonicalPattern.test(text) ? (text as Timestamp) : toTimestamp(parseTime(text))
+export const normalizeTime = (text: string): Timestamp => toTimestamp(parseTime(text))
 
 /** Converts milliseconds since the epoch to a Timestamp, clamped to the years 0001 to 9999. */
 export const toTimestamp = (millis: number): Timestamp =>
