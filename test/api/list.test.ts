@@ -105,15 +105,11 @@ describe("GET /prompts", () => {
 
   it.each([
     "tag=",
-    "tag=Production",
-    "tag=nothing",
     "tag=%00",
     "tag=%ED%A0%80",
     "tag=%FF",
     "tag=%",
     "tag=%zz",
-    `tag=${"a".repeat(300)}`,
-    "tag='%20or%201=1--",
     `folder_id=${newId()}`,
     `folder_id=${other.archive.folders[0]!.id}`
   ])("GET /prompts?%s returns an empty list because no prompt matches", async (query) => {

@@ -111,13 +111,10 @@ describe("prompts/list", () => {
     })
   })
 
-  it.each(["", "x", "cGFnZTox", 1])(
-    "prompts/list rejects the cursor %j with the error -32602",
-    async (cursor) => {
-      const { status, body } = await call(api.service(), own.key, "prompts/list", { cursor })
-      expect([status, body.error.code, body.error.data.code]).toEqual([200, -32602, "BAD_REQUEST"])
-    }
-  )
+  it.each(["x", 1])("prompts/list rejects the cursor %j with the error -32602", async (cursor) => {
+    const { status, body } = await call(api.service(), own.key, "prompts/list", { cursor })
+    expect([status, body.error.code, body.error.data.code]).toEqual([200, -32602, "BAD_REQUEST"])
+  })
 })
 
 describe("prompts/get", () => {
