@@ -1,19 +1,18 @@
 /**
- * Takes the database of two services away under load, in four ways, and checks every response against the history of
- * the database. A third service, whose database stays available, gets the same load. Known reads of the first two
- * services may not be much slower than the reads of the third service. No response may be older than allowed or than an
- * earlier response, and no revoked key may read.
+ * Takes the database of two services away under load, in four ways, and checks responses against the history of the
+ * database. A known read is a read for which the service has a known response. A third service, whose database stays
+ * available, gets the same load. Known reads of the first two services must not be much slower than those of the third
+ * service. No response may be older than allowed or than an earlier response, and no revoked key may read.
  */
 import { setTimeout } from "node:timers/promises"
 import { sample } from "../../test/support/archives.ts"
+import { type Reply, read } from "../../test/support/clients/read.ts"
 import { freshCluster } from "../../test/support/database/cluster.ts"
 import { connectTo } from "../../test/support/database.ts"
 import {
   isFromBefore,
   makeOutageTenant,
   p99,
-  type Reply,
-  read,
   startKnownLoad,
   startUnknownLoad,
   warm
@@ -30,7 +29,7 @@ const maxRatio = 1.5
 const askMs = 300
 /** The number of clients that send known reads to each service. */
 const clientsPerService = 4
-/** The minimum number of known reads during an outage. */
+/** The minimum number of known reads during an outage of at least 30 s. */
 const minKnownReads = 10_000
 /** The maximum age of a response in normal operation, in milliseconds: 3 s for a heartbeat, and a reserve. */
 const maxStalenessMs = 3_500

@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, describe, expect, it } from "vitest"
-import { makeOutageTenant, type Reply, read, warm } from "../../support/services/outage.ts"
+import { type Reply, read } from "../../support/clients/read.ts"
+import { makeOutageTenant, warm } from "../../support/services/outage.ts"
 import { startApi } from "../../api/startApi.ts"
 
 describe("a service that is suspended while its database works", () => {

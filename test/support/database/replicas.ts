@@ -4,7 +4,10 @@ import { key, sample } from "../archives.ts"
 import { type Cluster, freshCluster, makeStandby } from "./cluster.ts"
 import { connectTo, type makeResources } from "../database.ts"
 import { readMetric } from "../services/metrics.ts"
-import { type Reply, read } from "../services/outage.ts"
+import { type Load, startLoad } from "../clients/load.ts"
+import { type Reply, read } from "../clients/read.ts"
+import { uncachedPath } from "../clients/requests.ts"
+import { parseLogLines } from "../logLines.ts"
 import { freePort } from "../ports.ts"
 import { run, type Service, unlimited } from "../service.ts"
 import { startObservedService } from "../services/startObservedService.ts"
@@ -71,11 +74,9 @@ export const primaryReads = 'replica_reads_total{target="primary"}'
 export const gaugeOf = (gauge: "up" | "lag_seconds", { url }: Cluster): string =>
   `replica_${gauge}{replica="${new URL(url).host}"}`
 
-let unknown = 0
-
 /** Reads a path so that no cached response matches. */
 export const readUncached = (service: Service, path: string, plaintext: string): Promise<Reply> =>
-  read(`${service.url}${path}?unknown=${unknown++}`, plaintext)
+  read(service.url + uncachedPath(path), plaintext)
 
 /** Makes a workspace with some prompts and keys. */
 export const makeReplicaTenant = (keyCount = 1) => {
@@ -112,11 +113,8 @@ export const waitUntilOnReplica = async (
 
 /** Returns the messages of the log lines that name replicas or the primary, in order. */
 export const listReplicaLines = (service: Service): ReadonlyArray<string> =>
-  service
-    .output()
-    .split("\n")
-    .filter((line) => line.startsWith("{"))
-    .map((line) => JSON.parse(line).msg as string)
+  parseLogLines(service.output())
+    .map(({ msg }) => msg)
     .filter((message) => /^(Replica|Primary) /.test(message))
 
 /** A path that the clients of `startReadLoad` read, and the plaintext of the key for these reads. */
@@ -126,30 +124,13 @@ export interface ReadTarget {
   readonly onReply?: (reply: Reply) => void
 }
 
-/** Starts clients that read the targets in turn until `stop` is called. No cached response matches their requests. */
-export const startReadLoad = (
-  service: Service,
-  targets: ReadonlyArray<ReadTarget>,
-  clients: number
-): { readonly stop: () => Promise<ReadonlyArray<Reply>> } => {
-  const replies: Array<Reply> = []
-  let running = true
-  let turn = 0
-  const client = async () => {
-    while (running) {
-      const { path, plaintext, onReply } = targets[turn++ % targets.length]!
-      const reply = await readUncached(service, path, plaintext)
-      onReply?.(reply)
-      replies.push(reply)
-      await setTimeout(2)
-    }
-  }
-  const all = Promise.all(Array.from({ length: clients }, client))
-  return {
-    stop: async () => {
-      running = false
-      await all
-      return replies
-    }
-  }
-}
+/** Starts clients that read the targets in turn. No cached response matches their requests. */
+export const startReadLoad = (service: Service, targets: ReadonlyArray<ReadTarget>, clients: number): Load =>
+  startLoad({
+    next: (n) => {
+      const { path, plaintext, onReply } = targets[n % targets.length]!
+      return { url: service.url + uncachedPath(path), key: plaintext, onReply }
+    },
+    clients,
+    pauseMs: 2
+  })

@@ -1,6 +1,7 @@
 import { Agent } from "node:http"
 import { setTimeout } from "node:timers/promises"
-import { isFromBefore, type Reply, read } from "../services/outage.ts"
+import { type Reply, read } from "../clients/read.ts"
+import { isFromBefore } from "../services/outage.ts"
 import type { Instance } from "./Instance.ts"
 import { describeBody, listTarget, toTargets } from "./Targets.ts"
 import { notFound, type Observation, type Outcome, type Parts } from "./Timeline.ts"

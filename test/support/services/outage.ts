@@ -1,48 +1,16 @@
-import { Agent, get } from "node:http"
-import { setTimeout } from "node:timers/promises"
 import { fragment, fragmentBinding, prompt, sample, version } from "../archives.ts"
+import { type Load, startLoad } from "../clients/load.ts"
+import { type Reply, read } from "../clients/read.ts"
 import type { Service } from "../service.ts"
 
 // Clients that send known and unknown reads to several services. Their responses are checked against the history of
 // the database while the database is unavailable, and after it has returned.
-
-/** A response, or the error of the connection as `status`. */
-export interface Reply {
-  readonly status: number | string
-  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
-  readonly body: string
-  /** A time of `performance.now()`. */
-  readonly startedAt: number
-  readonly endedAt: number
-}
 
 /** The value of `Cache-Status` of responses from before an outage. */
 export const outageStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /** Returns true if a response was served without the database. */
 export const isFromBefore = ({ headers }: Reply): boolean => headers["cache-status"] === outageStatus
-
-export const read = (
-  url: string,
-  key: string,
-  agent: Agent | undefined = undefined,
-  headers: Readonly<Record<string, string>> = {}
-): Promise<Reply> =>
-  new Promise((resolve) => {
-    const startedAt = performance.now()
-    const end = (status: Reply["status"], headers: Reply["headers"] = {}, body = "") =>
-      resolve({ status, headers, body, startedAt, endedAt: performance.now() })
-    const options = { headers: { authorization: `Bearer ${key}`, ...headers }, timeout: 30_000 }
-    const request = get(url, agent === undefined ? options : { ...options, agent }, (response) => {
-      let body = ""
-      response.setEncoding("utf8")
-      response.on("data", (chunk) => (body += chunk))
-      response.on("error", () => end("truncated"))
-      response.on("end", () => end(response.statusCode!, response.headers, body))
-    })
-    request.on("timeout", () => request.destroy(new Error("no response in time")))
-    request.on("error", (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
-  })
 
 /** Returns a workspace with some prompts, each of which has every kind of resource. */
 export const makeOutageTenant = () => {
@@ -80,70 +48,31 @@ export const warm = async (
   }
 }
 
-/** The load of one phase of a test. */
-export interface KnownLoad {
-  /** Stops the clients and returns all replies. */
-  readonly stop: () => Promise<ReadonlyArray<Reply>>
-}
-
-/**
- * Starts clients that read the known targets in turn. Each client waits `pauseMs` between its requests, so that the
- * load of two phases is the same.
- */
+/** Starts clients that read the known targets in turn. They pause, so that the load of two phases is the same. */
 export const startKnownLoad = (
   services: ReadonlyArray<Service>,
   { targets, keys }: OutageTenant,
-  clients = 8,
-  pauseMs = 1
-): KnownLoad => {
-  const replies: Array<Reply> = []
-  let running = true
-  const client = async (offset: number) => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    for (let i = offset; running; i++) {
-      const { url } = services[i % services.length]!
-      const target = targets[(i * 7) % targets.length]!
-      const reply = await read(url + target, keys.active.plaintext, agent)
-      // The bodies of thousands of replies would fill the memory of the test.
-      replies.push({ ...reply, body: "" })
-      await setTimeout(pauseMs)
-    }
-    agent.destroy()
-  }
-  const all = Promise.all(Array.from({ length: clients }, (_, i) => client(i * 13)))
-  return {
-    stop: async () => {
-      running = false
-      await all
-      return replies
-    }
-  }
+  clients = 8
+): Load => {
+  const urls = targets.flatMap((target) => services.map(({ url }) => url + target))
+  return startLoad({
+    next: (n) => ({ url: urls[n % urls.length]!, key: keys.active.plaintext }),
+    clients,
+    pauseMs: 1
+  })
 }
 
 let unknown = 0
 
-/** Starts a client per service that sends only reads that no client has sent before. */
-export const startUnknownLoad = (
-  services: ReadonlyArray<Service>,
-  { targets, keys }: OutageTenant
-): KnownLoad => {
-  const replies: Array<Reply> = []
-  let running = true
-  const client = async ({ url }: Service) => {
-    while (running) {
-      const target = targets[2 + (unknown % (targets.length - 2))]!
-      replies.push(await read(`${url}${target}?unknown=${unknown++}`, keys.active.plaintext))
-      await setTimeout(20)
-    }
-  }
-  const all = Promise.all(services.map(client))
-  return {
-    stop: async () => {
-      running = false
-      await all
-      return replies
-    }
-  }
+/** Starts a client per service. The clients send only reads that no client has sent before. */
+export const startUnknownLoad = (services: ReadonlyArray<Service>, { targets, keys }: OutageTenant): Load => {
+  const paths = targets.filter((target) => !target.includes("?"))
+  const urls = paths.flatMap((path) => services.map(({ url }) => url + path))
+  return startLoad({
+    next: (n) => ({ url: `${urls[n % urls.length]!}?unknown=${unknown++}`, key: keys.active.plaintext }),
+    clients: services.length,
+    pauseMs: 20
+  })
 }
 
 /** Returns the quantile of values at `share`, which is a number from 0 to 1. */

@@ -2,12 +2,11 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
+import { type Reply, read } from "../../support/clients/read.ts"
 import {
   isFromBefore,
   makeOutageTenant,
   p99,
-  type Reply,
-  read,
   startKnownLoad,
   startUnknownLoad,
   warm

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { key, prompt } from "../../support/archives.ts"
 import { type Cluster } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { quantile, type Reply } from "../../support/services/outage.ts"
+import type { Reply } from "../../support/clients/read.ts"
+import { quantile } from "../../support/services/outage.ts"
 import {
   delayedBy,
   gaugeOf,
@@ -138,7 +139,7 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
     expect(visibility).toHaveLength(1_100)
     const durations = replies.map(({ startedAt, endedAt }) => endedAt - startedAt)
     expect(quantile(visibility, 0.99)).toBeLessThanOrEqual(100 + quantile(durations, 0.99))
-    // A read of the standby would be 5 s old.
+    // The standby is 5 s behind, so a read that it served would show a change only after 5 s.
     expect(Math.max(...visibility)).toBeLessThan(4_000)
     expect(await service.metric("replica_fenced_reads_total")).toBeGreaterThan(20)
   })

@@ -31,12 +31,15 @@ describe("two instances behind HAProxy", () => {
 
   it("two instances behind HAProxy stop and start one after another under load without a failed request", async () => {
     const prompt = archive.prompts[0]!.id
-    const load = startLoad(
-      ["/api/v1/prompts", `/api/v1/prompts/${prompt}/resolved`, `/api/v1/prompts/${prompt}/versions/1`].map(
-        (path) => url + path
-      ),
-      { authorization: `Bearer ${keys.active.plaintext}` }
-    )
+    const paths = ["", `/${prompt}/resolved`, `/${prompt}/versions/1`]
+    const load = startLoad({
+      next: (n) => ({
+        url: `${url}/api/v1/prompts${paths[n % paths.length]!}`,
+        key: keys.active.plaintext
+      }),
+      clients: 8,
+      pauseMs: 1
+    })
     const waitForRequests = (count: number) => {
       const target = load.count() + count
       return expect.poll(() => load.count(), { timeout: 15_000, interval: 20 }).toBeGreaterThan(target)
@@ -51,10 +54,9 @@ describe("two instances behind HAProxy", () => {
       await setTimeout(1_500)
       await waitForRequests(300)
     }
-    const { 200: succeeded, ...failed } = await load.stop()
-    expect({ codes, failed }).toEqual({ codes: [0, 0], failed: {} })
+    const statuses = new Set((await load.stop()).map(({ status }) => status))
+    expect({ codes, statuses }).toEqual({ codes: [0, 0], statuses: new Set([200]) })
     // Both instances must have served requests.
-    expect(succeeded).toBeGreaterThan(1_500)
     for (const service of services) expect(service.output()).toContain('"route":"/api/v1/prompts"')
   }, 60_000)
 })
