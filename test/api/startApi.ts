@@ -52,12 +52,17 @@ export const startApi = (
   }
 }
 
+/** Returns the demo workspace with its only key. */
+export const makeDemoTenant = () => {
+  const demoArchive = demo as unknown as Archive
+  const { plaintext, stored } = key(demoArchive.workspace.id, demoArchive.users[0]!)
+  return { key: plaintext, archive: { ...demoArchive, api_keys: [stored] } }
+}
+
 /** Starts a service with the demo workspace like `startApi`. Also returns the workspace and its only key. */
 export const startDemoApi = () => {
-  const demoArchive = demo as unknown as Archive
-  const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
-  const archive = { ...demoArchive, api_keys: [demoKey.stored] }
-  return { ...startApi([archive]), archive, key: demoKey.plaintext }
+  const tenant = makeDemoTenant()
+  return { ...startApi([tenant.archive]), ...tenant }
 }
 
 /** Returns the Authorization header line for a key. */

@@ -3,21 +3,7 @@ import { describe, expect, it } from "vitest"
 import packageJson from "../../../package.json" with { type: "json" }
 import { Api, operationalPaths } from "../../../src/adapters/inbound/contract/Api.ts"
 import { type ApiError, errors } from "../../../src/adapters/inbound/contract/Errors.ts"
-import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
-
-// biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
-type Json = any
-
-const document: Json = JSON.parse(JSON.stringify(openApi))
-
-/** Returns a part of the document. Follows the reference if the part is a `$ref`. */
-const deref = (part: Json): Json =>
-  part.$ref === undefined
-    ? part
-    : part.$ref
-        .slice(2)
-        .split("/")
-        .reduce((at: Json, key: string) => at[key], document)
+import { deref, document, type Json } from "./document.ts"
 
 const allOperations = Object.entries<Json>(document.paths).flatMap(([path, item]) =>
   Object.entries<Json>(item).map(([method, operation]) => ({ path, method, operation }))

@@ -1,14 +1,12 @@
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import demo from "../../../src/demo/workspace.json" with { type: "json" }
-import type { Archive } from "../../../src/application/formats/Archive.ts"
-import { fragment, key, newId, prompt, sample, fragmentBinding } from "../../support/archives.ts"
+import { fragment, newId, prompt, sample, fragmentBinding } from "../../support/archives.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
+import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
 import type { Service } from "../../support/service.ts"
-import { makeTenant, startApi } from "../startApi.ts"
-
-// biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
-type Json = any
+import { expectError, unavailable } from "../expectations.ts"
+import { authorize, endpointTargets, makeDemoTenant, makeTenant, startApi } from "../startApi.ts"
+import { deref, document, type Json } from "./document.ts"
 
 const perKey = 60
 
@@ -18,8 +16,7 @@ const megabyte = fragment("x".repeat(1024 * 1024))
 const large = prompt({
   fragments: Array.from({ length: 9 }, (_, position) => fragmentBinding(megabyte, position))
 })
-const demoArchive = demo as unknown as Archive
-const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
+const demo = makeDemoTenant()
 
 const free = makeTenant({ tier: "free" })
 const disputed = makeTenant({ billing_status: "disputed" })
@@ -27,7 +24,7 @@ const pastDue = makeTenant({ billing_status: "past_due" })
 
 const api = startApi(
   [
-    { ...demoArchive, api_keys: [demoKey.stored] },
+    demo.archive,
     {
       ...home.archive,
       fragments: [...home.archive.fragments, megabyte],
@@ -40,7 +37,6 @@ const api = startApi(
   { env: { RATE_LIMIT_PER_KEY: String(perKey) } }
 )
 let withoutDatabase: Service
-let openApi: Json
 
 /** Returns a copy of a schema in which objects reject fields that they do not define. */
 const closeObjects = (part: Json): Json => {
@@ -58,9 +54,8 @@ beforeAll(async () => {
     { DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" },
     "/healthz"
   )
-  openApi = await (await fetch(`${api.service().url}/openapi.json`)).json()
 })
-afterAll(() => withoutDatabase?.stop())
+afterAll(async () => expect(await withoutDatabase?.stop()).toBe(0))
 
 const activeKey = home.keys.active.plaintext
 const stored = `/api/v1/prompts/${greeting!.id}`
@@ -83,27 +78,18 @@ const send = (
 ): Promise<Response> =>
   fetch(to + target, { method, headers: authorization === "" ? headers : { authorization, ...headers } })
 
-/** Returns a part of the document. Follows the reference if the part is a `$ref`. */
-const deref = (part: Json): Json =>
-  part.$ref === undefined
-    ? part
-    : part.$ref
-        .slice(2)
-        .split("/")
-        .reduce((at: Json, key: string) => at[key], openApi)
-
 const ajv = new Ajv2020({ strict: false, validateFormats: false })
 
 /** Returns true if a value matches a schema of the document and has only the fields of that schema. */
 const matches = (schema: Json, value: unknown): boolean =>
-  ajv.validate(closeObjects({ ...schema, components: { schemas: openApi.components.schemas } }), value)
+  ajv.validate(closeObjects({ ...schema, components: { schemas: document.components.schemas } }), value)
 
 const findOperation = (target: string): Json => {
   const path = target.split("?")[0]!
-  const template = Object.keys(openApi.paths).find((template) =>
+  const template = Object.keys(document.paths).find((template) =>
     new RegExp(`^${template.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path)
   )!
-  return openApi.paths[template].get
+  return document.paths[template].get
 }
 
 /** General HTTP headers, which the document does not describe. */
@@ -189,18 +175,21 @@ it.each(["/healthz", "/readyz", "/openapi.json"])(
   }
 )
 
-it("the 503 responses of the API and of /readyz match the OpenAPI document", async () => {
-  for (const target of ["/api/v1/prompts", stored, `${stored}/resolved`, `${stored}/versions/1`, "/readyz"]) {
+it.each(Object.entries({ ...endpointTargets(greeting!.id), readyz: "/readyz" }))(
+  "while the database is unreachable, the endpoint %s returns a 503 that matches the OpenAPI document",
+  async (_, target) => {
+    const lines = [authorize(activeKey)]
+    expectError(await exchange(withoutDatabase.port, rawRequest(target, lines)), unavailable)
     const response = await send(target, { to: withoutDatabase.url })
     expect(await findViolations(target, response)).toEqual({ status: 503, violations: [] })
   }
-})
+)
 
 /** Returns the default example of a parameter or a body. */
 const getExample = ({ examples }: Json): string => examples.default.value
 
 it("the example of each operation is the response that the demo workspace returns", async () => {
-  const operations = Object.entries<Json>(openApi.paths).filter(([path]) => path.startsWith("/api/v1/"))
+  const operations = Object.entries<Json>(document.paths).filter(([path]) => path.startsWith("/api/v1/"))
   for (const [path, { get }] of operations) {
     const example = getExample(get.responses[200].content["application/json"])
     const target = get.parameters
@@ -211,7 +200,7 @@ it("the example of each operation is the response that the demo workspace return
       )
     const { meta } = example as Json
     const query = meta === undefined ? "" : `?page=${meta.page}&per_page=${meta.per_page}`
-    const response = await send(target + query, { authorization: `Bearer ${demoKey.plaintext}` })
+    const response = await send(target + query, { authorization: `Bearer ${demo.key}` })
     expect(await response.json()).toEqual(example)
   }
   expect(operations.length).toBe(5)
