@@ -5,7 +5,6 @@ import { makeStateLog } from "../../../../application/support/StateLog.ts"
 import type { ApiKeyId } from "../../../../domain/ApiKey.ts"
 import { toTimestamp } from "../../../../domain/Timestamp.ts"
 import { describeSqlError, isUnavailable } from "../driver/SqlErrors.ts"
-import { updateLastUsed } from "./KeyQueries.ts"
 
 /** The minimum time between two writes of one key's last use, in milliseconds. */
 const writeIntervalMs = 60_000
@@ -17,6 +16,20 @@ const maxPendingKeys = 100_000
 const maxKeysPerStatement = 256
 
 const writeTimeout = "2 seconds"
+
+/**
+ * Writes the times `$2` at which the keys `$1` were last used. A time that is not later than the stored time is
+ * ignored. A key that another transaction has locked is skipped, so that the other keys do not wait for that
+ * transaction.
+ */
+const updateLastUsed = `update api_keys k set last_used_at = used.used_at
+    from (
+      select own.id, u.used_at
+      from unnest($1::uuid[], $2::timestamptz[]) u (id, used_at) join api_keys own on own.id = u.id
+      where own.last_used_at is null or own.last_used_at < u.used_at
+      for no key update of own skip locked
+    ) used
+    where k.id = used.id`
 
 /** Buffers the last-used times of keys and writes them in the background. */
 export interface KeyUsageWriter {
@@ -69,8 +82,9 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
     }
 
     const write = (uses: ReadonlyArray<readonly [ApiKeyId, number]>) => {
-      const { text, params } = updateLastUsed(uses.map(([id, usedAt]) => [id, toTimestamp(usedAt)]))
-      return Effect.timeout(sql.unsafe(text, params), writeTimeout)
+      const ids = uses.map(([id]) => id)
+      const times = uses.map(([, usedAt]) => toTimestamp(usedAt))
+      return Effect.timeout(sql.unsafe(updateLastUsed, [ids, times]), writeTimeout)
     }
 
     const writePending: Effect.Effect<void> = Effect.suspend(() => {

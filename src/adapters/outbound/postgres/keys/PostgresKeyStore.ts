@@ -2,13 +2,48 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import * as Struct from "effect/Struct"
 import { KeyStore } from "../../../../application/ports/KeyStore.ts"
 import { withSpanIfTraced } from "../../../../application/support/Observability.ts"
-import { InvalidKey, type KeyHash } from "../../../../domain/ApiKey.ts"
+import { ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../domain/ApiKey.ts"
+import { Timestamp } from "../../../../domain/Timestamp.ts"
 import { makeBatchedLookup } from "../driver/BatchedLookup.ts"
+import type { Statement } from "../driver/Query.ts"
+import { WorkspaceRow } from "../workspaces/WorkspaceRows.ts"
 import { Database } from "../Database.ts"
-import { decodeKeyRecord, selectKeysByHash } from "./KeyQueries.ts"
 import { makeKeyUsageWriter } from "./KeyUsageWriter.ts"
+
+const selectKeysText = `select requested.ordinal::int, k.id, k.revoked_at is not null as revoked, k.expires_at,
+      u.must_reset_password as owner_must_reset,
+      case when w.id is not null
+        then json_build_object('id', w.id, 'tier', w.tier, 'billing_status', w.billing_status)
+      end as workspace
+    from unnest($1::text[]) with ordinality requested (key_hash, ordinal)
+    join api_keys k on k.key_hash = decode(requested.key_hash, 'hex')
+    join users u on u.id = k.created_by
+    left join workspaces w on w.id = k.workspace_id`
+
+/**
+ * Selects keys by their hashes, with the state of their owners and workspaces. `ordinal` is the position of a key's
+ * hash, counted from 1.
+ */
+export const selectKeysByHash = (hashes: ReadonlyArray<KeyHash>): Statement => ({
+  text: selectKeysText,
+  params: [`{${hashes.join()}}`],
+  expectedRows: hashes.length
+})
+
+/** Decodes a row of `selectKeysByHash`. */
+const decodeKeyRecord: (row: unknown) => KeyRecord = Schema.decodeUnknownSync(
+  Schema.Struct({
+    id: ApiKeyId,
+    revoked: Schema.Boolean,
+    expires_at: Schema.NullOr(Timestamp),
+    owner_must_reset: Schema.Boolean,
+    workspace: Schema.NullOr(WorkspaceRow.mapFields(Struct.omit(["name"])))
+  })
+)
 
 const flushInterval = "1 second"
 
