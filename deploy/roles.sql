@@ -5,8 +5,8 @@
 --   prompts_admin    reads and writes rows of every table except the record of migrations, which it only reads,
 --                    and `audit_events`, which it reads and adds to: for all other commands
 --
--- Run the file in the database of the service, as a superuser. Since PostgreSQL 15, the owner of the database may run
--- it too, with CREATEROLE:
+-- Run the file in the database of the service, as a superuser. Since PostgreSQL 15, the owner of the database may also
+-- run the file, if the owner has CREATEROLE:
 --
 --   psql --dbname=prompts --file=deploy/roles.sql
 --
@@ -68,7 +68,7 @@ select to_regclass('public.api_keys') is not null as has_tables
 \gset
 \if :has_tables
   grant update (last_used_at) on public.api_keys to :"service";
-  -- The record of the migrations that ran.
+  -- The administrator only reads the record of the migrations that ran.
   revoke insert, update, delete on public.prompt_retrieval_migrations from :"admin";
 \endif
 

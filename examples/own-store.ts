@@ -1,6 +1,6 @@
 /**
- * Serves prompts and keys from the program's own store, here a map of workspaces, and tests the store. Needs no
- * database. In a checkout, run `npm run build` first.
+ * Serves the API from the program's own store of prompts and keys, here a map of workspaces, and tests the store. Needs
+ * no database. In a checkout, run `npm run build` first.
  *
  * npx node --test examples/own-store.ts
  */

@@ -1,5 +1,5 @@
 /**
- * Tests rules with generated values. In a checkout, run `npm run build` first.
+ * Tests rules of the pure core with generated values. In a checkout, run `npm run build` first.
  *
  *     npx node --test examples/properties.ts
  */
@@ -13,7 +13,7 @@ import { offset } from "prompt-retrieval/domain/Page"
 import type { PromptId } from "prompt-retrieval/domain/Prompt"
 import { resolve } from "prompt-retrieval/domain/Resolution"
 
-/** Checks a property of generated values. A failure names the smallest value that violates the property. */
+/** Checks a property of generated values. A failure names the smallest value found that violates the property. */
 const check = async <S extends Schema.Constraint>(schema: S, property: (value: S["Type"]) => boolean) => {
   const result = await Effect.runPromise(Arbitrary.checkEffect(Arbitrary.schema(schema), property))
   assert.equal(Arbitrary.formatCheckFailure(result), undefined)

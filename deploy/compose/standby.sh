@@ -4,7 +4,7 @@ set -eu
 umask 077
 chmod 700 "$PGDATA"
 if [ ! -e "$PGDATA/standby.copied" ]; then
-  # Deletes the incomplete copy that an interrupted start has left.
+  # Deletes an incomplete copy, which an interrupted start may have left.
   find "$PGDATA" -mindepth 1 -delete
   pg_basebackup --host="$PRIMARY_HOST" --port="${PRIMARY_PORT:-5432}" --username=standby --pgdata="$PGDATA" \
     --slot=standby --write-recovery-conf --checkpoint=fast

@@ -33,7 +33,7 @@ export const variables = {
   },
   DATABASE_MAX_CONNECTIONS: {
     description:
-      "Maximum number of connections to PostgreSQL, at least 6. `MCP=on` opens one in addition; `DATABASE_REPLICA_URL` raises the default and the minimum",
+      "Maximum number of connections to PostgreSQL, at least 6. `DATABASE_REPLICA_URL` raises the default and the minimum",
     defaultValue: "12",
     document: "docs/deployment.md#read-replicas"
   },
