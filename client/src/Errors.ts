@@ -1,4 +1,4 @@
-/** Base class of every error that a call of the client rejects with. */
+/** Base class of the client's errors. An invalid option or argument causes a `TypeError` or a `RangeError` instead. */
 export class PromptClientError extends Error {
   override get name(): string {
     return "PromptClientError"
@@ -41,7 +41,10 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
   }
 }
 
-/** 400 `BAD_REQUEST`: a parameter is invalid; the message names the parameter and its rule. */
+/**
+ * 400 or 417 `BAD_REQUEST`: the request is invalid. If a parameter is invalid, the message names the parameter and its
+ * rule.
+ */
 export class BadRequestError extends PromptApiError {
   override get name(): "BadRequestError" {
     return "BadRequestError"
@@ -97,7 +100,7 @@ export class RequestTimeoutError extends PromptApiError {
   }
 }
 
-/** 422 `RESOLVED_TOO_LARGE`: the resolved content of the prompt would exceed the service's limit of 1 MiB. */
+/** 422 `RESOLVED_TOO_LARGE`: the prompt and its fragments together are larger than the service allows. */
 export class ResolvedTooLargeError extends PromptApiError {
   override get name(): "ResolvedTooLargeError" {
     return "ResolvedTooLargeError"
@@ -105,8 +108,8 @@ export class ResolvedTooLargeError extends PromptApiError {
 }
 
 /**
- * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait, as received. The
- * client itself waits at most one minute.
+ * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait: the received number
+ * or, if no request was sent, the remaining seconds of the client's delay. The client itself waits at most one minute.
  */
 export class RateLimitedError extends PromptApiError {
   override get name(): "RateLimitedError" {
@@ -128,7 +131,9 @@ export class InternalServerError extends PromptApiError {
   }
 }
 
-/** 503 `SERVICE_UNAVAILABLE`: the service is temporarily unavailable. */
+/**
+ * 503 `SERVICE_UNAVAILABLE`: the service is temporarily unavailable, or its response is older than the cache allows.
+ */
 export class ServiceUnavailableError extends PromptApiError {
   override get name(): "ServiceUnavailableError" {
     return "ServiceUnavailableError"
@@ -136,8 +141,9 @@ export class ServiceUnavailableError extends PromptApiError {
 }
 
 /**
- * The response did not come from the API: it is a redirect, an HTML page, malformed JSON or JSON of another shape, or
- * the service has no such path. Either `baseUrl` is wrong, or a proxy responded in place of the service.
+ * The response did not come from an endpoint of the API: it is a redirect, an HTML page, malformed JSON or JSON of
+ * another shape, or the service has no such path. Either `baseUrl` is wrong, or a proxy responded in place of the
+ * service.
  */
 export class InvalidResponseError extends PromptClientError {
   override get name(): "InvalidResponseError" {
@@ -184,9 +190,10 @@ export const getStatus = (error: unknown): number | undefined =>
   error instanceof PromptApiError || error instanceof InvalidResponseError ? error.status : undefined
 
 /**
- * Returns true if the service did not decide about the request. There are three cases: there was no response, the
- * status was 402, 408, 429 or 5xx, or the response was a redirect or a success with a body of another shape. Any other
- * error is a decision, even if a proxy sent the response. The client must not hide a decision behind a substitute text.
+ * Returns true if the service did not decide about the request. There are three cases: there was no complete response
+ * in time, the status was 402, 408, 429 or 5xx, or the response was a redirect or a success with a body of another
+ * shape. Any other error is a decision, even if a proxy sent the response. The client must not hide a decision behind a
+ * substitute text.
  */
 export const isOutage = (error: unknown): error is PromptClientError => {
   const status = getStatus(error)

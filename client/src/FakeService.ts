@@ -6,7 +6,7 @@ import type { Fetch, FetchInit } from "./transport/Fetch.ts"
 
 /**
  * A prompt of a `FakeService`, such as a prompt of a bundle. The `content`, and a name or an id, are required; all
- * other fields are optional. The default title is the name.
+ * other fields are optional. The default title is the name or, without a name, the id.
  */
 export type FakePrompt = Partial<BundledPrompt> &
   Pick<BundledPrompt, "content"> &
@@ -62,7 +62,7 @@ const toVersion = (prompt: StoredPrompt) => ({
 })
 
 /**
- * A prompt service in memory, for the tests of an application. The real client calls a `fetch` that responds like the
+ * A prompt service in memory, for the tests of an application. A `PromptClient` calls a `fetch` that responds like the
  * service. If the prompts come from a bundle, only `getResolved` returns the results of the real service. In other
  * results, fields that a bundle does not contain have fixed values, and each prompt has one version. Every prompt
  * matches every tag and folder.

@@ -19,7 +19,7 @@ export const defaultOptions = {
 interface SharedOptions {
   /** Time limit of a whole call, including retries and the waits between them, in milliseconds. Default: 30,000. */
   readonly timeout?: number | undefined
-  /** How many times a request is retried after a connection error, 408, 429 or 5xx. Default: 2. */
+  /** Maximum number of retries of a request after a connection error, 408, 429 or 5xx. Default: 2. */
   readonly maxRetries?: number | undefined
   /**
    * Additional request headers; a call's headers override the client's. `accept` and `authorization` cannot be
@@ -49,8 +49,8 @@ export interface ClientOptions extends SharedOptions {
   /** A bundle that `pull` has written. `getResolved` returns its texts while the service is not available. */
   readonly bundle?: PromptBundle | undefined
   /**
-   * `service-first` reads the bundle only while the service is not available. `bundle-first` reads prompts that the
-   * bundle contains from the bundle, without a request. Default: `service-first`.
+   * With `service-first`, `getResolved` returns bundled texts only while the service is not available. With
+   * `bundle-first`, `getResolved` returns the texts of bundled prompts without a request. Default: `service-first`.
    */
   readonly mode?: "service-first" | "bundle-first" | undefined
 }
@@ -64,8 +64,8 @@ export interface CallOptions extends SharedOptions {
 /** Options of `getResolved`. */
 export interface ResolvedOptions extends CallOptions {
   /**
-   * The text to return, or a function that returns the text, if the service is not available and the bundle does not
-   * contain the prompt. The fallback is not used after a 4xx other than 402, 408 and 429. Default: none, so that the
+   * The text to return, or a function that returns the text, if the service is not available and neither the cache nor
+   * the bundle has a text. The fallback is not used after a 4xx other than 402, 408 and 429. Default: none, so that the
    * call rejects.
    */
   readonly fallback?: string | ((error: PromptClientError) => string | Promise<string>) | undefined
@@ -82,7 +82,7 @@ export interface PrefetchOptions {
   readonly onProgress?: ((progress: PrefetchProgress) => void) | undefined
   /** Time limit of a request, including its retries, in milliseconds. Default: the client's `timeout`. */
   readonly timeout?: number | undefined
-  /** How many times a request is retried. Default: the client's `maxRetries`. */
+  /** Maximum number of retries of a request. Default: the client's `maxRetries`. */
   readonly maxRetries?: number | undefined
   /** Aborts the prefetch, which then rejects with an `AbortError`. Default: none. */
   readonly signal?: Signal | undefined
@@ -105,7 +105,9 @@ export const normalizeBaseUrl = (baseUrl: string): string => {
   return `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, "")}`
 }
 
-/** Returns the key if a header may contain it; otherwise throws a `TypeError`. The error does not repeat the key. */
+/**
+ * Returns the key if a header can contain the key; otherwise throws a `TypeError`. The error does not repeat the key.
+ */
 export const requireApiKey = (apiKey: unknown): string => {
   if (apiKey === undefined || apiKey === null || apiKey === "")
     throw new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")

@@ -32,8 +32,8 @@ const promptsPath = "/api/v1/prompts"
  * A client of the prompt-retrieval API. It has no dependencies, holds no connections and does not need to be closed.
  * The constructor throws a `TypeError` or `RangeError` that names the invalid option.
  *
- * After a 429, the client delays all its calls until the time in `Retry-After` has passed. If the timeout of a call
- * would expire before that, the call rejects immediately with a `RateLimitedError` and sends no request.
+ * After a 429, the client delays all its requests until the time in `Retry-After` has passed. If the timeout of a call
+ * would expire before the delay ends, the call rejects immediately with a `RateLimitedError` and sends no request.
  *
  * @example
  * ```ts
@@ -49,7 +49,10 @@ export class PromptClient {
   readonly #options: ClientOptions
   readonly #transport: Transport
   #defaults: CallSettings = defaultOptions
-  /** Identifies the service and the key. Clients with the same account share their state (`withOptions`). */
+  /**
+   * Identifies the service and the key. A client that `withOptions` creates shares state only if it has the same
+   * account.
+   */
   readonly #account: string
   #keyStatus = new KeyStatus()
   #names = new PromptNames()
@@ -127,9 +130,9 @@ export class PromptClient {
    * Loads resolved prompts into the cache: the given prompts, or all prompts that match a filter. Waits whenever the
    * rate limit is exceeded: 1,000 prompts take about 10 minutes with the default limit of 100 per minute.
    *
-   * Resolves to the number of loaded prompts and the failures, even in an outage. Rejects after a 401 or 403, and if
-   * the list cannot be read. Also rejects if the client has no cache (`TypeError`), or if the cache is smaller than the
-   * selection (`RangeError`).
+   * Resolves to the number of loaded prompts and the failures, even in an outage. Rejects after a 401 or 403, if the
+   * list cannot be read, and if the signal is aborted. Also rejects if the client has no cache (`TypeError`), or if the
+   * cache is smaller than the selection (`RangeError`).
    */
   async prefetch(
     selection: PrefetchFilter | ReadonlyArray<string | PromptReference>,
@@ -225,7 +228,7 @@ export class PromptClient {
     }
   }
 
-  /** Returns the id of a prompt if no request is needed to find it. */
+  /** Returns the id of a prompt if no request is needed to find the id. */
   async #findId(prompt: string | PromptReference): Promise<string | undefined> {
     const name = toName(prompt)
     return isId(name) ? name : (this.#names.findId(name) ?? (await this.#bundle?.find(prompt))?.data.id)

@@ -1,8 +1,8 @@
 import { NotFoundError } from "./Errors.ts"
 import type { PromptReference } from "./PromptReference.ts"
 
-// docs/names.md states the rule for names. The service has a second implementation of the rule. A test proves that both
-// give the same names.
+// docs/names.md states the rule for names. The service has a second implementation of the rule. A test checks that both
+// implementations give the same names.
 
 /** The fields of a prompt from which its name is made. */
 export interface TitledPrompt {
@@ -92,7 +92,7 @@ export class PromptNames {
 
   /**
    * Returns the id of the prompt with a name. Reads the list until the list contains the name, at most twice, because
-   * an edit during the first read may hide a prompt. Concurrent calls with the same limits share a read. `goneId` is
+   * an edit during the first read can hide a prompt. Concurrent calls with the same limits share a read. `goneId` is
    * the id of a prompt that had the name and no longer exists.
    */
   async lookUp(

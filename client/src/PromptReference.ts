@@ -9,7 +9,7 @@ export type PromptReference<Slots extends string = string> = {
   readonly slots: ReadonlyArray<Slots>
 } & (
   | {
-      /** Name of the prompt, which is the same in every workspace. */
+      /** Name of the prompt, which can be the same in several workspaces. */
       readonly name: string
       /** Id of the prompt in the workspace of the bundle. */
       readonly id?: string | undefined

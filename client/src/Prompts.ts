@@ -37,8 +37,8 @@ export interface Versions {
  * Calls that read the prompts of the key's workspace. They reject with a `PromptClientError`, or with a `TypeError` or
  * `RangeError` if an argument is invalid.
  *
- * A prompt is given by its name, by its id, or by a constant that `pull` has generated. Unlike the id, the name is the
- * same in every workspace. If the bundle does not contain the name, the first call with a name reads the list of
+ * A prompt is given by its name, by its id, or by a constant that `pull` has generated. Unlike an id, a name can be the
+ * same in several workspaces. If the bundle does not contain the name, the first call with a name reads the list of
  * prompts, in pages of 100. Archived prompts have no name.
  */
 export interface Prompts {

@@ -137,7 +137,7 @@ export interface PageMeta {
  * - `cached`: the client's cache, within `ttl`
  * - `stale`: the client's cache, after `ttl`, or a response that the service sent without its database
  * - `bundled`: the bundle, because the service is not available or because of the mode `bundle-first`
- * - `fallback`: the `fallback` of the call, because neither the service nor the bundle had the prompt
+ * - `fallback`: the `fallback` of the call, because the service is not available and there is no other text
  */
 export type Source = "fresh" | "cached" | "stale" | "bundled" | "fallback"
 
@@ -156,7 +156,7 @@ export interface Provenance<From extends Source = ServiceSource> {
    * version.
    */
   readonly version: number | undefined
-  /** ETag of the response. Equal texts of a prompt have equal ETags. */
+  /** ETag of the response. Equal bodies have equal ETags. */
   readonly etag: string | undefined
   /**
    * Milliseconds since the service confirmed the text. The time starts with the request, and includes the `Age` of the

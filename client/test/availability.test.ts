@@ -110,7 +110,7 @@ describe("getResolved while the service is not available", () => {
     }
   })
 
-  it("only getResolved reads the bundle", async () => {
+  it("only getResolved returns bundled texts", async () => {
     const { client } = makeScriptedClient([serviceUnavailable], { bundle, maxRetries: 0 })
     expect(await captureError(client.prompts.get(id))).toMatchObject({ status: 503 })
     expect(await captureError(client.prompts.list())).toMatchObject({ status: 503 })

@@ -49,7 +49,7 @@ describe("the examples of the client", () => {
     )
   })
 
-  it.each(Object.entries(outputs))("the example %s reads the demo workspace", async (example, output) => {
+  it.each(Object.entries(outputs))("the example %s prints the expected output", async (example, output) => {
     const env = { PROMPT_RETRIEVAL_KEY: api.key, PROMPT_RETRIEVAL_URL: api.service().url }
     copyFileSync(join(examples, example), join(project, example))
     const flags = example.includes("testing") ? ["--test", "--test-reporter=spec"] : []

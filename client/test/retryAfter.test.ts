@@ -34,7 +34,7 @@ describe("Retry-After", () => {
   })
 
   it.each(["", "soon", "Thu, 01 Jan 2026 00:00:09 GMT", "-5", "1.5", "2026-01-01", "0x10", "1e3"])(
-    "a Retry-After that is not a number of seconds is ignored: %j",
+    "a Retry-After that is empty or contains other characters than digits is ignored: %j",
     async (value) => {
       vi.spyOn(Math, "random").mockReturnValue(0)
       const { client } = makeScriptedClient([

@@ -44,13 +44,13 @@ describe("the client of a real service", () => {
     expect(response!.headers.get("prompt-version")).toBe(String(agent.current_version))
     const resolved = await client.prompts.getResolved(agent.id)
     expect(resolved).toMatchObject({ ...stored, etag, source: "cached" })
-    // The ETag identifies the text, so another client and a later request get the same ETag.
+    // The ETag identifies the body, so another client and a later request get the same ETag.
     expect((await connect().client.prompts.getResolved(agent.id)).etag).toBe(resolved.etag)
     expect((await client.prompts.versions.get(agent.id, 2)).version).toBe(2)
     expect((await client.prompts.list()).version).toBeUndefined()
   })
 
-  it("a FakeService with the same prompts gives the same results", async () => {
+  it("a FakeService with the same prompts gives the same resolved prompts, and the results of all other methods have the same fields", async () => {
     const { client } = connect()
     const results = await Promise.all(listedPrompts.map(({ id }) => client.prompts.getResolved(id)))
     const fake = new FakeService({

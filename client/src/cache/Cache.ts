@@ -95,9 +95,9 @@ export class Cache {
   }
 
   /**
-   * Evicts all entries if the service has rejected the key since the last call. `rejections` is the number of
-   * rejections so far. The results of requests that are in flight now are not stored, and further calls do not wait for
-   * these requests.
+   * Evicts all entries if the service has rejected the key since the last call of this method. `rejections` is the
+   * number of rejections so far. The results of requests that are in flight now are not stored, and further calls do
+   * not wait for these requests.
    */
   evictAfter(rejections: number): void {
     if (rejections === this.#rejections) return

@@ -2,14 +2,16 @@ import { defaultOptions } from "../Options.ts"
 import type { PromptType } from "../Resources.ts"
 import { toUsageError } from "./CommandError.ts"
 
-/** What `pull` does with the prompts: write them, compare them with the files, or verify the files without a request. */
+/**
+ * What `pull` does with the prompts: write them, compare them with the files, or verify the files without a request.
+ */
 type Mode = "write" | "check" | "frozen"
 
 export interface PullOptions {
   readonly mode: Mode
   readonly tag: string | undefined
   readonly type: PromptType | undefined
-  /** True if the selection may contain no prompt. */
+  /** True if `pull` succeeds even if no prompt matches. */
   readonly allowEmpty: boolean
   /** The directory that contains `prompts.bundle.json` and `prompts.ts`. */
   readonly out: string

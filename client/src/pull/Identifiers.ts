@@ -21,7 +21,7 @@ const reserved = new Set(
   ).split(" ")
 )
 
-/** Converts a title to an identifier in camel case. Returns the empty text if the title has no letters or digits. */
+/** Converts a title to camel case. Returns the empty text if the title has no letters or digits. */
 const toCamelCase = (title: string): string => {
   const [first = "", ...others] = title.normalize("NFC").match(wordPattern) ?? []
   const head = first.replace(leadingCapitalsPattern, (capitals) => capitals.toLowerCase())
@@ -39,7 +39,8 @@ const toBaseName = (title: string): string => {
 const minSuffixLength = 8
 
 /**
- * Returns a different name for each id: the given name with a prefix of the id. The prefixes are as short as possible.
+ * Returns a different name for each id: the given name with the first digits of the id, as few as possible but at least
+ * `minSuffixLength`.
  */
 const addSuffixes = (name: string, ids: ReadonlyArray<string>): ReadonlyArray<string> => {
   const digits = ids.map((id) => id.replaceAll("-", ""))
@@ -51,8 +52,8 @@ const addSuffixes = (name: string, ids: ReadonlyArray<string>): ReadonlyArray<st
 
 /**
  * Makes the name of a constant for each prompt from its title. Returns the names by prompt id. If several titles give
- * the same name, or a title gives no name, a part of the prompt's id follows each of these names. So a new prompt never
- * takes the name of another prompt. The ids must be different UUIDs.
+ * the same name, or a title gives no name or the name `prompt`, the first digits of the prompt's id follow each of
+ * these names. So a new prompt never takes the name of another prompt. The ids must be different UUIDs.
  */
 export const nameConstants = (
   prompts: ReadonlyArray<{ readonly id: string; readonly title: string }>

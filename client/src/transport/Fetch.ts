@@ -50,6 +50,6 @@ export interface LogFields {
 export interface Logger {
   /** Receives the line of each attempt that `warn` does not receive. */
   debug?(message: string, fields: LogFields): void
-  /** Receives the line of an attempt that failed and may succeed later. */
+  /** Receives the line of an attempt whose failure may be temporary. */
   warn?(message: string, fields: LogFields): void
 }

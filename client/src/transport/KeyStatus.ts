@@ -2,8 +2,8 @@ import { getStatus } from "../Errors.ts"
 
 /**
  * Remembers whether the service rejected the API key (401 or 403). A rejected key must get neither a bundled text nor a
- * fallback, even if the service is down later. A later request that succeeds ends the rejection, unless the request
- * started before the rejection arrived.
+ * fallback, even if the service is down later. A request that starts after the rejection and succeeds ends the
+ * rejection.
  */
 export class KeyStatus {
   #isRejected = false

@@ -1,15 +1,15 @@
 import { toApiError } from "../Errors.ts"
 import { now, type Signal, sleep } from "./Limits.ts"
 
-/** The pause after a 429, during which no request of the same key is sent. */
+/** The pause after a 429. The clients that share the pause send no request until the pause ends. */
 export class RateLimitPause {
   #until = 0
   /** Id of the request that got the 429. */
   #requestId: string | undefined
 
   /**
-   * Waits until the pause ends; other calls may extend it. Rejects immediately if the pause does not end before the
-   * deadline.
+   * Waits until the pause ends; other calls may extend the pause. Rejects immediately if the pause does not end before
+   * the deadline.
    */
   async wait(signal: Signal, deadline: number): Promise<void> {
     for (;;) {

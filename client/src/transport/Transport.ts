@@ -51,9 +51,9 @@ const isTransient = (status: number): boolean => status === 408 || status === 42
 const maxRetryAfterMs = 60_000
 
 /**
- * Returns the backoff before a retry in milliseconds, exponential with jitter. The maximum is 500 before the first
- * retry and doubles with each further retry, up to 8,000. The backoff is between half of the maximum and the maximum,
- * at random.
+ * Returns the backoff before a retry, in milliseconds. The backoff is exponential with jitter. The maximum is 500
+ * before the first retry and doubles with each further retry, up to 8,000. The backoff is between half of the maximum
+ * and the maximum, at random.
  */
 const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
@@ -97,7 +97,7 @@ const jsonTypePattern = /^application\/(.+\+)?json\b/i
 /** Sends authenticated requests and retries transient failures within the call's limits. */
 export class Transport {
   readonly #options: TransportOptions
-  /** Clients with the same key share one pause. */
+  /** Clients that `withOptions` creates for the same key share one pause. */
   pause: RateLimitPause = new RateLimitPause()
 
   constructor(options: TransportOptions) {
@@ -105,8 +105,8 @@ export class Transport {
   }
 
   /**
-   * Requests a target (path and query) whose body must satisfy `isEnvelope`. The response is a 304 if the response with
-   * this `etag` is still current. Rejects with a `PromptClientError`.
+   * Requests a target (path and query). The body of the response must satisfy `isEnvelope`. The response is a 304 if
+   * the response with this `etag` is still current. Rejects with a `PromptClientError`.
    */
   send(
     target: string,

@@ -128,7 +128,7 @@ describe("a bundle", () => {
     for (const value of values) await fails(verifyBundle(value))
   })
 
-  it("the hashes of a bundle are computed as the documentation describes", () => {
+  it("the hash of a bundled prompt covers its fields as JSON, a line feed and its content, and the hash of a bundle covers the hashes of its prompts", () => {
     const hash = (text: string) => createHash("sha256").update(text).digest("hex")
     const { prompts, sha256 } = makeTextBundle([
       ["First", "One {{a}}\n😀"],

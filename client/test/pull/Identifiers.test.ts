@@ -11,7 +11,7 @@ const toPrompts = (titles: ReadonlyArray<string>) =>
 
 const name = (...titles: ReadonlyArray<string>) => [...nameConstants(toPrompts(titles)).values()]
 
-/** Returns whether a constant with this name can be declared in an ES module and in a CommonJS module. */
+/** Returns true if a constant with this name can be declared in an ES module and in a CommonJS module. */
 const isValidName = (name: string): boolean => {
   try {
     new Function(
@@ -71,7 +71,7 @@ describe("nameConstants", () => {
     for (const [title, expected] of Object.entries(examples)) assert.deepStrictEqual(name(title), [expected])
   })
 
-  it("nameConstants adds 8 or more digits of the id to equal names and to the names of titles without letters", () => {
+  it("nameConstants adds 8 or more digits of the id to equal names and to the names of titles without letters and digits", () => {
     const prompts = [
       { id: "cef02dd3-514f-5723-8852-d3305a2e66a8", title: "Support agent" },
       { id: "cef02dd3-614f-5723-8852-d3305a2e66a8", title: "support Agent" },

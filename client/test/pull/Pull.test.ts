@@ -111,7 +111,7 @@ describe("pull", () => {
       [content, "Support bot", agent.id]
     )
     try {
-      // The service may return a cached response for some seconds after the edit.
+      // The service may return a cached response until the service is notified of the edit.
       const selection = ["--out", out, "--tag", "production"]
       await expect.poll(async () => (await pull([...selection, "--check"])).code, { timeout: 20_000 }).toBe(1)
       const checked = await pull([...selection, "--check"])

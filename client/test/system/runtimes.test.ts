@@ -137,7 +137,7 @@ describe("other runtimes", () => {
     expect(await run(project, bun, ["required.cjs"])).toMatchObject({ code: 0, stdout: loaded })
   })
 
-  it("Deno runs the packed client with import and require(), and needs only the permission to connect", async () => {
+  it("Deno runs the packed client with import and only the permission to connect, and loads it with require() and only the permission to read", async () => {
     const deno = findTool("@deno/*/deno")
     writeFileSync(
       join(project, "deno.js"),
