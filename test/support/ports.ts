@@ -1,5 +1,7 @@
 import { once } from "node:events"
-import { createServer } from "node:net"
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 
 /** The ports that `freePort` draws from. Linux uses ports from 32,768 for outgoing connections. */
 const firstPort = 10_000
@@ -42,3 +44,27 @@ export const freePort = async (): Promise<number> => {
   }
   throw new Error("100 random ports are in use")
 }
+
+/**
+ * Starts a TCP or HTTP server on a free loopback port and returns the port. Closing the scope closes the server and its
+ * connections.
+ */
+export const listenOnFreePort = (server: Server): Effect.Effect<number, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const sockets = new Set<Socket>()
+    server.on("connection", (socket) => {
+      sockets.add(socket)
+      socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket))
+    })
+    yield* Effect.acquireRelease(
+      Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening")),
+      () =>
+        Effect.promise(async () => {
+          const closed = once(server, "close")
+          server.close()
+          for (const socket of sockets) socket.destroy()
+          await closed
+        })
+    )
+    return (server.address() as AddressInfo).port
+  })

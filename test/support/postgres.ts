@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { once } from "node:events"
-import { type AddressInfo, createServer, connect as dial, type Socket } from "node:net"
+import { createServer, connect as dial, type Socket } from "node:net"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as PgClient from "@effect/sql-pg/PgClient"
@@ -10,6 +9,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { makeDatabaseServer } from "../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
 import { Database } from "../../src/adapters/outbound/postgres/Database.ts"
+import { listenOnFreePort } from "./ports.ts"
 
 /** Returns the URL of a database on the server of the tests (`startServer.ts`), for another role if `role` is given. */
 export const toDatabaseUrl = (database: string, role?: string): string => {
@@ -67,32 +67,12 @@ export interface Proxy {
   readonly delay: (milliseconds: number) => void
 }
 
-/** Returns a filter of the server's bytes that drops NotificationResponse messages, as a pooler does. */
-const makeNotificationFilter = () => {
-  let unread = Buffer.alloc(0)
-  return (chunk: Buffer): Buffer => {
-    unread = Buffer.concat([unread, chunk])
-    const passed: Array<Buffer> = []
-    while (unread.length >= 5 && unread.length > unread.readInt32BE(1)) {
-      const message = unread.subarray(0, 1 + unread.readInt32BE(1))
-      if (message[0] !== "A".charCodeAt(0)) passed.push(message)
-      unread = unread.subarray(message.length)
-    }
-    return Buffer.concat(passed)
-  }
-}
-
-/** Starts a proxy in front of a database. With `pooler`, the proxy drops notifications. */
-export const proxyTo = (
-  database: string,
-  options: { readonly pooler: boolean } = { pooler: false }
-): Effect.Effect<Proxy, never, Scope.Scope> => proxyToUrl(toDatabaseUrl(database), options)
+/** Starts a proxy in front of a database. */
+export const proxyTo = (database: string): Effect.Effect<Proxy, never, Scope.Scope> =>
+  proxyToUrl(toDatabaseUrl(database))
 
 /** Like `proxyTo`, for the URL of a database or of a Redis server. */
-export const proxyToUrl = (
-  databaseUrl: string,
-  options: { readonly pooler: boolean } = { pooler: false }
-): Effect.Effect<Proxy, never, Scope.Scope> =>
+export const proxyToUrl = (databaseUrl: string): Effect.Effect<Proxy, never, Scope.Scope> =>
   Effect.gen(function* () {
     const target = new URL(databaseUrl)
     const socketDirectory = target.searchParams.get("host")
@@ -119,9 +99,8 @@ export const proxyToUrl = (
     }
     const server = createServer((near) => {
       const far = socket === null ? dial(Number(target.port || 5432), target.hostname) : dial(socket)
-      const filter = options.pooler ? makeNotificationFilter() : (chunk: Buffer) => chunk
       near.on("data", (chunk) => far.write(chunk)).on("close", () => far.destroy())
-      const deliver = makeDelivery((chunk) => near.write(filter(chunk)))
+      const deliver = makeDelivery((chunk) => near.write(chunk))
       far.on("data", deliver).on("close", () => near.destroy())
       track(near)
       track(far)
@@ -129,20 +108,11 @@ export const proxyToUrl = (
     const cut = Effect.sync(() => {
       for (const socket of sockets) socket.destroy()
     })
-    yield* Effect.acquireRelease(
-      Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening")),
-      () =>
-        Effect.promise(async () => {
-          const closed = once(server, "close")
-          server.close()
-          for (const socket of sockets) socket.destroy()
-          await closed
-        })
-    )
+    const port = yield* listenOnFreePort(server)
     const url = new URL(databaseUrl)
     url.searchParams.delete("host")
     url.hostname = "127.0.0.1"
-    url.port = String((server.address() as AddressInfo).port)
+    url.port = String(port)
     return {
       url: url.href,
       freeze: Effect.sync(() => {

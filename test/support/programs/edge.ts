@@ -1,8 +1,6 @@
 import { spawnSync } from "node:child_process"
-import { once } from "node:events"
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createServer, type RequestListener, request } from "node:http"
-import type { AddressInfo } from "node:net"
+import { createServer, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
@@ -10,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { sample } from "../archives.ts"
 import { connectTo, postgres } from "../database.ts"
-import { freePort } from "../ports.ts"
+import { freePort, listenOnFreePort } from "../ports.ts"
 import { adaptConfig, programPath, runProgram } from "./programs.ts"
 import { type Service, startService, unlimited } from "../service.ts"
 
@@ -39,19 +37,10 @@ export const startOrigin = Effect.gen(function* () {
   return { service, database, mine, theirs }
 })
 
-/** Starts an HTTP server and returns its port. Closing the scope stops the server. */
-const listen = (listener: RequestListener): Effect.Effect<number, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const server = createServer(listener).listen(0, "127.0.0.1")
-      await once(server, "listening")
-      return server
-    }),
-    (server) => Effect.promise(async () => void server.close().closeAllConnections())
-  ).pipe(Effect.map((server) => (server.address() as AddressInfo).port))
-
 /** Starts a web application whose response to every path is "web". */
-const startWebApplication = listen((_request, response) => response.setHeader("content-length", 3).end("web"))
+const startWebApplication = Effect.suspend(() =>
+  listenOnFreePort(createServer((_request, response) => response.setHeader("content-length", 3).end("web")))
+)
 
 /**
  * Starts a proxy that replaces the 30 s and the 300 s in the service's Cache-Control with the given seconds. The proxy
@@ -63,7 +52,7 @@ export const shortenCacheTimes = (
 ): Effect.Effect<{ readonly port: number; delay: number }, never, Scope.Scope> =>
   Effect.gen(function* () {
     const proxy = { port: 0, delay: 0 }
-    const port = yield* listen(async ({ url, method, headers }, response) => {
+    const server = createServer(async ({ url, method, headers }, response) => {
       await setTimeout(proxy.delay)
       request({ port: service.port, path: url, method, headers }, (original) => {
         const cacheControl = original.headers["cache-control"]!.replace(
@@ -74,7 +63,7 @@ export const shortenCacheTimes = (
         original.pipe(response)
       }).end()
     })
-    return Object.assign(proxy, { port })
+    return Object.assign(proxy, { port: yield* listenOnFreePort(server) })
   })
 
 export interface Cache {

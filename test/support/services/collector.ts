@@ -1,9 +1,8 @@
-import { once } from "node:events"
 import { createServer } from "node:http"
-import { type AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { listenOnFreePort } from "../ports.ts"
 
 interface Attribute {
   readonly key: string
@@ -49,20 +48,11 @@ export const collector: Effect.Effect<Collector, never, Scope.Scope> = Effect.ge
     bodies.push({ path: request.url, body: await text(request) })
     response.setHeader("content-type", "application/json").end("{}")
   })
-  yield* Effect.acquireRelease(
-    Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening")),
-    () =>
-      Effect.promise(async () => {
-        const closed = once(server, "close")
-        server.close()
-        server.closeAllConnections()
-        await closed
-      })
-  )
+  const port = yield* listenOnFreePort(server)
   const at = (path: string) =>
     bodies.filter((received) => received.path === path).map(({ body }) => JSON.parse(body))
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     received: () => bodies.map(({ body }) => body).join("\n"),
     spans: () =>
       at("/v1/traces").flatMap(({ resourceSpans }) =>

@@ -4,7 +4,7 @@ import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { errors } from "../../../src/adapters/inbound/contract/Errors.ts"
 import type { CodeSample } from "../../../src/adapters/inbound/http/docs/CodeSamples.ts"
 import { exampleIds } from "../../../src/adapters/inbound/http/docs/Examples.ts"
@@ -16,10 +16,13 @@ import { defaultRateLimits } from "../../../src/application/access/Admission.ts"
 import { positiveIntRule } from "../../../src/domain/Page.ts"
 import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
 import { startDemoApi } from "../../api/startApi.ts"
+import { makeResources } from "../../support/database.ts"
+import { listenOnFreePort } from "../../support/ports.ts"
 import { type CodeBlock, readCodeBlocks, readTable, root } from "../../docs/markdown.ts"
 
 const path = "docs/http-api.md"
 const exec = promisify(execFile)
+const resources = makeResources()
 
 const directory = mkdtempSync(join(tmpdir(), "http-api-"))
 /** A PATH on which curl is the only program. */
@@ -29,7 +32,10 @@ beforeAll(async () => {
   mkdirSync(curlPath)
   symlinkSync(curl.trim(), join(curlPath, "curl"))
 })
-afterAll(() => rmSync(directory, { recursive: true }))
+afterAll(async () => {
+  await resources.release()
+  rmSync(directory, { recursive: true })
+})
 
 const { service, key: apiKey } = startDemoApi()
 
@@ -166,9 +172,7 @@ describe(path, () => {
           })
           response.writeHead(upstream.status).end(await upstream.text())
         })
-        await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve))
-        onTestFinished(() => void proxy.close())
-        const { port } = proxy.address() as { readonly port: number }
+        const port = await resources.acquire(listenOnFreePort(proxy))
         expect(await runExample(language, code, `http://127.0.0.1:${port}`)).toBe(shown!.code)
         expect(arrivals).toHaveLength(2)
         expect(arrivals[1]! - arrivals[0]!).toBeGreaterThanOrEqual(1_000)

@@ -1,7 +1,5 @@
-import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createServer, type Server } from "node:http"
-import type { AddressInfo } from "node:net"
+import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
@@ -9,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { keepAliveMs } from "../../../src/adapters/inbound/mcp/Streams.ts"
 import { makeResources } from "../../support/database.ts"
 import { startNginxCache } from "../../support/programs/edge.ts"
-import { freePort } from "../../support/ports.ts"
+import { freePort, listenOnFreePort } from "../../support/ports.ts"
 import { adaptConfig, runProgram } from "../../support/programs/programs.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
@@ -20,12 +18,11 @@ const silenceMs = (3 * 30_000) / factor
 describe("an MCP stream that sends no message", () => {
   const resources = makeResources()
   const directory = mkdtempSync(join(tmpdir(), "mcp-"))
-  let upstream: Server
   let port: number
   let open = 0
 
   beforeAll(async () => {
-    upstream = createServer((_, response) => {
+    const upstream = createServer((_, response) => {
       open++
       response.writeHead(200, { "content-type": "text/event-stream", "x-accel-buffering": "no" })
       response.write(":\n\n")
@@ -34,14 +31,11 @@ describe("an MCP stream that sends no message", () => {
         open--
         clearInterval(timer)
       })
-    }).listen(0, "127.0.0.1")
-    await once(upstream, "listening")
-    port = (upstream.address() as AddressInfo).port
+    })
+    port = await resources.acquire(listenOnFreePort(upstream))
   })
   afterAll(async () => {
     await resources.release()
-    upstream.closeAllConnections()
-    upstream.close()
     rmSync(directory, { recursive: true })
   })
 

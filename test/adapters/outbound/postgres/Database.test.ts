@@ -1,5 +1,4 @@
-import { once } from "node:events"
-import { type AddressInfo, createServer, type Socket } from "node:net"
+import { createServer } from "node:net"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
@@ -11,6 +10,7 @@ import * as Redacted from "effect/Redacted"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { workspace } from "../../../support/archives.ts"
+import { listenOnFreePort } from "../../../support/ports.ts"
 import { emptyDatabase, freshDatabase, onServer, proxyTo } from "../../../support/postgres.ts"
 
 const select1 = { text: "select 1 as one", params: [] }
@@ -29,26 +29,7 @@ const measure = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 /** The loopback port of a server that accepts connections and never responds, until the scope closes. */
-const silentServer = Effect.map(
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const sockets = new Set<Socket>()
-      const server = createServer((socket) => {
-        sockets.add(socket.on("error", () => socket.destroy()))
-      })
-      await once(server.listen(0, "127.0.0.1"), "listening")
-      return { server, sockets }
-    }),
-    ({ server, sockets }) =>
-      Effect.promise(async () => {
-        const closed = once(server, "close")
-        server.close()
-        for (const socket of sockets) socket.destroy()
-        await closed
-      })
-  ),
-  ({ server }) => (server.address() as AddressInfo).port
-)
+const silentServer = Effect.suspend(() => listenOnFreePort(createServer()))
 
 describe("queries without a PostgreSQL server", () => {
   it.live(

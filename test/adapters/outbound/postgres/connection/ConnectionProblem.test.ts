@@ -1,9 +1,9 @@
-import { once } from "node:events"
-import { type AddressInfo, createServer } from "node:net"
+import { createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { findConnectionProblem } from "../../../../../src/adapters/outbound/postgres/connection/ConnectionProblem.ts"
+import { listenOnFreePort } from "../../../../support/ports.ts"
 import { toDatabaseUrl } from "../../../../support/postgres.ts"
 
 /** Encodes the error message with which a server rejects a connection. */
@@ -14,17 +14,10 @@ const encodeError = (code: string, message: string): Buffer => {
   return Buffer.concat([header, fields])
 }
 
-/** Starts a server that responds to each connection with an error. */
+/** Starts a server that responds to each connection with an error. Returns the port of the server. */
 const startServer = (code: string, message: string) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const server = createServer((socket) =>
-        socket.on("error", () => {}).once("data", () => socket.end(encodeError(code, message)))
-      ).listen(0, "127.0.0.1")
-      await once(server, "listening")
-      return server
-    }),
-    (server) => Effect.sync(() => server.close())
+  listenOnFreePort(
+    createServer((socket) => socket.once("data", () => socket.end(encodeError(code, message))))
   )
 
 describe("findConnectionProblem", () => {
@@ -42,7 +35,7 @@ describe("findConnectionProblem", () => {
       `findConnectionProblem returns the message of PostgreSQL if the connection fails with ${code}`,
       () =>
         Effect.gen(function* () {
-          const { port } = (yield* startServer(code, message)).address() as AddressInfo
+          const port = yield* startServer(code, message)
           const url = Redacted.make(`postgres://ada:s3cret@127.0.0.1:${port}/prompts`)
           assert.strictEqual(yield* findConnectionProblem(url), `${problem}: ${message}`)
         })
