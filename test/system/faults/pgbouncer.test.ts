@@ -137,13 +137,14 @@ describe("a change feed that receives no notification", () => {
   const resources = makeResources()
   afterAll(() => resources.release())
 
-  it("behind PgBouncer in transaction mode, the log asks once for DATABASE_FEED_URL and a statement_timeout of the role", async () => {
+  it("behind PgBouncer in transaction mode, the change feed stays down, and the log asks once for DATABASE_FEED_URL and a statement_timeout of the role", async () => {
     const database = await resources.acquire(freshDatabase)
     const url = await resources.acquire(startPgBouncer(database, "transaction"))
     const service = await startService({ DATABASE_URL: url })
     const reason = `${feedDown}: a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL`
     await expect.poll(() => service.output().split(reason).length - 1, { timeout: 8_000 }).toBe(1)
     expect(service.output().split(feedDown)).toHaveLength(2)
+    expect(service.output()).not.toContain("Change feed restored")
     expect(service.output().split(/run ALTER ROLE \w+ SET statement_timeout = '3s'/)).toHaveLength(2)
     expect(await service.stop()).toBe(0)
   })
