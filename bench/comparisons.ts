@@ -52,7 +52,10 @@ const toComparable = ({ status, headers, body }: HttpResponse) => ({
   body
 })
 
-/** Throws unless the service responds with the expected status and exactly like the Fastify baseline. */
+/**
+ * Sends the first, the middle and the last request. Throws unless the service responds with the expected status and
+ * exactly like the Fastify baseline.
+ */
 export const assertSameAsBaseline = async (
   harness: Harness,
   server: ServerProcess,
@@ -147,7 +150,8 @@ export const bareScenario = (
   title: string,
   goal: Goal,
   workspace: Workspace,
-  makeRequests: (harness: Harness) => Promise<Stream> | Stream
+  makeRequests: (harness: Harness) => Promise<Stream> | Stream,
+  comparison: Comparison = throughput
 ): Scenario => ({
   group,
   title,
@@ -156,13 +160,14 @@ export const bareScenario = (
     const server = await startService(harness)
     const requests = await makeRequests(harness)
     await assertSameAsBaseline(harness, server, requests)
-    return [toRatios(title, goal, await compareWithBare(harness, server, requests), "bare")]
+    const rounds = await compareWithBare(harness, server, requests)
+    return [toRatios(title, goal, rounds, "bare", comparison)]
   }
 })
 
 // ---- compared with the Fastify baseline
 
-/** Creates a scenario that compares requests without cached responses with the Fastify baseline. */
+/** Creates a scenario that compares the shared service with the Fastify baseline. No response is cached. */
 export const uncachedScenario = (
   group: string,
   title: string,

@@ -81,7 +81,7 @@ const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
         'You are assistant ' || i || ' of {{company}}. ' || repeat('Answer briefly and to the point. ', 30),
         ${type("i")}, 'model-large', 'support', ${folder("i")}, i % 50 = 0, timestamptz '2024-01-01Z', ${updated("i")}
       from generate_series(1, ${prompts}) i`,
-    // Writes the columns that a trigger would set.
+    // This statement also writes the columns that a trigger would set.
     `insert into prompt_tags (prompt_id, tag_id, workspace_id, listed_at, prompt_type, folder_id)
       select ${sqlId("prompt", "i")}, ${sqlId("tag", "1 + (i + t) % 20")}, ${home},
         case when i % 50 > 0 then ${updated("i")} end, ${type("i")}, ${folder("i")}
@@ -103,7 +103,7 @@ export interface Dataset {
   readonly url: string
   readonly server: string
   readonly sql: Sql
-  /** Fills a workspace on the first call and does nothing after that. */
+  /** Fills a workspace. A further call for the same workspace only waits until the workspace is filled. */
   readonly load: (workspace: Workspace) => Promise<void>
   readonly drop: () => Promise<void>
 }

@@ -69,7 +69,7 @@ const copyRowsTo = async (directory: string, sql: Sql): Promise<void> => {
   for (const table of tables) {
     const rows = await sql.unsafe(`copy ${table} to stdout`).readable()
     const file = openSync(join(directory, table), "w")
-    // `pipeline` would pause the stream, which can stall the driver.
+    // `pipeline` would pause the stream, and a pause can stall the driver.
     rows.on("data", (chunk: Buffer) => writeSync(file, chunk))
     await once(rows, "end")
     closeSync(file)

@@ -12,10 +12,11 @@ export interface Stream {
   readonly keys?: ReadonlyArray<string>
   /** The value of `If-None-Match` for each target. If the value is undefined, the header is not sent. */
   readonly etags?: ReadonlyArray<string | undefined>
-  /** The body of every request, which is then a POST. */
+  /** The body of every request. Requests with a body are POST requests. */
   readonly body?: string
   /**
-   * The expected status of targets without an ETag. Targets with an ETag must get 304. Any other status fails the run.
+   * The expected status of targets without an ETag. Targets with an ETag must get 304. Any other status, except
+   * `alsoAllowed`, fails the run.
    */
   readonly expect: number
   /** A further status, which at most two responses of a run may have. */
@@ -49,7 +50,9 @@ export interface StreamResult {
 
 export interface LoadResult {
   readonly streams: ReadonlyArray<StreamResult>
-  /** The share of time in which the generator was busy. Near 1, the generator limits the measurement. */
+  /**
+   * The share of time in which the generator was busy. If the share is near 1, the generator limits the measurement.
+   */
   readonly busy: number
 }
 
@@ -57,7 +60,9 @@ export interface LoadResult {
 export class UnexpectedResponses extends Error {}
 
 export interface Generator {
-  /** Sends the requests of a load. Rejects with UnexpectedResponses if a response is unexpected or a connection fails. */
+  /**
+   * Sends the requests of a load. Rejects with UnexpectedResponses if a response is unexpected or a connection fails.
+   */
   readonly run: (load: Load) => Promise<LoadResult>
   readonly stop: () => Promise<unknown>
 }

@@ -1,7 +1,7 @@
 /**
  * Measures how requests for the largest values of one tenant delay the reads of another tenant. The first tenant sends
- * 90 requests at the same time. The second tenant sends two reads every 10 ms, one of them cached. Each kind of value
- * has the largest size that the database accepts.
+ * 90 requests at the same time. The second tenant sends two reads every 10 ms, one of them cached. The kind
+ * `small prompts` is for comparison; every other kind of value has the largest size that the database accepts.
  *
  * Exits with 1 if one of these rules is broken: a cached read takes at most 250 ms, and an uncached read at most 500
  * ms. The process has at most 400 MiB and, after a minute without requests, at most 60 MiB more than at its start.

@@ -96,7 +96,7 @@ const generator = startGenerator()
 const harness = makeHarness({ dataset, createDatabase, generator, scale })
 
 let closing: Promise<void> | undefined
-/** Stops every process and drops the database. Later calls do nothing. */
+/** Stops every process and drops the database. A later call only waits for the first call. */
 const close = (): Promise<void> => {
   closing ??= (async () => {
     await generator.stop()

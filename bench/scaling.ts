@@ -88,7 +88,7 @@ const countReads = async (metricsPort: string) => {
   return { standby: read("replica"), primary: read("primary") }
 }
 
-/** Measures the share of uncached reads that run on a standby of a separate server. */
+/** Measures the share of uncached reads that run on a standby. Starts a primary and a standby for this. */
 const standby: Scenario = {
   group: "scale",
   title: "Uncached reads that run on the standby",

@@ -1,6 +1,6 @@
 /**
  * The cheapest HTTP server on Node: a `node:http` server that sends the same response to every request. The server
- * reads this response of the service from stdin.
+ * reads this response, which the service sent before, from stdin.
  */
 import { createServer } from "node:http"
 import { json } from "node:stream/consumers"

@@ -97,7 +97,7 @@ const parsePage = (query: Query) => ({
   per_page: Math.min(parseCount(query, "per_page", 20), 100)
 })
 
-/** Returns the OFFSET of a page, at most a value that PostgreSQL accepts. */
+/** Returns the OFFSET of a page, limited to a value that PostgreSQL accepts. */
 const computeOffset = ({ page, per_page }: ReturnType<typeof parsePage>): number =>
   Math.min((page - 1) * per_page, 2 ** 31)
 

@@ -18,7 +18,8 @@ const clientCount = 2_000
 /** How long a client returns a cached text without a request, and how often each application reads, in milliseconds. */
 const [ttl, readInterval] = [30_000, 2_000]
 /**
- * The number of clients that share a key. In normal operation, these clients send less than half of the key's limit.
+ * The number of clients that share a key. In normal operation, these clients send less than half of the requests that
+ * the key's limit allows.
  */
 const clientsPerKey = 20
 /** The longest event loop delay of this process with which the result is valid, in milliseconds. */
@@ -52,7 +53,7 @@ interface Application {
   readonly startsAt: number
 }
 
-/** Runs applications until `stop` is called. Times are values of `Date.now`. */
+/** Runs applications until the returned function is called. Times are values of `Date.now`. */
 const runApplications = (baseUrl: string, applications: ReadonlyArray<Application>, maxStale: number) => {
   const stopping = new AbortController()
   const exchanges: Array<Exchange> = []
