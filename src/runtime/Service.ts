@@ -9,10 +9,8 @@ import { migrate } from "../adapters/outbound/postgres/schema/Migrations.ts"
 import { assertReadable } from "../adapters/outbound/postgres/schema/ReadPrivileges.ts"
 import { isUnavailable } from "../application/ports/Unavailable.ts"
 import { programVersion } from "../application/support/ProgramVersion.ts"
-import * as ActorName from "./ActorName.ts"
 import type { ServiceConfig } from "./config/Config.ts"
 import { collectWhenIdle, limitHeapGrowth } from "./IdleCollection.ts"
-import { mcpEndpointLayer } from "./Mcp.ts"
 import { serveLayer } from "./layers/ServeLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ServerUrl.ts"
 import { startServing } from "./Startup.ts"
@@ -57,12 +55,15 @@ const logStart = ({
  * The use cases of operators are imported here, so that `serve` loads them only when this effect runs.
  */
 const seedOrWarn = Effect.fnUntraced(function* ({ actor }: ServiceConfig, demo: boolean, url: string) {
-  const [{ administrationLayer }, { seedDemoWorkspace, warnIfEmpty }] = yield* Effect.promise(() =>
-    Promise.all([import("./layers/CommandLayers.ts"), import("../adapters/inbound/cli/DemoWorkspace.ts")])
+  const { administrationLayer, makeActorLayer } = yield* Effect.promise(
+    () => import("./layers/CommandLayers.ts")
+  )
+  const { seedDemoWorkspace, warnIfEmpty } = yield* Effect.promise(
+    () => import("../adapters/inbound/cli/DemoWorkspace.ts")
   )
   yield* Effect.provide(
     demo ? seedDemoWorkspace(url) : warnIfEmpty,
-    administrationLayer.pipe(Layer.provide(ActorName.layer(actor)))
+    administrationLayer.pipe(Layer.provide(makeActorLayer(actor)))
   )
 })
 
@@ -87,7 +88,7 @@ export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
     yield* limitHeapGrowth
     if (config.databaseUrl === undefined) yield* seedOrWarn(config, demo, url)
     return yield* collectWhenIdle
-  }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(mcpEndpointLayer(config), serveLayer(config))))
+  }).pipe(Effect.scoped, Effect.provide(serveLayer(config)))
   return logStart(config).pipe(
     Effect.andThen(startMetrics(config)),
     Effect.andThen(listenAndServe),

@@ -1,5 +1,6 @@
 // This import compiles schemas to functions, as in `RequestLayers.ts`.
 import "effect/schema/SchemaJITCompiler/enable"
+import { hostname, userInfo } from "node:os"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -7,13 +8,26 @@ import { Database } from "../../adapters/outbound/postgres/Database.ts"
 import { assertSchemaCurrent, migrate } from "../../adapters/outbound/postgres/schema/Migrations.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
+import { Actor } from "../../application/administration/Actor.ts"
 import { Administration } from "../../application/administration/Administration.ts"
 import { Prompts } from "../../application/reading/Prompts.ts"
-import * as ActorName from "../ActorName.ts"
 import type { ServiceConfig } from "../config/Config.ts"
 
 // The composition root of the commands of operators. It imports no module that only `serve` needs, so that these
-// commands start faster. `serve` uses `administrationLayer` for an embedded database.
+// commands start faster. `serve` uses `administrationLayer` and `makeActorLayer` for an embedded database.
+
+/** Returns the name of the user of this process. Returns the numeric id if the system has no name for the user. */
+const readUserName = (): string => {
+  try {
+    return userInfo().username
+  } catch {
+    return `uid ${process.getuid?.()}`
+  }
+}
+
+/** The actor for the audit log: the given name, or by default the user and the host of this process. */
+export const makeActorLayer = (name: string | undefined) =>
+  Layer.sync(Actor, () => name ?? `${readUserName()}@${hostname()}`)
 
 /** The use cases of operators, on a database. The audit log names the `Actor`. */
 export const administrationLayer = Administration.layer.pipe(
@@ -42,7 +56,7 @@ export const commandDatabaseLayer = ({ databaseUrl, databaseMaxConnections, data
  */
 export const commandUseCasesLayer = (config: ServiceConfig, options: { readonly migrate: boolean }) =>
   Layer.merge(administrationLayer, Prompts.layer.pipe(Layer.provide(PostgresPromptRepo.layer))).pipe(
-    Layer.provide(ActorName.layer(config.actor)),
+    Layer.provide(makeActorLayer(config.actor)),
     Layer.provide(Layer.effectDiscard(options.migrate ? migrate : assertSchemaCurrent)),
     Layer.provide(commandDatabaseLayer(config))
   )

@@ -1,11 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import { MountedEndpoint } from "../../adapters/inbound/contract/MountedEndpoint.ts"
+import { makeHttpEndpoint } from "../../adapters/inbound/mcp/HttpEndpoint.ts"
 import {
   defaultMaxConnections,
   divideWithReplicas
 } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
+import * as PostgresPromptTitles from "../../adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
 import * as ReplicatedDatabase from "../../adapters/outbound/postgres/replica/ReplicatedDatabase.ts"
 import { Lifecycle } from "../../application/support/Lifecycle.ts"
 import { WorkspaceRevisions } from "../../application/freshness/WorkspaceRevisions.ts"
@@ -59,6 +62,17 @@ const servedDatabaseLayer = (config: ServiceConfig) => {
     : singleDatabaseLayer(databaseUrl, config)
 }
 
-/** The layers that `serve` needs to respond to requests. `Service.ts` adds the MCP endpoint and the use cases of operators. */
+const makeMcpEndpointLayer = (publicUrl: string | undefined) => {
+  const origin = publicUrl === undefined ? undefined : new URL(publicUrl).origin
+  return Layer.effect(
+    MountedEndpoint,
+    Effect.map(makeHttpEndpoint(origin), (respond) => ({ path: "/mcp", respond }))
+  ).pipe(Layer.provide(PostgresPromptTitles.layer))
+}
+
+/** The layers that `serve` needs to respond to requests. `Service.ts` adds the use cases of operators. */
 export const serveLayer = (config: ServiceConfig) =>
-  Layer.provideMerge(serviceLayer(config), Layer.merge(servedDatabaseLayer(config), Lifecycle.starting))
+  (config.mcp ? makeMcpEndpointLayer(config.publicUrl) : Layer.succeed(MountedEndpoint, undefined)).pipe(
+    Layer.provideMerge(serviceLayer(config)),
+    Layer.provideMerge(Layer.merge(servedDatabaseLayer(config), Lifecycle.starting))
+  )
