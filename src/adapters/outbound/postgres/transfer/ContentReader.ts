@@ -13,7 +13,6 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { execute } from "../driver/Query.ts"
 import { decodeWorkspaces, selectWorkspace } from "../workspaces/WorkspaceQueries.ts"
 import * as queries from "./ExportQueries.ts"
-import { readImportedFiles } from "./ImportedFiles.ts"
 
 /** Reads a workspace without its content. */
 export const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
@@ -43,11 +42,12 @@ export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace
       history: histories.get(prompt.id) ?? emptyHistory
     })
   )
+  const [imported] = yield* readList(queries.importedFiles)
   return {
     folders: yield* readList(queries.lists.folders),
     tags: yield* readList(queries.lists.tags),
     fragments: yield* readList(queries.lists.fragments),
     prompts,
-    importedFiles: yield* readImportedFiles(sql, workspace)
+    importedFiles: imported?.files ?? []
   } satisfies WorkspaceContent
 })

@@ -166,6 +166,10 @@ export const deleteOtherBindingsOfPrompts = `delete from prompt_fragments t wher
 /** Deletes the fragments `$1` of workspace `$2`. */
 export const deleteFragments = "delete from fragments where id = any($1::uuid[]) and workspace_id = $2"
 
+/** Replaces the list of imported files of workspace `$1` with the JSON array `$2` if the list has changed. */
+export const writeImportedFiles = `insert into imported_files as t (workspace_id, files) values ($1, $2::jsonb)
+  on conflict (workspace_id) do update set files = excluded.files where t.files <> excluded.files`
+
 const fromMissingTags = `${stagedTable("prompt_tags")} s
   where not exists (select from prompt_tags t where t.prompt_id = s.prompt_id and t.tag_id = s.tag_id)`
 

@@ -15,7 +15,6 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { readContent } from "./ContentReader.ts"
 import { rejectConflicts } from "./ImportConflicts.ts"
-import { writeImportedFiles } from "./ImportedFiles.ts"
 import * as queries from "./ImportQueries.ts"
 import { repeatableRead, runAttempts, type Transact } from "./WriteAttempts.ts"
 import { makeStaging } from "./Staging.ts"
@@ -89,7 +88,7 @@ export const editContent = <A, E>(
       if (!dryRun) yield* record([toWorkspaceEditedEntry(workspace, options?.source, edit)])
     }
     if (!dryRun && edit.importedFiles !== undefined)
-      yield* writeImportedFiles(sql, workspace, edit.importedFiles)
+      yield* sql.unsafe(queries.writeImportedFiles, [workspace, JSON.stringify(edit.importedFiles)])
     return result
   })
   const waitForLock = transact(sql.unsafe(queries.lockWorkspace, [workspace]))
