@@ -2,6 +2,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../application/formats/Archive.ts"
 import { PromptType } from "../domain/Prompt.ts"
+import { maxInt32, minInt32 } from "../domain/Sizes.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
 import type { PromptVersion, WorkspacePrompt } from "../domain/workspace/Workspace.ts"
 import { archive, awkwardTexts, folder, fragment, newId, tag, versionNumber } from "./archives.ts"
@@ -45,6 +46,7 @@ const instants: ReadonlyArray<Timestamp> = [
   "2026-02-28T23:59:59.999Z",
   "2026-03-01T00:00:00.000Z",
   "2026-03-01T00:00:00.001Z",
+  "2026-03-01T00:00:00.999Z",
   "9999-12-31T23:59:59.999Z"
 ].map((text) => text as Timestamp)
 
@@ -64,8 +66,11 @@ const tagNames: ReadonlyArray<string> = [
   "x".repeat(256)
 ]
 
+/** A few positions of fragments, so that equal positions are common. */
+const positions: ReadonlyArray<number> = [minInt32, -1, 0, 1, maxInt32]
+
 const Natural = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
-const Int32 = Schema.Int.check(Schema.isBetween({ minimum: -2147483648, maximum: 2147483647 }))
+const Int32 = Schema.Int.check(Schema.isBetween({ minimum: minInt32, maximum: maxInt32 }))
 
 const generatedVersion = Arbitrary.all({
   gap: Arbitrary.schema(Natural),
@@ -79,7 +84,7 @@ const generatedVersion = Arbitrary.all({
 
 const generatedUse = Arbitrary.all({
   fragment: Arbitrary.schema(Natural),
-  position: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: -2, maximum: 2 }))),
+  position: Arbitrary.schema(Natural),
   variable_overrides: freeForm
 })
 
@@ -154,10 +159,11 @@ export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
         fragments:
           fragments.length === 0
             ? []
-            : planned.fragments.map(({ fragment, ...rest }) => ({
+            : planned.fragments.map(({ fragment, position, ...rest }) => ({
                 ...rest,
                 id: newId(),
-                fragment_id: pick(fragments, fragment).id
+                fragment_id: pick(fragments, fragment).id,
+                position: pick(positions, position)
               })),
         versions: makeVersions(planned.versions)
       }
