@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
-import { recordRequestMetrics } from "./RequestMetrics.ts"
+import { metricRegistry } from "../../../../application/support/Observability.ts"
 
 /** A completed request, as the log and the metrics report it. */
 export interface CompletedRequest {
@@ -14,6 +15,59 @@ export interface CompletedRequest {
   readonly caller: AdmittedCaller | undefined
 }
 
+/** Bucket boundaries in seconds. They range from the duration of a cache hit to the deadline of a request. */
+const boundaries = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
+]
+
+interface RouteMetrics {
+  readonly duration: Metric.Histogram<number>
+  readonly byStatus: Map<number, Metric.Counter<number>>
+}
+
+const routes = new Map<string, RouteMetrics>()
+
+const findOrCreateRouteMetrics = (route: string): RouteMetrics => {
+  const existing = routes.get(route)
+  if (existing !== undefined) return existing
+  const metrics: RouteMetrics = {
+    duration: Metric.histogram("prompt_retrieval_http_request_duration_seconds", {
+      description: "Time to respond to requests, by route pattern",
+      attributes: { route },
+      boundaries
+    }),
+    byStatus: new Map()
+  }
+  routes.set(route, metrics)
+  return metrics
+}
+
+const findOrCreateCounter = (
+  route: string,
+  { byStatus }: RouteMetrics,
+  status: number
+): Metric.Counter<number> => {
+  const existing = byStatus.get(status)
+  if (existing !== undefined) return existing
+  const counter = Metric.counter("prompt_retrieval_http_requests_total", {
+    description: "Completed requests, by route pattern and status",
+    attributes: { route, status: String(status) },
+    incremental: true
+  })
+  byStatus.set(status, counter)
+  return counter
+}
+
+/** The label of a request whose path matches no route. */
+const noRoute = "none"
+
+/** Counts a completed request and records its duration. */
+const recordMetrics = ({ route = noRoute, status, milliseconds }: CompletedRequest): void => {
+  const metrics = findOrCreateRouteMetrics(route)
+  metrics.duration.updateUnsafe(milliseconds / 1000, metricRegistry)
+  findOrCreateCounter(route, metrics, status).updateUnsafe(1, metricRegistry)
+}
+
 /** The routes that load balancers and supervisors request continuously. */
 const probeRoutes: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz"])
 
@@ -23,7 +77,7 @@ const probeRoutes: ReadonlySet<string | undefined> = new Set(["/healthz", "/read
  */
 export const recordRequest = (request: CompletedRequest): Effect.Effect<void> => {
   const { method, route, status, milliseconds, requestId, caller } = request
-  recordRequestMetrics(route, status, milliseconds)
+  recordMetrics(request)
   const log = probeRoutes.has(route) ? Effect.logDebug : Effect.logInfo
   return log("request", {
     method: method ?? null,
