@@ -5,11 +5,11 @@ import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import * as Effect from "effect/Effect"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
-import { freshCluster, makeStandby } from "./cluster.ts"
+import { joinHosts, startClusters } from "./replicas.ts"
 import { connectTo } from "../database.ts"
 import { freePort } from "../ports.ts"
 import { adaptConfig, runProgram } from "../programs/programs.ts"
-import { run, type Service } from "../service.ts"
+import type { Service } from "../service.ts"
 
 /** The servers use a time zone other than UTC, because no test may depend on their time zone. */
 const settings = ["timezone=Europe/Berlin"]
@@ -19,34 +19,24 @@ const example = join(import.meta.dirname, "../../../deploy/haproxy.cfg")
 /** Returns the part of a URL that names the host and the port. */
 const addressOf = (url: string): string => new URL(url).host
 
-/** Starts a primary with the prompts of an archive, and a standby that has replayed them. */
+/** Starts a primary with the prompts of an archive, and a standby that has replayed them. Connects to the standby. */
 export const startPair = Effect.fnUntraced(function* (archive: Archive) {
-  const primary = yield* freshCluster
-  yield* Effect.promise(() => primary.start(settings))
-  const env = { DATABASE_URL: primary.url }
-  yield* Effect.promise(async () => {
-    const { code, stderr } = await run(["migrate"], env)
-    if (code !== 0) throw new Error(stderr)
-  })
-  yield* Effect.scoped(
-    Effect.flatMap(connectTo(env), ({ importArchive }) => Effect.promise(() => importArchive(archive)))
-  )
-  const standby = yield* makeStandby(primary)
-  yield* Effect.promise(() => standby.start(settings))
-  const hosts = `${addressOf(primary.url)},${addressOf(standby.url)}`
+  const { primary, standbys } = yield* startClusters([{ archive }], [settings], settings)
+  const standby = standbys[0]!
+  const { sql } = yield* connectTo({ DATABASE_URL: standby.url })
   return {
     primary,
     standby,
     /** A URL of both servers. Clients connect to the server that accepts writes. */
-    url: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`,
-    /** Connects to the standby, which stays reachable. */
-    connectToStandby: connectTo({ DATABASE_URL: standby.url })
+    url: `${joinHosts([primary, standby])}?target_session_attrs=read-write`,
+    /** Runs a statement on the standby, which stays reachable. */
+    sql
   }
 })
 export type Pair = Effect.Success<ReturnType<typeof startPair>>
 
-/** Makes the standby the primary, and resolves once the new primary accepts writes. `sql` runs on the standby. */
-export const promote = async (sql: (text: string) => Promise<unknown>): Promise<void> => {
+/** Makes the standby the primary, and resolves once the new primary accepts writes. */
+export const promote = async ({ sql }: Pair): Promise<void> => {
   await sql("select pg_promote(true, 60)")
 }
 

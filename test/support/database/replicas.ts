@@ -1,8 +1,9 @@
 import { setTimeout } from "node:timers/promises"
-import { expect } from "vitest"
+import * as Effect from "effect/Effect"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { key, sample } from "../archives.ts"
 import { type Cluster, freshCluster, makeStandby } from "./cluster.ts"
-import { connectTo, type makeResources } from "../database.ts"
+import { connectTo } from "../database.ts"
 import { readMetric } from "../services/metrics.ts"
 import { type Load, startLoad } from "../clients/load.ts"
 import { type Reply, read } from "../clients/read.ts"
@@ -18,8 +19,6 @@ export interface ReplicatedService extends Service {
   readonly metric: (name: string) => Promise<number>
 }
 
-type Resources = ReturnType<typeof makeResources>
-
 /** The settings of a standby that is always behind by the given time. */
 export const delayedBy = (delay: string): ReadonlyArray<string> => [`recovery_min_apply_delay=${delay}`]
 
@@ -29,24 +28,33 @@ export const joinHosts = (clusters: ReadonlyArray<Cluster>): string => {
   return clusters[0]!.url.replace(/@[^/]+/, `@${hosts}`)
 }
 
-/** Starts a primary with the tables of the service, and as many standbys as there are settings. */
-export const startClusters = async (
-  resources: Resources,
-  standbySettings: ReadonlyArray<ReadonlyArray<string>>,
+/**
+ * Starts a primary with the archives of these tenants, and a standby for each list of settings. The standbys have
+ * replayed the archives.
+ */
+export const startClusters = Effect.fnUntraced(function* (
+  tenants: ReadonlyArray<{ readonly archive: Archive }>,
+  standbySettings: ReadonlyArray<ReadonlyArray<string>> = [[]],
   primarySettings: ReadonlyArray<string> = []
-) => {
-  const primary = await resources.acquire(freshCluster)
-  await primary.start(primarySettings)
-  expect(await run(["migrate"], { DATABASE_URL: primary.url })).toMatchObject({ code: 0 })
+) {
+  const primary = yield* freshCluster
+  yield* Effect.promise(() => primary.start(primarySettings))
+  const env = { DATABASE_URL: primary.url }
+  const { code, stderr } = yield* Effect.promise(() => run(["migrate"], env))
+  if (code !== 0) throw new Error(stderr)
+  yield* Effect.scoped(
+    Effect.flatMap(connectTo(env), ({ importArchive }) =>
+      Effect.forEach(tenants, ({ archive }) => Effect.promise(() => importArchive(archive)))
+    )
+  )
   const standbys: Array<Cluster> = []
   for (const settings of standbySettings) {
-    const standby = await resources.acquire(makeStandby(primary))
-    await standby.start(settings)
+    const standby = yield* makeStandby(primary)
+    yield* Effect.promise(() => standby.start(settings))
     standbys.push(standby)
   }
-  const connect = () => resources.acquire(connectTo({ DATABASE_URL: primary.url }))
-  return { primary, standbys, connect }
-}
+  return { primary, standbys }
+})
 
 /** Starts a service on a primary and its standbys. */
 export const startReplicatedService = async (

@@ -28,11 +28,10 @@ const settings = {
   ...unlimited
 }
 
-/** A service, its two PostgreSQL servers, and a connection to the standby that is promoted. */
+/** A service and its two PostgreSQL servers, of which the standby is promoted. */
 interface Setting {
   readonly pair: Pair
   readonly service: Service
-  readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
 }
 
 /** How a primary fails: its connections end, or it stops responding. */
@@ -68,32 +67,31 @@ describe("a service whose PostgreSQL primary fails over", () => {
   }
   const start = async (): Promise<Setting> => {
     const pair = await resources.acquire(startPair(archive))
-    const { sql } = await resources.acquire(pair.connectToStandby)
     const service = await serve(pair.url)
     for (let i = 0; i < 2; i++) expect(await readTitle(service)).toBe(archive.prompts[0]!.title)
     expect(await send(service, item, `Bearer ${keys.second.plaintext}`)).toMatchObject({ status: 200 })
-    return { pair, service, sql }
+    return { pair, service }
   }
 
   /** Edits the prompt, and waits until the service shows the edit. */
-  const edit = async ({ service, sql }: Setting, title: string): Promise<void> => {
-    await sql(setTitle, [title, prompt])
+  const edit = async ({ pair, service }: Setting, title: string): Promise<void> => {
+    await pair.sql(setTitle, [title, prompt])
     await expect.poll(() => readTitle(service), patience).toBe(title)
   }
 
   /** Expects the service to show the state of the promoted server from now on. */
   const expectFresh = async (setting: Setting) => {
-    const { service, sql } = setting
+    const { service, pair } = setting
     for (let round = 0; round < 5; round++) {
       const title = `Round ${round}`
       await edit(setting, title)
       // Any outdated server or cache would show an earlier title in one of these reads.
       const titles = await Promise.all(Array.from({ length: 20 }, () => readTitle(service)))
       expect(new Set(titles)).toEqual(new Set([title]))
-      expect(await sql("select title from prompts where id = $1", [prompt])).toEqual([{ title }])
+      expect(await pair.sql("select title from prompts where id = $1", [prompt])).toEqual([{ title }])
     }
     expect((await send(service, uncachedPath("/api/v1/prompts?per_page=1"), authorization)).status).toBe(200)
-    await sql("update api_keys set revoked_at = now() where id = $1", [keys.second.stored.id])
+    await pair.sql("update api_keys set revoked_at = now() where id = $1", [keys.second.stored.id])
     await expect
       .poll(async () => (await send(service, item, `Bearer ${keys.second.plaintext}`)).status, patience)
       .toBe(401)
@@ -104,7 +102,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
     async (_, fail) => {
       const setting = await start()
       await fail(setting.pair)
-      await promote(setting.sql)
+      await promote(setting.pair)
       const startedAt = performance.now()
       await edit(setting, "After the promotion")
       expect(performance.now() - startedAt).toBeLessThan(visibilityMs)
@@ -114,23 +112,23 @@ describe("a service whose PostgreSQL primary fails over", () => {
 
   it("if the old primary, which is the first host, returns and accepts writes, neither running nor new processes use it", async () => {
     const setting = await start()
-    const { pair, service, sql } = setting
+    const { pair, service } = setting
     await pair.primary.kill()
-    await promote(sql)
+    await promote(pair)
     await edit(setting, "Promoted")
 
     await pair.primary.start()
     const stray = await resources.acquire(connectTo({ DATABASE_URL: pair.primary.url }))
     await stray.sql(setTitle, ["Stray", prompt])
     // Closes the connections of the service, so that every connection is opened again.
-    await sql(
+    await pair.sql(
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'prompt-retrieval' and pid <> pg_backend_pid()"
     )
     const started = await serve(pair.url)
     for (const each of [service, started]) await expect.poll(() => readTitle(each), patience).toBe("Promoted")
     for (const each of [service, started]) {
       await expectFresh({ ...setting, service: each })
-      await sql("update api_keys set revoked_at = null where id = $1", [keys.second.stored.id])
+      await pair.sql("update api_keys set revoked_at = null where id = $1", [keys.second.stored.id])
     }
 
     await pair.standby.stop()
@@ -151,11 +149,10 @@ describe("a service whose PostgreSQL primary fails over", () => {
   describe("a service whose PostgreSQL is behind HAProxy in TCP mode", () => {
     const startBehindHaproxy = async () => {
       const pair = await resources.acquire(startPair(archive))
-      const { sql } = await resources.acquire(pair.connectToStandby)
       const haproxy = await resources.acquire(balanceServers(pair))
       const service = await serve(haproxy.url)
       for (let i = 0; i < 2; i++) expect(await readTitle(service)).toBe(archive.prompts[0]!.title)
-      return { setting: { pair, service, sql }, haproxy }
+      return { setting: { pair, service }, haproxy }
     }
 
     it.each(failures)(
@@ -163,7 +160,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
       async (_, fail) => {
         const { setting, haproxy } = await startBehindHaproxy()
         await fail(setting.pair)
-        await promote(setting.sql)
+        await promote(setting.pair)
         const startedAt = performance.now()
         await haproxy.switchOver()
         await haproxy.closeOldSessions()
@@ -175,7 +172,6 @@ describe("a service whose PostgreSQL primary fails over", () => {
 
     it("instances that restart one after another during a failover respond to every request with 200, or with 503 and Retry-After", async () => {
       const pair = await resources.acquire(startPair(archive))
-      const { sql } = await resources.acquire(pair.connectToStandby)
       const env = {
         DATABASE_URL: pair.url,
         ...unlimited,
@@ -198,7 +194,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
       await waitForRequests(300)
       await pair.primary.kill()
       await waitForRequests(100)
-      const promotion = setTimeout(2_000).then(() => promote(sql))
+      const promotion = setTimeout(2_000).then(() => promote(pair))
       for (const [index, instance] of instances.entries()) {
         expect(await instance.stop()).toBe(0)
         services.splice(services.indexOf(instance), 1)

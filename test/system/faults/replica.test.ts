@@ -1,7 +1,8 @@
 import { setTimeout } from "node:timers/promises"
+import type * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { key, prompt } from "../../support/archives.ts"
-import { type Cluster } from "../../support/database/cluster.ts"
+import type { Cluster } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import type { Reply } from "../../support/clients/read.ts"
 import { quantile } from "../../support/services/outage.ts"
@@ -21,7 +22,7 @@ import {
 } from "../../support/database/replicas.ts"
 
 const poll = { timeout: 40_000, interval: 50 }
-type Sql = Awaited<ReturnType<Awaited<ReturnType<typeof startClusters>>["connect"]>>["sql"]
+type Sql = Effect.Success<ReturnType<typeof connectTo>>["sql"]
 
 /** Returns the number in the title of a prompt, or `undefined` if the status is not 200. */
 const toNumber = ({ status, body }: Reply): number | undefined =>
@@ -75,11 +76,11 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
   let sql: Sql
 
   beforeAll(async () => {
-    const clusters = await startClusters(resources, [delayedBy("5s")])
-    const connected = await clusters.connect()
-    sql = connected.sql
-    for (const { archive } of [...tenants, idle]) await connected.importArchive(archive)
-    service = await startReplicatedService(clusters.primary, clusters.standbys)
+    const { primary, standbys } = await resources.acquire(
+      startClusters([...tenants, idle], [delayedBy("5s")])
+    )
+    ;({ sql } = await resources.acquire(connectTo({ DATABASE_URL: primary.url })))
+    service = await startReplicatedService(primary, standbys)
   })
   afterAll(async () => {
     await service?.stop()
@@ -180,11 +181,8 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
   let sql: Sql
 
   beforeAll(async () => {
-    const clusters = await startClusters(resources, [[], []])
-    ;({ primary, standbys } = clusters)
-    const connected = await clusters.connect()
-    sql = connected.sql
-    for (const { archive } of tenants) await connected.importArchive(archive)
+    ;({ primary, standbys } = await resources.acquire(startClusters(tenants, [[], []])))
+    ;({ sql } = await resources.acquire(connectTo({ DATABASE_URL: primary.url })))
     service = await startReplicatedService(primary, [standbys[0]!])
   })
   afterAll(async () => {

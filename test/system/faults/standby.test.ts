@@ -2,12 +2,13 @@ import { setTimeout } from "node:timers/promises"
 import type * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Key, key, sample } from "../../support/archives.ts"
-import { type Cluster, freshCluster, makeStandby } from "../../support/database/cluster.ts"
+import type { Cluster } from "../../support/database/cluster.ts"
+import { startClusters } from "../../support/database/replicas.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { parseLogLines } from "../../support/logLines.ts"
+import { listWarnings } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
 import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
-import { run, type Service } from "../../support/service.ts"
+import type { Service } from "../../support/service.ts"
 import { readMetric, responseHits } from "../../support/services/metrics.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 
@@ -24,14 +25,11 @@ describe("a hot standby of another PostgreSQL server", () => {
   let metricsPort: number
 
   beforeAll(async () => {
-    const cluster = await resources.acquire(freshCluster)
-    await cluster.start()
-    const env = { DATABASE_URL: cluster.url }
-    expect(await run(["migrate"], env)).toMatchObject({ code: 0 })
-    primary = await resources.acquire(connectTo(env))
-    await primary.importArchive({ ...archive, api_keys: [...archive.api_keys, third.stored] })
-    standby = await resources.acquire(makeStandby(cluster))
-    await standby.start()
+    const clusters = await resources.acquire(
+      startClusters([{ archive: { ...archive, api_keys: [...archive.api_keys, third.stored] } }])
+    )
+    standby = clusters.standbys[0]!
+    primary = await resources.acquire(connectTo({ DATABASE_URL: clusters.primary.url }))
     metricsPort = await freePort()
     service = await startObservedService({ DATABASE_URL: standby.url, METRICS_PORT: String(metricsPort) })
   })
@@ -40,10 +38,7 @@ describe("a hot standby of another PostgreSQL server", () => {
     await resources.release()
   })
 
-  const listWarnings = () =>
-    parseLogLines(service.output())
-      .filter(({ level }) => /warn|error|fatal/.test(level))
-      .map(({ msg }) => msg)
+  const readWarnings = () => listWarnings(service.output()).toSorted()
   const expectedWarnings = [
     "Change feed down; caching disabled",
     "Could not persist last_used_at: cannot execute UPDATE in a read-only transaction"
@@ -58,13 +53,13 @@ describe("a hot standby of another PostgreSQL server", () => {
     await readAll(keys.active)
     expect((await send(service, "/readyz")).status).toBe(200)
     await expectBystandersUnaffected(service)
-    await expect.poll(() => listWarnings().toSorted(), { timeout: 5_000 }).toEqual(expectedWarnings)
+    await expect.poll(readWarnings, { timeout: 5_000 }).toEqual(expectedWarnings)
 
     // The feed reconnects and key uses are written within this time. The service must not log a warning again.
     await readAll(keys.second)
     await setTimeout(2_500)
     await readAll(keys.second)
-    expect(listWarnings().toSorted()).toEqual(expectedWarnings)
+    expect(readWarnings()).toEqual(expectedWarnings)
     expect(await readMetric(metricsPort, responseHits)).toBe(0)
     expect(await readMetric(metricsPort, "prompt_retrieval_change_feed_up")).toBe(0)
     expect(await primary.sql(usedKeys)).toEqual([])
@@ -82,7 +77,7 @@ describe("a hot standby of another PostgreSQL server", () => {
 
   it("after a standby is promoted, caching and the recording of key uses start without a restart", async () => {
     expect(await send(service, item, authorization)).toMatchObject({ status: 200 })
-    await expect.poll(() => listWarnings().toSorted(), { timeout: 5_000 }).toEqual(expectedWarnings)
+    await expect.poll(readWarnings, { timeout: 5_000 }).toEqual(expectedWarnings)
     const { sql } = await resources.acquire(connectTo({ DATABASE_URL: standby.url }))
     await sql("select pg_promote()")
     await expect
@@ -92,6 +87,6 @@ describe("a hot standby of another PostgreSQL server", () => {
       expect(await send(service, item, `Bearer ${third.plaintext}`)).toMatchObject({ status: 200 })
     expect(await readMetric(metricsPort, responseHits)).toBe(1)
     await expect.poll(() => sql(usedKeys), { timeout: 5_000 }).toEqual([{ id: third.stored.id }])
-    expect(listWarnings().toSorted()).toEqual(expectedWarnings)
+    expect(readWarnings()).toEqual(expectedWarnings)
   })
 })

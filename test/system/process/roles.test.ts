@@ -8,7 +8,7 @@ import { migrations, runMigrations } from "../../../src/adapters/outbound/postgr
 import { archive as makeArchive, prompt, sample } from "../../support/archives.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import { recordImported } from "../../support/leaks.ts"
-import { parseLogLines } from "../../support/logLines.ts"
+import { listWarnings } from "../../support/logLines.ts"
 import { connect, freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import { send } from "../../support/clients/requests.ts"
 import { run } from "../../support/service.ts"
@@ -117,8 +117,7 @@ describe("deploy/roles.sql", () => {
     } finally {
       await service.stop()
     }
-    const warnings = parseLogLines(service.output()).filter(({ level }) => /warn|error|fatal/.test(level))
-    expect(warnings).toEqual([])
+    expect(listWarnings(service.output())).toEqual([])
   })
 
   it("the service's role cannot issue keys or change prompts", async () => {
