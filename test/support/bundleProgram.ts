@@ -4,7 +4,10 @@ import { join } from "node:path"
 
 const root = join(import.meta.dirname, "../..")
 
-/** Builds the program that users run for the processes that tests start, and removes it after the last test. */
+/**
+ * Builds the same bundle that users run; tests start their processes from this bundle. Returns a function that removes
+ * the bundle after the last test.
+ */
 export const setup = (): (() => void) | undefined => {
   // Each vitest project runs this setup. The first setup builds the program.
   if (process.env.TEST_PROGRAM !== undefined) return undefined

@@ -184,7 +184,10 @@ const env = {
   MCP: "on"
 }
 
-/** Connects to a database without a statement timeout. The driver has a separate parameter for the path of a socket. */
+/**
+ * Makes a client whose statements have no timeout. If the URL names the directory of a Unix socket, passes the socket's
+ * path in a separate option, which the driver requires.
+ */
 const makeUnlimitedSql = (databaseUrl: string) => {
   const { pathname, searchParams, username } = new URL(databaseUrl)
   const directory = searchParams.get("host")
