@@ -2,10 +2,11 @@ import * as Layer from "effect/Layer"
 import * as PostgresKeyStore from "../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import * as PostgresPromptTitles from "../../src/adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
+import { makeKeyStoreTests } from "../../src/testing/keyStoreTests.ts"
+import { makePromptRepoTests } from "../../src/testing/promptRepoTests.ts"
 import { testFileImport } from "./FileImport.ts"
-import { testKeyStore } from "./KeyStore.ts"
-import { testPromptRepo } from "./PromptRepo.ts"
 import { testPromptTitles } from "./PromptTitles.ts"
+import { runContract } from "./runContract.ts"
 import { testWorkspaceStore } from "./WorkspaceStore/contract.ts"
 import { loadArchive } from "../support/archives.ts"
 import { workspaceStore } from "../support/database/workspaceStore.ts"
@@ -24,8 +25,8 @@ export const testPorts = <E>(
   database: Layer.Layer<Layer.Success<typeof migratedDatabase>, E>
 ) => {
   const fresh = () => Layer.provide(ports, Layer.fresh(database))
-  testKeyStore(name, loadArchive, fresh())
-  testPromptRepo(name, loadArchive, fresh())
+  runContract(`KeyStore: ${name}`, makeKeyStoreTests(loadArchive), fresh())
+  runContract(`PromptRepo: ${name}`, makePromptRepoTests(loadArchive), fresh())
   testPromptTitles(name, loadArchive, fresh())
   testWorkspaceStore(name, fresh())
   testFileImport(name, fresh())

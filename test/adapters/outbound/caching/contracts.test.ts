@@ -7,8 +7,9 @@ import { MemoryState, storeArchive } from "../../../../src/adapters/outbound/mem
 import type { Archive } from "../../../../src/application/formats/Archive.ts"
 import { WorkspaceRevisions } from "../../../../src/application/freshness/WorkspaceRevisions.ts"
 import * as Outage from "../../../../src/application/freshness/Outage.ts"
-import { testKeyStore } from "../../../contracts/KeyStore.ts"
-import { testPromptRepo } from "../../../contracts/PromptRepo.ts"
+import { makeKeyStoreTests } from "../../../../src/testing/keyStoreTests.ts"
+import { makePromptRepoTests } from "../../../../src/testing/promptRepoTests.ts"
+import { runContract } from "../../../contracts/runContract.ts"
 import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 const changes = new WorkspaceRevisions()
@@ -23,5 +24,5 @@ const caching = Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer).p
   Layer.provideMerge(MemoryState.layer)
 )
 
-testKeyStore("CachingKeyStore over memory", load, caching)
-testPromptRepo("CachingPromptRepo over memory", load, caching)
+runContract("KeyStore: CachingKeyStore over memory", makeKeyStoreTests(load), caching)
+runContract("PromptRepo: CachingPromptRepo over memory", makePromptRepoTests(load), caching)
