@@ -236,15 +236,6 @@ describe("a service that receives SIGTERM", () => {
   })
 })
 
-// Config.test.ts tests the rules of all variables.
-it("serve exits with 1 and one line that names an invalid variable, not its value", async () => {
-  expect(await run(["serve"], { REDIS_URL: "http://s3cret@host", PORT: "0" })).toEqual({
-    code: 1,
-    stdout: "",
-    stderr: "prompt-retrieval: REDIS_URL must be a URL like redis://host:6379\n"
-  })
-})
-
 it.each([
   ["PORT", "HOST and PORT"],
   ["METRICS_PORT", "METRICS_HOST and METRICS_PORT"]

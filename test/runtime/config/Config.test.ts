@@ -195,10 +195,13 @@ it.effect.each([
   })
 )
 
-it("the environment of the process keeps empty variables, so an empty DATABASE_URL is an error", async () => {
-  expect(await run(["workspaces", "list"], { DATABASE_URL: "" })).toEqual({
-    code: 1,
-    stdout: "",
-    stderr: "prompt-retrieval: DATABASE_URL must not be empty; unset it to use the embedded database\n"
-  })
-})
+it.each(["serve", "workspaces list"])(
+  "the environment of the process keeps empty variables, so %s exits with 1 and one line if DATABASE_URL is empty",
+  async (command) => {
+    expect(await run(command.split(" "), { DATABASE_URL: "" })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "prompt-retrieval: DATABASE_URL must not be empty; unset it to use the embedded database\n"
+    })
+  }
+)
