@@ -36,7 +36,10 @@ const rules: ReadonlyArray<Rule> = [
     files: "src/testing/**",
     mayImport: ["src/testing/**", "src/adapters/outbound/memory/*", ...core, ...anyPackage]
   },
-  { files: "src/domain/**", mayImport: ["src/domain/**", "effect/{Result,Schema,SchemaTransformation}"] },
+  {
+    files: "src/domain/**",
+    mayImport: ["src/domain/**", "effect/{Result,Schema,SchemaTransformation,Struct}"]
+  },
   { files: "src/domain/ApiKey.ts", mayImport: ["src/domain/**", "effect/{Result,Schema}", "node:crypto"] },
   { files: "src/application/**", mayImport: [...core, ...effect] },
   {

@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import * as Struct from "effect/Struct"
 import { FolderId } from "./FolderId.ts"
 import { maxInt32, minInt32 } from "./Sizes.ts"
 import { Timestamp } from "./Timestamp.ts"
@@ -31,29 +32,52 @@ export const Tag = Schema.Struct({
 }).annotate({ identifier: "Tag", description: "A label of a prompt." })
 export type Tag = typeof Tag.Type
 
-const Title = Schema.String.annotate({ description: "Title of the prompt." })
-const Description = Schema.String.annotate({ description: "What the prompt does." })
-const TargetModel = Schema.String.annotate({ description: "Model that the prompt is written for." })
-const Intent = Schema.String.annotate({ description: "Purpose of the prompt." })
-const CurrentVersion = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxInt32 })).annotate({
-  description: "Version number of `current_content`."
-})
-const SortOrder = Schema.Int.check(Schema.isBetween({ minimum: minInt32, maximum: maxInt32 })).annotate({
-  description: "Position of the prompt in the editor."
-})
-
-/** An item of the prompt list, without content, tags and folder (specification 2.2). */
-export const PromptSummary = Schema.Struct({
+/** A prompt. `folder_id` is null if the prompt is in no folder. Tags are ordered by name (specification 2.3). */
+export const Prompt = Schema.Struct({
   id: PromptId,
-  title: Title,
-  description: Description,
+  title: Schema.String.annotate({ description: "Title of the prompt." }),
+  description: Schema.String.annotate({ description: "What the prompt does." }),
+  current_content: Schema.String.annotate({
+    description: "Body of the prompt. May contain `{{name}}` slots."
+  }),
   prompt_type: PromptType,
-  target_model: TargetModel,
-  intent: Intent,
-  current_version: CurrentVersion,
+  target_model: Schema.String.annotate({ description: "Model that the prompt is written for." }),
+  intent: Schema.String.annotate({ description: "Purpose of the prompt." }),
+  current_version: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxInt32 })).annotate({
+    description: "Version number of `current_content`."
+  }),
+  folder_id: Schema.NullOr(FolderId).annotate({
+    description: "Id of the folder that contains the prompt, or null."
+  }),
+  is_favorite: Schema.Boolean.annotate({
+    description: "True if the prompt is marked as a favorite in the editor."
+  }),
+  is_archived: Schema.Boolean.annotate({
+    description: "True if the prompt is archived. Lists omit archived prompts."
+  }),
+  sort_order: Schema.Int.check(Schema.isBetween({ minimum: minInt32, maximum: maxInt32 })).annotate({
+    description: "Position of the prompt in the editor."
+  }),
+  tags: Schema.Array(Tag).annotate({ description: "Tags of the prompt, ordered by name." }),
   created_at: Timestamp,
   updated_at: Timestamp
-}).annotate({
+}).annotate({ identifier: "Prompt", description: "A prompt with its content, folder and tags." })
+export type Prompt = typeof Prompt.Type
+
+/** An item of the prompt list, without content, tags and folder (specification 2.2). */
+export const PromptSummary = Schema.Struct(
+  Struct.pick(Prompt.fields, [
+    "id",
+    "title",
+    "description",
+    "prompt_type",
+    "target_model",
+    "intent",
+    "current_version",
+    "created_at",
+    "updated_at"
+  ])
+).annotate({
   identifier: "PromptSummary",
   description: "An item of the prompt list, without content, tags and folder."
 })
@@ -66,36 +90,8 @@ export interface PromptTitle {
   readonly updated_at: Timestamp
 }
 
-/** A prompt. `folder_id` is null if the prompt is in no folder. Tags are ordered by name (specification 2.3). */
-export const Prompt = Schema.Struct({
-  id: PromptId,
-  title: Title,
-  description: Description,
-  current_content: Schema.String.annotate({
-    description: "Body of the prompt. May contain `{{name}}` slots."
-  }),
-  prompt_type: PromptType,
-  target_model: TargetModel,
-  intent: Intent,
-  current_version: CurrentVersion,
-  folder_id: Schema.NullOr(FolderId).annotate({
-    description: "Id of the folder that contains the prompt, or null."
-  }),
-  is_favorite: Schema.Boolean.annotate({
-    description: "True if the prompt is marked as a favorite in the editor."
-  }),
-  is_archived: Schema.Boolean.annotate({
-    description: "True if the prompt is archived. Lists omit archived prompts."
-  }),
-  sort_order: SortOrder,
-  tags: Schema.Array(Tag).annotate({ description: "Tags of the prompt, ordered by name." }),
-  created_at: Timestamp,
-  updated_at: Timestamp
-}).annotate({ identifier: "Prompt", description: "A prompt with its content, folder and tags." })
-export type Prompt = typeof Prompt.Type
-
 /** The fields of a prompt that its resolved form repeats unchanged. */
-const repeatedFields = { id: PromptId, title: Title, prompt_type: PromptType, target_model: TargetModel }
+const repeatedFields = Struct.pick(Prompt.fields, ["id", "title", "prompt_type", "target_model"])
 
 export const RepeatedFields = Schema.Struct(repeatedFields)
 export type RepeatedFields = typeof RepeatedFields.Type

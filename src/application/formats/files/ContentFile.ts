@@ -1,20 +1,22 @@
+import * as Struct from "effect/Struct"
 import type { Problem } from "../../../domain/workspace/Problem.ts"
 import type { Fragment, PromptFragment, WorkspacePrompt } from "../../../domain/workspace/Workspace.ts"
 import type { WorkspaceContent } from "../../../domain/workspace/WorkspaceContent.ts"
 
+/** The fields of a prompt that its file states unchanged. */
+const promptFields = [
+  "title",
+  "description",
+  "current_content",
+  "prompt_type",
+  "target_model",
+  "intent",
+  "is_favorite",
+  "sort_order"
+] as const
+
 /** The part of a prompt's state that a file describes (docs/prompts-as-files.md). */
-export interface PromptState
-  extends Pick<
-    WorkspacePrompt,
-    | "title"
-    | "description"
-    | "current_content"
-    | "prompt_type"
-    | "target_model"
-    | "intent"
-    | "is_favorite"
-    | "sort_order"
-  > {
+export interface PromptState extends Pick<WorkspacePrompt, (typeof promptFields)[number]> {
   readonly kind: "prompt"
   /** The name of the folder; null if the prompt is in no folder. */
   readonly folder: string | null
@@ -113,25 +115,15 @@ export const readItems = (source: FileSource): ReadonlyMap<string, ContentItem> 
       isArchived: false,
       state: { kind: "fragment", name, content } as const
     })),
-    ...source.prompts.map(({ id, is_archived, folder_id, tags, fragments, ...prompt }) => ({
-      id,
-      isArchived: is_archived,
+    ...source.prompts.map((prompt) => ({
+      id: prompt.id,
+      isArchived: prompt.is_archived,
       state: {
         kind: "prompt",
-        folder: folders.get(folder_id ?? "") ?? null,
-        title: prompt.title,
-        description: prompt.description,
-        current_content: prompt.current_content,
-        prompt_type: prompt.prompt_type,
-        target_model: prompt.target_model,
-        intent: prompt.intent,
-        is_favorite: prompt.is_favorite,
-        sort_order: prompt.sort_order,
-        tags: tags.flatMap((tag) => tagNames.get(tag) ?? []).sort(),
-        fragments: fragments.map(({ fragment_id, variable_overrides }) => ({
-          fragment_id,
-          variable_overrides
-        }))
+        ...Struct.pick(prompt, promptFields),
+        folder: folders.get(prompt.folder_id ?? "") ?? null,
+        tags: prompt.tags.flatMap((tag) => tagNames.get(tag) ?? []).sort(),
+        fragments: prompt.fragments.map(Struct.pick(["fragment_id", "variable_overrides"]))
       } as const
     }))
   ]
