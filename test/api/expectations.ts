@@ -99,8 +99,6 @@ export const malformedAuthorization: ExpectedError = [
   "Missing or malformed Authorization header",
   challenge
 ]
-export const invalidKeyFormat = unauthorized("Invalid API key format")
-export const invalidKey = unauthorized("Invalid API key")
 export const badRequest: ExpectedError = [400, "BAD_REQUEST", "Bad request"]
 export const malformedHeader: ExpectedError = [
   400,
