@@ -5,7 +5,6 @@ import * as Layer from "effect/Layer"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { makeColumnTypes } from "./driver/ColumnTypes.ts"
 import { defaultMaxConnections, divideConnections } from "./connection/ConnectionBudget.ts"
 import { DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
 import { type DatabaseOptions, makePoolConfig } from "./driver/PoolConfig.ts"
@@ -51,18 +50,17 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
   const server = makeDatabaseServer(options.url)
   const config = makePoolConfig(server.config)
   const connections = divideConnections(maxConnections)
-  const queryConfig = { ...config, types: makeColumnTypes() }
   return Layer.effect(
     Database,
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const mapToUnavailable = makeUnavailableMapper()
       const setUpSession = makeSetUpSession(server)
-      const makePool = (config: PgClient.PgPoolConfig, name: string, maxConnections: number) =>
+      const makePool = (name: string, maxConnections: number) =>
         makeQuery(config, name, maxConnections, mapToUnavailable, setUpSession)
       return Database.of({
-        queryPrompts: yield* makePool(queryConfig, "read", connections.prompts),
-        queryKeys: yield* makePool(queryConfig, "lookup", connections.keys),
+        queryPrompts: yield* makePool("read", connections.prompts),
+        queryKeys: yield* makePool("lookup", connections.keys),
         transact: (work) =>
           mapToUnavailable(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work)))
       })

@@ -5,7 +5,6 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceRevisions.ts"
-import { makeColumnTypes } from "../driver/ColumnTypes.ts"
 import { type DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer.ts"
 import { makePoolConfig } from "../driver/PoolConfig.ts"
 import { Database } from "../Database.ts"
@@ -56,7 +55,7 @@ export const layer = ({
         ChangeFeed
       )
       const standbys = replicas.map(({ name, url }) => {
-        const config = { ...makePoolConfig(makeDatabaseServer(url).config), types: makeColumnTypes() }
+        const config = makePoolConfig(makeDatabaseServer(url).config)
         return new Replica({ name, config }, budget, fence)
       })
       const router = new ReadRouter({
