@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs"
-import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises"
+import { type FileHandle, open } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { pipeline } from "node:stream/promises"
@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type CommandError, makeWriteError } from "../output/CommandError.ts"
+import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
 import { administerWorkspace } from "../WithDatabase.ts"
 import { printExported } from "../output/Output.ts"
 import {
@@ -27,13 +28,6 @@ const attempt = <A>(
     catch: (error) => makeWriteError(target, error)
   })
 
-/** Creates a directory that is removed with its contents when the scope closes. */
-const makeTemporaryDirectory = (parent: string, prefix: string, target: string) =>
-  Effect.acquireRelease(
-    attempt(target, () => mkdtemp(join(parent, prefix))),
-    (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-  )
-
 /**
  * Writes the complete archive to a temporary file, then moves or copies the temporary file to the output. So a slow
  * reader of the output keeps no transaction open, and a failure leaves an existing file unchanged. If the output is a
@@ -47,9 +41,8 @@ const exportArchive = Effect.fnUntraced(function* (
 ) {
   const isFile = output.kind === "file"
   const directory = yield* makeTemporaryDirectory(
-    isFile ? dirname(output.path) : tmpdir(),
-    ".export-",
-    target
+    join(isFile ? dirname(output.path) : tmpdir(), ".export-"),
+    (error) => makeWriteError(target, error)
   )
   const temporaryFile = join(directory, isFile ? basename(output.path) : "archive")
   const writeArchive = (handle: FileHandle) =>

@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from "node:fs"
-import { mkdtemp, rm, stat } from "node:fs/promises"
+import { stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
@@ -12,6 +12,7 @@ import { workspaceLists } from "../../../../domain/workspace/WorkspaceParts.ts"
 import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import { parseNumber } from "../../../../domain/Json.ts"
 import { type CommandError, makeReadError } from "../output/CommandError.ts"
+import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
 
 /** Splits JSON into tokens. Numbers keep every digit, and strings keep every U+FEFF. */
 class ExactTokenizer extends Tokenizer {
@@ -136,16 +137,13 @@ interface SpooledFile {
  * file, so that no transaction waits for a slow writer. The temporary file is removed when the scope closes.
  */
 export const spoolToFile = Effect.fnUntraced(function* (file: string) {
-  const attempt = <A>(run: () => Promise<A>) =>
-    Effect.tryPromise({ try: run, catch: (error) => makeReadError(file, error) })
+  const toError = (error: unknown) => makeReadError(file, error)
+  const attempt = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: toError })
   if (file !== "-") {
     const info = yield* attempt(() => stat(file))
     if (info.isFile()) return { path: file, size: info.size } satisfies SpooledFile
   }
-  const directory = yield* Effect.acquireRelease(
-    attempt(() => mkdtemp(join(tmpdir(), "import-"))),
-    (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-  )
+  const directory = yield* makeTemporaryDirectory(join(tmpdir(), "import-"), toError)
   const path = join(directory, "archive")
   const source = file === "-" ? process.stdin : createReadStream(file)
   yield* attempt(() => pipeline(source, createWriteStream(path, { mode: 0o600 })))

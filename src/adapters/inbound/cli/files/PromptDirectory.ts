@@ -1,11 +1,12 @@
 import { isUtf8 } from "node:buffer"
 import type { Dirent } from "node:fs"
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, unlink, writeFile } from "node:fs/promises"
+import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from "node:fs/promises"
 import { dirname, join, posix } from "node:path"
 import * as Effect from "effect/Effect"
 import { InvalidFiles } from "../../../../application/formats/files/ContentFile.ts"
 import type { Problem } from "../../../../domain/workspace/Problem.ts"
 import { type CommandError, makeReadError, makeWriteError } from "../output/CommandError.ts"
+import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
 import { extension } from "./PromptPaths.ts"
 
 /** Maps the path of each file in a directory, with slashes, to the text of the file. */
@@ -77,11 +78,10 @@ export const updateDirectory = (
   textsToWrite: Texts,
   pathsToRemove: ReadonlyArray<string>
 ): Effect.Effect<void, CommandError> => {
+  const toError = (error: unknown) => makeWriteError(directory, error)
   // No step is interruptible, so that nothing is written while the temporary directory is removed.
   const attempt = <A>(step: () => Promise<A>) =>
-    Effect.uninterruptible(
-      Effect.tryPromise({ try: step, catch: (error) => makeWriteError(directory, error) })
-    )
+    Effect.uninterruptible(Effect.tryPromise({ try: step, catch: toError }))
   const stage = async (staging: string, path: string, text: string) => {
     await requireNoDirectory(join(directory, path))
     await mkdir(join(staging, dirname(path)), { recursive: true })
@@ -95,17 +95,12 @@ export const updateDirectory = (
       await rename(join(staging, path), join(directory, path))
     }
   }
-  return Effect.acquireUseRelease(
-    attempt(async () => {
-      await mkdir(directory, { recursive: true })
-      return mkdtemp(join(directory, ".export-"))
-    }),
-    (staging) =>
-      Effect.forEach(textsToWrite, ([path, text]) => attempt(() => stage(staging, path, text)), {
-        discard: true
-      }).pipe(Effect.andThen(attempt(() => moveIntoPlace(staging)))),
-    (staging) => Effect.promise(() => rm(staging, { recursive: true, force: true }))
-  )
+  return Effect.gen(function* () {
+    yield* attempt(() => mkdir(directory, { recursive: true }))
+    const staging = yield* makeTemporaryDirectory(join(directory, ".export-"), toError)
+    for (const [path, text] of textsToWrite) yield* attempt(() => stage(staging, path, text))
+    yield* attempt(() => moveIntoPlace(staging))
+  }).pipe(Effect.scoped)
 }
 
 /** Fails if a directory contains `prompts/` or `fragments/`. */
