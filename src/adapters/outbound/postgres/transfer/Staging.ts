@@ -41,6 +41,8 @@ export interface Staging {
   readonly add: (parts: Iterable<WorkspacePart>) => Effect.Effect<void, InvalidContent | SqlError>
   /** Makes all rows visible to the next statements. Call this once, after the last part. */
   readonly end: Effect.Effect<void, InvalidContent | SqlError>
+  /** Returns the number of rows of a table that were added. */
+  readonly count: (table: ImportTable) => number
   /** Returns true if any row of a table was added. */
   readonly has: (table: ImportTable) => boolean
 }
@@ -167,6 +169,7 @@ export const makeStaging = Effect.fnUntraced(function* (sql: PgClient) {
       for (const [table, batch] of batches) yield* send(table, batch)
       yield* sql.unsafe(analyzeTables([...batches.keys()]))
     }),
+    count: (table) => batches.get(table)?.count ?? 0,
     has: (table) => batches.has(table)
   }
   return staging

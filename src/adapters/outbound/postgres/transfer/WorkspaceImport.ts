@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { ChangeOptions, ImportResult, RowCounts } from "../../../../application/ports/WorkspaceStore.ts"
 import { toWorkspaceImportedEntry } from "../../../../domain/workspace/AuditEvent.ts"
-import { addPart, emptySummary } from "../../../../domain/workspace/ImportSummary.ts"
+import type { ImportSummary } from "../../../../domain/workspace/ImportSummary.ts"
 import type { WorkspacePart } from "../../../../domain/workspace/WorkspaceParts.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { executeCounted } from "../driver/Query.ts"
@@ -15,16 +15,25 @@ import { runAttempts, type Transact } from "./WriteAttempts.ts"
 
 /** Stages the rows of an archive. Returns the number of items in each list of the archive. */
 const stageArchive = Effect.fnUntraced(function* <E>(
-  staging: Staging,
+  { add, end, count }: Staging,
   parts: Stream.Stream<WorkspacePart, E>
 ) {
-  let summary = emptySummary
+  let workspace_id = ""
   yield* Stream.runForEachArray(parts, (parts) => {
-    summary = parts.reduce(addPart, summary)
-    return staging.add(parts)
+    for (const part of parts) if (part.list === "workspace") workspace_id = part.item.id
+    return add(parts)
   })
-  yield* staging.end
-  return summary
+  yield* end
+  return {
+    workspace_id,
+    prompts: count("prompts"),
+    versions: count("prompt_versions"),
+    fragments: count("fragments"),
+    folders: count("folders"),
+    tags: count("tags"),
+    users: count("users"),
+    api_keys: count("api_keys")
+  } satisfies ImportSummary
 })
 
 /** Updates and adds the staged rows of content. Returns how many rows were changed and added. */
