@@ -1,15 +1,10 @@
 import { randomUUID } from "node:crypto"
-import { hostname, tmpdir, userInfo } from "node:os"
-import { mkdtempSync, rmSync } from "node:fs"
-import { join } from "node:path"
+import { hostname, userInfo } from "node:os"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
 import { type Service, startService } from "../../support/service.ts"
-
-const scratch = mkdtempSync(join(tmpdir(), "commands-"))
-afterAll(() => rmSync(scratch, { recursive: true }))
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
