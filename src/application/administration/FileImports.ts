@@ -32,20 +32,6 @@ export interface FileImport {
   readonly fragmentPaths: ReadonlyMap<string, string>
 }
 
-/**
- * Returns the largest number of new ids that a merge can need: for each prompt one version, one folder, and its tags
- * and fragments.
- */
-const countNewIds = (files: ReadonlyArray<ContentFile>): number =>
-  files.reduce(
-    (sum, { state }) => sum + (state.kind === "prompt" ? 2 + state.tags.length + state.fragments.length : 0),
-    0
-  )
-
-const outOfIds = (): never => {
-  throw new Error("the merge needed more ids than countNewIds")
-}
-
 interface MatchedEdit {
   readonly edit: ContentEdit
   readonly files: ReadonlyArray<ContentFile>
@@ -89,9 +75,8 @@ export const makeFileImports = (store: WorkspaceStore["Service"], random: Secure
         const matched = matchFiles(items, files)
         const problems = findDuplicates(matched)
         if (problems.length > 0) return yield* Effect.fail(InvalidFiles(problems))
-        // Ids come from an effect and the merge is pure, so all ids that the merge can need are made here.
-        const ids = yield* Effect.replicateEffect(random.uuidV7(), countNewIds(files))
-        const newId = () => ids.pop() ?? outOfIds()
+        const runSync = Effect.runSyncWith(yield* Effect.context<never>())
+        const newId = () => runSync(random.uuidV7())
         const { edit, changes } = applyFiles(content, items, matched, { now: mergedAt, newId })
         const edits = options?.overwrite === true ? undefined : findEdits(content, items, matched, changes)
         if (edits !== undefined) return yield* Effect.fail(edits)
