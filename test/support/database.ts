@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -15,13 +12,14 @@ import type { Archive } from "../../src/application/formats/Archive.ts"
 import { administrationLayer, type DatabaseOptions, databaseLayer } from "../../src/index.ts"
 import { recordImported } from "./leaks.ts"
 import { freshDatabase, toDatabaseUrl } from "./postgres.ts"
+import { temporaryDirectory } from "./temporaryDirectory.ts"
 
 /** Creates an empty data directory. Returns the variables that select it. Closing the scope removes the directory. */
 export const embedded = {
-  acquire: Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "prompts-"))),
-    (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-  ).pipe(Effect.map((directory): Record<string, string> => ({ DATA_DIR: directory })))
+  acquire: Effect.map(
+    temporaryDirectory("prompts-"),
+    (directory): Record<string, string> => ({ DATA_DIR: directory })
+  )
 }
 
 /** Creates an empty database. Returns the variables that select it. Closing the scope drops the database. */

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
@@ -8,6 +5,7 @@ import * as Scope from "effect/Scope"
 import { open } from "../../src/adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"
 import { migrate } from "../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { connect, freshName, onServer } from "./postgres.ts"
+import { temporaryDirectory } from "./temporaryDirectory.ts"
 
 /** The settings of the server, for speed and for tests that run at the same time. */
 const settings = [
@@ -20,10 +18,7 @@ const settings = [
 
 /** Runs the embedded PostgreSQL for the tests. */
 const startEmbedded = Effect.gen(function* () {
-  const directory = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "test-server-"))),
-    (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }))
-  )
+  const directory = yield* temporaryDirectory("test-server-")
   const openServer = Effect.map(open({ dataDir: directory }), ({ url }) => {
     process.env.TEST_DATABASE_URL = Redacted.value(url)
   })

@@ -1,12 +1,11 @@
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { run } from "../../support/service.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
-const scratch = mkdtempSync(join(tmpdir(), "completion-"))
-afterAll(() => rmSync(scratch, { recursive: true }))
+const scratch = makeTestDirectory("completion-")
 
 const shells = ["bash", "zsh", "fish"]
 const isInstalled = (program: string) => spawnSync(program, ["--version"]).status === 0

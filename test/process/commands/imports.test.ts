@@ -1,15 +1,6 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import {
-  createWriteStream,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync
-} from "node:fs"
-import { tmpdir } from "node:os"
+import { createWriteStream, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -18,22 +9,20 @@ import { archive, prompt, sample, version, workspace } from "../../support/archi
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
 import { currentProgram, run as runProgram } from "../../support/service.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const MiB = 1024 * 1024
 
 describe("the command import", { timeout: 240_000 }, () => {
   const resources = makeResources()
-  const scratch = mkdtempSync(join(tmpdir(), "imports-"))
+  const scratch = makeTestDirectory("imports-")
   let env: Record<string, string>
 
   beforeAll(async () => {
     env = await resources.acquire(postgres.acquire)
     await runProgram(["migrate"], env)
   })
-  afterAll(async () => {
-    rmSync(scratch, { recursive: true })
-    await resources.release()
-  })
+  afterAll(() => resources.release())
 
   const importText = async (original: Archive) => {
     const result = await run(["import", "-", "--json"], env, JSON.stringify(original))

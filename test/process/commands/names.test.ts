@@ -1,10 +1,10 @@
-import { cpSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { cpSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, instant, key, user, workspace } from "../../support/archives.ts"
 import { makeResources, postgres } from "../../support/database.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
@@ -12,7 +12,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
   timeout: 60_000
 }, () => {
   const resources = makeResources()
-  const directory = mkdtempSync(join(tmpdir(), "names-"))
+  const directory = makeTestDirectory("names-")
   const acme = workspace({ name: "Acme Inc.", tier: "solo" })
   const twins = [workspace({ name: "Twin" }), workspace({ name: "Twin" })]
   let env: Record<string, string>
@@ -25,10 +25,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     }
     cpSync(join(root, "examples/prompts-as-files"), directory, { recursive: true })
   }, 60_000)
-  afterAll(async () => {
-    rmSync(directory, { recursive: true })
-    await resources.release()
-  })
+  afterAll(() => resources.release())
 
   const withDefault = (name: string) => ({ ...env, PROMPT_RETRIEVAL_WORKSPACE: name })
 

@@ -1,16 +1,15 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, workspace } from "../../support/archives.ts"
 import { makeResources, postgres } from "../../support/database.ts"
 import { currentProgram, run } from "../../support/service.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
-const scratch = mkdtempSync(join(tmpdir(), "output-"))
-afterAll(() => rmSync(scratch, { recursive: true }))
+const scratch = makeTestDirectory("output-")
 
 describe("output that cannot be written is an error", { timeout: 60_000 }, () => {
   const resources = makeResources()

@@ -1,12 +1,11 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { toDatabaseUrl } from "../../support/postgres.ts"
 import { run } from "../../support/service.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
-const scratch = mkdtempSync(join(tmpdir(), "usage-"))
-afterAll(() => rmSync(scratch, { recursive: true }))
+const scratch = makeTestDirectory("usage-")
 
 const env = { DATA_DIR: join(scratch, "never") }
 

@@ -1,12 +1,12 @@
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { chownSync, existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "../ports.ts"
+import { temporaryDirectory } from "../temporaryDirectory.ts"
 
 const installed = "/usr/lib/postgresql"
 const versions = existsSync(installed) ? readdirSync(installed).toSorted((a, b) => Number(b) - Number(a)) : []
@@ -67,14 +67,8 @@ const runTool = (tool: string, args: ReadonlyArray<string>, options: SpawnOption
 /** Creates a cluster without starting it. `create` writes its data directory. Closing the scope removes the cluster. */
 const makeCluster = Effect.fnUntraced(function* (create: (data: string, options: SpawnOptions) => void) {
   const user = makeSpawnOptions()
-  const home = yield* Effect.acquireRelease(
-    Effect.sync(() => {
-      const home = mkdtempSync(join(tmpdir(), "cluster-"))
-      if (user.uid !== undefined) chownSync(home, user.uid, user.gid!)
-      return home
-    }),
-    (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
-  )
+  const home = yield* temporaryDirectory("cluster-")
+  if (user.uid !== undefined) chownSync(home, user.uid, user.gid!)
   const data = join(home, "data")
   const port = yield* Effect.promise(freePort)
   yield* Effect.sync(() => create(data, { ...user, cwd: home }))

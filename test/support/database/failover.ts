@@ -1,6 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { createConnection } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import * as Effect from "effect/Effect"
@@ -10,6 +9,7 @@ import { connectTo } from "../database.ts"
 import { freePort } from "../ports.ts"
 import { adaptConfig, runProgram } from "../programs/programs.ts"
 import type { Service } from "../service.ts"
+import { temporaryDirectory } from "../temporaryDirectory.ts"
 
 /** The servers use a time zone other than UTC, because no test may depend on their time zone. */
 const settings = ["timezone=Europe/Berlin"]
@@ -40,14 +40,9 @@ export const promote = async ({ sql }: Pair): Promise<void> => {
   await sql("select pg_promote(true, 60)")
 }
 
-const temporaryDirectory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "haproxy-"))),
-  (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-)
-
 /** Runs HAProxy with `deploy/haproxy.cfg` in front of two instances of the service until the scope closes. */
 export const balanceInstances = Effect.fnUntraced(function* (instances: ReadonlyArray<Service>) {
-  const config = join(yield* temporaryDirectory, "haproxy.cfg")
+  const config = join(yield* temporaryDirectory("haproxy-"), "haproxy.cfg")
   const port = yield* Effect.promise(freePort)
   writeFileSync(
     config,
@@ -90,7 +85,7 @@ export const balanceServers = Effect.fnUntraced(function* ({
   primary,
   standby
 }: Pick<Pair, "primary" | "standby">) {
-  const directory = yield* temporaryDirectory
+  const directory = yield* temporaryDirectory("haproxy-")
   const socketPath = join(directory, "admin.sock")
   const url = yield* runTcpBalancer(
     directory,

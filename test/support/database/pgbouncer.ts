@@ -1,19 +1,14 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "../ports.ts"
 import { toDatabaseUrl } from "../postgres.ts"
 import { endProcess, startProgram } from "../programs/programs.ts"
+import { temporaryDirectory } from "../temporaryDirectory.ts"
 
 /** How long a client keeps a server connection. */
 export type PoolMode = "session" | "transaction"
-
-const acquireDirectory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "pgbouncer-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
 
 /** A running PgBouncer in front of one database. */
 export interface PgBouncer {
@@ -29,7 +24,7 @@ export const runPgBouncer = (
   mode: PoolMode
 ): Effect.Effect<PgBouncer, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const home = yield* acquireDirectory
+    const home = yield* temporaryDirectory("pgbouncer-")
     const port = yield* Effect.promise(freePort)
     const target = new URL(databaseUrl)
     const database = target.pathname.slice(1)

@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import * as Effect from "effect/Effect"
+import { temporaryDirectory } from "../temporaryDirectory.ts"
 import { toolsDirectory } from "./tools.ts"
 
 /** An object of Playwright, such as a page. */
@@ -22,23 +21,22 @@ const flags = [
   "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 ]
 
-const launch = async () => {
+const launch = async (directory: string): Promise<Playwright> => {
   const driver = join(toolsDirectory, "node_modules/playwright-core/index.mjs")
   const { chromium } = await import(pathToFileURL(driver).href)
-  const directory = mkdtempSync(join(tmpdir(), "chromium-"))
-  const context: Playwright = await chromium.launchPersistentContext(directory, {
+  return chromium.launchPersistentContext(directory, {
     executablePath: "/usr/bin/chromium",
     headless: true,
     args: flags,
     viewport: { width: 1440, height: 1000 }
   })
-  return { directory, context }
 }
 
 /** Runs Chromium with an empty profile until the scope closes. Chromium can connect only to this machine. */
-export const openBrowser = Effect.acquireRelease(Effect.promise(launch), ({ directory, context }) =>
-  Effect.promise(async () => {
-    await context.close()
-    rmSync(directory, { recursive: true })
-  })
-)
+export const openBrowser = Effect.gen(function* () {
+  const directory = yield* temporaryDirectory("chromium-")
+  return yield* Effect.acquireRelease(
+    Effect.promise(() => launch(directory)),
+    (context) => Effect.promise(() => context.close())
+  )
+})

@@ -1,9 +1,9 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { cpSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { temporaryDirectory } from "../temporaryDirectory.ts"
 import { programPath } from "./programs.ts"
 
 const root = join(import.meta.dirname, "../../..")
@@ -89,10 +89,7 @@ exec chroot --userspec="$user" "$files" "$@"`
  * cache of this machine. Closing the scope removes everything.
  */
 export const buildImage: Effect.Effect<Image, never, Scope.Scope> = Effect.gen(function* () {
-  const home = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "image-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-  )
+  const home = yield* temporaryDirectory("image-")
   const storage = ["--storage-driver=vfs", `--root=${join(home, "root")}`, `--runroot=${join(home, "run")}`]
   const buildah = (...args: ReadonlyArray<string>): string => {
     const { status, stdout, stderr } = spawnSync("buildah", [...storage, ...args], {

@@ -1,7 +1,6 @@
 import { spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, request } from "node:http"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
@@ -11,14 +10,10 @@ import { connectTo, postgres } from "../database.ts"
 import { freePort, listenOnFreePort } from "../ports.ts"
 import { adaptConfig, programPath, runProgram } from "./programs.ts"
 import { type Service, startService, unlimited } from "../service.ts"
+import { temporaryDirectory } from "../temporaryDirectory.ts"
 
 const readDeployFile = (file: string) =>
   readFileSync(join(import.meta.dirname, "../../../deploy", file), "utf8")
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "edge-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
 
 /** Starts a service with two workspaces and connects to its database. */
 export const startOrigin = Effect.gen(function* () {
@@ -81,7 +76,7 @@ export const startNginxCache = (
   replacements: Replacements = {}
 ): Effect.Effect<Cache, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const home = yield* directory
+    const home = yield* temporaryDirectory("edge-")
     const port = yield* Effect.promise(freePort)
     const cache = join(home, "cache")
     mkdirSync(cache)
@@ -122,7 +117,7 @@ export const startVarnishCache = (
   replacements: Replacements = {}
 ): Effect.Effect<Cache, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const home = yield* directory
+    const home = yield* temporaryDirectory("edge-")
     const port = yield* Effect.promise(freePort)
     const vcl = join(home, "site.vcl")
     const work = join(home, "work")

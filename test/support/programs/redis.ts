@@ -1,11 +1,9 @@
 import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
 import { connect } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "../ports.ts"
+import { temporaryDirectory } from "../temporaryDirectory.ts"
 import { endProcess, startProgram } from "./programs.ts"
 
 /** A separate `redis-server` on loopback that stores nothing on disk. Closing the scope stops the server. */
@@ -35,10 +33,7 @@ const ask = async (port: number, command: string): Promise<string> => {
 }
 
 export const redisServer: Effect.Effect<RedisServer, never, Scope.Scope> = Effect.gen(function* () {
-  const dir = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-"))),
-    (dir) => Effect.sync(() => rmSync(dir, { recursive: true, force: true }))
-  )
+  const dir = yield* temporaryDirectory("redis-")
   const port = yield* Effect.promise(freePort)
   const args = ["--bind", "127.0.0.1", "--port", `${port}`, "--dir", dir, "--save", "", "--appendonly", "no"]
   const start = () => startProgram("redis-server", args, port)

@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setDefaultCACertificates } from "node:tls"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
@@ -12,13 +11,14 @@ import { makePoolConfig } from "../../../src/adapters/outbound/postgres/driver/P
 import { describeSqlError } from "../../../src/adapters/outbound/postgres/driver/SqlErrors.ts"
 import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { makeResources } from "../../support/database.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const openssl = (directory: string, ...args: ReadonlyArray<string>): string =>
   execFileSync("openssl", args, { cwd: directory, encoding: "utf8", stdio: "pipe" })
 
 describe("a URL with several hosts and TLS", () => {
   const resources = makeResources()
-  let directory: string
+  const directory = makeTestDirectory("tls-")
   let authority: string
   /** A server whose certificate is for localhost. */
   let named: Cluster
@@ -79,7 +79,6 @@ describe("a URL with several hosts and TLS", () => {
   }
 
   beforeAll(async () => {
-    directory = mkdtempSync(join(tmpdir(), "tls-"))
     const subject = ["-subj", "/CN=authority", "-days", "2"]
     openssl(
       directory,
@@ -103,7 +102,6 @@ describe("a URL with several hosts and TLS", () => {
   afterAll(async () => {
     setDefaultCACertificates([])
     await resources.release()
-    rmSync(directory, { recursive: true })
   })
 
   it("a certificate of an unknown authority is rejected for every host of the URL", async () => {

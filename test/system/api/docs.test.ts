@@ -150,7 +150,7 @@ describe("the page /docs in a browser", () => {
   const problems: Array<string> = []
   const requests: Array<string> = []
   beforeAll(async () => {
-    const { context } = await browser.acquire(openBrowser)
+    const context = await browser.acquire(openBrowser)
     page = await context.newPage()
     page.setDefaultTimeout(15_000)
     page.on("console", (message: Playwright) => {

@@ -1,12 +1,12 @@
 import { execFileSync, spawn } from "node:child_process"
-import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { chownSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Cluster, clusterPath, freshCluster, makeSpawnOptions } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import { freePort } from "../../support/ports.ts"
 import { endProcess } from "../../support/programs/programs.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
 /**
@@ -17,18 +17,14 @@ const standbyScript = readFileSync(join(deploy, "compose/standby.sh"), "utf8")
 
 describe("the scripts of deploy/compose.yaml", () => {
   const resources = makeResources()
-  let home: string
+  const home = makeTestDirectory("compose-")
   let primary: Cluster
 
   beforeAll(async () => {
-    home = mkdtempSync(join(tmpdir(), "compose-"))
     primary = await resources.acquire(freshCluster)
     await primary.start()
   })
-  afterAll(async () => {
-    await resources.release()
-    rmSync(home, { recursive: true })
-  })
+  afterAll(() => resources.release())
 
   it("the Compose scripts create roles with passwords, and a standby that follows the primary and can be restarted", async () => {
     const { sql } = await resources.acquire(connectTo({ DATABASE_URL: primary.url }))

@@ -1,17 +1,8 @@
 import { spawnSync } from "node:child_process"
-import {
-  chmodSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync
-} from "node:fs"
-import { tmpdir } from "node:os"
+import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { afterAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const unit = "prompt-retrieval.service"
 const path = join(import.meta.dirname, "../../../deploy", unit)
@@ -19,7 +10,7 @@ const text = readFileSync(path, "utf8")
 
 describe("deploy/prompt-retrieval.service", () => {
   /** A directory like the root of a machine. It contains the program, its unit and the units of the systemd package. */
-  const machine = mkdtempSync(join(tmpdir(), "systemd-"))
+  const machine = makeTestDirectory("systemd-")
   const installed = join(machine, "etc/systemd/system", unit)
   const program = join(machine, /^ExecStart=(\S+)/m.exec(text)![1]!)
   for (const file of [installed, program]) mkdirSync(dirname(file), { recursive: true })
@@ -30,7 +21,6 @@ describe("deploy/prompt-retrieval.service", () => {
   symlinkSync("usr/lib", join(machine, "lib"))
   writeFileSync(program, "")
   chmodSync(program, 0o755)
-  afterAll(() => rmSync(machine, { recursive: true }))
 
   const verify = (content: string) => {
     writeFileSync(installed, content)

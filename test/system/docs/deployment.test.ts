@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setDefaultCACertificates } from "node:tls"
 import * as PgClient from "@effect/sql-pg/PgClient"
@@ -13,6 +12,7 @@ import { makeResources } from "../../support/database.ts"
 import { emptyDatabase } from "../../support/postgres.ts"
 import { run } from "../../support/service.ts"
 import { readTable } from "../../docs/markdown.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const document = "docs/deployment.md"
 
@@ -65,19 +65,15 @@ describe("docs/deployment.md, Upgrade and roll back", () => {
 
 describe("docs/deployment.md, TLS", () => {
   const resources = makeResources()
-  let directory: string
+  const directory = makeTestDirectory("tls-")
   let url: URL
 
   beforeAll(async () => {
-    directory = mkdtempSync(join(tmpdir(), "tls-"))
     const cluster = await resources.acquire(freshCluster)
     await cluster.start()
     url = new URL(cluster.url)
   })
-  afterAll(async () => {
-    await resources.release()
-    rmSync(directory, { recursive: true })
-  })
+  afterAll(() => resources.release())
 
   const toUrl = (mode: string, host = "localhost"): string => {
     const result = new URL(url)

@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
+import { mkdirSync, symlinkSync } from "node:fs"
 import { createServer } from "node:http"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -19,12 +18,13 @@ import { startDemoApi } from "../../api/startApi.ts"
 import { makeResources } from "../../support/database.ts"
 import { listenOnFreePort } from "../../support/ports.ts"
 import { type CodeBlock, readCodeBlocks, readTable, root } from "../../docs/markdown.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const path = "docs/http-api.md"
 const exec = promisify(execFile)
 const resources = makeResources()
 
-const directory = mkdtempSync(join(tmpdir(), "http-api-"))
+const directory = makeTestDirectory("http-api-")
 /** A PATH on which curl is the only program. */
 const curlPath = join(directory, "bin")
 beforeAll(async () => {
@@ -32,10 +32,7 @@ beforeAll(async () => {
   mkdirSync(curlPath)
   symlinkSync(curl.trim(), join(curlPath, "curl"))
 })
-afterAll(async () => {
-  await resources.release()
-  rmSync(directory, { recursive: true })
-})
+afterAll(() => resources.release())
 
 const { service, key: apiKey } = startDemoApi()
 

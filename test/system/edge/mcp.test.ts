@@ -1,6 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -9,6 +8,7 @@ import { makeResources } from "../../support/database.ts"
 import { startNginxCache } from "../../support/programs/edge.ts"
 import { freePort, listenOnFreePort } from "../../support/ports.ts"
 import { adaptConfig, runProgram } from "../../support/programs/programs.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
 /** All times of the proxies and of the stream are shortened by this factor. */
@@ -17,7 +17,7 @@ const silenceMs = (3 * 30_000) / factor
 
 describe("an MCP stream that sends no message", () => {
   const resources = makeResources()
-  const directory = mkdtempSync(join(tmpdir(), "mcp-"))
+  const directory = makeTestDirectory("mcp-")
   let port: number
   let open = 0
 
@@ -34,10 +34,7 @@ describe("an MCP stream that sends no message", () => {
     })
     port = await resources.acquire(listenOnFreePort(upstream))
   })
-  afterAll(async () => {
-    await resources.release()
-    rmSync(directory, { recursive: true })
-  })
+  afterAll(() => resources.release())
 
   /** Expects the stream to stay open for three times the longest timeout of a proxy. Then disconnects. */
   const survives = async (proxyPort: number): Promise<void> => {

@@ -1,7 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { errors } from "../../../src/adapters/inbound/contract/Errors.ts"
 import {
   alertsFile,
@@ -10,6 +9,7 @@ import {
   readDashboardExpressions
 } from "../../support/programs/monitoring.ts"
 import { promtool } from "../../support/programs/promtool.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
@@ -104,8 +104,7 @@ const conditions: Readonly<Record<string, Condition>> = {
   }
 }
 
-const directory = mkdtempSync(join(tmpdir(), "alerts-"))
-afterAll(() => rmSync(directory, { recursive: true }))
+const directory = makeTestDirectory("alerts-")
 
 /** Returns series under the names that they have after Prometheus has scraped them from an instance of a job. */
 const scrape = (series: Series, job: string, instance: string, prefix = "prompt_retrieval_") =>

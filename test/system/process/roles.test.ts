@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -13,6 +12,7 @@ import { connect, freshDatabase, freshName, onServer, toDatabaseUrl } from "../.
 import { send } from "../../support/clients/requests.ts"
 import { run } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const file = join(import.meta.dirname, "../../../deploy/roles.sql")
 
@@ -43,7 +43,7 @@ const runFile = (database: string, roles: RoleNames, role?: string) => {
 describe("deploy/roles.sql", () => {
   const resources = makeResources()
   const { archive, keys } = sample()
-  let scratch: string
+  const scratch = makeTestDirectory("roles-")
   let roles: RoleNames
   let database: string
 
@@ -52,7 +52,6 @@ describe("deploy/roles.sql", () => {
   const succeeded = { status: 0, stdout: "", stderr: "" }
 
   beforeAll(async () => {
-    scratch = mkdtempSync(join(tmpdir(), "roles-"))
     roles = await resources.acquire(freshRoles)
     database = await resources.acquire(freshDatabase)
     expect(runFile(database, roles)).toEqual({
@@ -65,10 +64,7 @@ describe("deploy/roles.sql", () => {
     const imported = await run(["import", "-"], toEnv("admin"), JSON.stringify(archive))
     expect(imported).toMatchObject({ code: 0, stderr: "" })
   })
-  afterAll(async () => {
-    await resources.release()
-    rmSync(scratch, { recursive: true })
-  })
+  afterAll(() => resources.release())
 
   it("a second run of deploy/roles.sql changes nothing", async () => {
     const { sql } = await connectAs("owner")

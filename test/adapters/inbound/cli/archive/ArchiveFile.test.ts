@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -20,9 +19,9 @@ import {
   shuffleMembers,
   toArchiveText
 } from "../../../../support/archives.ts"
+import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
-const directory = mkdtempSync(join(tmpdir(), "archive-file-"))
-afterAll(() => rmSync(directory, { recursive: true }))
+const directory = makeTestDirectory("archive-file-")
 const file = join(directory, "archive.json")
 
 const read = (content: string | Uint8Array) => {

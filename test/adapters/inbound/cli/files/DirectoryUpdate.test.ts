@@ -1,7 +1,6 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { diffLines } from "diff"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
@@ -30,6 +29,7 @@ import {
   toWorkspaceContent,
   fragmentBinding
 } from "../../../../support/archives.ts"
+import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
 type Texts = ReadonlyMap<string, string>
 
@@ -412,8 +412,7 @@ Body
 })
 
 describe("updateDirectory", () => {
-  const root = mkdtempSync(join(tmpdir(), "prompt-update-"))
-  afterAll(() => rmSync(root, { recursive: true }))
+  const root = makeTestDirectory("prompt-update-")
 
   it("updateDirectory writes and removes the given files, and changes no other file", async () => {
     const directory = join(root, "existing")

@@ -1,7 +1,6 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
@@ -18,10 +17,10 @@ import { type ContentFile, InvalidFiles } from "../../../../../src/application/f
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId, sample } from "../../../../support/archives.ts"
 import { matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
+import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
 describe("a directory of prompts", () => {
-  const root = mkdtempSync(join(tmpdir(), "prompt-files-"))
-  afterAll(() => rmSync(root, { recursive: true }))
+  const root = makeTestDirectory("prompt-files-")
   const workspace = newId<WorkspaceId>()
   const readAt = (directory: string) =>
     Effect.runPromise(

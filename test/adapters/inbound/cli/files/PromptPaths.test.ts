@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -12,6 +11,7 @@ import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { archive, folder, newId, prompt, storable } from "../../../../support/archives.ts"
 import { findPrompts, firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
+import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
 /** Folder names that no path can express, or that differ only in case. */
 const awkwardNames = [
@@ -81,8 +81,7 @@ const assertNoCollision = (paths: ReadonlyArray<string>): void => {
 }
 
 describe("paths of prompts and folders", () => {
-  const root = mkdtempSync(join(tmpdir(), "prompt-names-"))
-  afterAll(() => rmSync(root, { recursive: true }))
+  const root = makeTestDirectory("prompt-names-")
   let count = 0
 
   it.effect.prop(

@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { afterAll, assert, describe, layer } from "@effect/vitest"
+import { assert, describe, layer } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -20,14 +19,14 @@ import { archive, fragment, prompt, fragmentBinding, version } from "../../../..
 import { awkwardNumbers, jsonMaps } from "../../../../support/json.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
+import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
 const services = Layer.mergeAll(
   PostgresPromptRepo.layer,
   Administration.layer.pipe(Layer.provide([workspaceStore, NodeCrypto.layerSecureRandom]))
 ).pipe(Layer.provideMerge(migratedDatabase))
 
-const directory = mkdtempSync(join(tmpdir(), "exact-numbers-"))
-afterAll(() => rmSync(directory, { recursive: true }))
+const directory = makeTestDirectory("exact-numbers-")
 
 /** Returns the text of an archive whose metadata and overrides are exactly these texts. */
 const toArchiveText = (original: Archive, metadata: string, overrides: string): string =>
