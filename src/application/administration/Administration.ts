@@ -52,51 +52,38 @@ export interface RotatedKey extends IssuedKey {
 }
 
 export interface RotationTimes {
-  /**
-   * When the replaced key stops working. A key that expires earlier keeps its expiry. A time that is not in the future
-   * revokes the key immediately.
-   */
+  /** When the replaced key stops working, by the rules of `endKey`. */
   readonly endsAt: Timestamp
   /** When the new key expires. If absent, the new key never expires. */
   readonly expiresAt?: Timestamp | undefined
 }
 
-/** The use cases of operators. */
+/** The use cases of operators. `WorkspaceStore` states the rules of the changes that they make. */
 export class Administration extends Context.Service<
   Administration,
   WorkspaceDirectory & {
     /** Creates a workspace without content, with billing status `active`. */
     readonly createWorkspace: (name: string, tier: Tier) => Effect.Effect<WorkspaceInfo, Unavailable>
-    /**
-     * Issues a key of a workspace to the user with this email. Adds a user if no user has this email. If `expiresAt` is
-     * absent, the key never expires.
-     */
+    /** Issues a key of a workspace to the user with this email. If `expiresAt` is absent, the key never expires. */
     readonly issueKey: (
       workspace: WorkspaceId,
       email: string,
       name: string,
       expiresAt?: Timestamp
     ) => Effect.Effect<IssuedKey, WorkspaceNotFound | Unavailable>
-    /** Replaces a key: issues a new key with the same workspace, owner and name, and ends the replaced key. */
+    /** Issues a key in place of another key, and ends the replaced key. */
     readonly rotateKey: (
       id: ApiKeyId,
       times: RotationTimes
     ) => Effect.Effect<RotatedKey, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
-    /** Revokes a key permanently (specification 5.5). A key that is already revoked keeps its revocation time. */
+    /** Revokes a key permanently (specification 5.5). */
     readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
-    /**
-     * Deletes a user and the user's keys. If `withActiveKeys` is false, fails if any of the keys is active. Emails are
-     * compared case-insensitively.
-     */
+    /** Deletes a user and the user's keys. */
     readonly deleteUser: (
       email: string,
       withActiveKeys: boolean
     ) => Effect.Effect<DeletedUser, UserNotFound | UserHasActiveKeys | Unavailable>
-    /**
-     * Imports an archive, all or nothing. Importing the same archive again changes nothing.
-     * `WorkspaceStore.importWorkspace` states which rows an import changes. A dry run returns the counts of the rows
-     * that the import would change.
-     */
+    /** Imports an archive as `WorkspaceStore.importWorkspace` imports its parts. */
     readonly importArchive: <E = never>(
       source: Stream.Stream<RawPart, E>,
       options?: ChangeOptions

@@ -183,7 +183,7 @@ export const insertUsers = `insert into users (id, email, must_reset_password)
 const fromUsersToReset = `users u join ${stagedTable("users")} s on s.id = u.id
   where s.must_reset_password and not u.must_reset_password`
 
-/** Sets `must_reset_password` for the users whose staged row sets this field. An import never clears the field. */
+/** Sets `must_reset_password` for the users whose staged row sets this field. */
 export const updateUsers = `update users t set must_reset_password = true where not t.must_reset_password
   and t.id in (select u.id from ${fromUsersToReset} order by u.id for no key update of u)`
 
@@ -191,17 +191,13 @@ const fromDifferingKeys = `${stagedTable("api_keys")} s where t.id = s.id
   and (t.name <> s.name or (t.revoked_at is null and s.revoked_at is not null)
     or s.expires_at < coalesce(t.expires_at, 'infinity'))`
 
-/**
- * Renames keys, revokes keys, and makes keys expire earlier. An existing key keeps its hash, owner and workspace. A
- * revoked key stays revoked. No key expires later than before.
- */
+/** Renames keys, revokes keys, and makes keys expire earlier. An existing key keeps its hash, owner and workspace. */
 export const updateKeys = `update api_keys t set name = s.name, revoked_at = coalesce(t.revoked_at, s.revoked_at),
     expires_at = least(t.expires_at, s.expires_at)
   from ${fromDifferingKeys}`
 
 const fromDifferingName = `${stagedTable("workspaces")} s where t.id = s.id and t.name <> s.name`
 
-/** Renames the workspace. An existing workspace keeps its tier and billing status. */
 export const renameWorkspace = `update workspaces t set name = s.name from ${fromDifferingName}`
 
 const sumCounts = (clauses: ReadonlyArray<string>): string =>

@@ -189,7 +189,6 @@ export const updateKeyLifetime = (id: ApiKeyId, { revoked_at, expires_at }: KeyL
   params: [id, revoked_at, expires_at]
 })
 
-/** Revokes a key. If the key is already revoked, its time of revocation does not change. */
 export const revokeKey = (id: ApiKeyId, at: Timestamp): Statement => ({
   text: `update api_keys k set revoked_at = coalesce(k.revoked_at, $2)
     from users u where k.id = $1 and u.id = k.created_by returning ${keyColumns}`,
