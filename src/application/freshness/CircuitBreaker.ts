@@ -6,17 +6,15 @@ import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 
 /** How long the breaker stays open, in milliseconds. */
 const openMs = 250
-/**
- * The interval of the timer of `afterSilence`, in milliseconds, and the number of intervals before the first call of
- * `onSilence`.
- */
+/** The interval of the timer of `afterSilence`, in milliseconds. */
 const stepMs = 50
+/** The number of intervals before `onSilence` is called for the first time. */
 const steps = 5
 
 /**
  * Calls `onSilence` after 250 ms, and every 50 ms from then on, until the returned function is called. The timer counts
- * intervals, not elapsed time. After the process was suspended or blocked, five more intervals give Node time to read
- * the results that have already arrived.
+ * intervals, not elapsed time: a suspension or a block of the process counts as one interval. So in most cases, Node
+ * reads the results that arrived meanwhile before it calls `onSilence`.
  */
 export const afterSilence = (onSilence: () => void): (() => void) => {
   let count = 0
@@ -26,7 +24,7 @@ export const afterSilence = (onSilence: () => void): (() => void) => {
   return () => clearInterval(timer)
 }
 
-/** Returns true if a call failed because the database did not respond. */
+/** Returns true if a call was interrupted or failed as unavailable. */
 const isSilent = (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) &&
   exit.cause.reasons.some(
@@ -34,9 +32,13 @@ const isSilent = (exit: Exit.Exit<unknown, unknown>): boolean =>
   )
 
 /**
- * A circuit breaker. While the breaker is closed, all calls run. A call that fails as unavailable, or has no result
- * after 250 ms, opens the breaker: for the next 250 ms, every call fails without running. Then the breaker is
- * half-open: one call runs, and its result closes or reopens the breaker.
+ * A circuit breaker. While the breaker is closed, all calls run. A call opens the breaker if it fails as unavailable,
+ * is interrupted, or has no result after 250 ms. For the next 250 ms, every new call fails without running. Then the
+ * breaker is half-open: one call runs, and its result closes or reopens the breaker. Until then, other calls still fail
+ * without running.
+ *
+ * A call with any other result closes the breaker, even if the breaker opened while the call ran. A failed call does
+ * not open the breaker if such a result has closed the breaker since the failed call started.
  */
 export class CircuitBreaker {
   #state: "closed" | "open" | "half-open" = "closed"
@@ -44,8 +46,8 @@ export class CircuitBreaker {
   #succeededAt = Number.NEGATIVE_INFINITY
 
   /**
-   * Runs a call if the breaker permits the call; otherwise fails without running it. If the caller is interrupted, the
-   * call still runs to its end, because its result closes or opens the breaker.
+   * Runs a call if the breaker permits the call; otherwise fails as unavailable. If the caller is interrupted, the call
+   * still runs to its end, because its result closes or opens the breaker.
    */
   run<A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> {
     return Effect.suspend((): Effect.Effect<A, E | Unavailable> => {
@@ -70,7 +72,10 @@ export class CircuitBreaker {
     return true
   }
 
-  /** Opens the breaker. Does nothing if another call has succeeded since the failed call started. */
+  /**
+   * Opens the breaker. Does nothing if the breaker is already open, or if another call has closed the breaker since the
+   * failed call started.
+   */
   #fail(startedAt: number): void {
     if (this.#state === "open" || this.#succeededAt > startedAt) return
     this.#state = "open"

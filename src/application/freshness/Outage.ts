@@ -40,23 +40,25 @@ const secondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
 })
 
 /**
- * Decides which values from before an outage of the database are served. While the change feed is down, each read asks
- * the database first. If the database does not respond, the read gets the known value: the cached value that was
- * current at the last contact. A known value is served only until the maximum age since the last contact has passed. A
- * feed that comes up again has new revisions, so values from before the outage are not served after the outage.
+ * Decides which values from before an outage of the database are served. While the change feed is down, reads still go
+ * to the database first, through a circuit breaker. If the database does not respond, the read gets the known value:
+ * the cached value that was current at the last contact. A known value is served only until the maximum age since the
+ * last contact has passed. A feed that comes up again has new revisions, so values from before the outage are not
+ * served after the outage.
  */
 export class Outage extends Context.Service<
   Outage,
   {
     /**
-     * Runs a read of the database. While the change feed is down, reads run through a circuit breaker, so that waiting
-     * reads do not fill the connection pools.
+     * Runs a read of the database. While the change feed is down and known values may be served, reads run through a
+     * circuit breaker, so that waiting reads do not fill the connection pools.
      */
     readonly protect: <A, E>(read: Effect.Effect<A, E>) => Effect.Effect<A, E | Unavailable>
     /**
      * Runs `fresh`. While the change feed is down, runs `known` instead if `fresh` fails as unavailable or has no
-     * result after 250 ms. If `fresh` fails as unavailable while the feed is still up, waits until the feed confirms
-     * its contact or goes down.
+     * result after 250 ms. If `fresh` fails as unavailable while the feed is still up, first waits. If the feed then
+     * confirms its contact, fails like `fresh`; if the feed goes down, runs `known`. Never runs `known` if no known
+     * value may be served.
      */
     readonly orKnown: <A, E>(
       fresh: Effect.Effect<A, E>,
@@ -64,8 +66,8 @@ export class Outage extends Context.Service<
     ) => Effect.Effect<A, E | Unavailable>
     /**
      * Returns the age of every known value: the milliseconds since the last contact. Returns `undefined` if no known
-     * value may be served. Call this right before a value is sent: the process may have been suspended during any wait
-     * before that.
+     * value may be served. Call this right before a value is sent: the process may have been suspended during an
+     * earlier wait.
      */
     readonly findAge: () => number | undefined
     /** Returns true if a value was current at the last contact. */
@@ -74,10 +76,13 @@ export class Outage extends Context.Service<
     readonly recordResponse: (ageMs: number) => void
     /**
      * Reports a key or a workspace whose known values must no longer be served: a read has found that the key is
-     * rejected, or that the workspace has changed or is rejected.
+     * rejected, or that the workspace is rejected or may have changed.
      */
     readonly invalidate: (changed: KeyHash | WorkspaceId) => void
-    /** Calls `listener` with each reported key or workspace, so that the listener can delete its cached values. */
+    /**
+     * Calls `listener` with each reported key or workspace, so that a cache can delete the values of this key or
+     * workspace.
+     */
     readonly onInvalidate: (listener: (changed: KeyHash | WorkspaceId) => void) => void
   }
 >()("prompt-retrieval/Outage") {}
@@ -102,7 +107,10 @@ export interface OutageOptions {
   readonly now?: () => Instant
 }
 
-/** Makes the service, and the effect `check`, which logs the beginning and the end of an outage and sets the gauge. */
+/**
+ * Makes the service and the effect `check`, which sets the gauge. `check` also logs when the first known value is
+ * served in an outage, when known values become too old, and when such an outage has ended.
+ */
 export const makeOutage = ({ feed, maxAgeMs, now = readInstant }: OutageOptions) => {
   const listeners: Array<(changed: KeyHash | WorkspaceId) => void> = []
   /** The breaker of the outage whose last contact was at `contactAt`. */
@@ -132,7 +140,10 @@ export const makeOutage = ({ feed, maxAgeMs, now = readInstant }: OutageOptions)
     return checkContact
   })
 
-  /** Fails if the read has no result after the silence of an outage. Does not wait for the statement of the read. */
+  /**
+   * Fails as unavailable if the read has no result after 250 ms and known values may be served. Does not wait until the
+   * statement of the read ends.
+   */
   const failOnSilence = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> =>
     runUntil(read, (end) =>
       afterSilence(() => {

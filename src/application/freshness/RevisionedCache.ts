@@ -4,7 +4,8 @@ import type { ChangeFeed, LastContact } from "../ports/ChangeFeed.ts"
 import { registerCounter } from "../support/Observability.ts"
 
 /**
- * The outcome of a cache lookup: `drop` means that the workspace of the entry has changed since the entry was stored.
+ * The outcome of a cache lookup. `drop` means that the workspace of the entry has changed since the entry was stored,
+ * or that the change feed is down.
  */
 export type CacheLookup = "hit" | "miss" | "drop"
 
@@ -37,21 +38,25 @@ export interface CacheEntry<Value> extends Cacheable<Value> {
 }
 
 /**
- * Returns true if a value was current when the change feed last had contact with the database: the feed reported no
- * change of the value's workspace between the storing of the value and this contact.
+ * Returns true if a value was current when the change feed last had contact with the database: the feed has reported no
+ * change of the value's workspace since the value was stored.
  */
 export const wasCurrentAt = (contact: LastContact, { workspace, revision }: CacheEntry<unknown>): boolean =>
   contact.revisionOf(workspace) === revision
 
 /**
- * A cache that never returns a value from before the last known change of the value's workspace. Every cache of the
- * service follows these rules:
+ * A cache that never returns a value from before the last reported change of the value's workspace. The methods `get`,
+ * `peek`, `readWith` and `load` follow these rules:
  *
  * 1. Before a read starts, the cache takes the change feed's revision.
  * 2. The cache stores the result only if the result's workspace has not changed since the read started: the workspace's
  *    revision is not later than the revision of rule 1.
  * 3. The cache serves a value only while the value's workspace still has the revision that was stored with the value.
  * 4. While the change feed is down, the feed reports no revision, and the cache serves and stores nothing.
+ *
+ * Two exceptions do not use these methods. For MCP, `PromptCatalog` uses the names of a large workspace for a short
+ * time even after a change. During an outage, `ResponseCache` and `CachingKeyStore` use entries that were current at
+ * the last contact (`wasCurrentAt`).
  *
  * The cache does not join concurrent reads with the same key; `SingleFlight` joins them.
  */
@@ -70,7 +75,10 @@ export class RevisionedCache<Value> {
     this.#onLookup = onLookup
   }
 
-  /** Returns the value of a key, or `undefined` if there is no value or the value's workspace has changed. */
+  /**
+   * Returns the value of a key, or `undefined` if there is no value, the value's workspace has changed, or the change
+   * feed is down.
+   */
   get(key: string): Value | undefined {
     return this.#find(key)?.value
   }
@@ -82,8 +90,9 @@ export class RevisionedCache<Value> {
   }
 
   /**
-   * Runs `read` with the value of a key. Succeeds with `undefined` if there is no value. Also succeeds with `undefined`
-   * if the value's workspace changed while `read` ran, because the result may then be newer than the value.
+   * Runs `read` with the value of a key. Succeeds with `undefined` if `get` would return `undefined`. Also succeeds
+   * with `undefined` if the value's workspace changed while `read` ran, because the result may then be newer than the
+   * value.
    */
   readWith<A, E>(key: string, read: (value: Value) => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> {
     return Effect.suspend(() => {
@@ -94,8 +103,8 @@ export class RevisionedCache<Value> {
   }
 
   /**
-   * Runs `read` and stores the value that `toCacheable` makes from the result. Does not store the value if its
-   * workspace changed during the read. `toCacheable` also gets the feed's revision from before the read.
+   * Runs `read`. Stores the value that `toCacheable` makes from the result, if any, unless the value's workspace
+   * changed during the read. `toCacheable` also gets the feed's revision from before the read.
    */
   load<A, E>(
     key: string,

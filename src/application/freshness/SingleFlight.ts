@@ -14,8 +14,9 @@ interface InFlightRead<A, E> {
 }
 
 /**
- * Runs concurrent reads with the same cache key once. A read that is requested after a change never joins a read that
- * started before the change. While the change feed is down, reads are not shared; `whileDown` may protect them instead.
+ * Runs concurrent reads with the same cache key once. A read that is requested after the feed has reported a change
+ * never joins a read that started before this report. While the change feed is down, reads are not shared; each read
+ * runs through `whileDown`, which can protect the database.
  *
  * Key lookups and reads of prompts are shared. Whole responses are not shared, because each request must count against
  * the rate limits.

@@ -4,7 +4,7 @@ import type { PromptTitle } from "../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
-/** Port: the titles of all prompts of a workspace, from which the names of the prompts are made. */
+/** Port: the titles from which the names of a workspace's prompts are made. */
 export class PromptTitles extends Context.Service<
   PromptTitles,
   {

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { Unavailable } from "./Unavailable.ts"
 
-/** Port: succeeds if the database responds to a query. */
+/** Port: checks that the database responds to a query. */
 export class Readiness extends Context.Service<
   Readiness,
   { readonly check: Effect.Effect<void, Unavailable> }

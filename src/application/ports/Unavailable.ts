@@ -1,11 +1,11 @@
 /**
- * The failure that all ports share: the backend cannot be reached or did not respond in time. A retry may succeed.
+ * The failure of a port whose backend cannot be reached or did not respond in time. A retry may succeed.
  *
  * The whole program has three kinds of errors:
  *
  * - An expected failure, such as `PromptNotFound` or `Unavailable`. Callers handle it. It is a tagged value without a
  *   stack trace, because creating a stack trace costs several times as much as rejecting a request.
- * - An operational failure, such as a port that is in use. It stops a command or the process. It is a
+ * - An operational failure, such as a TCP port that is in use. It stops a command or the process. It is a
  *   `Data.TaggedError` with a message for the operator.
  * - Any other error is a defect.
  */

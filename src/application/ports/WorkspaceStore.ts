@@ -81,9 +81,9 @@ export interface WorkspaceChanges {
 }
 
 /**
- * The number of rows that an import adds, changes and removes; all are 0 if the workspace equals the archive. Each item
- * of a list, each version, each binding of a fragment and each tag of a prompt is a row. The tags of a removed prompt
- * are not counted.
+ * The numbers of rows that an import adds, changes and removes; all are 0 if the workspace equals the archive. The
+ * workspace itself, each item of a list, each version, each binding of a fragment and each tag of a prompt is a row.
+ * The tags of a removed prompt are not counted.
  */
 export interface RowCounts {
   readonly added: number
@@ -91,7 +91,7 @@ export interface RowCounts {
   readonly removed: number
 }
 
-/** The number of items in an imported archive, and the number of rows that the import added, changed and removed. */
+/** The numbers of items in an imported archive, and the numbers of rows that the import added, changed and removed. */
 export interface ImportResult extends ImportSummary {
   readonly rows: RowCounts
 }
@@ -99,8 +99,8 @@ export interface ImportResult extends ImportSummary {
 /** Options of an import or an edit. */
 export interface ChangeOptions {
   /**
-   * If true, the change is only tried. A dry run fails where the change would fail, but changes nothing and locks
-   * nothing.
+   * If true, the change is only tried (a dry run): the content is checked as for the change, but no row is changed or
+   * locked.
    */
   readonly dryRun?: boolean
   /** Where the content comes from, for the audit log. */
@@ -138,7 +138,10 @@ export interface WorkspaceDirectory {
     email: string,
     must_reset_password: boolean
   ) => Effect.Effect<UserInfo, UserNotFound | Unavailable>
-  /** Lists the keys of a workspace, revoked and expired keys included, ordered by id, which is the order of issue. */
+  /**
+   * Lists the keys of a workspace, including revoked and expired keys, ordered by id. Keys that this program issued are
+   * therefore in the order of issue.
+   */
   readonly keys: (
     workspace: WorkspaceId
   ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
@@ -206,8 +209,8 @@ export class WorkspaceStore extends Context.Service<
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
      * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that the parts do not contain
-     * are deleted. Rows that do not change are neither written nor locked, so importing the same parts again changes
-     * nothing.
+     * are deleted. Rows that do not change are neither written nor locked against changes, so importing the same parts
+     * again changes nothing.
      *
      * An import never weakens security. An existing workspace keeps its tier and billing status. Users and keys are
      * added or updated, but never removed. `must_reset_password` may become true, but never false. A revoked key stays
@@ -218,9 +221,9 @@ export class WorkspaceStore extends Context.Service<
      * changes.
      *
      * Fails with `InvalidContent` if an id belongs to another workspace. Also fails with this error if the id or email
-     * of a user belongs to another user, or the hash of a key to another key. Returns the number of items in the parts,
-     * and the number of rows that the import changed. A dry run returns the number of rows that the import would
-     * change.
+     * of a user belongs to another user, or if the hash of a key belongs to another key. Returns the numbers of items
+     * in the parts, and the numbers of rows that the import added, changed and removed. A dry run returns the numbers
+     * of rows that the import would add, change and remove.
      */
     readonly importWorkspace: <E = never>(
       parts: Stream.Stream<WorkspacePart, E>,

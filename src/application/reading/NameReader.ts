@@ -8,7 +8,7 @@ import { withSpanIfTraced } from "../support/Observability.ts"
 /** The number of titles that are added in a row before other requests may proceed. */
 const titlesPerTurn = 200
 
-/** Makes the function that reads the names of all prompts of a workspace that are not archived. */
+/** Makes the function that reads the names of all prompts of a workspace, except archived prompts. */
 export const makeNameReader = ({ listAfter }: PromptTitles["Service"]) =>
   withSpanIfTraced("NamedPrompts.readNames")(
     Effect.fnUntraced(function* (workspace: WorkspaceId) {

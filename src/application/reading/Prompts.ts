@@ -29,7 +29,7 @@ import { takeTurn } from "./Turns.ts"
 /** If a step takes longer than this, in milliseconds, the next step is treated as large, even if its text is small. */
 const longStepMs = 1
 
-/** Resolves a prompt step by step, so that other requests can proceed between the steps. */
+/** Resolves a prompt step by step, so that other requests can proceed before each large step. */
 const resolveInTurns = Effect.fnUntraced(function* (workspace: WorkspaceId, source: ResolutionSource) {
   const steps = resolveInSteps(source)
   let units = source.current_content.length

@@ -3,11 +3,11 @@ import * as Semaphore from "effect/Semaphore"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /**
- * The number of reads of a workspace that may run at the same time after a large read. The result of each read may take
- * about 8 MiB of memory until it is encoded.
+ * The number of reads of a workspace that may run at the same time, at first and after a large read. The result of each
+ * read may take about 8 MiB of memory until it is encoded.
  */
 const maxLargeReads = 4
-/** The number of reads of a workspace that may run at the same time while all of them are small. */
+/** The number of reads of a workspace that may run at the same time after many small reads. */
 const maxSmallReads = 32
 /** The largest number of workspaces whose permits are kept. */
 const maxWorkspaces = 10_000
@@ -15,18 +15,17 @@ const maxWorkspaces = 10_000
 class Permits {
   readonly #semaphore = Semaphore.makeUnsafe(maxLargeReads)
   #limit = maxLargeReads
-  /** The number of large steps that the workspace's reads have taken. */
+  /** The number of calls of `restrict`. */
   #largeSteps = 0
 
-  /** Resets the limit to `maxLargeReads` reads at the same time. */
   readonly restrict: Effect.Effect<void> = Effect.suspend(() => {
     this.#largeSteps++
     return this.#resize(maxLargeReads)
   })
 
   /**
-   * Waits for a permit, then runs a read. If no read of the workspace takes a large step while this read runs, one more
-   * read may then run at the same time.
+   * Waits for a permit, then runs a read. If the read succeeds and `restrict` was not called meanwhile, raises the
+   * limit by one, up to `maxSmallReads`.
    */
   run<A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return this.#semaphore.withPermit(
@@ -61,12 +60,13 @@ const findPermits = (workspace: WorkspaceId): Permits => {
 }
 
 /**
- * Runs a read of a workspace, from the query to the encoded response. Waits first while too many other reads of the
+ * Runs a read of a workspace, from the query to the encoded response. First waits while too many other reads of the
  * workspace run. This bounds the memory that the workspace takes, and the time for which the workspace occupies the
  * database and the event loop.
  *
- * The size of a read is known only after the read has run. Each small read therefore adds one permit to its workspace,
- * up to `maxSmallReads`, and `restrictReads` resets the workspace to `maxLargeReads` permits.
+ * The size of a read is known only after the read has run. A workspace therefore starts with `maxLargeReads` permits.
+ * Each small read that succeeds adds one permit, up to `maxSmallReads`, and each large read resets the workspace to
+ * `maxLargeReads` permits (`restrictReads`).
  */
 export const withReadPermit = <A, E>(
   workspace: WorkspaceId,

@@ -5,7 +5,10 @@ import { restrictReads } from "./ReadPermits.ts"
 
 // All services of a process share one event loop, so they also share the state of this module.
 
-/** A step that processes fewer UTF-16 code units than this takes less than a tenth of a millisecond. */
+/**
+ * A step is large if it processes at least this many UTF-16 code units. A smaller step usually takes less than a tenth
+ * of a millisecond.
+ */
 const smallUnits = 32 * 1024
 
 /**
@@ -37,9 +40,9 @@ const waitForTurn: Effect.Effect<void> = Effect.callback((resume) => {
 })
 
 /**
- * Waits for a turn of the event loop in which no other large step starts. Without this wait, the steps of many large
- * responses would add up to a long pause of the process. Returns immediately if the next step processes only a small
- * text.
+ * If the next step is large, limits the reads of the workspace (`restrictReads`) and waits for a turn of the event loop
+ * in which no other large step starts. Without this wait, the steps of many large responses would add up to a long
+ * pause of the process. If the next step is not large, returns immediately.
  *
  * @param workspace the workspace that the text belongs to
  * @param units the length of the text in UTF-16 code units
@@ -66,8 +69,9 @@ export const takeTurnFor = <A, E>(workspace: WorkspaceId, read: Effect.Effect<A,
 const encoding = Semaphore.makeUnsafe(1)
 
 /**
- * Encodes the result of a read in two steps, each in its own turn: to JSON, and to bytes. The JSON of a large result
- * takes several times the memory of the result, so only one large result is encoded at a time.
+ * Encodes the result of a read to JSON, and the JSON to bytes. For a large result, these are two steps, each in its own
+ * turn. The JSON of a large result takes several times the memory of the result, so only one large result is encoded at
+ * a time.
  */
 export const encodeInTurns = <A, B>(
   workspace: WorkspaceId,

@@ -1,6 +1,9 @@
 import * as Effect from "effect/Effect"
 
-/** The maximum duration of an HTTP request, of an MCP call and of an in-process read, in milliseconds. */
+/**
+ * The deadline of an HTTP request that the cache cannot serve, of an MCP call and of an in-process read, in
+ * milliseconds.
+ */
 export const requestDeadlineMs = 5_000
 
 /**

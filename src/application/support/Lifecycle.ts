@@ -10,7 +10,7 @@ export class Lifecycle extends Context.Service<
   Lifecycle,
   {
     readonly phase: () => Phase
-    /** Starts the phase `serving`. Called once the database is ready. Has no effect in the phase `draining`. */
+    /** Starts the phase `serving`. Called when the database is ready. Has no effect in the phase `draining`. */
     readonly markServing: Effect.Effect<void>
     readonly markDraining: Effect.Effect<void>
   }

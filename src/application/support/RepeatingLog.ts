@@ -12,7 +12,7 @@ export interface RepeatingLog {
   readonly clear: Effect.Effect<void>
 }
 
-/** The minimum time between two logs of the same message, in nanoseconds. */
+/** The minimum time between two logs of the same message unless `clear` runs in between, in nanoseconds. */
 const repeatIntervalNanos = 60_000_000_000n
 
 /** Maximum number of different messages that are logged per minute. */

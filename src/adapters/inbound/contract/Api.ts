@@ -131,7 +131,10 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
  */
 export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup)
 
-/** The paths outside the API. Requests to these paths need no key and do not count against the rate limits. */
+/**
+ * The operational paths, which are outside the API. Requests to these paths need no key and do not count against the
+ * rate limits.
+ */
 export const operationalPaths = ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/"] as const
 
 export type OperationalPath = (typeof operationalPaths)[number]

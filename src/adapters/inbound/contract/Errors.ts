@@ -68,7 +68,7 @@ const makeRateLimitHeaders = (error: RateLimited) => ({
   ratelimit: `"${error.scope}";r=0;t=${error.retry_after}`
 })
 
-/** All errors that a response can report (specification 5 and 7). */
+/** All errors that a response of the HTTP API can report (specification 5 and 7). */
 export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { readonly _tag: T }>> } = {
   BadRequest: { ...badRequest, condition: "the request is not valid HTTP" },
   MalformedHeader: {
@@ -221,7 +221,9 @@ export interface ErrorDescription {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The headers of every error response. Error responses are never cached and differ per key (specification 8). */
+/**
+ * The caching headers of every error response. Error responses are never cached and differ per key (specification 8).
+ */
 const commonHeaders = { "cache-control": "no-store", vary: "Authorization" } as const
 
 /** Describes the response to an error. `headers` includes the headers that every error response has. */
@@ -241,6 +243,5 @@ export const isConstantError = (tag: ApiError["_tag"]): boolean => {
   return typeof message !== "function" && typeof headers !== "function"
 }
 
-/** Returns the envelope of an error as JSON (specification 2.1). */
 export const encodeErrorEnvelope = ({ code, message }: ErrorDescription): string =>
   JSON.stringify({ error: { code, message } })

@@ -29,7 +29,6 @@ export const encodeBody = (text: string): Body => {
   return bytes === text.length ? text : Buffer.from(text).toString("latin1")
 }
 
-/** Writes the body of a streamed response. */
 export interface BodyWriter {
   /** Writes a part of the body. Disconnects a client that leaves too many bytes unread. */
   readonly write: (text: string) => void
@@ -61,7 +60,7 @@ export interface HttpResponse {
 
 /**
  * Frees the memory of a body that nothing uses anymore. If bodies of several MiB waited for the garbage collector,
- * every second body would trigger a collection of 10 ms or more.
+ * about every second body would trigger a collection of 10 ms or more.
  */
 export const freeBody = (body: Body): void => {
   if (typeof body !== "string") (body.buffer as ArrayBuffer).transfer(0)

@@ -5,7 +5,7 @@ import { InternalError } from "./Errors.ts"
 
 /**
  * Returns the error that a caller gets for an unexpected failure. For a defect, logs `message` with the cause, because
- * the error has no details. An interruption means that the service is shutting down.
+ * the error has no details. For an interruption, which means that the service is shutting down, returns `Unavailable`.
  */
 export const toUnexpectedError = (
   cause: Cause.Cause<unknown>,

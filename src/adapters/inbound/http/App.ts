@@ -29,17 +29,17 @@ import { respondToFailures } from "./response/ErrorResponse.ts"
 import { representResource, respondIfMemoryAllows } from "./response/Representation.ts"
 import { type CachedResponse, makeResponseCache } from "./response/ResponseCache.ts"
 
-/** Returns the response to a request, and never fails. If the transport has no room for the body, responds 503 instead. */
+/** Responds to a request, and never fails. If the transport has no room for the body, the response is 503. */
 export type App = (request: HttpRequest, transport?: Transport) => Effect.Effect<HttpResponse>
 
-/** A transport that has room for every response, and neither receives nor streams bodies. */
+/** A transport that has room for every response, reads no request bodies and streams no responses. */
 const simpleTransport: Transport = {
   hasRoom: () => true,
   readBody: () => Effect.fail(BodyIncomplete),
   canStream: () => false
 }
 
-/** Matches a raw request target against every route of the service. */
+/** Matches a raw request target against the routes of the API and the operational paths. */
 export const matchRoute = makeRouteMatcher([
   ...Object.values(PromptsGroup.endpoints).map(({ path }) => path),
   ...operationalPaths
@@ -69,7 +69,8 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
   const app: App = (request, transport = simpleTransport) =>
     Effect.suspend(() => {
       const context = makeRequestContext(request, transport)
-      // Both functions set `context.route` before they return, so the span below has the name of the route.
+      // `respondMounted` and `respond` set `context.route` before they return, so the span below has the name of the
+      // route.
       const response =
         mounted !== undefined && isPathOf(request.target, mounted.path)
           ? respondMounted(context, mounted)
@@ -101,7 +102,7 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
       : respondFromCache(context, cached)
   }
 
-  /** Falls back to the last known response, if there is one, when the database does not respond. */
+  /** Responds with the last known response, if there is one, when the database does not respond. */
   const respondUncached = makeOutageResponder(outage, admission, responseCache)
 
   /** Checks only the key's expiry and the rate limits. All other checks passed before the response was cached. */
@@ -131,7 +132,6 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
     )
   }
 
-  /** Admits the caller, then parses the query, runs the endpoint and renders the result. */
   const admitAndRead = (
     context: RequestContext,
     endpoint: Endpoint,

@@ -64,7 +64,6 @@ export type EndpointsByRoute = ReadonlyMap<string, Endpoint>
 type Params = EndpointSpec["~Params"]["Type"]
 type Query = EndpointSpec["~Query"]["Type"]
 
-/** Combines the steps of one endpoint: parse the query, run the handler, encode the envelope. */
 const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoint => {
   const decodeParameters = spec.query && makeParameterDecoder(spec.query as Schema.Decoder<Query>)
   // An endpoint without query parameters ignores the query.

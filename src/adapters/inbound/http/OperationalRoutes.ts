@@ -54,7 +54,7 @@ export const makeOperationalRoutes = Effect.gen(function* () {
   const publicUrl = yield* PublicUrl
   const mountPath = yield* BasePath
   // A proxy may remove a prefix from the paths of requests. Only the public URL contains this prefix, so the path of
-  // the public URL is used if there is one.
+  // the public URL is used if there is a public URL.
   const basePath = publicUrl === undefined ? mountPath : toBasePath(publicUrl)
   const serverUrl = publicUrl ?? (basePath === "" ? "/" : basePath)
   const redirectToDocs = Effect.succeed(makeRedirect(`${basePath}/docs`))

@@ -19,15 +19,15 @@ type Respond = Effect.Effect<HttpResponse, ApiError>
 export const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /**
- * How long after the last contact a read that started before contact was lost may still end, in milliseconds. The
- * result of a read that ends later may be newer than all known responses.
+ * A read that ends within this time after the last contact, in milliseconds, may have started before contact was lost.
+ * The result of a read that ends later may be newer than all known responses.
  */
 const raceMs = 2_000
 
 /**
  * Converts a cached 200 or 304 to the response during an outage of the database. Other caches must not store this
- * response, because they would serve it for longer than this service may. The response keeps its ETag, so that a caller
- * that already has the response gets a 304.
+ * response, because they would serve it for longer than this service may. The response keeps its ETag, so that callers
+ * can still make conditional requests.
  *
  * @param ageMs the time since the response was last known to be current, in milliseconds; the header `Age` has this
  * time in seconds, rounded up
@@ -51,9 +51,9 @@ export const makeOutageResponder = (
   responses: ResponseCache
 ): ((context: RequestContext, respondFresh: () => Respond) => Respond) => {
   /**
-   * Invalidates the known responses of the workspace if the result of a read contradicts them. `isChange` is true if
-   * the result is an error about the workspace. `ResponseCache` itself compares successful responses with known
-   * responses.
+   * Invalidates the known responses of the workspace if the result of a read contradicts them or may be newer.
+   * `isChange` is true if the result is an error about the workspace. `ResponseCache` itself compares successful
+   * responses with known responses.
    */
   const reportRead = (context: RequestContext, isChange: boolean): void => {
     const workspace = context.caller?.workspaceId

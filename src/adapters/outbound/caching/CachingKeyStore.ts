@@ -32,13 +32,13 @@ const isRejected = (record: KeyRecord, now: number): boolean => {
 }
 
 /**
- * Caches the keys of another KeyStore. A key stays cached until the change feed reports a change of its workspace.
- * Unknown keys and keys without a workspace are not cached, so a flood of unknown keys evicts nothing. Concurrent
- * lookups of a key share one query. A lookup that starts after a change of any workspace never joins an earlier query,
- * because the workspace of the key is unknown until the query returns.
+ * Caches the keys of another KeyStore. A key stays cached until the change feed reports a change of its workspace, or
+ * until more recently used keys evict it. Unknown keys and keys without a workspace are not cached, so a flood of
+ * unknown keys evicts nothing. Concurrent lookups of a key share one query. A lookup that starts after a change of any
+ * workspace never joins an earlier query, because the workspace of the key is unknown until the query returns.
  *
- * During an outage, a key that was rejected at the last contact with the database is still rejected. The lookup of any
- * other key fails, so callers with other keys get only known responses.
+ * During an outage, a cached key that was rejected at the last contact with the database is still rejected. While the
+ * database does not respond, the lookup of any other key fails, so callers with other keys get only known responses.
  */
 export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Outage> = Layer.effect(
   KeyStore,

@@ -12,7 +12,7 @@ import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 type Repo = PromptRepo["Service"]
 
 const maxBytes = 8 * 1024 * 1024
-/** The size of a cache entry in bytes, without the text of its cache key. */
+/** The approximate size of a cache entry in bytes, without the text of its cache key. */
 const entryBytes = 128
 const maxAgeMs = 30_000
 

@@ -19,9 +19,12 @@ export type { DatabaseOptions }
 export class Database extends Context.Service<
   Database,
   {
-    /** Runs all queries except key lookups. */
+    /** Runs the queries that need no transaction, except the queries of `queryKeys`. */
     readonly queryPrompts: Query
-    /** Runs key lookups on separate connections, so that they never wait behind a slow query of prompts. */
+    /**
+     * Runs key lookups, and the markers of `Fence`, on separate connections, so that they never wait behind a slow
+     * query of prompts.
+     */
     readonly queryKeys: Query
     /**
      * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. An SQL error that `work` does
@@ -33,8 +36,8 @@ export class Database extends Context.Service<
   }
 >()("prompt-retrieval/PostgresDatabase") {
   /**
-   * Connections are opened when they are first needed and reopened when they are lost. Building the layer therefore
-   * never fails, even while PostgreSQL is down.
+   * Connections are opened when they are first needed and reopened when they are lost. The layer can therefore be built
+   * even while PostgreSQL is down.
    *
    * @param maxConnections the maximum number of connections of the process, including those of its change feed; at
    * least `minMaxConnections`

@@ -53,8 +53,8 @@ export const makeFixedWindowCounter = (): FixedWindowCounter => {
   }
 
   /**
-   * Returns the counts of the minute of `now`. This minute becomes `latest`. Of the minutes that the counter kept
-   * before, the minute nearest to `now` becomes `previous`.
+   * Returns the counts of the minute of `now`, which becomes `latest`. If another minute was `latest`, `previous`
+   * becomes the nearest other minute that the counter kept.
    */
   const windowFor = (now: number): WindowCounts["byBucket"] => {
     const next = findWindow(now) ?? makeEmptyWindow(toRateWindow(now))

@@ -15,7 +15,7 @@ export interface RedisCounter {
   /**
    * Counts one request under `name` and returns the new count. If the count is at `limit`, counts nothing and returns
    * the negated count. If the stored count is below `known.own`, Redis has lost or missed requests, so the count is
-   * first raised to `known.total`. The call takes one atomic round trip.
+   * first raised to `known.total`. The call is atomic, and takes one round trip once the server has the script.
    */
   readonly take: (name: string, limit: number, known: RequestCount) => Effect.Effect<number, Redis.RedisError>
   /** Refunds one request if any was counted. */
@@ -25,8 +25,8 @@ export interface RedisCounter {
 }
 
 /**
- * The time until a count expires, in milliseconds: two windows after the first request. A count therefore outlives its
- * window, even if the clocks of processes differ.
+ * The time from the creation of a count until its expiry, in milliseconds: two windows. A count therefore outlives its
+ * window, even if the clocks of processes differ by up to a minute.
  */
 const expiryMs = 2 * windowSeconds * 1_000
 

@@ -20,8 +20,8 @@ const replyTimeoutMs = 50
 /** The delay before a reconnect. No request waits for a connection. */
 const reconnectDelay = Duration.seconds(1)
 /**
- * How long the start of the process waits for the first connection. Without this wait, the process would first count
- * alone from zero, so a restart would give each key a new allowance for the minute.
+ * How long the start of the process waits for the first connection at most. Without this wait, the process would first
+ * count alone from zero, so a restart would give each key a new allowance for the minute.
  */
 const startupWait = Duration.millis(250)
 
@@ -50,7 +50,7 @@ const probeKey = "prompt-retrieval:rate:probe"
 /**
  * Checks that requests can be counted on a connection, with the scripts and permissions that a request needs. The first
  * use of each script also loads the script. The reply timeout therefore applies only to the last `take`. Each later use
- * takes one round trip, so that commands keep their order.
+ * takes one round trip, so the commands of a connection keep their order.
  */
 const probe = Effect.fnUntraced(function* (connection: RedisCounter) {
   const take = connection.take(probeKey, Number.MAX_SAFE_INTEGER, { own: 0, total: 0 })
@@ -116,9 +116,9 @@ const maintainConnection = Effect.fnUntraced(function* (
 
 /**
  * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server. The
- * bucket "process" is counted in this process alone. Never fails and never waits for more than 50 ms. While Redis is
- * unavailable or slow, this process counts alone. The process then starts from the highest count that it knows for the
- * key in that minute.
+ * bucket "process" is counted in this process alone. Never fails, and waits for a reply for about 50 ms at most. While
+ * Redis is unavailable or slow, this process counts alone. The process then starts from the highest count that it knows
+ * for the key in that minute.
  *
  * While processes count alone, a key may get more than its limit. A request whose reply came too late may have been
  * counted twice. But each process rejects a key once the process alone has admitted `limit` requests in the minute. If

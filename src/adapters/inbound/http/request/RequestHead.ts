@@ -2,9 +2,9 @@ import type { IncomingMessage } from "node:http"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 
 /**
- * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. An HTTP/1.0
- * request may have no `Host` header. The server joins duplicate headers with commas, so a comma in `host` means several
- * headers.
+ * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. Only an
+ * HTTP/1.0 request is also accepted without a `Host` header. The server joins duplicate headers with commas, so a comma
+ * in `host` means several headers.
  */
 export const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean => {
   const { host, "transfer-encoding": framing } = headers
@@ -29,8 +29,8 @@ export const parseBearerToken = (header: string | undefined): string | undefined
 export const requestIdPattern = /^[A-Za-z0-9._-]{1,128}$/
 
 /**
- * Returns the caller's `X-Request-Id` if it is valid, otherwise a new id. An id that contains an API key by mistake is
- * not valid, because ids are written to the log.
+ * Returns the caller's `X-Request-Id` if it is valid, otherwise a new id. An id that contains the prefix of API keys is
+ * not valid: it may be a key, and ids are written to the log.
  */
 export const chooseRequestId = (header: string | undefined): string =>
   header !== undefined && requestIdPattern.test(header) && !header.includes(keyPrefix)

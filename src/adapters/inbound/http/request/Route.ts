@@ -1,4 +1,3 @@
-/** A request target that matches a route. */
 export interface MatchedRoute {
   /** The pattern of the route, such as `/api/v1/prompts/:id`. */
   readonly route: string
@@ -40,9 +39,9 @@ const matchSegments = (
 
 /**
  * Makes a function that matches a raw request target against the patterns of all routes. The function returns
- * `undefined` if the path is unknown. An absolute-form target is reduced to its path. A path must start with the base
- * path, and is compared byte by byte, without decoding. So a path is unknown if it has an additional slash, a letter in
- * another case, or any of `%`, `;` and `#`.
+ * `undefined` if the path is unknown. Of an absolute-form target, only the path and the query are used. A path must
+ * start with the base path. The path is compared byte by byte, without decoding, so it is unknown if it has an
+ * additional slash, a fixed segment in another case, or any of `%`, `;` and `#`.
  */
 export const makeRouteMatcher = (
   patterns: ReadonlyArray<string>

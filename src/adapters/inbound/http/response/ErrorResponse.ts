@@ -26,7 +26,7 @@ const buildResponse = (error: ApiError): HttpResponse => {
   }
 }
 
-/** The responses to errors without data. Every error with the same tag has the same response. */
+/** The responses to errors without data. All errors with one of these tags have the same response. */
 const constantResponses = new Map<ApiError["_tag"], HttpResponse>(
   (Object.keys(errors) as ReadonlyArray<ApiError["_tag"]>)
     .filter(isConstantError)
@@ -45,7 +45,7 @@ const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
     : response
 }
 
-/** Responds to every failure. The error of an unexpected failure is `toUnexpectedError`. */
+/** Responds to every failure. For an unexpected failure, responds with the error that `toUnexpectedError` returns. */
 export const respondToFailures = (
   response: Effect.Effect<HttpResponse, ApiError>,
   requestId: string

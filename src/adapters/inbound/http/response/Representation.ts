@@ -29,7 +29,7 @@ export const cachingHeaders = {
   vary: "Authorization"
 } as const
 
-/** The largest body of a response that is cached, in bytes. */
+/** The largest entry of the response cache, in bytes. A response with a larger body is never cached. */
 export const maxCachedBytes = 1024 * 1024
 
 /** The two responses with which a resource is served: a 200 and a 304. */
@@ -52,7 +52,6 @@ export interface BodyWithEtag {
 /** Returns a strong ETag of bytes, or of a text in UTF-8. */
 const computeEtag = (content: Uint8Array | string): string => `"${hash("sha256", content, "base64url")}"`
 
-/** Returns bytes with a strong ETag. */
 export const withEtag = (body: Uint8Array): BodyWithEtag => ({ body, etag: computeEtag(body) })
 
 /** Encodes JSON, with a strong ETag of its bytes. */
@@ -83,8 +82,8 @@ export const toRepresentation = (
 const rawCachingHeaders = toRawHeaders(cachingHeaders)
 
 /**
- * Returns the representation of a resource of the API. A body that is too large for the cache is freed as soon as its
- * response is sent.
+ * Returns the representation of a resource of the API. A body that is larger than `maxCachedBytes` is freed as soon as
+ * its response is sent.
  */
 export const representResource = (content: BodyWithEtag, workspace: WorkspaceId): Representation => {
   const { body, promptVersion } = content

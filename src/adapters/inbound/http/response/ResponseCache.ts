@@ -19,7 +19,7 @@ const maxBytes = 32 * 1024 * 1024
 /** The approximate size of an entry without its body, in bytes. */
 const entryBytes = 1024
 /**
- * The longest time that an entry is served while the database is reachable, in milliseconds. A hit does not extend that
+ * The longest time that an entry is served while the database is reachable, in milliseconds. A hit does not extend this
  * time. Older entries stay in memory for outages, until newer entries need the memory. The least recently requested
  * entries are evicted first.
  */
@@ -33,7 +33,7 @@ export interface CachedResponse {
 }
 
 /**
- * Returns the cache key of a request: a hash of the exact bytes of its `Authorization` and its target. Returns
+ * Returns the cache key of a request: a hash of the exact bytes of its `Authorization` header and its target. Returns
  * `undefined` for a request without `Authorization`, or with a method other than GET and HEAD. Such requests are never
  * served from the cache.
  */
@@ -45,9 +45,9 @@ export const toCacheKey = (request: HttpRequest): string | undefined => {
 }
 
 /**
- * Caches whole responses until something in their workspace changes (`RevisionedCache`). A request passes every check
- * before its response is cached. While nothing in the workspace changes, only two checks can fail, because they depend
- * on the time: the expiry of the key and the rate limits.
+ * Caches whole responses until something in their workspace changes (`RevisionedCache`), and for at most `maxAgeMs`. A
+ * request passes every check before its response is cached. While nothing in the workspace changes, only two checks can
+ * fail, because they depend on the time: the expiry of the key and the rate limits.
  */
 export class ResponseCache {
   readonly #entries: LRUCache<string, CacheEntry<CachedResponse>>

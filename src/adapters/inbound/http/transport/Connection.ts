@@ -9,7 +9,7 @@ import { ReaderProgress } from "./ReaderProgress.ts"
 /** The state of one connection, which its `ConnectionTracker` updates. */
 export class Connection {
   readonly socket: Socket
-  /** Releases a response of this connection once the response is sent. */
+  /** Releases a response of this connection when the response is sent. */
   readonly release: (response: TrackedResponse) => void
   /** In-flight responses in the order of their requests. Only the first request has started; the others wait. */
   readonly responses: Array<TrackedResponse> = []
@@ -20,7 +20,7 @@ export class Connection {
   readonly #reader = new ReaderProgress()
   /** The latest request; undefined once the request has arrived completely and its response is sent. */
   latestRequest: IncomingMessage | undefined = undefined
-  /** Runs once no response is in flight. */
+  /** Runs as soon as no response is in flight. */
   onIdle: (() => void) | undefined = undefined
   isRejected = false
   /** When the rejection was sent; undefined until then. */
@@ -36,7 +36,7 @@ export class Connection {
   /**
    * Returns false if the client has exceeded one of its time limits.
    *
-   * @param elapsedMs the time since the last call
+   * @param elapsedMs the time since the last call, but at most two sweep intervals
    */
   isWithinTime(limits: ConnectionLimits, now: number, elapsedMs: number, isDraining: boolean): boolean {
     const { keepAliveTimeoutMs, headersTimeoutMs, rejectionLingerMs, drainStallTimeoutMs } = limits
@@ -58,7 +58,10 @@ export class Connection {
 /** Node's response to one request, with its connection and the memory that the response holds. */
 export class TrackedResponse extends ServerResponse {
   connectionState: Connection | undefined = undefined
-  /** The bytes of the body that count as unsent memory: all bytes, or none if the body is permanent. */
+  /**
+   * The bytes of the body that count as unsent memory: all bytes, or none if the body is permanent or the request is a
+   * HEAD.
+   */
   ownedBytes = 0
   /** The workspace whose unsent memory includes `ownedBytes`. */
   workspace: WorkspaceId | undefined = undefined
@@ -66,6 +69,9 @@ export class TrackedResponse extends ServerResponse {
   keepsAlive = true
   /** True if the request has an `Expect` header other than `100-continue`. */
   hasUnmetExpectation = false
-  /** True once the response is streamed. The connection of a streamed response runs no further request. */
+  /**
+   * True from the start of a streamed response. If a further request arrives on its connection, the connection is
+   * destroyed.
+   */
   isStreamed = false
 }

@@ -5,8 +5,8 @@ export interface ConnectionLimits {
   /** A client must send a complete request within this time. */
   readonly requestTimeoutMs: number
   /**
-   * How long an idle connection stays open. Load balancers reuse idle connections for up to 60 s, so this time must be
-   * longer.
+   * How long an idle connection stays open. Many load balancers reuse idle connections for up to 60 s, so this time
+   * must be longer.
    */
   readonly keepAliveTimeoutMs: number
   /** How long the server waits for the client of a rejected connection to close its half. */
@@ -21,11 +21,11 @@ export interface ConnectionLimits {
    * `stallTimeoutMs`, because the bytes that are sent may only fill the socket buffers of the kernels.
    */
   readonly socketFillMs: number
-  /** The interval at which the limits above are checked. */
+  /** The interval at which the time limits are checked. */
   readonly sweepIntervalMs: number
   /** While the server drains, in-flight requests have this long to complete. */
   readonly drainTimeoutMs: number
-  /** While the server drains, an idle connection may still send a request for this long. */
+  /** While the server drains, an idle connection may still send a request for at most this long. */
   readonly idleCloseGraceMs: number
   /** While the server drains, a client that has read nothing for this long is disconnected. */
   readonly drainStallTimeoutMs: number
@@ -34,19 +34,19 @@ export interface ConnectionLimits {
   /** The server stops reading from a connection that has this many pipelined requests waiting to start. */
   readonly maxWaitingPerConnection: number
   /**
-   * A connection with more than this many waiting requests is destroyed. The server stops reading at
+   * A connection with more than this many in-flight requests is destroyed. The server stops reading at
    * `maxWaitingPerConnection`, but one read from a socket can contain thousands of small requests, and Node parses all
    * of them.
    */
   readonly maxParsedPerConnection: number
   /**
-   * The maximum number of in-flight requests of all connections. Above this number, a connection that has more than an
-   * equal share of the requests is destroyed.
+   * The maximum number of in-flight requests of all connections. Above this number, a further request destroys its
+   * connection if the connection then has more than an equal share of the maximum.
    */
   readonly maxRequests: number
   /**
-   * The maximum number of unsent response bytes of all connections. A large response that exceeds the share of its
-   * workspace becomes 503.
+   * The limit on the unsent response bytes of all connections. A large response that exceeds the share of its workspace
+   * becomes 503. Small responses are never rejected (`smallBodyBytes`).
    */
   readonly maxUnsentBytes: number
 }

@@ -29,8 +29,8 @@ export class ConnectionTracker {
   readonly #connections = new Map<Duplex, Connection>()
   readonly #sweeper: NodeJS.Timeout
   /**
-   * The time of the last sweep. This time is precise enough for the age of a connection, and cheaper than reading the
-   * clock.
+   * The time of the last sweep. This time is precise enough for the idle time of a connection, and cheaper than reading
+   * the clock.
    */
   #now = performance.now()
   /** The number of in-flight requests. Requests of a destroyed connection are included until its socket has closed. */
@@ -46,8 +46,8 @@ export class ConnectionTracker {
   }
 
   /**
-   * Takes ownership of a connection. If the number of connections is at its maximum, first destroys the connections
-   * that have been idle longest.
+   * Takes ownership of a connection. If the number of connections is at its maximum, first destroys some of the
+   * connections that have been idle longest. If no connection is idle, destroys the new connection.
    */
   trackConnection(socket: Socket): void {
     // Node removes its own error listener before it emits `connect`. An error without a listener would end the process.
@@ -88,7 +88,8 @@ export class ConnectionTracker {
       last.shouldKeepAlive = last.keepsAlive
     }
     connection.latestRequest = request
-    // Upgrades are not supported, and Node stops parsing after an Upgrade header: close the connection.
+    // Upgrades are not supported, and Node stops parsing after an Upgrade header: close the connection after the
+    // response.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     responses.push(response)
     response.connectionState = connection

@@ -22,7 +22,10 @@ interface RejectedRequest {
   readonly requestId: string
 }
 
-/** The errors of Node's parser that have their own response. The response to any other error is a plain 400. */
+/**
+ * The codes of Node's errors that have their own response. The response to any other error of the parser is a plain
+ * 400.
+ */
 const parserErrors: Readonly<Record<string, ApiError>> = {
   HPE_INVALID_HEADER_TOKEN: MalformedHeader,
   HPE_HEADER_OVERFLOW: HeadersTooLarge,

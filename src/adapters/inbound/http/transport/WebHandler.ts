@@ -8,7 +8,10 @@ import { makeRejection } from "../response/ErrorResponse.ts"
 /** A function that returns the response to a web-standard request. The promise never rejects. */
 export type WebHandler = (request: Request) => Promise<Response>
 
-/** Makes a handler of web-standard requests that serves the API. The responses equal those of the HTTP server. */
+/**
+ * Makes a handler of web-standard requests that serves the API, but not the Model Context Protocol. The app makes the
+ * responses, as for the HTTP server.
+ */
 export const makeWebHandler = Effect.gen(function* () {
   const app = yield* makeApp()
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())

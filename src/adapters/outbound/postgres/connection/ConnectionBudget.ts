@@ -19,7 +19,7 @@ export const defaultMaxConnections = 12
  */
 export const minMaxConnections = 6
 
-/** Administration runs only a few transactions at the same time. */
+/** Maximum number of connections for transactions. Administration runs only a few transactions at the same time. */
 const maxTransactions = 4
 
 /**

@@ -13,13 +13,13 @@ export type TargetSessionAttrs = (typeof targetSessionAttrs)[number]
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 /**
  * The modes that a URL with several hosts may have. `allow` and `prefer` are missing: with several hosts, the driver
- * gets the selected host as a TLS option, and with TLS options it never falls back to a connection without TLS.
+ * gets the selected host as a TLS option, and a driver with TLS options never falls back to a connection without TLS.
  */
 const sslModesOfSeveralHosts = ["disable", "require", "verify-ca", "verify-full"]
 
 /** The parts of a URL that select a server, a database and a user. */
 export interface ConnectionUrl {
-  /** One or more servers, in the order in which connections try them. */
+  /** One or more servers, in the order of preference. */
   readonly servers: ReadonlyArray<ServerAddress>
   readonly targetSessionAttrs: TargetSessionAttrs
   readonly sslMode: string
@@ -90,9 +90,9 @@ const findParameterProblem = (url: URL, serverCount: number): string | undefined
 }
 
 /**
- * Parses the URL of one or several PostgreSQL servers. If the text breaks a rule, returns this rule: "must be …", the
- * end of a sentence that begins with the name of a setting. The rule does not contain the URL, which may contain a
- * password.
+ * Parses the URL of one or several PostgreSQL servers. If the text breaks a rule, returns this rule as the end of a
+ * sentence that begins with the name of a setting, such as "must be a URL like …". The rule does not contain the URL,
+ * which may contain a password.
  */
 export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   const [, start = "", authority = "", end = ""] = urlPattern.exec(text.trim()) ?? []

@@ -48,7 +48,7 @@ const hasTarget = (target: TargetSessionAttrs, { is_standby, is_read_only }: Ser
 
 const formatAddress = ({ host, port }: ServerAddress): string => `${host}:${port}`
 
-/** Returns the state of a server, or fails with the reason why the server does not respond. */
+/** Returns the state of a server, or fails with the reason why the state cannot be read. */
 const probe = (url: ConnectionUrl, address: ServerAddress): Effect.Effect<Candidate, string> =>
   Effect.gen(function* () {
     const connection = yield* PgConnection.make({
@@ -73,10 +73,11 @@ const probe = (url: ConnectionUrl, address: ServerAddress): Effect.Effect<Candid
 /**
  * Returns the effect that selects one of the servers of a URL: the first server that meets the target, as in libpq. If
  * no server can be selected, the effect fails with an error that names the reason for each server. All servers are
- * queried at the same time, so a silent server delays the selection by at most `selectionGrace`.
+ * queried at the same time, so a silent server delays the selection by at most `selectionGrace` if another server meets
+ * the target.
  *
- * If the target requires writes, a server is rejected if its timeline is older than a timeline that was seen before:
- * another server has replaced this server as the primary. Concurrent callers share one selection.
+ * If the target is a server for writes, a server is rejected if its timeline is older than the latest timeline that was
+ * seen: another server has replaced this server as the primary. Concurrent callers share one selection.
  */
 export const makeServerSelection = (url: ConnectionUrl): Effect.Effect<ServerAddress, Error> => {
   const { servers, targetSessionAttrs } = url

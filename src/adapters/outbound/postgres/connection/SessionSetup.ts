@@ -21,8 +21,8 @@ const selectIsOwnSession = `select ${isOwnSession} as is_own`
 
 /**
  * Sets up a session. A session of a pooler stays as it is, because the settings would affect other clients. With
- * generic plans, PostgreSQL plans each statement once per session. Without them, PostgreSQL plans every execution,
- * because a plan for the given arrays looks cheaper. Planning a small read takes longer than executing it.
+ * generic plans, PostgreSQL plans each prepared statement once per session. Without them, PostgreSQL plans every
+ * execution, because a plan for the given arrays looks cheaper. Planning a small read takes longer than executing it.
  */
 const setUp = `select ${isOwnSession} as is_own, quote_ident(current_user) as role,
   case when ${isOwnSession} then set_config('plan_cache_mode', 'force_generic_plan', false) end as plans,

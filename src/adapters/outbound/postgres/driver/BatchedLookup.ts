@@ -20,11 +20,12 @@ const decodeOrdinal = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.I
 
 /**
  * Returns a function that reads one row by its key. A key is looked up immediately if no statement of its partition is
- * in flight. Otherwise, all keys that are requested in the same turn of the event loop share a statement. This saves
- * work, because an additional statement costs PostgreSQL and this process more than an additional row.
+ * in flight. Otherwise, up to `maxBatchSize` keys of the partition that are requested in the same turn of the event
+ * loop share a statement. This saves work, because an additional statement costs PostgreSQL and this process more than
+ * an additional row.
  *
  * Does not use Effect's `RequestResolver`: its sets keep completed requests alive until the next full garbage
- * collection, and the pauses of minor collections were six times as long.
+ * collection, which made the pauses of minor collections six times as long.
  *
  * @param makeStatement makes the statement for some keys. The statement returns at most one row per key. The column
  * `ordinal` of a row is the position of its key, counted from 1.

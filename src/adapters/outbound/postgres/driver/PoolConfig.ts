@@ -25,9 +25,9 @@ export const makePoolConfig = (connectionConfig: ConnectionConfig): PgClient.PgP
   connectTimeout,
   startupParameters: { application_name: "prompt-retrieval", TimeZone: "UTC" },
   types: makeColumnTypes(),
-  // With `multiplex`, the driver interrupts a statement without waiting for the server. A connection still runs only
-  // one statement at a time, because a second statement would wait behind a slow one even if other connections are
-  // idle.
+  // With `multiplex`, the driver does not wait for the server when the caller of a statement is interrupted. PostgreSQL
+  // still completes the statement. A connection runs only one query at a time, because a second query would wait behind
+  // a slow one even if other connections are idle.
   multiplex: true,
   multiplexConcurrency: 1,
   maxMessageSize

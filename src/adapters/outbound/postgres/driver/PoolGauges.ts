@@ -9,7 +9,6 @@ export type StatementPhase = "waiting" | "running"
 /** Moves a statement to a phase; `undefined` means that the statement is done. */
 export type SetPhase = (phase: StatementPhase | undefined) => void
 
-/** Counts the statements of one connection pool. */
 export interface PoolGauges {
   readonly running: () => number
   /** Adds a statement. The statement is in no phase until the returned function is called. */

@@ -23,8 +23,9 @@ export interface Statement {
 }
 
 /**
- * Runs one statement that changes no row. Returns the rows of the result. A statement that runs cannot be interrupted,
- * so a caller with a deadline uses `runUntil`: `Effect.race` and `Effect.timeout` wait for the end of the statement.
+ * Runs one statement that changes no row. Returns the rows of the result. Once the statement has its permit
+ * (`QueryPool`), an interruption waits until the statement ends or misses a deadline of the pool. So a caller with a
+ * shorter deadline uses `runUntil`, which does not wait, unlike `Effect.race` and `Effect.timeout`.
  */
 export type Query = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
 

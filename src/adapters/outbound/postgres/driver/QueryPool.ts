@@ -23,7 +23,7 @@ import type { UnavailableMapper } from "./UnavailableMapper.ts"
 
 interface WorkspacePermits {
   readonly semaphore: Semaphore.Semaphore
-  /** The number of statements that run or wait. */
+  /** The number of the workspace's statements that run or wait. */
   statements: number
 }
 
@@ -37,8 +37,8 @@ interface InFlightQuery {
 /**
  * Runs queries on the connections of one pool. A query fails if it has no connection after `connectMs`, or no response
  * after another `queryMs`. In the second case, the connection is discarded, because the server may be gone without
- * having closed the connection. The connections must be multiplexed: only then can the driver be interrupted without
- * waiting for the server.
+ * having closed the connection. The connections must be multiplexed: with other connections, the driver would wait for
+ * the server even after a deadline.
  */
 class QueryPool {
   readonly #pool: PgPool.PgPool
@@ -84,7 +84,7 @@ class QueryPool {
         .use((connection) => this.#send(query, connection))
         .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
       // PostgreSQL continues a statement even if its caller is interrupted, and the connection is busy until the
-      // statement ends. The query must keep its permit until then.
+      // statement ends. The query must keep its permit until then, so only its deadlines interrupt it.
       const uninterrupted = Effect.uninterruptible(this.#withinDeadlines(query, attempts))
       return this.#withPermit(statement.workspace, uninterrupted).pipe(
         Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),

@@ -27,7 +27,10 @@ export const toDefect = (error: SqlError): Error =>
     ? new Error(`${describeSqlError(error)}; ${grantHint}`, { cause: error })
     : error
 
-/** Returns true if the connection was lost or refused. A server that stops or starts reports 57P0x. */
+/**
+ * Returns true if the connection was lost, refused or not available in time. A server that stops or starts reports
+ * 57P0x.
+ */
 export const isConnectionLost = (error: SqlError): boolean =>
   error.reason._tag === "ConnectionError" || sqlState(error).startsWith("57P0")
 

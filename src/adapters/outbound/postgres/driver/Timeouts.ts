@@ -6,14 +6,17 @@ export const connectTimeout = "1 second"
 
 const connectTimeoutMs = Duration.toMillis(connectTimeout)
 
-/** How long a query that has a connection may take. */
+/** How long a query may take after the end of `connectTimeout`, if it has a connection. */
 export const queryTimeout = "3 seconds"
 const queryTimeoutMs = Duration.toMillis(queryTimeout)
 
 /** How long PostgreSQL may work on the statement of a query, in milliseconds. */
 export const statementTimeoutMs = 3000
 
-/** How long a query may wait for a connection, and then for its response, in milliseconds. */
+/**
+ * How long a query may wait for a connection, and how long a query with a connection may take after that time, in
+ * milliseconds.
+ */
 export interface Deadlines {
   readonly connectMs: number
   readonly queryMs: number
@@ -22,8 +25,8 @@ export interface Deadlines {
 export const defaultDeadlines: Deadlines = { connectMs: connectTimeoutMs, queryMs: queryTimeoutMs }
 
 /**
- * The deadlines of a query on a replica. A query that misses a deadline is repeated on the primary, so both attempts
- * must fit into the deadline of the request.
+ * The deadlines of a query on a replica. A query that misses a deadline is repeated on the primary, so these deadlines
+ * leave most of the request's deadline for the second attempt.
  */
 export const replicaDeadlines: Deadlines = { connectMs: 500, queryMs: 1000 }
 
@@ -33,7 +36,7 @@ export const makeConnectionError = (message: string): SqlError =>
 /** No connection was established within `connectMs`. */
 export const connectTimeoutError = makeConnectionError("no connection was made in time")
 
-/** All connections were busy for `connectMs`. This is not an outage. */
+/** No connection became free within `connectMs`, because all were busy. This is not an outage. */
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
 /** PostgreSQL did not respond within `queryMs`. */

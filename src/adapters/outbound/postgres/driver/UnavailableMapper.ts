@@ -16,7 +16,9 @@ export type UnavailableMapper = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
 
-/** Returns the warning for a statement that failed although PostgreSQL can be reached; otherwise `undefined`. */
+/**
+ * Returns the warning for a statement that failed for a reason other than a failed connection; otherwise `undefined`.
+ */
 const findWarning = (error: SqlError): string | undefined => {
   if (error === poolExhaustedError)
     return `A read waited ${connectTimeout} while all connections of its pool were busy; failed as unavailable`

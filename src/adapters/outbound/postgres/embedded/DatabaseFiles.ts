@@ -21,7 +21,6 @@ import { findCurrentDirectory, findReason, startSupervised } from "./PostgresPro
 import { runAs, type SystemUser } from "./ServerUser.ts"
 
 const directoryName = "postgresql"
-/** The prefix of a directory whose database is not complete yet. */
 const incompletePrefix = `${directoryName}.incomplete-`
 
 const assertVersion = (directory: string): void => {
@@ -87,7 +86,7 @@ const createDatabase = async (
 
 /**
  * Returns true if the process with this id is a server that runs on the files of the directory. Outside Linux, returns
- * true if any process has this id.
+ * true if this process may send signals to the process with this id.
  */
 const isServerOf = (directory: string, pid: number): boolean => {
   try {

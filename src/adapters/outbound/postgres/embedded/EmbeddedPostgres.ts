@@ -15,9 +15,8 @@ import { EmbeddedUnavailable, findServerUser } from "./ServerUser.ts"
 import { startPostgres } from "./PostgresProcess.ts"
 import { findPrograms } from "./PostgresPrograms.ts"
 
-/** A database in a data directory. */
 export interface EmbeddedPostgres {
-  /** The URL that selects the database's Unix socket. */
+  /** The URL of the database, which leads to its Unix socket. */
   readonly url: Redacted.Redacted
 }
 

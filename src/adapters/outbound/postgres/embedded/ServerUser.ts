@@ -29,8 +29,8 @@ const findOwnUser = (): SystemUser => {
 
 /**
  * Returns the user that runs PostgreSQL. This is the user of this process, except for root, because PostgreSQL does not
- * run as root. For root, returns the first of these users that exists: the owner of the data directory if this is not
- * root, `postgres`, `nobody`. Throws `EmbeddedUnavailable` if none of them exists.
+ * run as root. For root, returns the first of these users that exists: the owner of the data directory (unless the
+ * owner is root), `postgres`, `nobody`. Throws `EmbeddedUnavailable` if none of them exists.
  */
 export const findServerUser = (dataDir: string): SystemUser => {
   const own = findOwnUser()

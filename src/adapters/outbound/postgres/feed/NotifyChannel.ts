@@ -1,9 +1,12 @@
 import type { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceRevisions.ts"
 
-/** The channel on which the database reports changes. A payload is the id of a workspace, or `allWorkspaces`. */
+/**
+ * The channel on which the database reports changes. The payload of a change is the id of a workspace, or
+ * `allWorkspaces`.
+ */
 export const channel = "prompt_retrieval_changes"
 
-/** The payload that reports that any workspace may have changed. */
+/** The payload that reports that all workspaces may have changed. */
 export const allWorkspaces = "*"
 
 export const recordChange = (revisions: WorkspaceRevisions, payload: string): void =>

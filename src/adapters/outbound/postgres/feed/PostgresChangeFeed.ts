@@ -65,7 +65,7 @@ const parseSentAt = (text: string): Instant => {
  * The notifier is a separate connection, because a pooler that drops notifications may still return a connection's own
  * notifications. The notifier uses the same URL as all queries, so the heartbeats also detect a listener that is
  * connected to another database. Behind a pooler that drops notifications, and on a read-only server, the feed stays
- * down and logs the reason once.
+ * down and logs this once.
  */
 const makeChangeFeed = (
   revisions: WorkspaceRevisions,
@@ -191,7 +191,10 @@ const makeChangeFeed = (
         yield* disconnect
       })
 
-    /** Listens until the listener or the notifier is lost, or until both are closed because no heartbeat arrives. */
+    /**
+     * Listens until the listener or the notifier is lost, until both are closed because no heartbeat arrives, or until
+     * another connection leads to another server (`contradiction`).
+     */
     const listen = Effect.gen(function* () {
       const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
         Scope.close(scope, exit)

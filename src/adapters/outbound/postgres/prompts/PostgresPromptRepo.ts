@@ -31,15 +31,12 @@ const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
   })
 }
 
-/** Decodes the rows of `selectPrompts`. */
 const decodePromptList = makePageDecoder(PromptSummary, "id")
 
 const decodePromptPage = makeRowDecoder(PromptSummary)
 
-/** Decodes the rows of `selectVersions`. */
 const decodeVersionList = makePageDecoder(VersionSummary, "version_number")
 
-/** Decodes a row of `selectPromptsByKey`. */
 const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
 
 const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
@@ -121,5 +118,5 @@ const makePromptRepo = Effect.gen(function* () {
   })
 })
 
-/** Provides the prompts in PostgreSQL. Each read runs one statement. */
+/** Provides the prompts in PostgreSQL. Each read needs at most one statement. */
 export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(PromptRepo, makePromptRepo)

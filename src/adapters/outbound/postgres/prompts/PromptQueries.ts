@@ -162,7 +162,8 @@ export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>): Statement
 const aggregateFragments = (value: string, name: string): string =>
   `coalesce(array_agg(${value} order by position, id) filter (where bytes <= ${sizes.sourceBytes}), '{}') as ${name}`
 
-// `octet_length` does not read the text itself, so contents that are too large in total are never read.
+// `octet_length` does not read the text itself, so the contents of fragments are not read if they are too large in
+// total.
 const selectSourcesText = `select requested.ordinal::int, ${toColumns(repeatedFieldNames)}, p.current_content, p.current_version, source.*
     from ${requestedPrompts}
     cross join lateral (

@@ -42,8 +42,8 @@ const hasFurtherRow = (rows: Rows, others: Rows): boolean => {
  * 4. If a replica does not find everything, the primary runs the statement too, because the missing rows may be so
  *    recent that the feed has not reported them. If the primary finds no further row, the rows of the replica are the
  *    result, and only the replica has shown something.
- * 5. While the change feed is down, changes may go unreported, so the primary runs all reads. A replica runs a read
- *    only if the primary does not respond and rules 1 and 2 allow the read.
+ * 5. While the change feed is down, changes may go unreported, so each read goes to the primary first. A replica runs
+ *    the read only if the primary does not respond and rules 1 and 2 allow the read.
  */
 export class ReadRouter {
   readonly #options: ReadRouterOptions

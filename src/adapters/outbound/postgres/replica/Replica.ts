@@ -21,7 +21,9 @@ import { decodeStandby, type ServerState, type StandbyState, selectStandby } fro
 
 /** The time between two queries of a replica's position, in milliseconds. */
 const intervalMs = 20
-/** How long a replica may take to respond before all connections to it are closed, in milliseconds. */
+/**
+ * How long a replica may take to return its position before all connections to the replica are closed, in milliseconds.
+ */
 const responseTimeoutMs = 500
 const reconnectDelayMs = 500
 /** Maximum lag of a replica that is used, in milliseconds. */
@@ -36,7 +38,6 @@ export interface ReplicaSession {
   readonly queryKeys: Query
 }
 
-/** A replica that can run reads. */
 export interface ReplicaInUse {
   readonly session: ReplicaSession
   /** The latest state that the replica has returned. */
@@ -49,7 +50,6 @@ export interface ReplicaServer {
   readonly config: PgClient.PgPoolConfig
 }
 
-/** The reason why a replica cannot be used. */
 class ReplicaProblem extends Data.TaggedError("ReplicaProblem")<{ readonly message: string }> {}
 
 const fail = (message: string): Effect.Effect<never, ReplicaProblem> =>

@@ -26,8 +26,8 @@ export interface ReplicationOptions {
 
 /**
  * Returns the function that chooses the replica for a read. A process uses the same replica as long as the replica is
- * connected, because replicas may show different states, so that a move to another replica needs a proof (`Fence`). The
- * first choice is random, so that the processes are spread over the replicas.
+ * connected, because another replica may show another state, and a move to it needs a proof (`Fence`). The first choice
+ * is random, so that the processes are spread over the replicas.
  */
 const makeReplicaChoice = (replicas: ReadonlyArray<Replica>): (() => ReplicaInUse | undefined) => {
   let active = replicas[Math.floor(Math.random() * replicas.length)]
