@@ -4,6 +4,7 @@ import { Cache, isCacheable, type Loader, toEntry } from "./cache/Cache.ts"
 import { isPageEnvelope, isSingleEnvelope, toQuery, toServiceResult } from "./transport/Envelopes.ts"
 import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
+import { readList } from "./ListReader.ts"
 import { KeyStatus } from "./transport/KeyStatus.ts"
 import { type CallSettings, withLimits } from "./transport/Limits.ts"
 import { isId, PromptNames, toName } from "./PromptNames.ts"
@@ -22,7 +23,7 @@ import {
 import { loadAll, type PrefetchResult, respectRateLimit } from "./cache/Prefetch.ts"
 import type { PromptReference } from "./PromptReference.ts"
 import type { List, Prompts } from "./Prompts.ts"
-import type { ListParams, Page, PageParams, PromptResponse, PromptSummary } from "./Resources.ts"
+import type { PromptSummary } from "./Resources.ts"
 import { toCall, toFallbackResult } from "./Results.ts"
 import { normalizeHeaders, Transport, type UnknownJson } from "./transport/Transport.ts"
 
@@ -91,12 +92,12 @@ export class PromptClient {
   /** Calls that read the prompts of the key's workspace. */
   readonly prompts: Prompts = {
     list: (params, options) =>
-      this.#list((query) => this.#read(promptsPath + query, isPageEnvelope, options), params),
+      readList((query) => this.#read(promptsPath + query, isPageEnvelope, options), params),
     get: (prompt, options) => toCall(this.#readPrompt(prompt, "", isSingleEnvelope, options)),
     getResolved: (prompt, options) => toCall(this.#getResolved(prompt, options)),
     versions: {
       list: (prompt, params, options) =>
-        this.#list((query) => this.#readPrompt(prompt, `/versions${query}`, isPageEnvelope, options), params),
+        readList((query) => this.#readPrompt(prompt, `/versions${query}`, isPageEnvelope, options), params),
       get: (prompt, version, options) =>
         toCall(
           this.#readPrompt(prompt, `/versions/${encodeURIComponent(version)}`, isSingleEnvelope, options)
@@ -179,28 +180,9 @@ export class PromptClient {
     limits: CallOptions,
     run = <A>(request: () => Promise<A>): Promise<A> => request()
   ): List<PromptSummary> {
-    return this.#list((query) => run(() => this.#read(promptsPath + query, isPageEnvelope, limits, true)), {
+    return readList((query) => run(() => this.#read(promptsPath + query, isPageEnvelope, limits, true)), {
       ...filter,
       per_page: 100
-    })
-  }
-
-  #list<A>(readPage: (query: string) => Promise<Page<A>>, params: ListParams & PageParams = {}): List<A> {
-    const firstPage = readPage(toQuery(params))
-    return Object.assign(toCall<Page<A>, PromptResponse>(firstPage), {
-      async *[Symbol.asyncIterator]() {
-        const seen = new Set<unknown>()
-        for (let { data, meta } = await firstPage, page = params.page ?? 1; ; ) {
-          for (const item of data) {
-            const { id, version_number } = item as { id?: string; version_number?: number }
-            const identity = id ?? version_number
-            if (!seen.has(identity)) yield item
-            seen.add(identity)
-          }
-          if (data.length === 0 || page * meta.per_page >= meta.total) return
-          ;({ data, meta } = await readPage(toQuery({ ...params, page: ++page })))
-        }
-      }
     })
   }
 
