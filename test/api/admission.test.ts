@@ -1,5 +1,5 @@
 import { beforeAll, it } from "vitest"
-import { instant, key as makeKey, sample } from "../support/archives.ts"
+import { instant, key as makeKey, makeTenant, sample } from "../support/archives.ts"
 import {
   type ExpectedError,
   expectError,
@@ -7,7 +7,7 @@ import {
   malformedAuthorization,
   unauthorized
 } from "./expectations.ts"
-import { authorize, makeTenant, startApi } from "./startApi.ts"
+import { authorize, startApi } from "./startApi.ts"
 
 const home = sample()
 const { active, ...keys } = home.keys
@@ -20,11 +20,11 @@ const expired = makeKey(workspaceId, ada!, { expires_at: past })
 const expiring = makeKey(workspaceId, ada!, { expires_at: instant("2999-01-01T00:00:00.000Z") })
 const api_keys = [expired, expiring].map(({ stored }) => stored)
 
-const freeAndDisputed = makeTenant({ tier: "free", billing_status: "disputed" })
+const freeAndDisputed = makeTenant({ workspace: { tier: "free", billing_status: "disputed" } })
 const unknownTier = makeTenant()
-const disputed = makeTenant({ billing_status: "disputed" })
-const pastDue = makeTenant({ tier: "team", billing_status: "past_due" })
-const overLimit = makeTenant({ billing_status: "over_limit" })
+const disputed = makeTenant({ workspace: { billing_status: "disputed" } })
+const pastDue = makeTenant({ workspace: { tier: "team", billing_status: "past_due" } })
+const overLimit = makeTenant({ workspace: { billing_status: "over_limit" } })
 
 const api = startApi([
   { ...home.archive, api_keys: [...home.archive.api_keys, ...api_keys] },
@@ -107,6 +107,6 @@ it.each([
       "/api/v1/prompts?page=0",
       ...["", "/resolved", "/versions", "/versions/x"].map((end) => `/api/v1/prompts/x${end}`)
     ]
-    for (const target of targets) expectError(await send(target, [authorize(tenant.key)]), expected)
+    for (const target of targets) expectError(await send(target, [authorize(tenant.key.plaintext)]), expected)
   }
 )

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { archive, key, prompt, user, workspace } from "../support/archives.ts"
+import { makeTenant, prompt } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
 import { type Service, startService, unlimited } from "../support/service.ts"
@@ -12,14 +12,12 @@ const MiB = 1024 * 1024
 
 describe("clients that read slowly or not at all", () => {
   const resources = makeResources()
-  const owner = user()
-  const home = workspace()
-  const ownKey = key(home.id, owner)
-  const authorization = `Authorization: Bearer ${ownKey.plaintext}`
   /** The response with this prompt is too large for the cache. */
   const large = prompt({ current_content: "x".repeat(1024 * 1024) })
   const cached = prompt({ current_content: "x".repeat(1_000_000) })
   const small = prompt()
+  const tenant = makeTenant({ prompts: [large, cached, small] })
+  const authorization = `Authorization: Bearer ${tenant.key.plaintext}`
   let env: Record<string, string>
   let service: Service
   let sockets: Array<Socket> = []
@@ -35,9 +33,7 @@ describe("clients that read slowly or not at all", () => {
     }
     await start()
     const { importArchive } = await resources.acquire(connectTo(env))
-    await importArchive(
-      archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [large, cached, small] })
-    )
+    await importArchive(tenant.archive)
     await service.stop()
   })
   afterAll(() => resources.release())

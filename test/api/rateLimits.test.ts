@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { sample } from "../support/archives.ts"
+import { makeTenant, sample } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { readMetric } from "../support/services/metrics.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
@@ -7,10 +7,10 @@ import { call, callStateless } from "../support/clients/mcp.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
 import { startService } from "../support/service.ts"
 import { expectError } from "./expectations.ts"
-import { authorize, endpointTargets, makeTenant } from "./startApi.ts"
+import { authorize, endpointTargets } from "./startApi.ts"
 
 const home = sample()
-const free = makeTenant({ tier: "free" })
+const free = makeTenant({ workspace: { tier: "free" } })
 const targets = endpointTargets(home.archive.prompts[0]!.id)
 
 const denials = "prompt_retrieval_rate_limit_denials_total"
@@ -75,7 +75,7 @@ it("a 429 names the exceeded limit and is counted in the metric of this limit, a
   await runWithinMinute(async ({ port, metricsPort }) => {
     const send = (token: string, target: string = targets.list, method = "GET") =>
       exchange(port, rawRequest(target, [authorize(token)], method))
-    const rejected = [free.key, home.keys.revoked.plaintext, `key_live_${"0".repeat(64)}`, "x"]
+    const rejected = [free.key.plaintext, home.keys.revoked.plaintext, `key_live_${"0".repeat(64)}`, "x"]
     for (const token of rejected)
       for (let i = 0; i < 4; i++) expect([401, 403]).toContain((await send(token)).status)
 

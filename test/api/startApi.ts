@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from "vitest"
 import type { Archive } from "../../src/application/formats/Archive.ts"
-import { archive, key, user, workspace } from "../support/archives.ts"
+import { key } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import { readMetric } from "../support/services/metrics.ts"
@@ -67,14 +67,6 @@ export const startDemoApi = () => {
 
 /** Returns the Authorization header line for a key. */
 export const authorize = (key: string): string => `Authorization: Bearer ${key}`
-
-/** Returns a workspace that contains only a key and its owner. */
-export const makeTenant = (overrides: Parameters<typeof workspace>[0] = {}) => {
-  const home = workspace(overrides)
-  const owner = user()
-  const { plaintext, stored } = key(home.id, owner)
-  return { key: plaintext, archive: archive({ workspace: home, users: [owner], api_keys: [stored] }) }
-}
 
 /** Returns the target of each of the five endpoints by name. The prompt must have a version 1. */
 export const endpointTargets = (promptId: string) => {

@@ -1,15 +1,5 @@
 import { expect, it } from "vitest"
-import {
-  archive,
-  fragment,
-  key,
-  prompt,
-  tag,
-  fragmentBinding,
-  user,
-  version,
-  workspace
-} from "../support/archives.ts"
+import { fragment, fragmentBinding, makeTenant, prompt, tag, version } from "../support/archives.ts"
 import { startApi } from "./startApi.ts"
 
 const connections = 50
@@ -17,32 +7,24 @@ const rounds = 40
 
 /** Makes a workspace with a key. Every text contains the canary, which another workspace must never get. */
 const makeCanaryTenant = (canary: string) => {
-  const home = workspace({ name: canary })
-  const owner = user()
-  const issued = key(home.id, owner)
   const label = tag("shared")
   const part = fragment(`${canary} {{who}}`)
-  return {
-    canary,
-    key: issued.plaintext,
-    archive: archive({
-      workspace: home,
-      users: [owner],
-      api_keys: [issued.stored],
-      tags: [label],
-      fragments: [part],
-      prompts: Array.from({ length: 30 }, () =>
-        prompt({
-          title: canary,
-          description: canary,
-          current_content: canary,
-          tags: [label.id],
-          fragments: [fragmentBinding(part, 0, { variable_overrides: { who: canary } })],
-          versions: [version(1, { content: canary, change_summary: canary })]
-        })
-      )
-    })
-  }
+  const tenant = makeTenant({
+    workspace: { name: canary },
+    tags: [label],
+    fragments: [part],
+    prompts: Array.from({ length: 30 }, () =>
+      prompt({
+        title: canary,
+        description: canary,
+        current_content: canary,
+        tags: [label.id],
+        fragments: [fragmentBinding(part, 0, { variable_overrides: { who: canary } })],
+        versions: [version(1, { content: canary, change_summary: canary })]
+      })
+    )
+  })
+  return { ...tenant, canary }
 }
 
 const tenants = [makeCanaryTenant("canary-of-the-first"), makeCanaryTenant("canary-of-the-second")] as const
@@ -66,7 +48,7 @@ it(`${connections} concurrent connections of two workspaces never get content of
         "?tag=shared&page=2&per_page=7"
       ][round % 6]!
       const response = await fetch(`${api.service().url}/api/v1/prompts${path}`, {
-        headers: { authorization: `Bearer ${mine.key}` }
+        headers: { authorization: `Bearer ${mine.key.plaintext}` }
       })
       const text = await response.text()
       expect(text).not.toContain(theirs.canary)

@@ -17,10 +17,31 @@ import {
   type WorkspacePart,
   workspaceLists
 } from "../../src/domain/workspace/WorkspaceParts.ts"
+import { archive, key, user, workspace } from "../../src/testing/archives.ts"
 
 // The archives of the contract suites, and conversions for other tests.
 export * from "../../src/testing/archives.ts"
 export * from "../../src/testing/generatedArchives.ts"
+
+/** The content of a tenant, and fields of its workspace and of its key. */
+interface TenantOptions extends Partial<Pick<Archive, "folders" | "tags" | "fragments" | "prompts">> {
+  readonly workspace?: Parameters<typeof workspace>[0]
+  readonly key?: Parameters<typeof key>[2]
+}
+
+/** Makes a workspace with one user, who owns one key. */
+export const makeTenant = (options: TenantOptions = {}) => {
+  const { workspace: workspaceFields, key: keyFields, ...content } = options
+  const home = workspace(workspaceFields)
+  const owner = user()
+  const own = key(home.id, owner, keyFields)
+  return {
+    home,
+    owner,
+    key: own,
+    archive: archive({ workspace: home, users: [owner], api_keys: [own.stored], ...content })
+  }
+}
 
 export const compareIds = (a: { readonly id: string }, b: { readonly id: string }): number =>
   a.id < b.id ? -1 : 1

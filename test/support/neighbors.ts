@@ -7,7 +7,7 @@ import type * as Scope from "effect/Scope"
 import { join } from "node:path"
 import makeSql from "postgres"
 import { sizes } from "../../src/domain/Sizes.ts"
-import { archive, type Key, key, user, workspace } from "./archives.ts"
+import { type Key, makeTenant } from "./archives.ts"
 import type { Burst, BurstRequest } from "./burst.ts"
 import { connectTo, postgres } from "./database.ts"
 import { type Service, startService, unlimited } from "./service.ts"
@@ -210,11 +210,9 @@ export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen
   )
   const sql: Tenants["sql"] = (text, params) => client.unsafe(text, [...params])
   const tenant = Effect.fnUntraced(function* () {
-    const [home, owner] = [workspace(), user()]
-    const ownKey = key(home.id, owner)
-    const tenant = archive({ workspace: home, users: [owner], api_keys: [ownKey.stored] })
-    yield* Effect.promise(() => importArchive(tenant))
-    return { key: ownKey, workspace: home.id as string }
+    const { home, key, archive } = makeTenant()
+    yield* Effect.promise(() => importArchive(archive))
+    return { key, workspace: home.id as string }
   })
   const [large, small] = [yield* tenant(), yield* tenant()]
   const rows = yield* Effect.promise(() =>

@@ -1,14 +1,5 @@
 import { describe, expect, it } from "vitest"
-import {
-  archive,
-  fragment,
-  fragmentBinding,
-  instant,
-  key,
-  prompt,
-  user,
-  workspace
-} from "../../support/archives.ts"
+import { fragment, fragmentBinding, instant, makeTenant, prompt } from "../../support/archives.ts"
 import { call, callStateless, post } from "../../support/clients/mcp.ts"
 import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
 import { startApi } from "../startApi.ts"
@@ -18,10 +9,7 @@ const pageSize = 50
 /**
  * Makes a workspace with a key. Some of its prompts contain the canary, a text that another workspace must never get.
  */
-const makeTenant = (canary: string) => {
-  const home = workspace({ name: canary })
-  const owner = user()
-  const issued = key(home.id, owner)
+const makeCanaryTenant = (canary: string) => {
   const tone = fragment(`${canary} Answer {{who}} in a {{tone}} tone. {{name}}`)
   const at = (minute: number) => instant(new Date(Date.UTC(2026, 0, 2, 0, minute)).toISOString())
   const greeting = prompt({
@@ -39,36 +27,26 @@ const makeTenant = (canary: string) => {
     prompt({ title: `Filler ${n}`, updated_at: at(n) })
   )
   const archived = prompt({ title: "Archived", is_archived: true, updated_at: at(250) })
+  const tenant = makeTenant({
+    workspace: { name: canary },
+    fragments: [tone],
+    prompts: [greeting, ...twins, ...fillers, archived]
+  })
   return {
     canary,
-    id: home.id,
-    key: issued.plaintext,
+    id: tenant.home.id,
+    key: tenant.key.plaintext,
     greeting,
     twins,
     total: 3 + fillers.length,
-    archive: archive({
-      workspace: home,
-      users: [owner],
-      api_keys: [issued.stored],
-      fragments: [tone],
-      prompts: [greeting, ...twins, ...fillers, archived]
-    })
+    archive: tenant.archive
   }
 }
 
-const own = makeTenant("canary-of-the-first")
-const other = makeTenant("canary-of-the-second")
-const freeHome = workspace({ tier: "free" })
-const freeOwner = user()
-const freeKey = key(freeHome.id, freeOwner)
-const api = startApi(
-  [
-    own.archive,
-    other.archive,
-    archive({ workspace: freeHome, users: [freeOwner], api_keys: [freeKey.stored] })
-  ],
-  { env: { MCP: "on" } }
-)
+const own = makeCanaryTenant("canary-of-the-first")
+const other = makeCanaryTenant("canary-of-the-second")
+const free = makeTenant({ workspace: { tier: "free" } })
+const api = startApi([own.archive, other.archive, free.archive], { env: { MCP: "on" } })
 
 const listAll = async (tenantKey: string) => {
   const prompts: Array<{ readonly name: string; readonly title: string; readonly arguments: unknown }> = []
@@ -179,7 +157,7 @@ describe("a rejected MCP request", () => {
     ["no key", {}, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],
     [
       "a key of the Free tier",
-      { authorization: `Bearer ${freeKey.plaintext}` },
+      { authorization: `Bearer ${free.key.plaintext}` },
       403,
       "API_NOT_ALLOWED",
       "API access requires the Solo plan or higher"

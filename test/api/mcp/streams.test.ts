@@ -2,7 +2,7 @@ import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { afterEach, describe, expect, it } from "vitest"
-import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
+import { key, makeTenant, prompt } from "../../support/archives.ts"
 import {
   call,
   callStateless,
@@ -13,29 +13,14 @@ import {
 import { rawRequest } from "../../support/clients/rawHttp.ts"
 import { startApi } from "../startApi.ts"
 
-const makeTenant = () => {
-  const home = workspace()
-  const owner = user()
-  const issued = key(home.id, owner)
-  const expelled = key(home.id, owner)
-  const large = prompt({ title: "Large", current_content: "x".repeat(900 * 1024) })
-  return {
-    id: home.id,
-    key: issued.plaintext,
-    expelled,
-    large,
-    archive: archive({
-      workspace: home,
-      users: [owner],
-      api_keys: [issued.stored, expelled.stored],
-      prompts: [large]
-    })
-  }
-}
-
-const own = makeTenant()
-const other = makeTenant()
-const api = startApi([own.archive, other.archive], {
+const makeLargePrompt = () => prompt({ title: "Large", current_content: "x".repeat(900 * 1024) })
+const [large, otherLarge] = [makeLargePrompt(), makeLargePrompt()]
+const own = makeTenant({ prompts: [large] })
+const other = makeTenant({ prompts: [otherLarge] })
+const expelled = key(own.home.id, own.owner)
+const [ownKey, otherKey] = [own.key.plaintext, other.key.plaintext]
+const ownArchive = { ...own.archive, api_keys: [own.key.stored, expelled.stored] }
+const api = startApi([ownArchive, other.archive], {
   env: { MCP: "on", RATE_LIMIT_PER_KEY: "100000", RATE_LIMIT_PER_PROCESS: "100000" }
 })
 
@@ -88,19 +73,19 @@ describe("an MCP stream of notifications", () => {
   })
 
   it("an MCP stream of protocol version 2025-11-25 reports an edit of its workspace within 100 ms, and does not report edits of another workspace", async () => {
-    const stream = await open(openNotifications(api.service(), own.key))
+    const stream = await open(openNotifications(api.service(), ownKey))
     expect([
       stream.status,
       stream.headers.get("content-type"),
       stream.headers.get("x-accel-buffering")
     ]).toEqual([200, "text/event-stream", "no"])
     const message = stream.next()
-    await edit(other.id)
+    await edit(other.home.id)
     expect(await Promise.race([message, setTimeout(300, "none")])).toBe("none")
     const durations: Array<number> = []
     let next = message
     for (let n = 0; n < 5; n++) {
-      await edit(own.id)
+      await edit(own.home.id)
       const start = performance.now()
       expect(await next).toEqual(changed())
       durations.push(performance.now() - start)
@@ -113,35 +98,35 @@ describe("an MCP stream of notifications", () => {
   it("the first message of an MCP stream of protocol version 2026-07-28 is the acknowledgment, and every message contains the id of the request", async () => {
     const meta = { "io.modelcontextprotocol/subscriptionId": 7 }
     const stream = await open(
-      listen(api.service(), own.key, { promptsListChanged: true, toolsListChanged: true }, 7)
+      listen(api.service(), ownKey, { promptsListChanged: true, toolsListChanged: true }, 7)
     )
     expect(await stream.next()).toEqual({
       jsonrpc: "2.0",
       method: "notifications/subscriptions/acknowledged",
       params: { _meta: meta, notifications: { promptsListChanged: true } }
     })
-    await edit(own.id)
+    await edit(own.home.id)
     expect(await stream.next()).toEqual(changed(meta))
   })
 
   it("an MCP stream that is opened without promptsListChanged reports no edit", async () => {
-    const stream = await open(listen(api.service(), own.key, { toolsListChanged: true }))
+    const stream = await open(listen(api.service(), ownKey, { toolsListChanged: true }))
     expect((await stream.next()).params.notifications).toEqual({})
-    await edit(own.id)
+    await edit(own.home.id)
     expect(await Promise.race([stream.next(), setTimeout(300, "none")])).toBe("none")
   })
 
   it("an MCP stream ends when its key is revoked, and later calls with the key get 401", async () => {
-    const stream = await open(openNotifications(api.service(), own.expelled.plaintext))
-    const ping = async () => (await call(api.service(), own.expelled.plaintext, "ping")).status
+    const stream = await open(openNotifications(api.service(), expelled.plaintext))
+    const ping = async () => (await call(api.service(), expelled.plaintext, "ping")).status
     expect([await ping(), await ping()]).toEqual([200, 200])
-    await api.sql("update api_keys set revoked_at = now() where id = $1", [own.expelled.stored.id])
+    await api.sql("update api_keys set revoked_at = now() where id = $1", [expelled.stored.id])
     expect(await stream.next()).toBeUndefined()
     expect(await ping()).toBe(401)
   })
 
   it("an MCP stream sends a comment immediately and every 5 s, so that proxies do not close the stream", async () => {
-    const socket = await connectRaw(rawGet(own.key))
+    const socket = await connectRaw(rawGet(ownKey))
     const [, received] = await readUntil(socket, ":\n\n")
     expect(received).not.toContain(":\n\n")
     const start = performance.now()
@@ -151,7 +136,7 @@ describe("an MCP stream of notifications", () => {
   })
 
   it("an MCP stream is not opened while other requests of its connection are in flight", async () => {
-    const socket = await connectRaw(rawGet(other.key).repeat(2))
+    const socket = await connectRaw(rawGet(otherKey).repeat(2))
     const [status] = await readUntil(socket, "\r\n")
     // If the first request opens its stream before the second request arrives, the second request closes the
     // connection.
@@ -161,35 +146,31 @@ describe("an MCP stream of notifications", () => {
   })
 
   it.each([
-    ["another request", () => rawGet(other.key)],
+    ["another request", () => rawGet(otherKey)],
     ["bytes that are not a request", () => "\0garbage\r\n\r\n"]
   ])("an MCP stream ends and is not counted as open when its client sends %s", async (_, makeBytes) => {
     for (let n = 0; n < 16; n++) {
-      const socket = await connectRaw(rawGet(other.key))
+      const socket = await connectRaw(rawGet(otherKey))
       await readUntil(socket, ":\n\n")
       socket.write(makeBytes())
       await once(socket, "close")
     }
     for (let n = 0; n < 16; n++)
-      expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
+      expect((await open(openNotifications(api.service(), otherKey))).status).toBe(200)
   })
 
   const largeBody = "x".repeat(512 * 1024)
   const withUnreadBody =
-    rawGet(other.key).replace("\r\n\r\n", `\r\nContent-Length: ${2 * largeBody.length}\r\n\r\n`) + largeBody
+    rawGet(otherKey).replace("\r\n\r\n", `\r\nContent-Length: ${2 * largeBody.length}\r\n\r\n`) + largeBody
   const destroyAfter = (bytes: string) => (socket: Socket) => {
     socket.write(bytes)
     socket.destroy()
   }
   it.each<[string, request: string, leave: (socket: Socket) => void]>([
-    ["closes its connection", rawGet(other.key), (socket) => void socket.end()],
-    ["resets its connection", rawGet(other.key), (socket) => void socket.resetAndDestroy()],
-    ["sends garbage and leaves", rawGet(other.key), destroyAfter("\0garbage\r\n\r\n")],
-    [
-      "sends the start of a request and leaves",
-      rawGet(other.key),
-      destroyAfter("GET /mcp HTTP/1.1\r\nHost:")
-    ],
+    ["closes its connection", rawGet(otherKey), (socket) => void socket.end()],
+    ["resets its connection", rawGet(otherKey), (socket) => void socket.resetAndDestroy()],
+    ["sends garbage and leaves", rawGet(otherKey), destroyAfter("\0garbage\r\n\r\n")],
+    ["sends the start of a request and leaves", rawGet(otherKey), destroyAfter("GET /mcp HTTP/1.1\r\nHost:")],
     ["leaves, even if its GET had an unread body", withUnreadBody, (socket) => void socket.destroy()]
   ])("an MCP stream is not counted as open 1 s after its client %s", async (_, request, leave) => {
     const sockets = await Promise.all(Array.from({ length: 16 }, () => connectRaw(request)))
@@ -197,17 +178,17 @@ describe("an MCP stream of notifications", () => {
     for (const socket of sockets) leave(socket)
     await setTimeout(1_000)
     for (let n = 0; n < 16; n++)
-      expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
+      expect((await open(openNotifications(api.service(), otherKey))).status).toBe(200)
   })
 
   it("requests pipelined behind an MCP stream do not prevent large responses to other workspaces", async () => {
-    const read = rawGet(own.key, `/api/v1/prompts/${own.large.id}/resolved`)
+    const read = rawGet(ownKey, `/api/v1/prompts/${large.id}/resolved`)
     const sockets = await Promise.all(
-      Array.from({ length: 16 }, () => connectRaw(rawGet(own.key) + read.repeat(15)))
+      Array.from({ length: 16 }, () => connectRaw(rawGet(ownKey) + read.repeat(15)))
     )
     await setTimeout(2_000)
-    const { status } = await fetch(`${api.service().url}/api/v1/prompts/${other.large.id}/resolved`, {
-      headers: { authorization: `Bearer ${other.key}` }
+    const { status } = await fetch(`${api.service().url}/api/v1/prompts/${otherLarge.id}/resolved`, {
+      headers: { authorization: `Bearer ${otherKey}` }
     })
     for (const socket of sockets) socket.destroy()
     expect(status).toBe(200)
@@ -215,11 +196,11 @@ describe("an MCP stream of notifications", () => {
 
   it("an MCP stream is not opened for a key that has 16 open streams", async () => {
     // Closed streams must not be counted in the limit of 16 open streams.
-    for (let n = 0; n < 20; n++) await (await openNotifications(api.service(), own.key)).close()
+    for (let n = 0; n < 20; n++) await (await openNotifications(api.service(), ownKey)).close()
     await setTimeout(100)
     for (let n = 0; n < 16; n++)
-      expect((await open(openNotifications(api.service(), own.key))).status).toBe(200)
-    const { status, body } = await callStateless(api.service(), own.key, "subscriptions/listen")
+      expect((await open(openNotifications(api.service(), ownKey))).status).toBe(200)
+    const { status, body } = await callStateless(api.service(), ownKey, "subscriptions/listen")
     expect([status, body]).toMatchObject([503, { id: 1, error: { data: { code: "SERVICE_UNAVAILABLE" } } }])
   })
 })

@@ -1,11 +1,11 @@
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { fragment, newId, prompt, sample, fragmentBinding } from "../../support/archives.ts"
+import { fragment, fragmentBinding, makeTenant, newId, prompt, sample } from "../../support/archives.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
 import type { Service } from "../../support/service.ts"
 import { expectError, unavailable } from "../expectations.ts"
-import { authorize, endpointTargets, makeDemoTenant, makeTenant, startApi } from "../startApi.ts"
+import { authorize, endpointTargets, makeDemoTenant, startApi } from "../startApi.ts"
 import { deref, document, type Json } from "./document.ts"
 
 const perKey = 60
@@ -18,9 +18,9 @@ const large = prompt({
 })
 const demo = makeDemoTenant()
 
-const free = makeTenant({ tier: "free" })
-const disputed = makeTenant({ billing_status: "disputed" })
-const pastDue = makeTenant({ billing_status: "past_due" })
+const free = makeTenant({ workspace: { tier: "free" } })
+const disputed = makeTenant({ workspace: { billing_status: "disputed" } })
+const pastDue = makeTenant({ workspace: { billing_status: "past_due" } })
 
 const api = startApi(
   [
@@ -135,9 +135,9 @@ const requests: ReadonlyArray<readonly [status: number, target: string, options?
   [400, `${stored}/versions?page=0`],
   [401, stored, { authorization: "" }],
   [401, stored, { authorization: `Bearer ${revoked.plaintext}` }],
-  [402, stored, { authorization: `Bearer ${disputed.key}` }],
-  [402, stored, { authorization: `Bearer ${pastDue.key}` }],
-  [403, stored, { authorization: `Bearer ${free.key}` }],
+  [402, stored, { authorization: `Bearer ${disputed.key.plaintext}` }],
+  [402, stored, { authorization: `Bearer ${pastDue.key.plaintext}` }],
+  [403, stored, { authorization: `Bearer ${free.key.plaintext}` }],
   [404, missing],
   [404, `${missing}/resolved`],
   [404, `${missing}/versions`],

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
+import { makeTenant, prompt } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
@@ -41,10 +41,6 @@ const expectServed = async (port: number): Promise<void> => {
 }
 
 const resources = makeResources()
-const owner = user()
-const home = workspace()
-const ownKey = key(home.id, owner)
-const authorization = `Authorization: Bearer ${ownKey.plaintext}`
 const stored = prompt()
 /**
  * Makes a prompt whose response has 6 MiB, more than the socket buffers of client and server. JSON needs 6 bytes for
@@ -52,9 +48,10 @@ const stored = prompt()
  */
 const largest = () => prompt({ current_content: "\u0001".repeat(1024 * 1024) })
 const large = largest()
-const otherHome = workspace()
-const otherKey = key(otherHome.id, owner)
 const otherLarge = largest()
+const own = makeTenant({ prompts: [stored, large] })
+const other = makeTenant({ prompts: [otherLarge] })
+const authorization = `Authorization: Bearer ${own.key.plaintext}`
 let env: Record<string, string>
 
 describe("the connections of a service", () => {
@@ -67,12 +64,8 @@ describe("the connections of a service", () => {
     }
     const service = await startService(env)
     const { importArchive } = await resources.acquire(connectTo(env))
-    await importArchive(
-      archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [stored, large] })
-    )
-    await importArchive(
-      archive({ workspace: otherHome, users: [owner], api_keys: [otherKey.stored], prompts: [otherLarge] })
-    )
+    await importArchive(own.archive)
+    await importArchive(other.archive)
     await service.stop()
   })
   afterAll(() => resources.release())
@@ -253,7 +246,7 @@ describe("the connections of a service", () => {
       try {
         const request = rawRequest(`/api/v1/prompts/${large.id}`, [authorization])
         const otherRequest = rawRequest(`/api/v1/prompts/${otherLarge.id}`, [
-          `Authorization: Bearer ${otherKey.plaintext}`
+          `Authorization: Bearer ${other.key.plaintext}`
         ])
         const readStatus = async (of: string) => (await exchange(port, of)).status
         await expect.poll(() => readStatus(request), { timeout: 10_000 }).toBe(200)

@@ -26,7 +26,17 @@ import {
 } from "../../../src/domain/ApiKey.ts"
 import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
-import { archive, instant, type Key, key, newId, sample, user, workspace } from "../../support/archives.ts"
+import {
+  archive,
+  instant,
+  type Key,
+  key,
+  makeTenant,
+  newId,
+  sample,
+  user,
+  workspace
+} from "../../support/archives.ts"
 
 /** The number of key lookups. */
 class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {
@@ -197,9 +207,8 @@ describe("admit", () => {
     { expires: Millis, steps: Schema.Array(Step) },
     Effect.fnUntraced(
       function* ({ expires, steps }) {
-        const [home, owner] = [workspace(), user()]
-        const expiring = key(home.id, owner, { expires_at: toTimestamp(expires) })
-        yield* storeArchive(archive({ workspace: home, users: [owner], api_keys: [expiring.stored] }))
+        const { home, key: expiring, archive } = makeTenant({ key: { expires_at: toTimestamp(expires) } })
+        yield* storeArchive(archive)
         const { admitAgain } = yield* Admission
         const caller = {
           keyId: expiring.stored.id,

@@ -4,11 +4,12 @@ import { type AuditFilter, WorkspaceStore } from "../../../src/application/ports
 import { type ContentEdit, emptyEdit } from "../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
-  loadArchive,
   archive,
   fragment,
   instant,
   key,
+  loadArchive,
+  makeTenant,
   newId,
   prompt,
   sample,
@@ -109,9 +110,8 @@ export const testAudit = (it: ContractTests): void => {
     () =>
       Effect.gen(function* () {
         const store = yield* WorkspaceStore
-        const [home, owner] = [workspace(), user()]
-        const own = key(home.id, owner, { name: "Production" })
-        yield* loadArchive(archive({ workspace: home, users: [owner], api_keys: [own.stored] }))
+        const { home, owner, key: own, archive } = makeTenant({ key: { name: "Production" } })
+        yield* loadArchive(archive)
         for (const on of [true, true, false]) yield* store.setUser(owner.email, on)
         yield* store.deleteUser(owner.email, { now: 0, withActiveKeys: true })
         const events = (yield* listEvents({ limit: 1_000 })).filter(({ subject }) => subject === owner.email)

@@ -15,21 +15,22 @@ import { InvalidContent } from "../../../src/domain/workspace/Problem.ts"
 import { PromptNotFound } from "../../../src/domain/Prompt.ts"
 import type { WorkspacePrompt } from "../../../src/domain/workspace/Workspace.ts"
 import {
-  loadArchive,
   archive,
   archives,
   exportArchive,
   folder,
   fragment,
+  fragmentBinding,
   instant,
   key,
+  loadArchive,
+  makeTenant,
   newId,
   prompt,
   sample,
   tag,
   toPartStream,
   toWorkspaceParts,
-  fragmentBinding,
   user,
   version,
   workspace
@@ -258,9 +259,8 @@ export const testImport = (it: ContractTests): void => {
 
   it.effect("importWorkspace keeps the tier and the billing status of an existing workspace", () =>
     Effect.gen(function* () {
-      const [home, owner] = [workspace({ tier: "free", billing_status: "disputed" }), user()]
-      const own = key(home.id, owner)
-      const before = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
+      const fields = { tier: "free", billing_status: "disputed" } as const
+      const { home, key: own, archive: before } = makeTenant({ workspace: fields })
       yield* loadArchive(before)
       yield* loadArchive({
         ...before,
@@ -276,9 +276,7 @@ export const testImport = (it: ContractTests): void => {
 
   it.effect("importWorkspace never lifts a forced reset, whichever workspace the user is imported with", () =>
     Effect.gen(function* () {
-      const [home, owner] = [workspace(), user()]
-      const own = key(home.id, owner)
-      const free = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
+      const { owner, key: own, archive: free } = makeTenant()
       const forced = { ...owner, must_reset_password: true }
       const mustReset = Effect.map(findKey(own), ({ owner_must_reset }) => owner_must_reset)
       yield* loadArchive(free)
@@ -293,9 +291,7 @@ export const testImport = (it: ContractTests): void => {
 
   it.effect("importWorkspace never lifts a revocation", () =>
     Effect.gen(function* () {
-      const [home, owner] = [workspace(), user()]
-      const own = key(home.id, owner)
-      const active = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
+      const { key: own, archive: active } = makeTenant()
       const revoked_at = instant("2026-03-01T00:00:00.000Z")
       yield* loadArchive(active)
       yield* loadArchive({ ...active, api_keys: [{ ...own.stored, revoked_at }] })

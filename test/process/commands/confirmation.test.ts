@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
-import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
+import { makeTenant, prompt } from "../../support/archives.ts"
 import { currentProgram, run } from "../../support/service.ts"
 
 describe("workspaces delete on a terminal", () => {
@@ -39,15 +39,8 @@ describe("workspaces delete on a terminal", () => {
     return { code, output }
   }
   const importWorkspace = async () => {
-    const [home, owner] = [workspace({ name: "Acme Inc" }), user()]
-    await database.importArchive(
-      archive({
-        workspace: home,
-        users: [owner],
-        api_keys: [key(home.id, owner).stored],
-        prompts: [prompt()]
-      })
-    )
+    const { home, archive } = makeTenant({ workspace: { name: "Acme Inc" }, prompts: [prompt()] })
+    await database.importArchive(archive)
     return home.id
   }
   const exists = async (id: string) =>

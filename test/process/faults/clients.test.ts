@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs"
 import { connect } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
+import { makeTenant, prompt } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { exchangeAll, rawRequest } from "../../support/clients/rawHttp.ts"
 import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
@@ -11,12 +11,10 @@ import { type Service, startService, unlimited } from "../../support/service.ts"
 
 describe("clients that misbehave", () => {
   const resources = makeResources()
-  const owner = user()
-  const home = workspace()
-  const ownKey = key(home.id, owner)
-  const authorization = `Bearer ${ownKey.plaintext}`
   const large = prompt({ current_content: "x".repeat(400_000) })
   const huge = prompt({ current_content: "x".repeat(1_000_000) })
+  const tenant = makeTenant({ prompts: [large, huge] })
+  const authorization = `Bearer ${tenant.key.plaintext}`
   let env: Record<string, string>
   let service: Service
 
@@ -28,9 +26,7 @@ describe("clients that misbehave", () => {
     }
     service = await startService(env)
     const database = await resources.acquire(connectTo(env))
-    await database.importArchive(
-      archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [large, huge] })
-    )
+    await database.importArchive(tenant.archive)
   })
   afterAll(async () => {
     expect(await service?.stop()).toBe(0)

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
 import { parse } from "yaml"
-import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
+import { makeTenant, prompt } from "../../support/archives.ts"
 import { authorizingProxy } from "../../support/programs/authorizingProxy.ts"
 import { makeResources } from "../../support/database.ts"
 import { makeDirectory, removeDirectories, run } from "../../support/programs/packages.ts"
@@ -10,24 +10,21 @@ import { toolsDirectory } from "../../support/programs/tools.ts"
 import { startApi } from "../../api/startApi.ts"
 
 /** A workspace with the prompts that the scenarios of the suite call. */
-const home = workspace()
-const owner = user()
-const { plaintext, stored } = key(home.id, owner)
-const prompts = [
-  prompt({
-    title: "test_simple_prompt",
-    current_content: "This is a simple prompt for testing.",
-    prompt_type: "user"
-  }),
-  prompt({
-    title: "test_prompt_with_arguments",
-    current_content: "Prompt with arguments: arg1='{{arg1}}', arg2='{{arg2}}'",
-    prompt_type: "user"
-  })
-]
-const api = startApi([archive({ workspace: home, users: [owner], api_keys: [stored], prompts })], {
-  env: { MCP: "on" }
+const { key, archive } = makeTenant({
+  prompts: [
+    prompt({
+      title: "test_simple_prompt",
+      current_content: "This is a simple prompt for testing.",
+      prompt_type: "user"
+    }),
+    prompt({
+      title: "test_prompt_with_arguments",
+      current_content: "Prompt with arguments: arg1='{{arg1}}', arg2='{{arg2}}'",
+      prompt_type: "user"
+    })
+  ]
 })
+const api = startApi([archive], { env: { MCP: "on" } })
 const resources = makeResources()
 
 describe("the conformance suite of the Model Context Protocol", () => {
@@ -41,7 +38,7 @@ describe("the conformance suite of the Model Context Protocol", () => {
     "the MCP conformance suite reports only expected failures for protocol version %s",
     async (version) => {
       const expected = join(import.meta.dirname, `mcp-expected-failures-${version}.yaml`)
-      const url = await resources.acquire(authorizingProxy(api.service(), plaintext))
+      const url = await resources.acquire(authorizingProxy(api.service(), key.plaintext))
       const { code, stdout, stderr } = await run(makeDirectory("conformance"), process.execPath, [
         join(toolsDirectory, "node_modules/.bin/conformance"),
         "server",

@@ -2,21 +2,19 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect, it, vi } from "vitest"
-import { archive, instant, key, prompt, user, workspace } from "../../support/archives.ts"
+import { instant, makeTenant, prompt } from "../../support/archives.ts"
 import { type Json, listen, openNotifications } from "../../support/clients/mcp.ts"
 import { toolsDirectory } from "../../support/programs/tools.ts"
 import { startApi } from "../../api/startApi.ts"
 
-const home = workspace()
-const owner = user()
-const { plaintext, stored } = key(home.id, owner)
-const prompts = [
-  prompt({ title: "Greeting", current_content: "Greet {{name}}." }),
-  prompt({ title: "Other", updated_at: instant("2026-01-01T12:00:00.000Z") })
-]
-const api = startApi([archive({ workspace: home, users: [owner], api_keys: [stored], prompts })], {
-  env: { MCP: "on" }
+const { home, key, archive } = makeTenant({
+  prompts: [
+    prompt({ title: "Greeting", current_content: "Greet {{name}}." }),
+    prompt({ title: "Other", updated_at: instant("2026-01-01T12:00:00.000Z") })
+  ]
 })
+const { plaintext } = key
+const api = startApi([archive], { env: { MCP: "on" } })
 
 const importTool = (path: string): Promise<Json> =>
   import(pathToFileURL(join(toolsDirectory, "node_modules/@modelcontextprotocol", path)).href)

@@ -5,7 +5,7 @@ import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { KeyNotFound } from "../../../../../src/application/ports/WorkspaceStore.ts"
-import { archive, instant, key, newId, toPartStream, user, workspace } from "../../../../support/archives.ts"
+import { archive, instant, key, makeTenant, newId, toPartStream } from "../../../../support/archives.ts"
 import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
 import { openStoreAndClient } from "../../../../support/database/storeAndClient.ts"
 
@@ -17,11 +17,8 @@ const late = instant("2099-01-01T00:00:00.000Z")
  */
 const makeSetting = Effect.gen(function* () {
   const { store, other } = yield* openStoreAndClient
-  const [home, owner] = [workspace(), user()]
-  const own = key(home.id, owner)
-  yield* store.importWorkspace(
-    toPartStream(archive({ workspace: home, users: [owner], api_keys: [own.stored] }))
-  )
+  const { home, owner, key: own, archive } = makeTenant()
+  yield* store.importWorkspace(toPartStream(archive))
   return { store, other, home, owner, own }
 })
 type Setting = Effect.Success<typeof makeSetting>
