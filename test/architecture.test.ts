@@ -11,7 +11,10 @@ interface Rule {
   readonly mayImport: ReadonlyArray<string>
 }
 
-/** The modules of Effect that the application may import. Only adapters may import Effect's I/O modules. */
+/**
+ * The modules of Effect that the application may import. Effect's modules for HTTP, SQL and sockets are in folders,
+ * such as `effect/http`, so the application may not import these modules.
+ */
 const effect = ["effect/*", "effect/crypto/SecureRandom"]
 const core = ["src/application/**", "src/domain/**"]
 const anyPackage = [
@@ -26,8 +29,8 @@ const anyPackage = [
 ]
 
 /**
- * Imports point from adapters to the application, and from the application to the domain. An adapter imports no other
- * adapter.
+ * Imports point from adapters to the application and the domain, and from the application to the domain. An adapter
+ * imports no other adapter, but the inbound adapters share the folder `contract`.
  */
 const rules: ReadonlyArray<Rule> = [
   { files: "src/*.ts", mayImport: ["src/**", ...anyPackage] },
@@ -128,7 +131,7 @@ const sources = new Map(
 const shipped = [...sources].filter(([file]) => !file.startsWith("bench/"))
 
 describe("the imports of all files", () => {
-  it("every file imports only what its architecture rule allows", () => {
+  it("every file of src and client/src imports only what its architecture rule allows", () => {
     expect(shipped.length).toBeGreaterThan(200)
     expect(shipped.flatMap(([file, source]) => findViolations(file, source))).toEqual([])
   })

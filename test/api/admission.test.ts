@@ -32,7 +32,7 @@ const api = startApi([
 ])
 const { send } = api
 beforeAll(async () => {
-  // An import rejects an unknown tier, so the test writes the tier to the database.
+  // An import rejects an unknown tier, so the test writes the tier with SQL.
   const { id } = unknownTier.archive.workspace
   await api.sql("update workspaces set tier = 'enterprise' where id = $1", [id])
 })
@@ -52,7 +52,7 @@ it.each([
   ["a token that is not ASCII", [`Authorization: Bearer ${key}\u00e9`]],
   ["a quoted Authorization header", [`Authorization: "Bearer ${key}"`]],
   ["a key in a cookie only", [`Cookie: authorization=Bearer ${key}`]],
-  ["a key in another header only", [`X-Api-Key: ${key}`]]
+  ["a key in the header X-Api-Key only", [`X-Api-Key: ${key}`]]
 ])(
   'a request with %s gets 401 "Missing or malformed", even if its query contains a key',
   async (_, lines) => {
@@ -72,7 +72,7 @@ it.each([
     keys.ownerMustReset.plaintext,
     "API key owner must reset password"
   ],
-  ["has no organization", keys.legacy.plaintext, "API key has no organization assigned"]
+  ["has no workspace", keys.legacy.plaintext, "API key has no organization assigned"]
 ])("a key that %s gets 401", async (_, token, message) => {
   expectError(await send(target, [authorize(token)]), unauthorized(message))
 })
@@ -80,7 +80,7 @@ it.each([
 it.each([
   ["in lowercase", `bearer ${key}`],
   ["in uppercase, before several spaces", `BEARER   ${key}`],
-  ["with spaces around the value", ` Bearer ${key}  `]
+  ["with spaces around the header value", ` Bearer ${key}  `]
 ])("the service accepts the scheme Bearer %s", async (_, value) => {
   expectSuccess(await send(target, [`authorization:${value}`]))
 })
@@ -94,8 +94,8 @@ const paymentDispute: ExpectedError = [402, "DISPUTED", "Workspace has an active
 const paymentDue: ExpectedError = [402, "PAST_DUE", "Subscription is past due or over its limit"]
 
 it.each([
-  ["on the Free tier (also if it is disputed)", 403, freeAndDisputed, apiNotAllowed],
-  ["on an unknown tier", 403, unknownTier, apiNotAllowed],
+  ["that is on the Free tier and disputed", 403, freeAndDisputed, apiNotAllowed],
+  ["that is on an unknown tier", 403, unknownTier, apiNotAllowed],
   ["that is disputed", 402, disputed, paymentDispute],
   ["that is past due", 402, pastDue, paymentDue],
   ["that is over its limit", 402, overLimit, paymentDue]

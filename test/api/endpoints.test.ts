@@ -17,7 +17,7 @@ import { authorize, endpointTargets, startApi } from "./startApi.ts"
 
 const { archive, keys } = sample()
 const [greeting] = archive.prompts
-/** Resolved content may have at most 1 MiB, so a prompt that contains this fragment exceeds the limit. */
+/** Resolved content is limited to 1 MiB, so a prompt that contains this fragment exceeds the limit. */
 const megabyte = fragment("x".repeat(1024 * 1024))
 const large = prompt({
   title: "Large",
@@ -32,7 +32,8 @@ const home = {
 
 const targets = endpointTargets(greeting!.id)
 /**
- * Returns the version in the `Prompt-Version` header of an endpoint for `greeting`. Only two endpoints have the header.
+ * Returns the version that `Prompt-Version` of an endpoint must contain for `greeting`. Only two endpoints have the
+ * header.
  */
 const versionOf = (endpoint: string): number | undefined =>
   endpoint === "get" || endpoint === "getResolved" ? greeting!.current_version : undefined
@@ -98,7 +99,7 @@ describe.each(Object.entries(targets))("the endpoint %s", (name, target) => {
   })
 
   it(`the endpoint ${name} returns 500 without details after an unexpected failure`, async () => {
-    // The unused query string makes sure that the response is not cached.
+    // No earlier request had this query string, so the response is not cached.
     const uncached = `${target}?${newId()}`
     await api.sql("alter table prompts rename column title to gone")
     await api.sql("alter table prompt_versions rename column change_summary to gone")
@@ -116,7 +117,7 @@ describe("the header If-None-Match", () => {
   const target = targets.get
   const version = greeting!.current_version
 
-  it("GET and HEAD return 304 with only the caching headers and Prompt-Version if If-None-Match contains the ETag", async () => {
+  it("GET and HEAD return 304 without Content-Type and Content-Length if If-None-Match contains the ETag or is *", async () => {
     const etag = await readEtag(target)
     for (const value of [etag, `W/${etag}`, `"x", ${etag}`, `"a,b" ,W/${etag}`, "*", ` ${etag} `])
       for (const method of ["GET", "HEAD"])
@@ -129,7 +130,7 @@ describe("the header If-None-Match", () => {
     expectNotModified(await send(target, lines), etag, version)
   })
 
-  it("GET returns 200 if If-None-Match contains only other ETags, such as the ETag of another resource", async () => {
+  it("GET returns 200 if If-None-Match contains neither the ETag of the response nor *", async () => {
     const etag = await readEtag(target)
     const other = await readEtag(targets.getResolved)
     for (const value of [other, '"x"', etag.slice(1, -1), "", etag.toLowerCase().replace(/[a-z]/, "_")])

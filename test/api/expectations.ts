@@ -18,13 +18,13 @@ const expectHeaders = (
   expect(Object.fromEntries(response.headers)).toMatchObject(values)
 }
 
-/** Expects the headers that every response has. */
+/** Expects `X-Content-Type-Options` and a generated `X-Request-Id`. */
 export const expectCommonHeaders = (response: HttpResponse): void => {
   expect(getHeader(response, "x-content-type-options")).toBe("nosniff")
   expect(getHeader(response, "x-request-id")).toMatch(generatedRequestId)
 }
 
-/** The status, the code, the message and the specific headers that an error must have. */
+/** The status, the code, the message and the additional headers that an error must have. */
 export type ExpectedError = readonly [
   status: number,
   code: string,
@@ -32,7 +32,7 @@ export type ExpectedError = readonly [
   headers?: Readonly<Record<string, string>>
 ]
 
-/** Expects a response to have the status, the envelope and exactly the headers of an error. */
+/** Expects a response to have the status, the envelope and exactly the headers of this error. */
 export const expectError = (
   response: HttpResponse,
   [status, code, message, headers = {}]: ExpectedError
@@ -74,7 +74,7 @@ export const expectSuccess = (response: HttpResponse, body?: unknown, version?: 
 }
 
 /**
- * Expects a 304 with exactly the caching headers and this ETag. Expects `Prompt-Version` only if `version` is given.
+ * Expects a 304 with this ETag and exactly the headers of a 304. Expects `Prompt-Version` only if `version` is given.
  */
 export const expectNotModified = (response: HttpResponse, etag: string, version?: number): void => {
   expectCommonHeaders(response)

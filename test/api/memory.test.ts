@@ -10,9 +10,9 @@ import { type Service, startService, unlimited } from "../support/service.ts"
 
 const MiB = 1024 * 1024
 
-describe("clients that read slowly or not at all", () => {
+describe("clients that do not read their responses", () => {
   const resources = makeResources()
-  /** The response with this prompt is too large for the cache. */
+  /** The response with this prompt has more than 1 MiB, so the service does not cache the response. */
   const large = prompt({ current_content: "x".repeat(1024 * 1024) })
   const cached = prompt({ current_content: "x".repeat(1_000_000) })
   const small = prompt()
@@ -51,7 +51,10 @@ describe("clients that read slowly or not at all", () => {
     return socket
   }
 
-  /** Returns the peak memory of the service within `ms`, in bytes. Expects responses to other callers all the time. */
+  /**
+   * Returns the peak memory of the service during the next `ms` milliseconds, in bytes. Expects that the service
+   * responds to another caller all this time.
+   */
   const measurePeakWhileServing = async (ms: number): Promise<number> => {
     let peak = 0
     for (const end = performance.now() + ms; performance.now() < end; await setTimeout(50)) {
@@ -70,7 +73,7 @@ describe("clients that read slowly or not at all", () => {
   }
 
   it("150 connections that pipeline 66 KB of requests each and read nothing use less than 256 MiB in a process with a heap of 256 MiB", async () => {
-    // Limits the young generation, as the image does. Otherwise about 250 MiB of garbage sometimes add to the peak.
+    // Limits the young generation, as the container image does. Otherwise, garbage can add about 250 MiB to the peak.
     await start({ NODE_OPTIONS: "--max-old-space-size=256 --max-semi-space-size=16" })
     await exchange(service.port, rawRequest("/docs", [], "HEAD"))
     const before = readResidentBytes()
@@ -87,7 +90,7 @@ describe("clients that read slowly or not at all", () => {
   }, 120_000)
 
   it.each([
-    { name: "200 callers that read nothing of the largest response", count: 200, id: large.id },
+    { name: "200 callers that read nothing of an uncached response of 1 MiB", count: 200, id: large.id },
     { name: "2,000 callers that read nothing of a cached response of 1 MB", count: 2_000, id: cached.id }
   ])(
     "$name use less than 150 MiB, and other callers get responses",

@@ -29,8 +29,8 @@ afterAll(() => resources.release())
 const currentMinute = () => Math.floor(Date.now() / 60_000)
 
 /**
- * Runs a test on a new service, whose limits have counted no requests. Limits are counted per clock minute, so a test
- * that fails while the minute changes runs a second time.
+ * Runs a test on a new service, which has not counted any requests yet. The service counts requests per clock minute,
+ * so a test that fails after a new minute has started runs a second time.
  */
 const runWithinMinute = async (test: (service: ObservedService) => Promise<void>): Promise<void> => {
   const attempt = async () => {
@@ -54,7 +54,7 @@ const runWithinMinute = async (test: (service: ObservedService) => Promise<void>
   if (!(await attempt())) expect(await attempt()).toBe(true)
 }
 
-/** Expects a 429 that names this limit. All headers must state the same time until the limit resets. */
+/** Expects a 429 that names this limit. All headers of the 429 must state the same time until the limit resets. */
 const expectRateLimited = (response: HttpResponse, scope: "key" | "process", limit: number): void => {
   const seconds = Number(getHeader(response, "retry-after"))
   expect(seconds).toBeGreaterThanOrEqual(1)
@@ -71,7 +71,7 @@ const expectRateLimited = (response: HttpResponse, scope: "key" | "process", lim
   ])
 }
 
-it("a 429 names the exceeded limit and is counted in the metric of this limit, and requests with a rejected key do not count against limits", async () => {
+it("a 429 names the exceeded limit and is counted under this limit in the metrics, and requests with a rejected key do not count against limits", async () => {
   await runWithinMinute(async ({ port, metricsPort }) => {
     const send = (token: string, target: string = targets.list, method = "GET") =>
       exchange(port, rawRequest(target, [authorize(token)], method))
@@ -99,7 +99,7 @@ it("a 429 names the exceeded limit and is counted in the metric of this limit, a
   })
 })
 
-it("MCP calls count against the rate limits, and get 429 with the code RATE_LIMITED", () =>
+it("MCP calls count against the rate limits, and get 429 with the code RATE_LIMITED if a limit is exceeded", () =>
   runWithinMinute(async (service) => {
     const key = home.keys.active.plaintext
     expect((await exchange(service.port, rawRequest(targets.list, [authorize(key)]))).status).toBe(200)

@@ -64,7 +64,7 @@ it("CONNECT returns 404, because its target is not a path", async () => {
 })
 
 it.each(["http://localhost/api/v1/prompts", "HTTPS://user@else.where:99/api/v1/prompts"])(
-  "GET %s returns the same response as GET /api/v1/prompts",
+  "GET %s returns the same status and the same body as GET /api/v1/prompts",
   async (target) => {
     const { headers: _, ...response } = await api.send(target, [authorization])
     const { headers: __, ...expected } = await api.send("/api/v1/prompts", [authorization])
@@ -110,13 +110,16 @@ it.each([
   ["an id that no prompt has", newId()],
   ["an id without dashes", id.replaceAll("-", "")],
   ["x", "x"]
-])("every endpoint below /prompts/{id} returns the same 404 for %s", async (_, promptId) => {
-  const target = `/api/v1/prompts/${promptId}`
-  for (const end of ["", "/resolved", "/versions"])
-    expectError(await api.send(target + end, [authorization]), promptNotFound)
-  for (const version of ["1", "2", "x"])
-    expectError(await api.send(`${target}/versions/${version}`, [authorization]), versionNotFound)
-})
+])(
+  'for %s, GET /prompts/{id}/versions/{version} returns the 404 "Version not found", and the other endpoints with an id return the 404 "Prompt not found"',
+  async (_, promptId) => {
+    const target = `/api/v1/prompts/${promptId}`
+    for (const end of ["", "/resolved", "/versions"])
+      expectError(await api.send(target + end, [authorization]), promptNotFound)
+    for (const version of ["1", "2", "x"])
+      expectError(await api.send(`${target}/versions/${version}`, [authorization]), versionNotFound)
+  }
+)
 
 it.each(["0", "4", "01", "2147483648", "x"])(
   "GET /prompts/{id}/versions/%s returns 404 for a prompt with the versions 1 to 3",

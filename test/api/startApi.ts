@@ -11,11 +11,11 @@ import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawH
 /** A running service whose output is searched for leaked secrets when it stops. */
 export interface Api {
   readonly service: () => ObservedService
-  /** Returns the variables that select the database of the service. */
+  /** Returns the environment variables that select the database of the service. */
   readonly env: () => Readonly<Record<string, string>>
   readonly send: (target: string, lines: ReadonlyArray<string>, method?: string) => Promise<HttpResponse>
   readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
-  /** Returns the value of a series of the metrics. */
+  /** Returns the value of a series in the metrics of the service. */
   readonly metric: (series: string) => Promise<number>
 }
 

@@ -5,7 +5,7 @@ import { startApi } from "./startApi.ts"
 const connections = 50
 const rounds = 40
 
-/** Makes a workspace with a key. Every text contains the canary, which another workspace must never get. */
+/** Makes a workspace with a key. All its prompts contain the canary, a text that no other workspace may get. */
 const makeCanaryTenant = (canary: string) => {
   const label = tag("shared")
   const part = fragment(`${canary} {{who}}`)
@@ -30,7 +30,7 @@ const makeCanaryTenant = (canary: string) => {
 const tenants = [makeCanaryTenant("canary-of-the-first"), makeCanaryTenant("canary-of-the-second")] as const
 const api = startApi(tenants.map(({ archive }) => archive))
 
-it(`${connections} concurrent connections of two workspaces never get content of the other workspace`, async () => {
+it(`${connections} concurrent clients with keys of two workspaces never get content of the other workspace`, async () => {
   const responsesByStatus = new Map<number, number>()
   const runConnection = async (index: number) => {
     const mine = tenants[index % 2]!

@@ -41,7 +41,7 @@ const importTexts = (workspace: WorkspaceId, texts: Texts, options?: { readonly 
     importFiles(workspace, parse(workspace, texts), options)
   )
 
-/** Sorts the texts of items that have no fixed order. */
+/** Returns the JSON texts of items in sorted order, so that lists without a fixed order can be compared. */
 const sorted = (items: ReadonlyArray<unknown>): ReadonlyArray<string> =>
   items.map((item) => JSON.stringify(item)).sort()
 
@@ -54,7 +54,7 @@ const toText = (value: unknown): string => {
     .sort()}}`
 }
 
-/** Describes what applications read of prompts and fragments, without ids, as sorted texts. */
+/** Returns the main fields of prompts and of their fragments, without ids, as sorted texts. */
 const describeStates = (items: ReadonlyArray<Pick<ContentFile, "id" | "state">>): ReadonlyArray<string> => {
   const fragments = new Map(
     items.flatMap(({ id, state }) => (state.kind === "fragment" ? [[id, state]] : []))
@@ -80,7 +80,7 @@ const describeStates = (items: ReadonlyArray<Pick<ContentFile, "id" | "state">>)
   )
 }
 
-/** Describes what applications read of a workspace, without ids. */
+/** Returns the main fields of the prompts of a workspace that are not archived, without ids, as sorted texts. */
 const describeWorkspace = (archive: Archive) =>
   describeStates([...readItems(archive).values()].filter(({ isArchived }) => !isArchived))
 
@@ -101,7 +101,7 @@ const withoutSomeIds = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
 const changeContents = (texts: Texts): Texts =>
   new Map([...texts].map(([path, text]) => [path, `${text}changed\n`]))
 
-/** Returns the message of each edit that an import refused to undo, by path. */
+/** Imports files, and returns the path and the message of each edit that the import refuses to undo. */
 const findEdits = (workspace: WorkspaceId, texts: Texts) =>
   Effect.map(Effect.flip(importTexts(workspace, texts)), (error) =>
     error._tag === "ConflictingEdits" ? error.edits.map(({ path, message }) => [path, message]) : error
@@ -166,7 +166,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
       { arbitrary: { runs: 10, maxShrinks: 50 } }
     )
 
-    /** A workspace with a prompt in a folder, with a tag and a fragment, imported from its files. */
+    /** Stores a workspace with two prompts, of which one has a folder, a tag and a fragment, and imports its files. */
     const importSample = Effect.gen(function* () {
       const [drawer, label, snippet] = [folder({ name: "Support" }), tag("production"), fragment("{{x}}")]
       const original = archive({
@@ -254,7 +254,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
     )
 
     it.effect(
-      "an import accepts an edit that its files contain, and any edit from before the first import",
+      "an import reports no conflict with edits that its files contain, and none with edits from before the first import",
       () =>
         Effect.gen(function* () {
           const { original, texts, home } = yield* importSample
@@ -278,7 +278,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
         })
     )
 
-    it.effect("after recordFiles, an import accepts the edits that were made before recordFiles", () =>
+    it.effect("after recordFiles, an import reports no conflict with edits from before recordFiles", () =>
       Effect.gen(function* () {
         const { original, texts, home } = yield* importSample
         const { recordFiles, readContent } = yield* Administration

@@ -15,7 +15,7 @@ export const testPromptTitles = <R, E>(
 ): void =>
   suite(layer, { excludeTestServices: true, timeout: "60 seconds" })(`PromptTitles: ${name}`, (it) => {
     it.effect.prop(
-      "for any prompt of any workspace, listAfter returns the titles that follow the prompt in the list of the model",
+      "for any prompt of any workspace, listAfter returns the titles that follow the prompt in the list of the in-memory adapter",
       { archive: archives },
       Effect.fnUntraced(function* ({ archive }) {
         const titles = yield* PromptTitles

@@ -8,12 +8,12 @@ import { type Bucket, RateLimiter } from "../../src/application/ports/RateLimite
 import type { ApiKeyId } from "../../src/domain/ApiKey.ts"
 
 const minute = 60_000
-/** The first instant of some minute. */
+/** The first instant of a clock minute. */
 const start = 29_000_000 * minute
 
 export const newKey = (): ApiKeyId => randomUUID() as ApiKeyId
 
-/** Takes `times` requests at `now` concurrently and returns how many were admitted. */
+/** Calls `take` `times` times concurrently at `now`, and returns how many calls admitted their request. */
 export const countAdmitted = (
   limiter: RateLimiter["Service"],
   bucket: Bucket,
@@ -31,7 +31,7 @@ export const countAdmitted = (
 
 const limit = 2
 
-/** One step: the clock moves, perhaps backwards, and then the client calls one of three buckets. */
+/** One step: the clock moves, perhaps backwards, and then the test calls the limiter for one of three buckets. */
 const Step = Schema.Struct({
   call: Schema.Literals(["take", "take", "take", "refund", "isKnownExhausted"]),
   bucket: Schema.Literals([0, 1, 2]),
@@ -67,7 +67,7 @@ export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): 
   describe(`RateLimiter contract: ${name}`, () => {
     for (const newBucket of [newKey, () => "process" as const]) {
       describe(newBucket() === "process" ? "the process" : "a key", () => {
-        test("a bucket admits its limit in each clock minute, from the first to the last millisecond of the minute", (limiter) =>
+        test("a bucket admits requests up to its limit in each clock minute, from the first to the last millisecond of the minute", (limiter) =>
           Effect.gen(function* () {
             const bucket = newBucket()
             assert.deepStrictEqual(
@@ -83,7 +83,7 @@ export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): 
             )
           }))
 
-        test("a bucket admits exactly its limit out of 1000 concurrent requests", (limiter) =>
+        test("of 1000 concurrent requests, a bucket admits exactly as many as its limit", (limiter) =>
           Effect.gen(function* () {
             const bucket = newBucket()
             assert.strictEqual(yield* countAdmitted(limiter, bucket, 1000, start), 100)
@@ -105,7 +105,7 @@ export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): 
           let now = start
           let latest = start
           for (const { call, bucket: index, elapsed, isClockFrozen } of steps) {
-            // The clock may go back by less than a minute, like a corrected clock or a late request.
+            // The clock can go back by less than a minute, because clocks are corrected and requests arrive late.
             now = isClockFrozen ? now : Math.max(now + elapsed, latest - 59_000)
             latest = Math.max(latest, now)
             const bucket = buckets[index]!

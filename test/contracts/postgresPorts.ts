@@ -19,7 +19,7 @@ const ports = Layer.mergeAll(
   workspaceStore
 )
 
-/** Runs the contract suites of all ports that PostgreSQL implements, each on a new database. */
+/** Runs the contract suites of the stores in PostgreSQL, and of imports of files, each suite on a new database. */
 export const testPorts = <E>(
   name: string,
   database: Layer.Layer<Layer.Success<typeof migratedDatabase>, E>

@@ -6,7 +6,7 @@ import { parseAllDocuments } from "yaml"
 import { bin, run } from "../support/programs/packages.ts"
 import { type CodeModule, documents, readCodeBlocks, readModules, root } from "./markdown.ts"
 
-/** This folder is in `node_modules`, so that code in the documents can import the packages of the project. */
+/** This folder is in `node_modules`, so that code from the documents can import the packages of the project. */
 const cache = join(root, "node_modules/.cache")
 mkdirSync(cache, { recursive: true })
 const folder = mkdtempSync(join(cache, "docs-"))

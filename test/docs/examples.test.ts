@@ -6,7 +6,7 @@ import { readDocument, readModules, resolveLink, root } from "./markdown.ts"
 const readExample = (path: string): string =>
   readFileSync(join(root, path), "utf8").replace(/^\/\*\*.*?\*\/\n/s, "")
 
-/** Returns the target of the last link to an example that precedes a line of a document. */
+/** Returns the target of the last link to an example before a line of a document. */
 const findExample = (document: string, line: number): string => {
   const before = readDocument(document).split("\n").slice(0, line).join("\n")
   const target = [...before.matchAll(/\]\((\.\.\/examples\/[^)]+)\)/g)].at(-1)

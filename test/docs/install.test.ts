@@ -8,7 +8,7 @@ const getTarball = (folder: string): string => {
   return `${name.replace("@", "").replace("/", "-")}-${version}.tgz`
 }
 
-it("the documents name the tarballs of the current versions", () => {
+it("the documents name the tarballs of the current versions, and no other tarballs", () => {
   const named = documents.flatMap(
     (document) => readDocument(document).match(/\bprompt-retrieval-[\w.-]+\.tgz/g) ?? []
   )

@@ -17,7 +17,7 @@ const withoutCode = (text: string): string => text.replaceAll(/^( *)```.*?^\1```
 const findAnchors = (document: string): ReadonlyArray<string> =>
   [...withoutCode(readDocument(document)).matchAll(/^#+ (.+)$/gm)].map(({ 1: heading }) => toAnchor(heading!))
 
-it.each(documents)("%s links only to files and headings that exist", (document) => {
+it.each(documents)("the relative links in %s lead only to files and headings that exist", (document) => {
   const links = [...withoutCode(readDocument(document)).matchAll(/\]\(([^)\s]+)\)/g)].map(
     ({ 1: target }) => target!
   )

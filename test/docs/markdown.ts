@@ -11,7 +11,7 @@ export interface CodeBlock {
   readonly line: number
 }
 
-/** The paths of all documents of the repository, relative to its root. */
+/** The paths of all Markdown files of the repository, relative to its root. */
 export const documents: ReadonlyArray<string> = globSync("**/*.md", {
   cwd: root,
   exclude: ["**/node_modules", "**/dist", "**/.*"]
@@ -76,6 +76,6 @@ export const readTable = (path: string, heading: string): ReadonlyArray<Readonly
     )
 }
 
-/** Returns the path of the target of a link, relative to the root of the repository. */
+/** Returns the path of the file to which a link in a document leads, relative to the root of the repository. */
 export const resolveLink = (document: string, target: string): string =>
   relative(root, join(root, dirname(document), target))

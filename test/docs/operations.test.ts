@@ -7,7 +7,7 @@ import { readTable } from "./markdown.ts"
 
 const document = "docs/operations.md"
 
-// `test/process` tests each exit code: `usage`, `imports` and `lifecycle/process`.
+// `commands/usage`, `commands/imports` and `lifecycle/process` in `test/process` test the exit codes.
 it("docs/operations.md lists the exit codes of the program", () => {
   expect(readTable(document, "Exit codes").map(([code]) => Number(code))).toEqual([0, 1, 2, 130, 143])
 })

@@ -6,7 +6,7 @@ import { documents, readDocument, root } from "./markdown.ts"
 /** The paths that documents may name although version control does not contain them. */
 const outputs = ["bench/results", "prompts.ts"]
 
-/** The paths of all files and folders that may be in version control, relative to the root. */
+/** The paths of all files and folders that can be in version control, relative to the root. */
 const paths: ReadonlySet<string> = new Set(
   readdirSync(root, { withFileTypes: true })
     .filter(({ name }) => !["node_modules", "dist", ".git", ".data"].includes(name))
@@ -35,7 +35,7 @@ const expand = (name: string): ReadonlyArray<string> => {
   return names === undefined ? [name] : names.split(",").map((each) => `${before}${each}${after}`)
 }
 
-/** Returns the names in backticks of a document that look like paths, without duplicates. */
+/** Returns the names that are in backticks in a document and look like paths, without duplicates. */
 const listPaths = (document: string): ReadonlyArray<string> => [
   ...new Set(
     [...readDocument(document).matchAll(/`([^`\n]+)`/g)]
@@ -44,7 +44,7 @@ const listPaths = (document: string): ReadonlyArray<string> => [
   )
 ]
 
-/** Returns the paths that a name in a document may mean: the exact path, or every path that ends with the name. */
+/** Returns the paths that a name in a document can mean: the exact path, or every path that ends with the name. */
 const findPaths = (name: string): ReadonlyArray<string> => {
   const path = name.replace(/\/$/, "")
   return paths.has(path) ? [path] : [...paths].filter((candidate) => candidate.endsWith(`/${path}`))

@@ -81,7 +81,7 @@ describe("README.md, Configuration", () => {
     }))
   }
 
-  effectIt.effect("readConfig reads exactly the variables of serve", () =>
+  effectIt.effect("readConfig reads exactly the environment variables of serve", () =>
     Effect.map(read({}), ({ names }) => {
       expect([...names].sort()).toEqual([...serveVariables].sort())
     })

@@ -23,11 +23,15 @@ const bytes = Arbitrary.map(
 const key = Arbitrary.map(bytes, makeApiKey)
 
 describe("makeApiKey", () => {
-  it.prop("makeApiKey returns the prefix followed by the bytes in hexadecimal", { bytes }, ({ bytes }) => {
-    const hex = Array.from(bytes, (byte) => (byte < 16 ? "0" : "") + byte.toString(16)).join("")
-    assert.strictEqual(makeApiKey(bytes), `key_live_${hex}`)
-    assert.match(makeApiKey(bytes), /^key_live_[0-9a-f]{64}$/)
-  })
+  it.prop(
+    "makeApiKey returns the prefix key_live_ followed by the bytes in hexadecimal",
+    { bytes },
+    ({ bytes }) => {
+      const hex = Array.from(bytes, (byte) => (byte < 16 ? "0" : "") + byte.toString(16)).join("")
+      assert.strictEqual(makeApiKey(bytes), `key_live_${hex}`)
+      assert.match(makeApiKey(bytes), /^key_live_[0-9a-f]{64}$/)
+    }
+  )
 
   it("makeApiKey throws for any number of bytes except 32", () => {
     for (const length of [0, 1, 31, 33, 64]) {
@@ -62,7 +66,7 @@ describe("parseApiKey", () => {
   )
 
   it.prop(
-    "parseApiKey fails with InvalidKeyFormat if a token does not start with key_live_, and with InvalidKey if no 64 digits follow",
+    "parseApiKey fails with InvalidKeyFormat if a token does not start with key_live_, and with InvalidKey if the rest is not 64 digits",
     { key },
     ({ key }) => {
       const rest = key.slice(9)

@@ -17,7 +17,7 @@ const anyTier = Schema.Union([Tier, Schema.Literals(similarTiers), Schema.String
 
 describe("checkAccess", () => {
   it.prop(
-    "checkAccess fails with ApiNotAllowed for every tier but Solo and Team, whatever the billing status",
+    "checkAccess returns ApiNotAllowed for every tier except Solo and Team, whatever the billing status",
     { tier: anyTier, billing_status: BillingStatus },
     ({ tier, billing_status }) => {
       const paid = ["solo", "team"].includes(tier)

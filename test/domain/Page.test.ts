@@ -14,7 +14,7 @@ import { parseVersionNumber } from "../../src/domain/Version.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
 const PerPage = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
-/** Digits, and other characters that number parsers may accept. */
+/** Texts of digits and of other characters that some number parsers accept. */
 const numeric = Arbitrary.map(
   Arbitrary.array(
     Arbitrary.schema(Schema.Literals([..."0123456789", "e", ".", "+", "-", " ", "\n", "_", "x", "１", "٣"])),
@@ -39,7 +39,7 @@ describe.each([
     { arbitrary: { runs: 2000 } }
   )
 
-  it(`${name} accepts 1 and ${limit} and rejects 0 and larger numbers`, () => {
+  it(`${name} accepts 1 and ${limit}, and rejects 0, numbers above ${limit} and other texts`, () => {
     for (const value of [1n, max]) assert.strictEqual(parse(String(value)), Number(value))
     for (const text of [
       "0",
@@ -55,7 +55,7 @@ describe.each([
 })
 
 describe("makePage", () => {
-  it("makePage defaults to page 1 with 20 items", () => {
+  it("makePage defaults to page 1 with 20 items per page", () => {
     assert.deepStrictEqual(makePage({}), Result.succeed({ page: 1, per_page: 20 }))
     assert.deepStrictEqual(
       makePage({ page: undefined, per_page: undefined }),
@@ -74,7 +74,7 @@ describe("makePage", () => {
   )
 
   it.prop(
-    "makePage fails for everything but integers from 1 to 2^53-1",
+    "makePage fails for every number except the integers from 1 to 2^53-1",
     { number: Schema.Number },
     ({ number }) => {
       const isCount = Number.isInteger(number) && number >= 1 && number <= 2 ** 53 - 1

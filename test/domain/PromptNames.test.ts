@@ -19,7 +19,7 @@ describe("toSlug", () => {
   })
 
   it.effect.prop(
-    "toSlug returns 1 to 64 characters of ASCII that depend only on the start of the title",
+    "toSlug returns 1 to 64 ASCII characters that depend only on the start of the title",
     { title: Schema.String },
     ({ title }) => {
       assert.match(toSlug(title), /^[a-z0-9_-]{1,64}$/)
@@ -68,7 +68,7 @@ describe("PromptNames", () => {
   )
 
   it.effect.prop(
-    "after prompts are added or removed, a name of a prompt finds the same prompt or no prompt",
+    "after prompts are added or removed, an earlier name of a prompt finds the same prompt or no prompt",
     { prompts: Prompts },
     ({ prompts }) => {
       const all = withIds(prompts)

@@ -27,11 +27,11 @@ const makeSource = (current_content: string, fragments: ReadonlyArray<SourceFrag
 const resolveContent = (current_content: string, fragments: ReadonlyArray<SourceFragment>): string =>
   Result.getOrThrow(resolve(makeSource(current_content, fragments))).resolved_content
 
-/** Returns what one fragment appends, without the two newlines. */
+/** Returns the text that one fragment appends to a prompt, without the two newlines before this text. */
 const fill = (content: string, variable_overrides: unknown): string =>
   resolveContent("", [{ content, variable_overrides }]).slice(2)
 
-// The model of `resolve` reads character by character, without regular expressions. Unlike `resolve`, the model may
+// The model of `resolve` reads character by character, without regular expressions. Unlike `resolve`, the model can
 // take more than linear time.
 
 const isSlotName = (name: string): boolean =>
@@ -58,7 +58,7 @@ const fillByModel = (content: string, overrides: unknown): string => {
 
 // Parts of generated prompts: slots, incomplete slots, and special characters of `String.replace`.
 
-/** Names of 256 code units are the longest names of slots; blanks around a name count. */
+/** The longest name of a slot has 256 UTF-16 code units, including the blanks around the name. */
 const longNames = [...[254, 255, 256, 257].map((length) => "x".repeat(length)), "😀".repeat(128)]
 
 const names = ["a", "b", "tone", "__proto__", "constructor", "toString", "", "ä", "$&", "a b", ...longNames]
@@ -209,7 +209,7 @@ describe("the size limit of resolved content", () => {
     assert.isTrue(isTooLarge("", [{ content: slots, variable_overrides: {} }]))
   })
 
-  it("twice the size limit applies to all contents together before their slots are filled", () => {
+  it("before slots are filled, the contents of a prompt and its fragments together can have at most twice the size limit", () => {
     const slots = `{{${"a".repeat(250)}}}`.repeat(sizes.sourceBytes / 512)
     const half = { content: slots, variable_overrides: { ["a".repeat(250)]: "" } }
     assert.isFalse(isTooLarge("x".repeat(10_000), [half, half]))
@@ -270,7 +270,7 @@ describe("findSlots", () => {
     assert.deepStrictEqual([...findSlots("{{a}} {{a}} {{b}} {{c}} {{d}}", 2)], ["a", "b", "c"])
   })
 
-  it("findSlots finds every slot after a resolution that failed", () => {
+  it("findSlots finds every slot even after a resolution has failed", () => {
     const variable_overrides = { a: "x".repeat(128 * 1024) }
     assert.isTrue(isTooLarge("", [{ content: "{{a}}".repeat(9), variable_overrides }]))
     assert.deepStrictEqual([...findSlots("{{a}} {{b}}")], ["a", "b"])

@@ -16,7 +16,7 @@ const uuid = Arbitrary.map(Arbitrary.all([8, 4, 4, 4, 12].map(digits)), (groups)
 
 describe("parseUuid", () => {
   it.prop(
-    "parseUuid accepts 8-4-4-4-12 hexadecimal digits in any case and returns lowercase",
+    "parseUuid accepts 8-4-4-4-12 hexadecimal digits in any letter case and returns lowercase",
     { uuid },
     ({ uuid }) => {
       const lower = uuid.toLowerCase()

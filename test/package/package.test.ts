@@ -39,7 +39,7 @@ afterAll(removeDirectories)
 
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const lowestNode = `${/^>=(\d+)$/.exec(manifest.engines.node)![1]}.0.0`
-/** The newest version of Node at the time of the last change of this line. */
+/** The newest version of Node when this line was last changed. */
 const highestNode = "26.10.0"
 
 it("every relative link of README.md leads to a file or folder in the tarball", async () => {
@@ -53,7 +53,7 @@ it("every relative link of README.md leads to a file or folder in the tarball", 
   expect(missing).toEqual([])
 })
 
-it("every dependency supports the lowest Node version in the `engines` of package.json", () => {
+it("every dependency, except development dependencies, supports the lowest Node version in the `engines` of package.json", () => {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"))
   const toNumber = (version: string) => {
     const [major, minor = 0, patch = 0] = version.split(".").map(Number)
@@ -99,7 +99,7 @@ export const wrong = createPromptApi({ database: 1 })
     expect(await run(project, bin("tsc"), ["-p", "."])).toMatchObject({ code: 0, stdout: "" })
   }, 60_000)
 
-  it("an installed prompt-retrieval runs its command line", async () => {
+  it("the command line of an installed prompt-retrieval prints its help", async () => {
     const { code, stdout } = await run(project, process.execPath, [
       "node_modules/.bin/prompt-retrieval",
       "--help"
@@ -194,7 +194,7 @@ run()`
     it.each(
       versions.flatMap((version) => (["esm", "cjs"] as const).map((format) => [format, version] as const))
     )(
-      "createPromptApi bundled by esbuild as %s works in an empty folder under Node %s",
+      "createPromptApi bundled by esbuild as %s works in a folder without other files, under Node %s",
       async (format, version) => {
         const directory = makeDirectory("bundle")
         const bundle = join(directory, format === "esm" ? "bundle.mjs" : "bundle.cjs")

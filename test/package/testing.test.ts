@@ -44,7 +44,7 @@ const listTotal = Effect.gen(function* () {
 afterAll(removeDirectories)
 
 describe("prompt-retrieval/testing", () => {
-  it("the example in the doc comment of src/testing.ts compiles under strict and prints the prompts of an archive", async () => {
+  it("the example in the doc comment of src/testing.ts compiles under strict and prints the number of system prompts in an archive and a resolved prompt", async () => {
     const project = makeLinkedProject("embedder")
     const [, comment] = /^ \* ```ts\n(.*?)^ \* ```$/ms.exec(
       readFileSync(join(root, "src/testing.ts"), "utf8")

@@ -5,8 +5,8 @@ import type { HttpResponse } from "../../support/clients/rawHttp.ts"
 const positiveIntUpTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
 
 /**
- * Returns a schema of valid and invalid requests to every endpoint of a workspace, and functions that format a
- * generated request.
+ * Returns a schema of valid and invalid requests to every endpoint, for the prompts of an archive. Also returns
+ * functions that make the target and the `If-None-Match` lines of a generated request.
  */
 export const makeRequestGenerator = (archive: Archive) => {
   const GeneratedRequest = Schema.Struct({

@@ -12,7 +12,7 @@ import { type Service, unlimited } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 import { makeRequestGenerator, toComparable } from "./generatedRequests.ts"
 
-/** The headers that the service changes when it returns a response from before the outage. */
+/** The headers that the service adds or changes when it returns a response from before the outage. */
 const ownHeaders = ["age", "cache-control", "cache-status"]
 
 const withoutOwnHeaders = (response: HttpResponse) => {
@@ -48,7 +48,7 @@ describe("responses while the database is unreachable", () => {
     exchange(service.port, rawRequest(target, lines, method))
 
   it.effect.prop(
-    "while the database is unreachable, the service repeats each known 200 and 304, and only Age, Cache-Control and Cache-Status differ",
+    "while the database is unreachable, the service repeats each 200 and 304 that it sent before, and only Age, Cache-Control, Cache-Status, Date and X-Request-Id differ",
     {
       requests: Arbitrary.array(
         Arbitrary.schema(GeneratedRequest as Schema.Codec<typeof GeneratedRequest.Type>),
@@ -76,7 +76,7 @@ describe("responses while the database is unreachable", () => {
         await expect.poll(readStatus, { timeout: 10_000 }).toBe(outageStatus)
         const counts = { 200: 0, 304: 0 }
         for (const [index, expected] of fresh.entries()) {
-          // The service does not cache errors, so it cannot repeat an error while the database is unreachable.
+          // The response cache contains no errors, so the service need not repeat an error.
           if (expected.status !== 200 && expected.status !== 304) continue
           counts[expected.status]++
           const response = await send(...all[index]!)

@@ -23,7 +23,7 @@ const makeUncachedAuthorization = () => authorization.replace("Bearer ", `Bearer
 const { GeneratedRequest, toTarget, toConditionLines } = makeRequestGenerator(tenant.archive)
 
 it.effect.prop(
-  "a cached response equals the fresh response, and only a 200 is cached",
+  "a cached response equals the fresh response except for Date and X-Request-Id, and only a 200 is cached",
   { request: GeneratedRequest },
   ({ request }) =>
     Effect.promise(async () => {
@@ -41,7 +41,7 @@ it.effect.prop(
   { arbitrary: { runs: 200 }, timeout: 60_000 }
 )
 
-it("the service returns a cached response only if the target and the Authorization header have the same bytes as in the first request", async () => {
+it("the service returns a cached response only if the target and the Authorization header have the same bytes as in the request whose response was cached", async () => {
   await send(base, [authorization])
   const before = await api.metric(responseHits)
   const others: ReadonlyArray<readonly [string, ReadonlyArray<string>, string?]> = [
@@ -61,7 +61,7 @@ it("the service returns a cached response only if the target and the Authorizati
   expect((await send(base, [authorization, "Host: other"])).status).toBe(400)
 })
 
-it("Prompt-Version of a 304 is the current version, even if that version did not change the text", async () => {
+it("Prompt-Version of a 304 is the current version, even if this version has the same text as the version before", async () => {
   const first = await send(`${base}/resolved`, [authorization])
   const version = Number(getHeader(first, "prompt-version"))
   const condition = `If-None-Match: ${getHeader(first, "etag")}`

@@ -7,7 +7,8 @@ import { startApi } from "../startApi.ts"
 const pageSize = 50
 
 /**
- * Makes a workspace with a key. Some of its prompts contain the canary, a text that another workspace must never get.
+ * Makes a workspace with a key. Some prompts of the workspace contain the canary, a text that callers of other
+ * workspaces must never get.
  */
 const makeCanaryTenant = (canary: string) => {
   const tone = fragment(`${canary} Answer {{who}} in a {{tone}} tone. {{name}}`)
@@ -64,7 +65,7 @@ const listAll = async (tenantKey: string) => {
 }
 
 describe("prompts/list", () => {
-  it("prompts/list lists each prompt that is not archived once, under a unique name, in the order of the HTTP API", async () => {
+  it("prompts/list lists each unarchived prompt exactly once, under a unique name and in the order of the HTTP API", async () => {
     const prompts = await listAll(own.key)
     expect(prompts.length).toBe(own.total)
     expect(new Set(prompts.map(({ name }) => name)).size).toBe(own.total)
@@ -79,7 +80,7 @@ describe("prompts/list", () => {
     expect(prompts.map(({ title }) => title)).toEqual(titles)
   })
 
-  it("prompts/list lists each unfilled slot of the resolved content once, in order, as a required argument", async () => {
+  it("prompts/list lists each unfilled slot of the resolved content once, in the order of the content, as a required argument", async () => {
     const [first] = await listAll(own.key)
     expect(first).toEqual({
       name: "greeting-of-ada",
@@ -211,7 +212,7 @@ describe("the endpoint /mcp", () => {
     ])
   })
 
-  it("an MCP notification or response gets 202 without a body", async () => {
+  it("a client that sends an MCP notification or an MCP response gets 202 without a body", async () => {
     for (const message of [
       { jsonrpc: "2.0", method: "notifications/initialized" },
       { jsonrpc: "2.0", id: 1, result: {} }
@@ -226,7 +227,7 @@ describe("the endpoint /mcp", () => {
 describe("an unsupported MCP-Protocol-Version", () => {
   const headers = { authorization: `Bearer ${other.key}`, "mcp-protocol-version": "2024-11-05" }
 
-  it("a notification or a response with an unsupported MCP-Protocol-Version gets 400", async () => {
+  it("a client that sends an MCP notification or an MCP response with an unsupported MCP-Protocol-Version gets 400", async () => {
     for (const message of [
       { jsonrpc: "2.0", method: "notifications/initialized" },
       { jsonrpc: "2.0", id: 1, result: {} }
@@ -236,7 +237,7 @@ describe("an unsupported MCP-Protocol-Version", () => {
     }
   })
 
-  it("a GET request for a stream with an unsupported MCP-Protocol-Version gets 400", async () => {
+  it("a GET request with an unsupported MCP-Protocol-Version gets 400 instead of an MCP stream", async () => {
     const response = await fetch(`${api.service().url}/mcp`, {
       headers: { ...headers, accept: "text/event-stream" }
     })

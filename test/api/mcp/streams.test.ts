@@ -72,7 +72,7 @@ describe("an MCP stream of notifications", () => {
     ...(meta === undefined ? {} : { params: { _meta: meta } })
   })
 
-  it("an MCP stream of protocol version 2025-11-25 reports an edit of its workspace within 100 ms, and does not report edits of another workspace", async () => {
+  it("an MCP stream of protocol version 2025-11-25 reports an edit in its workspace within 100 ms, and does not report edits in other workspaces", async () => {
     const stream = await open(openNotifications(api.service(), ownKey))
     expect([
       stream.status,
@@ -91,7 +91,7 @@ describe("an MCP stream of notifications", () => {
       durations.push(performance.now() - start)
       next = stream.next()
     }
-    // The median, because other processes on the machine delay some of the messages.
+    // Checks the median, because other processes on the machine can delay some of the messages.
     expect(durations.sort((a, b) => a - b)[2]).toBeLessThan(100)
   })
 
@@ -148,7 +148,7 @@ describe("an MCP stream of notifications", () => {
   it.each([
     ["another request", () => rawGet(otherKey)],
     ["bytes that are not a request", () => "\0garbage\r\n\r\n"]
-  ])("an MCP stream ends and is not counted as open when its client sends %s", async (_, makeBytes) => {
+  ])("an MCP stream ends and is no longer counted as open when its client sends %s", async (_, makeBytes) => {
     for (let n = 0; n < 16; n++) {
       const socket = await connectRaw(rawGet(otherKey))
       await readUntil(socket, ":\n\n")

@@ -3,7 +3,7 @@ import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 // biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
 export type Json = any
 
-/** The OpenAPI document as `/openapi.json` returns it. */
+/** The OpenAPI document that `/openapi.json` returns if `PUBLIC_URL` is unset. */
 export const document: Json = JSON.parse(JSON.stringify(openApi))
 
 /** Returns a part of the document. Follows the reference if the part is a `$ref`. */

@@ -38,7 +38,7 @@ const api = startApi(
 )
 let withoutDatabase: Service
 
-/** Returns a copy of a schema in which objects reject fields that they do not define. */
+/** Returns a copy of a schema that rejects every field that the schema does not define. */
 const closeObjects = (part: Json): Json => {
   if (Array.isArray(part)) return part.map(closeObjects)
   if (typeof part !== "object" || part === null) return part
@@ -96,8 +96,8 @@ const findOperation = (target: string): Json => {
 const transportHeaders = ["connection", "content-length", "content-type", "date", "keep-alive"]
 
 /**
- * Returns the status of a response. `violations` names what does not match the document: the status, the body or
- * headers. A header that the document does not describe is a violation too.
+ * Returns the status of a response, and in `violations` the parts that do not match the document: "status", "body" or
+ * names of headers. A header that the document does not describe is also a violation.
  */
 const findViolations = async (target: string, response: Response) => {
   const documented = findOperation(target).responses[response.status]
@@ -156,7 +156,7 @@ it.each(requests.map(([status, target, options = {}]) => ({ status, target, opti
 
 it("a 429 response matches the OpenAPI document", async () => {
   const authorization = `Bearer ${home.keys.second.plaintext}`
-  // One of these requests exceeds the limit, even if a new minute starts between them.
+  // One of these requests exceeds the limit, even if a new minute starts between two of them.
   for (let i = 0; i <= 2 * perKey; i++) {
     const found = await findViolations(stored, await send(stored, { authorization }))
     if (found.status === 200) continue
@@ -188,7 +188,7 @@ it.each(Object.entries({ ...endpointTargets(greeting!.id), readyz: "/readyz" }))
 /** Returns the default example of a parameter or a body. */
 const getExample = ({ examples }: Json): string => examples.default.value
 
-it("the example of each operation is the response that the demo workspace returns", async () => {
+it("the example of each operation below /api/v1 is the response that the service returns for the demo workspace", async () => {
   const operations = Object.entries<Json>(document.paths).filter(([path]) => path.startsWith("/api/v1/"))
   for (const [path, { get }] of operations) {
     const example = getExample(get.responses[200].content["application/json"])

@@ -12,12 +12,12 @@ import { freePort } from "../../support/ports.ts"
 import { exchange, exchangeAll, rawRequest } from "../../support/clients/rawHttp.ts"
 import { startService } from "../../support/service.ts"
 
-/** Returns the client ports of the connections to a server port that the server process has not closed. */
+/** Returns the client port of each connection that a server process still holds open on its port. */
 const findHeldConnections = (serverPort: number): ReadonlySet<number> => {
   const local = serverPort.toString(16).toUpperCase().padStart(4, "0")
   const held = new Set<number>()
   for (const line of readFileSync("/proc/net/tcp", "latin1").split("\n")) {
-    // Most lines belong to other processes. This check skips them without parsing.
+    // Most lines belong to other processes. This check skips most of these lines without parsing.
     if (!line.includes(`:${local} `)) continue
     const fields = line.trim().split(/\s+/)
     const [localPort, remotePort] = [fields[1], fields[2]].map((address) => address?.split(":")[1])
@@ -43,8 +43,8 @@ const expectServed = async (port: number): Promise<void> => {
 const resources = makeResources()
 const stored = prompt()
 /**
- * Makes a prompt whose response has 6 MiB, more than the socket buffers of client and server. JSON needs 6 bytes for
- * each of these characters.
+ * Makes a prompt whose response has 6 MiB, more than the socket buffers of client and server hold. JSON needs 6 bytes
+ * for each character of the prompt's content.
  */
 const largest = () => prompt({ current_content: "\u0001".repeat(1024 * 1024) })
 const large = largest()
@@ -84,8 +84,8 @@ describe("the connections of a service", () => {
       maxUnsentBytes: 128 * 1024 * 1024
     }
     /**
-     * The longest time that a connection may last: 5 s for a request that waits for the database, 1.5 s for the timeout
-     * of its response, and a tolerance.
+     * The longest time that a connection may stay open after its client has stopped: 5 s for a request that waits for
+     * the database, 1.5 s for the timeout of the response, and a tolerance.
      */
     const boundMs = 10_000
 
@@ -166,7 +166,7 @@ describe("the connections of a service", () => {
     // This test locks tables that the other tests read, so it does not run concurrently with them.
     it("every connection ends within 10 s, regardless of how and when its client stops", async () => {
       const { port, stop } = await start()
-      // The service renders the page for the first request, which therefore takes longer than later requests.
+      // The service renders the page /docs for the first request, so this request takes longer than later requests.
       await exchange(port, rawRequest("/docs", [], "HEAD"))
       const release = await lockTables(env.DATABASE_URL!, promptTables)
       try {

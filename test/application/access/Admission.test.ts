@@ -105,14 +105,14 @@ const Millis = Schema.Int.check(Schema.isBetween({ minimum: start - 5, maximum: 
 const Step = Schema.Literals([0, 1, 2, 10, 999, 1_000])
 
 const epoch = instant("1970-01-01T00:00:00.000Z")
-/** The times of keys that are active, revoked or expired at the epoch, where the test clock starts. */
+/** The times of keys that are active, revoked or expired at the epoch. The test clock starts at the epoch. */
 const lifetimes = [
   ["active", {}],
   ["revoked", { revoked_at: epoch }],
   ["expired", { expires_at: epoch }]
 ] as const
 
-/** Makes a key for every combination of states of key, owner and workspace, with the expected errors. */
+/** Makes a key for every combination of states of key, owner and workspace, with the errors that apply, in order. */
 const makeEveryState = () =>
   Tier.literals.flatMap((tier) =>
     BillingStatus.literals.map((billing_status) => {
@@ -147,7 +147,7 @@ const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof makeEver
 
 describe("admit", () => {
   it.effect(
-    "admit and check fail with the first error that applies; admit then checks the rate limits, and check does not",
+    "admit and check fail with the first error that applies; if no error applies, only admit checks the rate limits",
     () =>
       Effect.gen(function* () {
         const { admit, check } = yield* Admission
@@ -177,7 +177,7 @@ describe("admit", () => {
   )
 
   it.effect(
-    "Admission.admit and Admission.check notify Outage of each rejected key and of each workspace without API access",
+    "Admission.admit and Admission.check notify Outage of each rejected key, and of each workspace whose tier or billing status denies API access",
     () =>
       Effect.gen(function* () {
         const { admit, check } = yield* Admission
@@ -288,7 +288,7 @@ describe("admit", () => {
   )
 
   it.effect(
-    "before the service has started, admit checks the form of a token and then fails with Unavailable",
+    "before the service has started, admit fails with Unavailable for a well-formed key, and with the usual error for any other token",
     () =>
       Effect.gen(function* () {
         const lifecycle = yield* Lifecycle

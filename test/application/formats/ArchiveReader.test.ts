@@ -33,7 +33,7 @@ const withValue = (archive: Archive, path: string, value: unknown): unknown => {
   const json = toJson(archive)
   const steps = path.split(/[.[\]]+/).filter((step) => step !== "")
   const last = steps.pop()!
-  // biome-ignore lint/suspicious/noExplicitAny: reaches into any JSON
+  // biome-ignore lint/suspicious/noExplicitAny: the path can lead into any JSON
   const holder = steps.reduce<any>((inner, step) => inner[step], json)
   if (value === undefined) delete holder[last]
   else holder[last] = value
@@ -92,7 +92,7 @@ describe("ArchiveReader", () => {
   )
 
   it.prop(
-    "ArchiveReader accepts ids in any case and converts them to lowercase",
+    "ArchiveReader accepts ids in any letter case and converts them to lowercase",
     { archive: archives },
     ({ archive }) => {
       const upper = JSON.stringify(archive).replace(
@@ -202,7 +202,7 @@ describe("ArchiveReader", () => {
     }
   )
 
-  it("ArchiveReader reports every malformed value with its path", () => {
+  it("ArchiveReader reports up to 100 malformed values, each with its path", () => {
     const own = makeFullArchive()
     const json = {
       ...own,
@@ -231,7 +231,7 @@ describe("ArchiveReader", () => {
     ])
   })
 
-  it("ArchiveReader reports every duplicate and every unknown reference with its path", () => {
+  it("ArchiveReader reports up to 100 duplicates and unknown references, each with its path", () => {
     const own = makeFullArchive()
     const one = own.prompts[0]!
     const stranger = newId<TagId>()
@@ -291,10 +291,10 @@ describe("ArchiveReader", () => {
   })
 
   it.each([
-    ["of malformed values", { color: "red" }, "must be a color like #rrggbb", 0],
-    ["of duplicates", {}, "is a duplicate", 1]
+    ["malformed values", { color: "red" }, "must be a color like #rrggbb", 0],
+    ["duplicates", {}, "is a duplicate", 1]
   ])(
-    "ArchiveReader reports the first 100 problems %s and the number of all problems",
+    "ArchiveReader reports the first 100 %s and the total number of problems",
     (_, overrides, message, first) => {
       const reader = new ArchiveReader()
       const value = tag("same", overrides)
@@ -322,7 +322,7 @@ describe("ArchiveReader", () => {
     )
   })
 
-  it("ArchiveReader reports a single problem for JSON that has no member of a workspace archive", () => {
+  it("ArchiveReader reports a single problem for a JSON object that has no member of a workspace archive", () => {
     assert.deepStrictEqual(findProblems({ name: "x", version: "1.0.0", dependencies: {} }), [
       {
         path: "",
@@ -332,7 +332,7 @@ describe("ArchiveReader", () => {
     ])
   })
 
-  it("ArchiveReader does not check references if any value is malformed", () => {
+  it("ArchiveReader reports no duplicates and no unknown references if any value is malformed", () => {
     const own = makeFullArchive()
     const json = withValue({ ...own, folders: [...own.folders, ...own.folders] }, "prompts[0].title", null)
     assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
@@ -358,14 +358,14 @@ describe("ArchiveReader", () => {
     assert.deepStrictEqual([...new Set(paths)], ["prompts[0].sort_order"])
   })
 
-  it("ArchiveReader rejects a title that is an array of 5,000 levels, and its stack does not overflow", () => {
+  it("ArchiveReader rejects a title that is an array of 5,000 levels, without a stack overflow", () => {
     const deep = JSON.parse(`${"[".repeat(5000)}1${"]".repeat(5000)}`)
     const json = toJson(makeFullArchive()) as { prompts: Array<{ title: unknown }> }
     json.prompts[0]!.title = deep
     assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
 
-  it("ArchiveReader keeps free-form names that have a special meaning in JavaScript, such as __proto__", () => {
+  it("in free-form JSON, ArchiveReader keeps names that have a special meaning in JavaScript, such as __proto__", () => {
     const metadata = JSON.parse('{"__proto__": {"a": 1}, "constructor": 2, "toString": null}')
     const read = Result.getOrThrow(
       parseArchive(withValue(makeFullArchive(), "prompts[0].versions[0].metadata", metadata))

@@ -44,12 +44,12 @@ describe("the expires_at of a key in an archive", () => {
   const { stored } = key(null, owner)
   const original = archive({ users: [owner], api_keys: [expiring, stored] })
 
-  it("an archive contains expires_at only for a key that expires", () => {
+  it("ArchiveWriter writes expires_at only for a key that expires", () => {
     const { expires_at: _, ...withoutExpiry } = stored
     assert.deepStrictEqual(JSON.parse(toArchiveText(original)).api_keys, [expiring, withoutExpiry])
   })
 
-  it("expires_at may be absent or null in an archive for a key that does not expire", () => {
+  it("for a key that does not expire, expires_at can be absent or null in an archive", () => {
     assert.deepStrictEqual(parseArchive(JSON.parse(toArchiveText(original))), Result.succeed(original))
     assert.deepStrictEqual(parseArchive(original), Result.succeed(original))
   })

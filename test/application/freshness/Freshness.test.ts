@@ -14,14 +14,14 @@ const workspaces = [newId<WorkspaceId>(), newId<WorkspaceId>()] as const
 
 const index = (count: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: count - 1 }))
 const Workspace = index(workspaces.length)
-/** Selects an unfinished request or read by its age, the oldest first. Larger numbers wrap around. */
+/** Selects an unfinished request or read: 0 selects the oldest. Numbers that are too large wrap around. */
 const Nth = index(6)
 const pick = <A>(items: ReadonlyArray<A>, nth: number): A | undefined => items[nth % items.length]
 
 const Step = Schema.Union([
   /** A caller requests the value of a workspace. */
   Schema.Struct({ step: Schema.Literal("request"), workspace: Workspace }),
-  /** The database gives its current value to an unfinished read, which returns the value when it finishes. */
+  /** An unfinished read takes the current value of the database. The read returns this value when it finishes. */
   Schema.Struct({ step: Schema.Literal("snapshot"), nth: Nth }),
   Schema.Struct({ step: Schema.Literal("finish"), nth: Nth }),
   /** A caller is interrupted. */
@@ -40,8 +40,8 @@ interface Read {
 }
 
 /**
- * Runs random steps against a database whose values are version numbers. Checks that every request returns at least the
- * version that the database contained when the request was made.
+ * Runs random steps against a database whose values are version numbers. Checks that every request that is not
+ * interrupted returns at least the version that the database contained when the request was made.
  */
 const checkSteps = Effect.fnUntraced(function* (
   steps: ReadonlyArray<typeof Step.Type>,
@@ -197,11 +197,11 @@ describe("RevisionedCache", () => {
 
 describe("SingleFlight", () => {
   it.live(
-    "if a caller is interrupted at any step of its read, the next caller of the key starts a new read",
+    "if a caller is interrupted at any step of its read, the next caller with the same key starts a new read",
     () =>
       Effect.gen(function* () {
         const slow = Effect.delay(Effect.succeed(1), "1 second")
-        // A fiber yields after about 2,000 steps. The scheduler may interrupt the fiber at that point.
+        // A fiber yields after about 2,000 steps, and can be interrupted at that point.
         for (let steps = 900; steps < 1100; steps++) {
           const flight = new SingleFlight<number, never>(switchedFeed())
           let first: Effect.Effect<unknown> = Effect.void

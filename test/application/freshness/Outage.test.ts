@@ -41,7 +41,7 @@ const setUp = () => {
     now: () => clock
   })
   const control = {
-    /** A heartbeat that was sent `delay` ms ago arrives, if the feed is connected. */
+    /** If the feed is connected, a heartbeat arrives that was sent `delay` ms ago. */
     beat: (delay = 0) => {
       if (!isConnected) return
       if (isFirst) revisions.invalidateAll()
@@ -52,7 +52,7 @@ const setUp = () => {
         wall: contactAt.wall + heartbeatTtlMs
       }
     },
-    /** Cuts the connection of the feed. If not `isNoticed`, the feed stays up until heartbeats are late. */
+    /** Cuts the connection of the feed. If `isNoticed` is false, the feed stays up until heartbeats are late. */
     lose: (isNoticed: boolean) => {
       isConnected = false
       if (isNoticed) upUntil = undefined
@@ -69,7 +69,7 @@ const setUp = () => {
     run: (ms: number) => {
       clock = { monotonic: clock.monotonic + ms, wall: clock.wall + ms }
     },
-    /** The machine is suspended, which stops the monotonic clock. */
+    /** Suspends the machine, which stops only the monotonic clock. */
     suspend: (ms: number) => {
       clock = { ...clock, wall: clock.wall + ms }
     },
@@ -90,7 +90,7 @@ const Step = Schema.Union([
   Schema.Struct({ step: Schema.Literal("request"), workspace: Workspace }),
   /** A request that only the database can serve. */
   Schema.Struct({ step: Schema.Literal("read afresh"), workspace: Workspace }),
-  /** A request of the same key for a resource that was never read. */
+  /** A request with the key of this workspace for a resource that was never read. */
   Schema.Struct({ step: Schema.Literal("read unknown"), workspace: Workspace }),
   Schema.Struct({ step: Schema.Literals(["change", "revoke or restore"]), workspace: Workspace }),
   Schema.Struct({ step: Schema.Literal("run"), ms: Milliseconds }),
@@ -102,10 +102,11 @@ const Step = Schema.Union([
 ])
 
 /**
- * Runs random steps with one caller per workspace, and checks each response. A response is at least as new as the last
- * heartbeat that arrived and as every earlier response. Its age, measured in true time, is at most the bound. Once the
- * feed is up again, responses come from the database. If the latest lookup of a caller's key rejected the key, the
- * caller gets no response from before the outage. In every second version of a value, the value is deleted.
+ * Runs random steps with one caller per workspace, and checks each response. No response is older than an earlier
+ * response to the same caller. A response from before an outage is at least as new as the state at the last heartbeat
+ * that arrived, and its age, measured in true time, is at most `maxAgeMs`. While the feed is up, no such response is
+ * served. If the latest lookup of a caller's key rejected the key, the caller gets no such response. In every second
+ * version of a value, the value is deleted.
  */
 const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspend" | "set back") => {
   const world = setUp()
@@ -120,10 +121,10 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
   /** The version of each workspace when the last heartbeat arrived. */
   let atContact: ReadonlyArray<number> = stored
   const received = workspaces.map(() => 0)
-  /** The workspaces whose entries are too old to be served except in an outage. */
+  /** The workspaces whose entries are so old that they are served only in an outage. */
   const expired = new Set<number>()
   const revoked = new Set<number>()
-  /** The workspaces whose caller was rejected by its last response from the database. */
+  /** The workspaces whose key was rejected when the database last looked up the key. */
   const rejected = new Set<number>()
   let isDatabaseUp = true
   let trueTime = 0
@@ -146,7 +147,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
     return true
   }
 
-  /** Returns true if the database responds. */
+  /** Reads from the database. Returns true if the database responds. */
   const readAfresh = (workspace: number): boolean => {
     if (!isDatabaseUp) return false
     expired.add(workspace)
@@ -245,7 +246,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
 describe("Outage", () => {
   for (const disturbance of ["suspend", "set back"] as const) {
     it.prop(
-      `even if ${disturbance === "suspend" ? "the machine is suspended" : "the clock is set back"}, no response exceeds the maximum age, or is older than an earlier response or than the state at the last heartbeat`,
+      `even if ${disturbance === "suspend" ? "the machine is suspended" : "the clock is set back"}, no response exceeds the maximum age, and no response is older than an earlier response or than the state at the last heartbeat`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(80)) },
       ({ steps }) => {
         checkSteps([{ step: "beat" }, ...steps], disturbance)
@@ -318,7 +319,7 @@ describe("Outage", () => {
   )
 
   it.live(
-    "orKnown returns no known value while the change feed is up, or after an error that is not an outage",
+    "orKnown returns no known value while the change feed is up, or after an error other than Unavailable",
     () =>
       Effect.gen(function* () {
         const world = setUp()
@@ -354,7 +355,7 @@ describe("Outage", () => {
   )
 
   it.live(
-    "for 250 ms after a failure, every call fails without running; then one call runs, and its result decides whether later calls run",
+    "in an outage, for 250 ms after a failed read, protect runs no read; then protect runs one read, whose result decides whether later reads run",
     () =>
       Effect.gen(function* () {
         const { policy } = setUpLost()
@@ -372,7 +373,7 @@ describe("Outage", () => {
         for (const _ of [1, 2, 3]) assert.isTrue(Result.isFailure(yield* count(Effect.succeed(1))))
         assert.strictEqual(calls, 1)
         yield* Effect.sleep(270)
-        // The probe gets no response, so it opens the breaker again, although its caller was interrupted.
+        // This one read gets no response, so it opens the circuit breaker again, although its caller was interrupted.
         const probe = yield* Effect.forkChild(count(silent), { startImmediately: true })
         yield* count(Effect.succeed(1))
         yield* Fiber.interrupt(probe)
@@ -384,20 +385,22 @@ describe("Outage", () => {
       })
   )
 
-  it.live("a slow call does not open the breaker if another call succeeded after the slow call started", () =>
-    Effect.gen(function* () {
-      const { policy } = setUpLost()
-      const slow = yield* Effect.forkChild(policy.protect(silent), { startImmediately: true })
-      yield* Effect.sleep(100)
-      yield* policy.protect(Effect.void)
-      yield* Effect.sleep(300)
-      assert.strictEqual(yield* policy.protect(Effect.succeed(1)), 1)
-      yield* Fiber.interrupt(slow)
-    })
+  it.live(
+    "a slow read does not open the circuit breaker of protect if another read succeeded after the slow read started",
+    () =>
+      Effect.gen(function* () {
+        const { policy } = setUpLost()
+        const slow = yield* Effect.forkChild(policy.protect(silent), { startImmediately: true })
+        yield* Effect.sleep(100)
+        yield* policy.protect(Effect.void)
+        yield* Effect.sleep(300)
+        assert.strictEqual(yield* policy.protect(Effect.succeed(1)), 1)
+        yield* Fiber.interrupt(slow)
+      })
   )
 
   it.effect(
-    "a failure in one outage does not make calls fail immediately while the feed is up or in the next outage",
+    "after a failed read in one outage, protect still runs reads while the feed is up and in the next outage",
     () =>
       Effect.gen(function* () {
         const world = setUpLost()

@@ -43,7 +43,7 @@ describe("reads of a workspace", () => {
   )
 
   it.live(
-    "each small read raises by one the number of reads of the workspace that may run at the same time, up to 32",
+    "each small read raises the maximum number of concurrent reads of its workspace by one, up to 32",
     () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* countAtOnce([1, 1, 1]), 7)

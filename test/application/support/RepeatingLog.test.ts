@@ -26,7 +26,7 @@ describe("makeRepeatingLog", () => {
   )
 
   it.effect(
-    "makeRepeatingLog logs another message immediately, and repeats neither message within the minute",
+    "makeRepeatingLog logs another message immediately, and repeats neither message within one minute",
     () =>
       Effect.gen(function* () {
         const { lines, log } = collect()

@@ -106,7 +106,7 @@ export const testAudit = (it: ContractTests): void => {
   )
 
   it.effect(
-    "changes and deletions of users are recorded, and each deleted key is recorded in its workspace",
+    "changes and deletions of users are recorded, and each deletion of a key is recorded as an event of the key's workspace",
     () =>
       Effect.gen(function* () {
         const store = yield* WorkspaceStore

@@ -36,7 +36,7 @@ export const testDirectory = (it: ContractTests): void => {
       const listed = yield* workspaces
       const ids = listed.map(({ id }) => id)
       assert.deepStrictEqual(ids, ids.toSorted())
-      // Other tests may use the same database.
+      // Other tests use the same database, so it can contain more workspaces.
       assert.deepStrictEqual(
         listed.filter(({ id }) => [imported.workspace.id, added.id].includes(id)),
         [imported.workspace, added].sort(compareIds)
@@ -69,7 +69,7 @@ export const testDirectory = (it: ContractTests): void => {
       })
   )
 
-  it.effect("addWorkspace adds an empty workspace and dies if the id exists", () =>
+  it.effect("addWorkspace adds an empty workspace, and dies if a workspace has the same id", () =>
     Effect.gen(function* () {
       const { addWorkspace } = yield* WorkspaceStore
       const added = workspace()
@@ -204,29 +204,31 @@ export const testDirectory = (it: ContractTests): void => {
       })
   )
 
-  it.effect("deleteUser deletes a user without keys, and a user whose keys are all revoked or expired", () =>
-    Effect.gen(function* () {
-      const { deleteUser } = yield* WorkspaceStore
-      const [home, owner, idle] = [workspace(), user(), user()]
-      const now = Date.UTC(2026, 5, 1)
-      const past = instant("2026-06-01T00:00:00.000Z")
-      yield* loadArchive(
-        archive({
-          workspace: home,
-          users: [owner, idle],
-          api_keys: [
-            key(home.id, owner, { revoked_at: past }).stored,
-            key(home.id, owner, { expires_at: past }).stored
-          ]
-        })
-      )
-      const options = { now, withActiveKeys: false }
-      assert.deepStrictEqual(yield* deleteUser(owner.email, options), { ...owner, api_keys: 2 })
-      assert.deepStrictEqual(yield* deleteUser(idle.email, options), { ...idle, api_keys: 0 })
-    })
+  it.effect(
+    "without withActiveKeys, deleteUser deletes a user without keys, and a user whose keys are all revoked or expired",
+    () =>
+      Effect.gen(function* () {
+        const { deleteUser } = yield* WorkspaceStore
+        const [home, owner, idle] = [workspace(), user(), user()]
+        const now = Date.UTC(2026, 5, 1)
+        const past = instant("2026-06-01T00:00:00.000Z")
+        yield* loadArchive(
+          archive({
+            workspace: home,
+            users: [owner, idle],
+            api_keys: [
+              key(home.id, owner, { revoked_at: past }).stored,
+              key(home.id, owner, { expires_at: past }).stored
+            ]
+          })
+        )
+        const options = { now, withActiveKeys: false }
+        assert.deepStrictEqual(yield* deleteUser(owner.email, options), { ...owner, api_keys: 2 })
+        assert.deepStrictEqual(yield* deleteUser(idle.email, options), { ...idle, api_keys: 0 })
+      })
   )
 
-  it.effect("setUser forces or lifts a password reset, and ignores the case of the email", () =>
+  it.effect("setUser forces or lifts a password reset, and ignores the letter case of the email", () =>
     Effect.gen(function* () {
       const { setUser } = yield* WorkspaceStore
       const [home, owner, other] = [workspace(), user(), user()]

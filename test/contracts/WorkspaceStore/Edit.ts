@@ -39,7 +39,7 @@ import {
 
 const naturals = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 })))
 
-/** Makes an edit of a stored workspace from the content of another archive. Returns the edit and the resulting archive. */
+/** Makes an edit of a stored workspace from the content of another archive. Returns the edit and the edited archive. */
 const makeEdit = (
   before: Archive,
   other: Archive,
@@ -177,7 +177,7 @@ export const testEdit = (it: ContractTests): void => {
   )
 
   it.effect(
-    "editContent rejects a prompt, a fragment and a version whose id belongs to another workspace",
+    "editContent rejects a prompt, a fragment, a version and a fragment binding with an id that belongs to another workspace",
     () =>
       Effect.gen(function* () {
         const { editContent } = yield* WorkspaceStore
@@ -253,7 +253,7 @@ export const testEdit = (it: ContractTests): void => {
             dryRun
           })
         const [one, two] = [file(), file({ path: "prompts/b.md", file_id: newId() })]
-        // A prompt and a fragment may have the same id.
+        // A prompt and a fragment can have the same id.
         const three = file({ kind: "fragment", target_id: one.target_id, path: "fragments/a.md" })
         const sort = (files: ReadonlyArray<ImportedFile>) =>
           files.toSorted((a, b) => (a.kind + a.target_id < b.kind + b.target_id ? -1 : 1))
@@ -311,7 +311,7 @@ export const testEdit = (it: ContractTests): void => {
       })
       const { folders, ...rest } = yield* exportArchive(home.id)
       assert.deepStrictEqual({ ...rest, folders: [folders[0]!] }, original)
-      // Frees the ids for other tests of the same database.
+      // Deletes the content, so that other tests of the same database can use its ids.
       yield* importWorkspace(toPartStream(archive({ workspace: home })))
     })
   )

@@ -274,19 +274,21 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
-  it.effect("importWorkspace never lifts a forced reset, whichever workspace the user is imported with", () =>
-    Effect.gen(function* () {
-      const { owner, key: own, archive: free } = makeTenant()
-      const forced = { ...owner, must_reset_password: true }
-      const mustReset = Effect.map(findKey(own), ({ owner_must_reset }) => owner_must_reset)
-      yield* loadArchive(free)
-      assert.isFalse(yield* mustReset)
-      yield* loadArchive(archive({ users: [forced] }))
-      assert.isTrue(yield* mustReset)
-      yield* loadArchive(free)
-      yield* loadArchive(archive({ users: [owner] }))
-      assert.isTrue(yield* mustReset)
-    })
+  it.effect(
+    "importWorkspace never lifts a forced password reset, whichever workspace the archive belongs to",
+    () =>
+      Effect.gen(function* () {
+        const { owner, key: own, archive: free } = makeTenant()
+        const forced = { ...owner, must_reset_password: true }
+        const mustReset = Effect.map(findKey(own), ({ owner_must_reset }) => owner_must_reset)
+        yield* loadArchive(free)
+        assert.isFalse(yield* mustReset)
+        yield* loadArchive(archive({ users: [forced] }))
+        assert.isTrue(yield* mustReset)
+        yield* loadArchive(free)
+        yield* loadArchive(archive({ users: [owner] }))
+        assert.isTrue(yield* mustReset)
+      })
   )
 
   it.effect("importWorkspace never lifts a revocation", () =>
@@ -390,7 +392,7 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
-  it.effect("importWorkspace accepts an existing user whose email differs only in case", () =>
+  it.effect("importWorkspace accepts an existing user whose email differs only in letter case", () =>
     Effect.gen(function* () {
       const owner = user()
       const home = workspace()
@@ -481,60 +483,62 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
-  it.effect("importWorkspace rejects ids that belong to another workspace, and names the path of each", () =>
-    Effect.gen(function* () {
-      const other = makeOneOfEach()
-      yield* loadArchive(other)
-      const own = makeOneOfEach()
-      const [drawer, label, snippet, one] = [
-        other.folders[0]!,
-        other.tags[0]!,
-        other.fragments[0]!,
-        other.prompts[0]!
-      ]
-      const mine = own.prompts[0]!
-      const attempts: ReadonlyArray<readonly [Partial<Archive>, Array<string>]> = [
-        [{ folders: [...own.folders, { ...drawer, name: "Taken" }] }, ["folders[1].id"]],
-        [{ tags: [...own.tags, { ...label, name: "taken" }] }, ["tags[1].id"]],
-        [{ fragments: [...own.fragments, { ...snippet, name: "Taken" }] }, ["fragments[1].id"]],
-        [{ prompts: [mine, prompt({ id: one.id })] }, ["prompts[1].id"]],
-        [
-          {
-            prompts: [
-              prompt(),
-              {
-                ...mine,
-                fragments: [
-                  ...mine.fragments,
-                  fragmentBinding(own.fragments[0]!, 1, { id: one.fragments[0]!.id })
-                ]
-              }
-            ]
-          },
-          ["prompts[1].fragments[1].id"]
-        ],
-        [
-          { prompts: [{ ...mine, versions: [version(7), version(8, { id: one.versions[0]!.id })] }] },
-          ["prompts[0].versions[1].id"]
-        ],
-        [
-          { ...other, workspace: own.workspace },
+  it.effect(
+    "importWorkspace rejects ids that belong to another workspace, and names the path of each id",
+    () =>
+      Effect.gen(function* () {
+        const other = makeOneOfEach()
+        yield* loadArchive(other)
+        const own = makeOneOfEach()
+        const [drawer, label, snippet, one] = [
+          other.folders[0]!,
+          other.tags[0]!,
+          other.fragments[0]!,
+          other.prompts[0]!
+        ]
+        const mine = own.prompts[0]!
+        const attempts: ReadonlyArray<readonly [Partial<Archive>, Array<string>]> = [
+          [{ folders: [...own.folders, { ...drawer, name: "Taken" }] }, ["folders[1].id"]],
+          [{ tags: [...own.tags, { ...label, name: "taken" }] }, ["tags[1].id"]],
+          [{ fragments: [...own.fragments, { ...snippet, name: "Taken" }] }, ["fragments[1].id"]],
+          [{ prompts: [mine, prompt({ id: one.id })] }, ["prompts[1].id"]],
           [
-            "folders[0].id",
-            "fragments[0].id",
-            "prompts[0].fragments[0].id",
-            "prompts[0].id",
-            "prompts[0].versions[0].id",
-            "tags[0].id"
+            {
+              prompts: [
+                prompt(),
+                {
+                  ...mine,
+                  fragments: [
+                    ...mine.fragments,
+                    fragmentBinding(own.fragments[0]!, 1, { id: one.fragments[0]!.id })
+                  ]
+                }
+              ]
+            },
+            ["prompts[1].fragments[1].id"]
+          ],
+          [
+            { prompts: [{ ...mine, versions: [version(7), version(8, { id: one.versions[0]!.id })] }] },
+            ["prompts[0].versions[1].id"]
+          ],
+          [
+            { ...other, workspace: own.workspace },
+            [
+              "folders[0].id",
+              "fragments[0].id",
+              "prompts[0].fragments[0].id",
+              "prompts[0].id",
+              "prompts[0].versions[0].id",
+              "tags[0].id"
+            ]
           ]
         ]
-      ]
-      for (const [changes, paths] of attempts) {
-        assert.deepStrictEqual(yield* rejectedPaths({ ...own, ...changes }), paths)
-      }
-      yield* assertReads(other)
-      yield* assertReads(archive({ workspace: own.workspace }))
-    })
+        for (const [changes, paths] of attempts) {
+          assert.deepStrictEqual(yield* rejectedPaths({ ...own, ...changes }), paths)
+        }
+        yield* assertReads(other)
+        yield* assertReads(archive({ workspace: own.workspace }))
+      })
   )
 
   it.effect("importWorkspace changes nothing if it rejects the archive", () =>

@@ -108,7 +108,7 @@ export const testKeys = (it: ContractTests): void => {
   )
 
   it.effect(
-    "rotateKey adds no key in place of an unknown key, a revoked key, or a key without a workspace",
+    "rotateKey fails and adds no key if the old key is unknown, is revoked, or has no workspace",
     () =>
       Effect.gen(function* () {
         const { rotateKey } = yield* WorkspaceStore
@@ -139,24 +139,26 @@ export const testKeys = (it: ContractTests): void => {
     })
   )
 
-  it.effect("addKey adds a key with an expiry for an existing user, and ignores the case of the email", () =>
-    Effect.gen(function* () {
-      const { keys } = yield* WorkspaceStore
-      const home = workspace({ tier: "free" })
-      const owner = user({ must_reset_password: true })
-      yield* loadArchive(archive({ workspace: home, users: [owner] }))
-      const added = key(home.id, owner, { expires_at: late })
-      yield* addKey(home.id, owner.email.toUpperCase(), newId(), added)
-      assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { owner_must_reset: true }))
-      assert.deepStrictEqual(
-        (yield* keys(home.id)).map(({ expires_at }) => expires_at),
-        [late]
-      )
-    })
+  it.effect(
+    "addKey adds a key with an expiry for an existing user, and ignores the letter case of the email",
+    () =>
+      Effect.gen(function* () {
+        const { keys } = yield* WorkspaceStore
+        const home = workspace({ tier: "free" })
+        const owner = user({ must_reset_password: true })
+        yield* loadArchive(archive({ workspace: home, users: [owner] }))
+        const added = key(home.id, owner, { expires_at: late })
+        yield* addKey(home.id, owner.email.toUpperCase(), newId(), added)
+        assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { owner_must_reset: true }))
+        assert.deepStrictEqual(
+          (yield* keys(home.id)).map(({ expires_at }) => expires_at),
+          [late]
+        )
+      })
   )
 
   it.effect(
-    "addKey adds a user for an unknown email, and adds later keys for the same user even if the case of the email differs",
+    "addKey adds a user for an unknown email, and adds later keys for the same user even if the letter case of the email differs",
     () =>
       Effect.gen(function* () {
         const home = workspace()

@@ -66,7 +66,7 @@ export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId,
     workspaces.addKey(workspace, { email, newUserId }, toNewKey(added))
   )
 
-/** Returns the sorted paths of the problems for which an import is rejected. */
+/** Imports an archive that the import must reject, and returns the sorted paths of the problems. */
 export const rejectedPaths = (archive: Archive) =>
   Effect.map(Effect.flip(loadArchive(archive)), (error) =>
     error._tag === "InvalidContent" ? error.problems.map(({ path }) => path).sort() : error
@@ -107,7 +107,10 @@ export const assertReads = Effect.fnUntraced(function* (archive: Archive) {
   }
 })
 
-/** Orders an archive as an export does. An export does not contain users without a key of the workspace. */
+/**
+ * Returns an archive with its items in the order of an export. Keeps the users without a key of the workspace, which an
+ * export omits.
+ */
 export const inExportOrder = (archive: Archive): Archive => ({
   ...archive,
   users: archive.users.toSorted(compareIds),
@@ -123,7 +126,7 @@ export const inExportOrder = (archive: Archive): Archive => ({
   }))
 })
 
-/** Returns the content of an archive with one item of each kind. `makeId` makes the ids of the items. */
+/** Returns one folder, tag, fragment and prompt for an archive. `makeId` makes the ids of all items. */
 const makeContent = (makeId: <Id extends string>() => Id) => {
   const drawer = folder({ id: makeId() })
   const label = tag("label", { id: makeId() })
@@ -138,10 +141,10 @@ const makeContent = (makeId: <Id extends string>() => Id) => {
   return { folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] }
 }
 
-/** Returns an archive with one item of each kind that belongs to a workspace. */
+/** Returns an archive with one item of each kind of content. */
 export const makeOneOfEach = () => archive(makeContent(newId))
 
-/** Returns an archive with one item of each kind, a user and a key, which all have the nil UUID as their id. */
+/** Returns an archive with one item of each kind of content, a user and a key. All of them have the nil UUID. */
 export const makeOneOfEachWithNilId = () => {
   const makeNilId = <Id extends string>() => "00000000-0000-0000-0000-000000000000" as string as Id
   const home = workspace()

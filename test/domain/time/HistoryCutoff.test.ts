@@ -5,13 +5,13 @@ import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 
 const freeHistoryMs = 604_800_000
 
-/** An instant from 1970 to 2100, and the distance from the cutoff. */
+/** An instant from 1970 to 2100, and the distance of a version from the cutoff, in milliseconds. */
 const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(2100, 0) }))
 const Distance = Schema.Int.check(Schema.isBetween({ minimum: -1_000_000, maximum: 1_000_000 }))
 
 describe("historyCutoff", () => {
   it.prop(
-    "historyCutoff is exactly seven days before now for every tier but Solo and Team",
+    "historyCutoff is exactly seven days before now for every tier except Solo and Team",
     {
       now: Now,
       distance: Distance,

@@ -6,7 +6,7 @@ import { expect } from "vitest"
 import { InvalidConfig, readConfig } from "../../../src/runtime/config/Config.ts"
 import { run } from "../../support/service.ts"
 
-/** Reads the configuration from these variables in the same way in which the program reads its environment. */
+/** Reads the configuration from these variables, in the way in which the program reads its environment. */
 const readFrom = (env: Record<string, string>) =>
   Effect.provideService(
     readConfig,
@@ -36,26 +36,28 @@ const defaults = {
   logFormat: process.stderr.isTTY ? "pretty" : "json"
 } as const
 
-it.effect("readConfig returns the defaults for variables that are unset or empty", () =>
-  Effect.gen(function* () {
-    assert.deepStrictEqual(yield* readFrom({}), defaults)
-    const names = [
-      "DATABASE_FEED_URL",
-      "DATABASE_REPLICA_URL",
-      "DATABASE_MAX_CONNECTIONS",
-      "DATA_DIR",
-      "REDIS_URL",
-      "HOST",
-      "PORT",
-      "METRICS_HOST",
-      "METRICS_PORT",
-      "SHUTDOWN_GRACE"
-    ]
-    const empty = Object.fromEntries([...names, "LOG_LEVEL", "LOG_FORMAT"].map((name) => [name, ""]))
-    assert.deepStrictEqual(yield* readFrom(empty), defaults)
-    // Kubernetes sets variables like these for services with the name port or host.
-    assert.deepStrictEqual(yield* readFrom({ PORT_80_TCP: "tcp://10.0.0.1:80", HOST_0: "a" }), defaults)
-  })
+it.effect(
+  "readConfig returns the defaults for variables that are unset, and for empty variables other than DATABASE_URL",
+  () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* readFrom({}), defaults)
+      const names = [
+        "DATABASE_FEED_URL",
+        "DATABASE_REPLICA_URL",
+        "DATABASE_MAX_CONNECTIONS",
+        "DATA_DIR",
+        "REDIS_URL",
+        "HOST",
+        "PORT",
+        "METRICS_HOST",
+        "METRICS_PORT",
+        "SHUTDOWN_GRACE"
+      ]
+      const empty = Object.fromEntries([...names, "LOG_LEVEL", "LOG_FORMAT"].map((name) => [name, ""]))
+      assert.deepStrictEqual(yield* readFrom(empty), defaults)
+      // These variables do not belong to PORT and HOST. Kubernetes sets PORT_80_TCP for a service with the name `port`.
+      assert.deepStrictEqual(yield* readFrom({ PORT_80_TCP: "tcp://10.0.0.1:80", HOST_0: "a" }), defaults)
+    })
 )
 
 it.effect("readConfig returns the value of every variable", () =>
@@ -196,7 +198,7 @@ it.effect.each([
 )
 
 it.each(["serve", "workspaces list"])(
-  "the environment of the process keeps empty variables, so %s exits with 1 and one line if DATABASE_URL is empty",
+  "the program does not ignore an empty DATABASE_URL: %s exits with 1 and one line",
   async (command) => {
     expect(await run(command.split(" "), { DATABASE_URL: "" })).toEqual({
       code: 1,

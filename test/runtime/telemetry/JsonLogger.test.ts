@@ -86,7 +86,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("a JSON log line keeps time, level and msg if fields have the same names", () =>
+  it.effect("a JSON log line keeps its own time, level and msg if fields have these names", () =>
     Effect.gen(function* () {
       const fields = { time: 1, level: 2, msg: 3, other: 4 }
       const log = Effect.annotateLogs(Effect.logInfo("message", fields), fields)

@@ -110,48 +110,50 @@ const withPrompt = (
   )
 
 describe("importFiles", () => {
-  it.live("importFiles stores a changed body as a new version, whose parent is the current version", () =>
-    Effect.gen(function* () {
-      const { archive: own } = sample()
-      const [greeting] = own.prompts
-      const { read, changes, after } = yield* importAndRead(own, (read) =>
-        withPrompt(read, greeting!.id, (file) => ({ ...file, current_content: "Changed" }))
-      )
-      assert.deepStrictEqual(summarize(changes), [
-        {
-          kind: "prompt",
-          id: greeting!.id,
-          path: `prompts/${greeting!.id}.md`,
-          name: "Greeting",
-          change: "new version"
-        }
-      ])
-      const before = findPrompt(read, greeting!.id)
-      const changed = findPrompt(after, greeting!.id)
-      assert.deepStrictEqual(changed, {
-        ...before,
-        current_content: "Changed",
-        current_version: 4,
-        updated_at: now,
-        versions: [
-          ...before.versions,
+  it.live(
+    "importFiles stores a changed body as a new version, whose parent is the version that was current before",
+    () =>
+      Effect.gen(function* () {
+        const { archive: own } = sample()
+        const [greeting] = own.prompts
+        const { read, changes, after } = yield* importAndRead(own, (read) =>
+          withPrompt(read, greeting!.id, (file) => ({ ...file, current_content: "Changed" }))
+        )
+        assert.deepStrictEqual(summarize(changes), [
           {
-            id: changed.versions[3]!.id,
-            version_number: versionNumber(4),
-            content: "Changed",
-            change_summary: "",
-            change_source: "import",
-            parent_version_id: before.versions[2]!.id,
-            metadata: {},
-            created_at: now
+            kind: "prompt",
+            id: greeting!.id,
+            path: `prompts/${greeting!.id}.md`,
+            name: "Greeting",
+            change: "new version"
           }
-        ]
-      })
-      assert.deepStrictEqual(
-        after.prompts.filter(({ id }) => id !== greeting!.id),
-        read.prompts.filter(({ id }) => id !== greeting!.id)
-      )
-    }).pipe(Effect.provide(layer))
+        ])
+        const before = findPrompt(read, greeting!.id)
+        const changed = findPrompt(after, greeting!.id)
+        assert.deepStrictEqual(changed, {
+          ...before,
+          current_content: "Changed",
+          current_version: 4,
+          updated_at: now,
+          versions: [
+            ...before.versions,
+            {
+              id: changed.versions[3]!.id,
+              version_number: versionNumber(4),
+              content: "Changed",
+              change_summary: "",
+              change_source: "import",
+              parent_version_id: before.versions[2]!.id,
+              metadata: {},
+              created_at: now
+            }
+          ]
+        })
+        assert.deepStrictEqual(
+          after.prompts.filter(({ id }) => id !== greeting!.id),
+          read.prompts.filter(({ id }) => id !== greeting!.id)
+        )
+      }).pipe(Effect.provide(layer))
   )
 
   it.live(
@@ -177,7 +179,7 @@ describe("importFiles", () => {
   )
 
   it.live(
-    "importFiles changes all fields except the content without a new version, and keeps the ids of the bindings of fragments that stay in the prompt",
+    "importFiles adds no new version if only fields other than the content change, and keeps the ids of the bindings of fragments that stay in the prompt",
     () =>
       Effect.gen(function* () {
         const { archive: own } = sample()
@@ -331,7 +333,7 @@ describe("importFiles", () => {
       }).pipe(Effect.provide(layer))
   )
 
-  it.live("importFiles leaves a prompt in its folder if several folders have the same name", () =>
+  it.live("importFiles leaves a prompt in its folder even if another folder has the same name", () =>
     Effect.gen(function* () {
       const [first, second] = [folder({ name: "Same" }), folder({ name: "Same" })]
       const before = archive({ folders: [first, second], prompts: [prompt({ folder_id: second.id })] })
@@ -340,16 +342,18 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.live("importFiles keeps folders and tags that no file names, and the workspace's keys", () =>
-    Effect.gen(function* () {
-      const { archive: own } = sample()
-      const { read, after } = yield* importAndRead({ ...own, tags: [...own.tags, tag("unused")] }, () => [])
-      const { users, api_keys, folders, tags } = after
-      assert.deepStrictEqual(
-        { users, api_keys, folders, tags },
-        { users: read.users, api_keys: read.api_keys, folders: read.folders, tags: read.tags }
-      )
-    }).pipe(Effect.provide(layer))
+  it.live(
+    "importFiles keeps folders and tags that no file mentions, and the users and keys of the workspace",
+    () =>
+      Effect.gen(function* () {
+        const { archive: own } = sample()
+        const { read, after } = yield* importAndRead({ ...own, tags: [...own.tags, tag("unused")] }, () => [])
+        const { users, api_keys, folders, tags } = after
+        assert.deepStrictEqual(
+          { users, api_keys, folders, tags },
+          { users: read.users, api_keys: read.api_keys, folders: read.folders, tags: read.tags }
+        )
+      }).pipe(Effect.provide(layer))
   )
 
   it.live(

@@ -34,6 +34,6 @@ describe("findSlotWarnings", () => {
   })
 })
 
-it("findSlots returns each slot name once, without the blanks around the name", () => {
+it("findSlots returns each slot name once, without the white space around the name", () => {
   assert.deepStrictEqual([...findSlots("{{a}} {{ a }} {{b\n}} {{}} {{ }} {c} {{{d}}}")], ["a", "b", "d"])
 })
