@@ -33,7 +33,7 @@ const modules = ["hono.ts", "node-listener.ts", "route-handler.ts"]
 const programs = ["in-process.ts", "resolve.ts"]
 const tests = ["memory-testing.ts", "own-store.ts", "properties.ts"]
 
-/** A project that contains all examples and imports the packages as sources. */
+/** A project that contains all examples. Its imports of this repository's packages resolve to their sources. */
 let project: string
 beforeAll(() => {
   project = makeLinkedProject("embedding-examples", ["express", "fastify", "hono"])

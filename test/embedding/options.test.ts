@@ -7,7 +7,7 @@ import { parseOptions } from "../../src/runtime/PromptApiOptions.ts"
 const unreachable = "postgres://postgres@127.0.0.1:9/none"
 const databaseRule = "must be a URL like postgres://user:password@host:5432/database"
 
-// biome-ignore lint/suspicious/noExplicitAny: hosts in plain JavaScript pass any value
+// biome-ignore lint/suspicious/noExplicitAny: hosts in plain JavaScript can pass any value
 const create = createPromptApi as (...options: ReadonlyArray<any>) => ReturnType<typeof createPromptApi>
 
 describe("createPromptApi rejects with a TypeError that names the option and its rule", () => {

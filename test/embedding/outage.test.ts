@@ -31,7 +31,7 @@ const read = async (api: PromptApi, target = path) => {
   return [response.status, response.headers.get("cache-status"), response.headers.get("cache-control")]
 }
 
-/** Reads until the response is cached, so that the API can return it in an outage. The API must collect metrics. */
+/** Reads until the response is cached, so that the API can serve the response in an outage. Needs `metrics: true`. */
 const readUntilKnown = async (api: PromptApi) => {
   const countHits = () => {
     const line = /^prompt_retrieval_cache_lookups_total\{cache="responses",result="hit"\} (\d+)/m
@@ -46,7 +46,7 @@ const readUntilKnown = async (api: PromptApi) => {
 }
 
 // `test/application/freshness/Outage.test.ts` and `test/system/faults/outage.test.ts` test the other rules of outages.
-it("while PostgreSQL is unreachable, createPromptApi serves known responses, but returns 503 if outageMaxAge is 0", async () => {
+it("while PostgreSQL is unreachable, api.handler serves known responses, or returns 503 if outageMaxAge is 0", async () => {
   const database = await resources.acquire(freshDatabase)
   const env = { DATABASE_URL: toDatabaseUrl(database) }
   expect((await run(["migrate"], env)).code).toBe(0)

@@ -36,7 +36,7 @@ describe("createPromptApi", () => {
     await resources.release()
   })
 
-  /** Returns a response without the headers that may differ even if the requests are equal. */
+  /** Returns a response without the headers that can differ even if the requests are equal. */
   const toComparable = async (response: Response) => {
     const headers = Object.fromEntries(response.headers)
     for (const name of ["x-request-id", "date", "connection", "keep-alive"]) delete headers[name]
@@ -140,7 +140,7 @@ describe("createPromptApi", () => {
   })
 
   it("api.prompts rejects with a PromptApiError for every invalid argument and never throws synchronously", async () => {
-    // biome-ignore lint/suspicious/noExplicitAny: callers in plain JavaScript pass any value
+    // biome-ignore lint/suspicious/noExplicitAny: callers in plain JavaScript can pass any value
     const prompts = api.prompts as any
     const id = greeting!.id
     const broken = {
@@ -186,7 +186,7 @@ describe("createPromptApi", () => {
     await expect(createPromptApi({ databaseUrl: empty.DATABASE_URL! })).rejects.toThrow(/run .*migrate/)
   })
 
-  it("createPromptApi starts before its database exists, and serves once the database is created and migrated", async () => {
+  it("createPromptApi succeeds before its database exists, and the API serves once the database is created and migrated", async () => {
     const printed: Array<string> = []
     const errors = vi
       .spyOn(console, "error")

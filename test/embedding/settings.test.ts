@@ -121,7 +121,7 @@ describe("the option logger of createPromptApi", () => {
     return { lines, logger }
   }
 
-  it("a logger with info receives a line for each request, without the key, the query or a prompt", async () => {
+  it("a logger with the method info receives a line for each request, without the key, the query or a prompt", async () => {
     const { lines, logger } = makeLogger(["info", "warn"])
     const api = await makeApi({ logger })
     await send(api, `${path}?secret=s3cret`)
@@ -142,7 +142,7 @@ describe("the option logger of createPromptApi", () => {
     ])
   })
 
-  it("a logger with only warn receives warnings and errors, and nothing goes to stderr", async () => {
+  it("a logger that has only the method warn receives warnings, and nothing goes to stderr", async () => {
     const errors = vi.spyOn(console, "error")
     const { lines, logger } = makeLogger(["warn"])
     const api = await makeApi({ logger, redisUrl: "redis://127.0.0.1:9" })
@@ -182,7 +182,7 @@ describe("the option metrics of createPromptApi", () => {
     expect(text).toMatch(/^# TYPE prompt_retrieval_http_request_duration_seconds histogram$/m)
     expect(text).toMatch(/^prompt_retrieval_process_resident_memory_bytes \d+$/m)
     expect(text).not.toContain(key)
-    // The prefix lets a host append the text to its own metrics, which may have the same names without the prefix.
+    // The prefix lets a host append the text to its own metrics, which can have the same names without the prefix.
     const names = text.split("\n").flatMap((line) => /^# TYPE (\S+)/.exec(line)?.[1] ?? [])
     expect(names.filter((name) => !name.startsWith("prompt_retrieval_"))).toEqual([])
   })
