@@ -167,8 +167,9 @@ const describeDefect = (error: unknown): string =>
 const interruptedExitCode = 130
 
 /**
- * Runs the command line with its arguments and exits the process. Logs and errors go to stderr, results to stdout.
- * After a signal, the exit code is 0 for `serve` and 130 for any other command.
+ * Runs the command line with its arguments and exits the process. Logs and errors go to stderr, results to stdout. If a
+ * signal interrupts a command and the command stops in time, the exit code is 0 for `serve` and 130 for any other
+ * command.
  */
 export const main = (args: ReadonlyArray<string>): void => {
   nameSourceFiles()

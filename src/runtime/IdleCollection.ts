@@ -29,9 +29,9 @@ export const limitHeapGrowth: Effect.Effect<void> = Effect.sync(() =>
 )
 
 /**
- * Collects garbage whenever the process is idle after large requests, so that memory returns to the system. Never ends.
- * V8 itself collects garbage only while it allocates memory, so the process would keep the memory of a burst until the
- * next burst.
+ * Collects garbage whenever the process is idle and its resident memory has grown by `worthwhileBytes`, so that memory
+ * returns to the system. Never ends. V8 itself collects garbage only while it allocates memory, so the process would
+ * keep the memory of a burst until the next burst.
  */
 export const collectWhenIdle: Effect.Effect<never> = Effect.suspend(() => {
   const collect = exposeCollect()

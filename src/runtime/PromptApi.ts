@@ -26,8 +26,8 @@ import { formatJsonLine } from "./telemetry/JsonLogger.ts"
 /** The API inside another Node service. */
 export interface PromptApi {
   /**
-   * Responds to a web-standard request with the whole HTTP API, with the same authentication, billing checks and rate
-   * limits as the service. The handler never rejects.
+   * Responds to a web-standard `Request`. Serves the whole HTTP API, with the authentication, billing checks and rate
+   * limits of the service. The promise never rejects.
    */
   readonly handler: WebHandler
   /** Reads prompts for a caller that the host has authenticated. */
@@ -70,9 +70,9 @@ const makeLoggedSchemaCheck = () => {
 }
 
 /**
- * Checks the schema and starts to serve. Fails if PostgreSQL is reachable and the schema is not current. If PostgreSQL
- * is unavailable, the check is retried in the background until it succeeds. These retries continue while the schema is
- * not current, so that the database may be created first and migrated later.
+ * Checks the schema and starts to serve. Fails if PostgreSQL is reachable and the schema is not current or not
+ * readable. If PostgreSQL is unavailable, the check is retried in the background until it succeeds. These retries
+ * continue even if the schema is not current, so that the database can be created first and migrated later.
  */
 const startServingOrRetry = Effect.catchTag(
   startServing(checkSchema, () => false),
@@ -105,8 +105,8 @@ const startMetrics = Effect.fnUntraced(function* (isCollected: boolean) {
  * migrate` updates the schema.
  *
  * Rejects with a `TypeError` that names the option if an option is invalid or unknown, and with an `Error` if the
- * schema is not current. While PostgreSQL is unavailable, reads return 503; the API serves as soon as PostgreSQL is
- * reachable and its schema is current.
+ * schema is not current or its tables are not readable. If PostgreSQL is unavailable, the API still starts. Reads then
+ * return 503 until PostgreSQL is reachable and its schema is current.
  *
  * ```ts
  * const api = await createPromptApi({ databaseUrl: "postgres://user:password@host/database" })

@@ -8,7 +8,7 @@ import type { HostLogger } from "./telemetry/HostLogger.ts"
 
 /** The options of `createPromptApi`. */
 export interface PromptApiOptions {
-  /** The URL of a PostgreSQL server. */
+  /** The URL of one or several PostgreSQL servers. */
   readonly databaseUrl: string
   /** A URL of the same database that bypasses connection poolers, for change notifications. Default: `databaseUrl`. */
   readonly databaseFeedUrl?: string | undefined
@@ -17,7 +17,7 @@ export interface PromptApiOptions {
   /** The rate limits, in requests per minute. Default: 100 per key and 500 per process. */
   readonly rateLimits?: Partial<RateLimits> | undefined
   /**
-   * The longest time for which responses are served without the database, in milliseconds, counted from the last
+   * The longest time for which known responses are served without the database, in milliseconds, counted from the last
    * contact. 0 turns this off. Default: 300,000.
    */
   readonly outageMaxAge?: number | undefined
@@ -99,8 +99,9 @@ const check = (fields: Fields, rules: Readonly<Record<string, Rule<unknown>>>, p
 const toRedacted = (url: string | undefined) => (url === undefined ? undefined : Redacted.make(url))
 
 /**
- * Validates options by the rules of the environment variables. Throws a `TypeError` that names the first invalid or
- * unknown option and its rule. The message never contains the value, which may be a secret.
+ * Validates options. The URLs and the rate limits have the rules of the environment variables. Throws a `TypeError` for
+ * the first option that is invalid or unknown. The message names the option, but does not contain its value, because
+ * the value may be a secret.
  */
 export const parseOptions = (options: PromptApiOptions) => {
   const fields: unknown = options ?? {}

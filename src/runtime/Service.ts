@@ -21,7 +21,7 @@ export interface ServeOptions {
   readonly demo: boolean
 }
 
-/** Logs the configuration, as the first line of every start. */
+/** Logs the main settings, as the first line of every start. */
 const logStart = ({
   databaseUrl,
   databaseFeedUrl,
@@ -69,8 +69,8 @@ const seedOrWarn = Effect.fnUntraced(function* ({ actor }: ServiceConfig, demo: 
 
 /**
  * Listens, migrates the database, serves until the effect is interrupted, and then drains. Listens before PostgreSQL is
- * available, and serves once the migration has succeeded. If an embedded database has no workspace, creates the demo
- * workspace (`demo` is true) or logs a warning (`demo` is false).
+ * available, and serves once the migration has succeeded and the tables are readable. If an embedded database has no
+ * workspace, creates the demo workspace (`demo` is true) or logs a warning (`demo` is false).
  */
 export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
   // The inner scope drains the server before the services that the server uses are closed.

@@ -16,7 +16,10 @@ import { postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./Config
 import { splitServers } from "./ServerUrl.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
 
-/** A variable is invalid. The message names the variable and its rule, never its value, which may be a secret. */
+/**
+ * A variable is invalid. The message names the variable and its rule, but not its value, because the value may be a
+ * secret.
+ */
 export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly message: string }> {}
 
 const makeConfigError = (message: string): Config.ConfigError =>
@@ -29,7 +32,7 @@ interface Reader<A> {
   readonly parse: (text: string) => A | undefined
 }
 
-/** Reads the text of a variable. Returns its default if the variable is not set or empty. */
+/** Reads the text of a variable. Returns the default of the variable if the variable is unset or empty. */
 const readText = (name: VariableName): Config.Config<string | undefined> => {
   const { defaultValue }: Variable = variables[name]
   return Config.map(Config.withDefault(Config.String(name), ""), (text) =>
@@ -182,7 +185,7 @@ const otherConfig = Config.all({
   redisUrl: readUrl("REDIS_URL", redisUrl, (url) => Redacted.make(url)),
   host: readWithDefault("HOST", textReader),
   port: readWithDefault("PORT", portReader),
-  /** If undefined, responses contain only paths. */
+  /** If undefined, responses contain paths instead of URLs. */
   publicUrl: readUrl("PUBLIC_URL", publicUrl, parsePublicUrl),
   rateLimits: Config.all({
     perKey: readWithDefault("RATE_LIMIT_PER_KEY", makeReader(rateLimit, parseInteger)),
@@ -198,7 +201,9 @@ const otherConfig = Config.all({
     rule: "must be a URL like http://collector:4318",
     parse: (text) => (isHttpUrl(text) ? text : undefined)
   }),
-  /** Counted from the last contact with the database. 0 means that no response is served without the database. */
+  /**
+   * The maximum time since the last contact with the database. 0 means that no response is served without the database.
+   */
   outageMaxAgeMs: Config.map(readWithDefault("OUTAGE_MAX_AGE", durationReader), Duration.toMillis),
   shutdownGraceMs,
   actor: readOptional("PROMPT_RETRIEVAL_ACTOR", {

@@ -21,7 +21,7 @@ export const makeRule = <A>(text: string, isValid: (value: A) => boolean): Rule<
 /** The URL of one or several PostgreSQL servers. */
 export const postgresUrl: Rule<string> = { text: databaseUrlRule, findProblem: findDatabaseUrlProblem }
 
-/** The URL of a Redis server. Its path may select a database by number. */
+/** The URL of a Redis server. The path of the URL can be the number of a database. */
 export const redisUrl: Rule<string> = makeRule("must be a URL like redis://host:6379", isRedisUrl)
 
 /** A number of requests per minute. */
@@ -30,5 +30,4 @@ export const rateLimit: Rule<number> = makeRule(
   (limit) => Number.isInteger(limit) && limit >= 1
 )
 
-/** The URL at which callers reach the API. */
 export const publicUrl: Rule<string> = makeRule(publicUrlRule, (url) => parsePublicUrl(url) !== undefined)

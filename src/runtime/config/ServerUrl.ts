@@ -5,11 +5,11 @@ import {
   parseConnectionUrl
 } from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
 
-// The rules of `DATABASE_URL` and `REDIS_URL`, and the form in which logs name the two servers.
+// The rules for the URLs of PostgreSQL and Redis servers, and the form of these URLs in logs.
 
 /**
- * Parses a URL that a driver can use. Returns `undefined` if the scheme is not in `schemes` or the percent-encoding is
- * invalid.
+ * Parses a URL that a driver can use. Returns `undefined` if the text is not a URL, the scheme is not in `schemes` or
+ * the percent-encoding is invalid.
  */
 const parseServerUrl = (text: string, schemes: ReadonlyArray<string>): URL | undefined => {
   const url = URL.parse(text)
@@ -19,8 +19,8 @@ const parseServerUrl = (text: string, schemes: ReadonlyArray<string>): URL | und
 }
 
 /**
- * Returns the rule that the URL of PostgreSQL servers breaks. The rule begins with "must", to follow a name, and does
- * not contain the URL. Returns undefined for a valid URL.
+ * Returns the rule that a URL of PostgreSQL servers breaks. The rule begins with "must", to follow a name, and does not
+ * contain the URL. Returns undefined for a valid URL.
  */
 export const findDatabaseUrlProblem = (text: string): string | undefined => {
   const url = parseConnectionUrl(text)
@@ -53,7 +53,7 @@ export const describeDatabaseHost = (text: string): string =>
     .map(({ host, port }) => `${formatHost(host)}:${port}`)
     .join()
 
-/** Returns true for the URL of a Redis server that the driver accepts. */
+/** Returns true if the Redis driver accepts the text as the URL of a server. */
 export const isRedisUrl = (text: string): boolean => {
   const url = parseServerUrl(text, ["redis:", "rediss:"])
   return url !== undefined && url.hostname !== "" && /^\/?\d*$/.test(url.pathname)
@@ -65,6 +65,5 @@ export const describeRedisUrl = (text: string): string => {
   return `${protocol}//${host}${pathname}`
 }
 
-/** Formats the address of a listening server as a base URL. */
 export const formatUrl = ({ address, port }: AddressInfo): string =>
   `http://${address.includes(":") ? `[${address}]` : address}:${port}`

@@ -30,7 +30,10 @@ export const databaseLayer = Database.layer
 /** The change notifications of a PostgreSQL server. */
 export const changeFeedLayer = PostgresChangeFeed.layer
 
-/** The rate limits, the server that counts them, and the use of known responses in an outage. */
+/**
+ * The address of the API, the rate limits, the server that counts requests, and the use of known responses in an
+ * outage.
+ */
 export interface ServiceSettings extends AddressSettings {
   /** The URL of a Redis server. If undefined, each process counts rate limits alone. */
   readonly redisUrl: Redacted.Redacted | undefined

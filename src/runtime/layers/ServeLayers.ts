@@ -18,7 +18,6 @@ import { describeDatabaseHost } from "../config/ServerUrl.ts"
 
 // The composition root of `serve`.
 
-/** A PostgreSQL server with replicas, and its change feed. */
 const replicatedDatabaseLayer = (databaseUrl: Redacted.Redacted, config: ServiceConfig) => {
   const { databaseFeedUrl, databaseReplicaUrls = [], databaseMaxConnections } = config
   const budget = divideWithReplicas(databaseMaxConnections, databaseReplicaUrls.length)
@@ -32,7 +31,6 @@ const replicatedDatabaseLayer = (databaseUrl: Redacted.Redacted, config: Service
   )
 }
 
-/** A PostgreSQL server without replicas, and its change feed. */
 const singleDatabaseLayer = (
   databaseUrl: Redacted.Redacted,
   { databaseFeedUrl, databaseMaxConnections }: ServiceConfig

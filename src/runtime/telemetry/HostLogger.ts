@@ -8,9 +8,10 @@ import { toLogEntry } from "./LogEntry.ts"
 export type HostLogFields = Readonly<Record<string, unknown>>
 
 /**
- * Receives log lines: `info` receives one line per request, `warn` and `error` receive conditions that operators should
- * know, and `debug` receives all other lines. If the logger has no `error`, errors go to `warn`. Any other line for
- * which the logger has no function is dropped. `console` is a valid logger. Exceptions thrown by a logger are ignored.
+ * Receives log lines. `info` receives one line per request, and a line when a failure has ended. `warn` and `error`
+ * receive conditions that operators should know. `debug` receives all other lines, such as one per health check. If the
+ * logger has no `error`, errors go to `warn`. Any other line for which the logger has no function is dropped. `console`
+ * is a valid logger. Exceptions thrown by a logger are ignored.
  */
 export interface HostLogger {
   debug?(message: string, fields: HostLogFields): void
@@ -25,7 +26,7 @@ const findMinimumLevel = (logger: HostLogger): LogLevel.LogLevel => {
   return "Warn"
 }
 
-/** Returns the function that receives lines of a level. `level` is in lower case. */
+/** Returns the name of the function that receives lines of a level. `level` is in lower case. */
 const chooseFunction = (level: string): keyof HostLogger => {
   switch (level) {
     case "fatal":

@@ -5,7 +5,8 @@ import * as Logger from "effect/Logger"
 import { isPlainObject, type LogEntry, toLogEntry } from "./LogEntry.ts"
 
 /**
- * Returns true if `JSON.stringify` writes the value as `Formatter.formatJson` does. `JSON.stringify` is much faster.
+ * Returns true only if `JSON.stringify` writes the value exactly as `Formatter.formatJson` does. `JSON.stringify` is
+ * much faster.
  */
 const isJsonSafe = (value: unknown, depth: number): boolean => {
   if (typeof value !== "object") return typeof value !== "bigint" && typeof value !== "function"
@@ -21,7 +22,6 @@ const isJsonSafe = (value: unknown, depth: number): boolean => {
 export const formatEntry = (entry: LogEntry): string =>
   isJsonSafe(entry, 3) ? JSON.stringify(entry) : Formatter.formatJson(entry)
 
-/** Formats log entries as lines of flat JSON. */
 export const formatJsonLine: Logger.Logger<unknown, string> = Logger.make((options) =>
   formatEntry(toLogEntry(options))
 )
@@ -49,5 +49,4 @@ const makeBatchedLogger = Effect.gen(function* () {
   })
 })
 
-/** Logs lines of flat JSON to stderr. */
 export const layer: Layer.Layer<never> = Logger.layer([makeBatchedLogger])

@@ -12,7 +12,7 @@ export interface LogEntry {
   [field: string]: unknown
 }
 
-/** Returns true for an object that was made by an object literal. Returns false for an instance of a class. */
+/** Returns true for an object like those of object literals, and false for an instance of a class. */
 export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 

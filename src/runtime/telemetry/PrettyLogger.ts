@@ -25,7 +25,7 @@ export const formatEntry = ({ time, level, msg, err, ...fields }: LogEntry): str
   return err === undefined ? line : `${line}\n${err}`
 }
 
-/** Logs to stderr in a format for terminals, one line per entry. */
+/** Logs to stderr in a format for terminals. */
 export const layer: Layer.Layer<never> = Logger.layer([
   Logger.make((options) => {
     process.stderr.write(`${formatEntry(toLogEntry(options))}\n`)

@@ -25,7 +25,7 @@ const registerCounter = (name: string, description: string, read: () => number):
 const resolutionMs = 20
 /**
  * The length of the windows in which the event loop delay is measured. The gauges show the statistics of the last
- * complete window.
+ * complete window, or of the first window until it is complete.
  */
 const window = "15 seconds"
 

@@ -10,7 +10,6 @@ export const handle =
   (input: Input): Effect.Effect<A, ExitError, R> =>
     Effect.mapError(run(input), (error) => toExitError(error, input))
 
-/** Texts that accompany the result of a command. */
 interface ResultTexts<A> {
   readonly describeLoss?: (result: A) => string
   readonly describeHint?: (result: A) => string

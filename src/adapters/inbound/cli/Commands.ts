@@ -64,7 +64,7 @@ export const rootCommand = Command.make("prompt-retrieval").pipe(
 
 const helpFlags: ReadonlyArray<string> = ["--help", "-h"]
 
-/** Replaces the commands `help` and `version` with the flags that do the same. */
+/** Replaces the command `help` with the flag `--help`, and the command `version` with the flag `--version`. */
 const replaceByFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [command, ...operands] = args
   const words = operands.filter((word) => word !== "--")
@@ -74,8 +74,8 @@ const replaceByFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 
 /**
  * Reduces a command line with `--help` to the words of the command and `--help`. If there is no such command, removes
- * `--help`, so that the parser reports the unknown word. With `--help`, the parser would print the help of the parent
- * command.
+ * `--help`, so that the parser reports the unknown word. If `--help` remained, the parser would print the help of the
+ * parent command.
  */
 const reduceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const flags = beforeOperands(args)

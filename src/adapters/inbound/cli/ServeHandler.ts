@@ -20,8 +20,8 @@ export const parseServe = (args: ReadonlyArray<string>): ServeInput | undefined 
 }
 
 /**
- * Runs `serve` like `runCommandLine`, and returns the exit code. Does not load the parser and the modules of the other
- * commands, which would take 30 ms and 4 MiB.
+ * Runs `serve` like `runCommandLine`, and returns the exit code. Does not load the parser or the modules of the other
+ * commands: loading them takes 30 ms and 4 MiB.
  */
 export const runServe = (runtime: CommandRuntime["Service"], input: ServeInput) =>
   handleServe(input).pipe(

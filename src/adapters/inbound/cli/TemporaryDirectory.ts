@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
 /**
- * Creates a directory that is removed with its contents when the scope closes. The path is `prefix` and random
- * characters. `toError` converts the error of a directory that cannot be created.
+ * Creates a directory that is removed with its contents when the scope closes. The path is `prefix` followed by random
+ * characters. If the directory cannot be created, `toError` converts the error.
  */
 export const makeTemporaryDirectory = <E>(
   prefix: string,

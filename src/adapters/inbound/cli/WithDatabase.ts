@@ -15,9 +15,9 @@ const withDatabase = <A, E, R>(use: Effect.Effect<A, E, R>, options: OpenOptions
   Effect.flatMap(CommandRuntime, ({ useCases }) => Effect.provide(use, useCases(options)))
 
 /**
- * Opens the database and runs `use` with its administration. A command calls this function after it has checked the
- * command line, so that wrong usage is reported even if there is no database. `Command.provide` would open the database
- * before these checks.
+ * Opens the database and runs `use` with the `Administration` use cases. A command calls this function after it has
+ * checked the command line, so that wrong usage is reported even if there is no database. `Command.provide` would open
+ * the database before these checks.
  */
 export const administer = <A, E, R>(
   use: (administration: Administration["Service"]) => Effect.Effect<A, E, R>,
@@ -26,8 +26,8 @@ export const administer = <A, E, R>(
 
 /**
  * Opens the database and runs `use` with the `Administration` use cases and the id of a workspace. `workspace` is an id
- * or a name. Fails with `WorkspaceNotFound` if no workspace has the name, and with `AmbiguousName` if several
- * workspaces have the name.
+ * or a name. Does not check that a workspace with a given id exists. Fails with `WorkspaceNotFound` if no workspace has
+ * a given name, and with `AmbiguousName` if several workspaces have it.
  */
 export const administerWorkspace = <A, E, R>(
   workspace: string,
@@ -41,8 +41,8 @@ export const administerWorkspace = <A, E, R>(
   )
 
 /**
- * Opens the database and runs `use` with its administration and the id of a key. `reference` has the id or the name of
- * the key. A name is looked up in the workspace of `reference`.
+ * Opens the database and runs `use` with the `Administration` use cases and the id of a key. `reference` has the id or
+ * the name of the key. A name is looked up in the workspace of `reference`.
  */
 export const administerKey = <A, E, R>(
   reference: KeyReference,

@@ -4,11 +4,10 @@ import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 /** The interval at which the revisions of the watched workspaces are compared, in milliseconds. */
 const checkIntervalMs = 50
 
-/** A listener for the changes of one workspace. */
 interface Watch {
   readonly workspace: WorkspaceId
   readonly onChange: () => void
-  /** The revision of the last reported change; undefined if the change feed was down when the watch started. */
+  /** The latest known revision of the workspace; undefined if the change feed has been down since the watch started. */
   revision: number | undefined
 }
 

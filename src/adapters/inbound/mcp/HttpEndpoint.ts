@@ -62,13 +62,13 @@ const bodyErrors: { readonly [Tag in BodyError["_tag"]]: RpcError } = {
   BodiesTooLarge: toRpcError(Unavailable)
 }
 
-/** Responds to every failure. The error of an unexpected failure is `toUnexpectedError`. */
+/** Responds to every failure. `toUnexpectedError` makes the error of an unexpected failure. */
 const respondToFailures = (
   content: Effect.Effect<HttpResponse, RpcError>,
   id: RpcId | undefined,
   requestId: string
 ): Effect.Effect<HttpResponse> =>
-  // Every request takes this path, and one operator is faster than an operator for each kind of failure.
+  // Every call takes this path, and one operator is faster than an operator for each kind of failure.
   Effect.catchCause(content, (cause) => {
     const expected = Cause.findErrorOption(cause)
     if (expected._tag === "Some") return respondWithError(id, expected.value)

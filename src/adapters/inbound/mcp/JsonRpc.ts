@@ -2,13 +2,12 @@ import { isUtf8 } from "node:buffer"
 import * as Result from "effect/Result"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 
-/** The largest message that a client may send, in bytes. */
 export const maxMessageBytes = 1024 * 1024
 
 /** The id of a request. MCP allows neither null nor fractions. */
 export type RpcId = string | number
 
-/** The error codes of JSON-RPC 2.0 and of MCP 2026-07-28. */
+/** The error codes of JSON-RPC 2.0, and the codes of MCP 2026-07-28 that the service sends. */
 export const rpcCodes = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -108,7 +107,7 @@ export const parseMessage = (bytes: Uint8Array): Result.Result<RpcMessage, Inval
 export const encodeResult = (id: RpcId, result: JsonObject): string =>
   JSON.stringify({ jsonrpc: "2.0", id, result })
 
-/** Encodes an error. `id` is undefined if the error occurs before the id of the message is read. */
+/** Encodes an error. `id` is undefined if the id of the message is invalid or was not read. */
 export const encodeError = (id: RpcId | undefined, { code, message, data }: RpcError): string =>
   JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } })
 

@@ -23,7 +23,7 @@ type Method = (params: JsonObject, context: MethodContext) => Effect.Effect<Json
 
 /**
  * How long a client may use a list before it requests the list again, in milliseconds. A shared cache in front of the
- * HTTP API may use a response for the same time.
+ * HTTP API may use a response for as long (`sharedMaxAgeSeconds`).
  */
 export const listTtlMs = 30_000
 /** Like `listTtlMs`, for results that change only when the program changes. */
@@ -40,7 +40,6 @@ const capabilities: JsonObject = { prompts: { listChanged: true }, tools: {} }
 const withCacheHints = (mode: ProtocolMode, result: JsonObject, hints: JsonObject): JsonObject =>
   completeResult(mode, mode === "stateless" ? { ...result, ...hints } : result)
 
-/** Returns the value of an optional parameter, or an error if the value is not a string. */
 const readOptionalText = (params: JsonObject, name: string): string | undefined | RpcError => {
   const value = params[name]
   return value === undefined || typeof value === "string"
@@ -51,7 +50,6 @@ const readOptionalText = (params: JsonObject, name: string): string | undefined 
 const readText = (params: JsonObject, name: string): string | RpcError =>
   readOptionalText(params, name) ?? makeInvalidParams(`${name} is missing`)
 
-/** Returns an error if the arguments of a prompt are not an object whose values are strings. */
 const findArgumentsTypeError = (value: unknown): RpcError | undefined => {
   if (!isJsonObject(value)) return makeInvalidParams("arguments must be an object")
   for (const name of Object.keys(value))
@@ -207,7 +205,7 @@ export const runMethod = (
   return run === undefined ? Effect.fail(makeUnknownMethod(method, context.mode)) : run(params, context)
 }
 
-/** The HTTP status of an unknown method is 404 since protocol version 2026-07-28, and 200 before. */
+/** The HTTP status of an unknown method is 404 since protocol version 2026-07-28, and 200 in earlier versions. */
 const makeUnknownMethod = (method: string, mode: ProtocolMode): RpcError => {
   const error = makeProtocolError(rpcCodes.methodNotFound, `Method not found: ${method}`)
   return mode === "stateless" ? error : { ...error, status: 200 }

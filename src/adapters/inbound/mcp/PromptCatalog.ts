@@ -63,17 +63,17 @@ const maxTextBytes = 8 * 1024 * 1024
 const entryBytes = 256
 /** The approximate memory of one name, in bytes. */
 const nameBytes = 256
-/** How long the names of a large workspace are cached, even after a change, in milliseconds per prompt. */
+/**
+ * How long the names of a workspace with more than `maxTitlesPerRead` prompts are used even after a change, in
+ * milliseconds per prompt.
+ */
 const msPerLargeName = 0.1
-/** The highest page number that a cursor may contain. */
 export const maxCursorPage = 1_000_000
 const cursorPrefix = "page:"
 
-/** Makes the cursor of a page. The first page has the number 1. */
 export const makeCursor = (page: number): string =>
   Buffer.from(`${cursorPrefix}${page}`).toString("base64url")
 
-/** Returns the page number in a cursor, or `undefined` if the text is not a valid cursor. */
 export const parseCursor = (cursor: string): number | undefined => {
   const page = Number(Buffer.from(cursor, "base64url").toString().slice(cursorPrefix.length))
   return Number.isInteger(page) && page > 1 && page <= maxCursorPage && makeCursor(page) === cursor
@@ -82,8 +82,8 @@ export const parseCursor = (cursor: string): number | undefined => {
 }
 
 /**
- * Copies a text. V8 stores a substring as a reference to the whole text, so a substring that is not copied keeps the
- * whole text in memory.
+ * Copies a text. V8 can store a substring as a reference to the whole text. Such a substring keeps the whole text in
+ * memory until it is copied.
  */
 const copyText = (text: string): string => Buffer.from(text, "utf16le").toString("utf16le")
 
@@ -102,8 +102,9 @@ const makeCache = <Value extends object>(
 
 /**
  * Makes the function that returns the catalog of a caller. Names, slots and contents are cached until something in the
- * workspace changes. So a list reads only the prompts of one page, and a cached prompt needs no query. The names of a
- * workspace with many prompts are used even after a change, for a time that grows with the number of prompts.
+ * workspace changes, for at most `maxAgeMs`. With cached names, a list reads only the prompts of one page, and a prompt
+ * with cached content needs no query. The names of a workspace with more than `maxTitlesPerRead` prompts are also used
+ * after a change, for a time that grows with the number of prompts.
  */
 export const makePromptCatalogs = Effect.gen(function* () {
   const prompts = yield* Prompts
@@ -167,8 +168,8 @@ export const makePromptCatalogs = Effect.gen(function* () {
   }
 
   /**
-   * Returns the slots of a prompt. Returns no slots if the prompt cannot be read because it is too large or has too
-   * many slots. Returns `undefined` if the prompt was deleted after it was listed.
+   * Returns the slots of a prompt. Returns an empty array if the prompt cannot be read because it is too large or has
+   * too many slots. Returns `undefined` if the prompt was deleted after it was listed.
    */
   const getSlots = (caller: Caller, id: PromptId): Effect.Effect<Slots | undefined, Unavailable> => {
     const workspace = caller.workspaceId

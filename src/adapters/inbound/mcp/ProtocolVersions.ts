@@ -16,7 +16,7 @@ export const isInitializedVersion = (version: unknown): boolean =>
 /** How the service responds to requests of a protocol version: `stateless` for 2026-07-28, otherwise `initialized`. */
 export type ProtocolMode = "stateless" | "initialized"
 
-/** The keys of `_meta` that the protocol defines. */
+/** The keys of `_meta` that the service reads or writes. */
 export const metaKeys = {
   protocolVersion: "io.modelcontextprotocol/protocolVersion",
   clientCapabilities: "io.modelcontextprotocol/clientCapabilities",
@@ -28,7 +28,7 @@ export const serverInfo = { name: "prompt-retrieval", title: "Prompts", version:
 
 const serverMeta: JsonObject = { [metaKeys.serverInfo]: serverInfo }
 
-/** Adds the fields that every result of a protocol version has. */
+/** Adds the fields that the mode requires in every result. */
 export const completeResult = (
   mode: ProtocolMode,
   result: JsonObject,

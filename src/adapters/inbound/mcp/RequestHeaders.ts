@@ -85,7 +85,6 @@ export const findModeOfRequest = (headers: Headers, request: RpcRequest): Protoc
   return findHeaderProblem(headers, request) ?? "stateless"
 }
 
-/** The host names that always mean the local machine. */
 const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
 
 /**

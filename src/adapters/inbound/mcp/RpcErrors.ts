@@ -73,7 +73,6 @@ const kinds: Readonly<Record<RequestError["_tag"], RpcKind>> = {
   Unavailable: "request"
 }
 
-/** Converts an error of the HTTP API to an error of JSON-RPC. */
 export const toRpcError = (error: RequestError): RpcError => {
   const { status, code, message, headers } = describeError(error)
   const data: JsonObject = {

@@ -11,13 +11,12 @@ import { ChangeWatcher } from "./ChangeWatcher.ts"
 import { completeResult, metaKeys } from "./ProtocolVersions.ts"
 
 /**
- * The interval at which a stream sends a comment and checks its key, in milliseconds. A proxy ends a response that
- * sends nothing for longer than the proxy's timeout, which is often 15 s.
+ * The interval at which a stream sends a comment and checks its key, in milliseconds. Some proxies end a response after
+ * a time without data, such as 15 s.
  */
 export const keepAliveMs = 5_000
-/** The interval at which a stream checks whether the service drains, in milliseconds. */
 const drainCheckMs = 250
-/** Maximum number of streams of one key, and of all keys of this process. */
+/** Maximum numbers of open streams in this process: for one key, and for all keys together. */
 const maxStreams = { perKey: 16, perProcess: 1_000 } as const
 
 const headers = [
@@ -34,7 +33,7 @@ const promptsChanged = "notifications/prompts/list_changed"
 export interface StreamMessages {
   /** The first message; undefined if there is none. */
   readonly opening: string | undefined
-  /** The message after each change of the workspace; undefined if the client did not request this message. */
+  /** The message that reports changes of the workspace; undefined if the client did not request this message. */
   readonly changed: string | undefined
   /** The last message when the service ends the stream; undefined if there is none. */
   readonly closing: string | undefined
@@ -61,8 +60,9 @@ export const makeSubscription = (id: RpcId, wantsPrompts: boolean): StreamMessag
 }
 
 /**
- * Makes the function that opens a stream for a caller. The stream ends when the service drains, or when the caller's
- * key no longer works. The key is checked after each change in the workspace, and every 5 s.
+ * Makes the function that opens a stream for a caller. The stream ends when the service drains, or when a check finds
+ * that the caller's key no longer works or belongs to another workspace. The key is checked after a change in the
+ * workspace, and every 5 s.
  */
 export const makeStreamOpener = Effect.gen(function* () {
   const admission = yield* Admission
@@ -100,7 +100,10 @@ export const makeStreamOpener = Effect.gen(function* () {
           send(closing)
           end()
         }
-        /** Runs `proceed` if the key still works or the database is unavailable. Otherwise ends the stream. */
+        /**
+         * Runs `proceed` if the key still works for the workspace, or if the key cannot be checked. Otherwise ends the
+         * stream.
+         */
         const checkKey = (proceed: () => void): void => {
           run(
             Effect.match(admission.check(token), {

@@ -1,7 +1,6 @@
 import type { JsonObject } from "../../../domain/Json.ts"
 import type { RpcError } from "./JsonRpc.ts"
 
-/** A tool, and the read that it runs. */
 interface Tool {
   readonly definition: JsonObject & { readonly name: string }
   readonly read: "list" | "get"

@@ -46,7 +46,7 @@ const pickFields = <A extends object>(
   item: NoInfer<A>
 ): A => Struct.pick(item, Object.keys(fields) as Array<keyof A>) as A
 
-/** Returns all prompts of a workspace that match a filter, in the order of lists. */
+/** Returns all prompts of a workspace that match a filter and are not archived, in the order of lists. */
 export const listPrompts = (workspace: MemoryWorkspace, filter: PromptFilter): ReadonlyArray<PromptSummary> =>
   workspace.prompts
     .filter((prompt) => matches(workspace, filter, prompt))
@@ -72,7 +72,10 @@ export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Re
 
 export const toVersionSummary = (version: Version): VersionSummary => pickFields(VersionSummary, version)
 
-/** Returns all versions of a prompt that were created at `oldest` or later, highest number first. */
+/**
+ * Returns all versions of a prompt that were created at `oldest` or later, the highest number first. If `oldest` is
+ * undefined, returns all versions.
+ */
 export const listVersions = (
   { id, versions }: Pick<ArchivePrompt, "id" | "versions">,
   oldest?: Timestamp | undefined

@@ -72,7 +72,7 @@ const exportArchive = Effect.fnUntraced(function* (
   })
 }, Effect.scoped)
 
-/** Exports a workspace as an archive, to standard output if `out` is undefined. */
+/** Exports a workspace as an archive. Writes to standard output if `out` is undefined. */
 export const runArchiveExport = Effect.fnUntraced(function* (
   workspace: string,
   out: string | undefined,

@@ -29,7 +29,10 @@ class ExactTokenizer extends Tokenizer {
   }
 }
 
-/** Parses JSON chunk by chunk. Each call returns the parts that it completes. Throws if the text is not JSON. */
+/**
+ * Parses JSON chunk by chunk. Each call of `write` or `end` returns the parts that this call completes. Throws if the
+ * text is not JSON.
+ */
 const makePartReader = () => {
   let parts: Array<RawPart> = []
   let syntaxError: Error | undefined
@@ -47,7 +50,7 @@ const makePartReader = () => {
   tokenizer.onError = (error) => {
     syntaxError ??= error
   }
-  // Each value is removed from its parent once the value is read, so that the whole file is never in memory.
+  // Each value is removed from its parent once the value is read, so that a whole archive is never in memory.
   parser.onValue = ({ value, key, parent, stack }) => {
     const list = stack[1]?.key
     if (stack.length === 0) {
@@ -126,15 +129,14 @@ export const readArchiveFile = (
     )
   })
 
-/** A regular file and its size in bytes. */
 interface SpooledFile {
   readonly path: string
   readonly size: number
 }
 
 /**
- * Returns the file itself if it is a regular file. Otherwise copies the pipe, or standard input for `-`, to a temporary
- * file, so that no transaction waits for a slow writer. The temporary file is removed when the scope closes.
+ * Returns the file itself if it is a regular file. If it is a pipe, or `-` for standard input, copies its data to a
+ * temporary file, so that no transaction waits for a slow writer. The temporary file is removed when the scope closes.
  */
 export const spoolToFile = Effect.fnUntraced(function* (file: string) {
   const toError = (error: unknown) => makeReadError(file, error)

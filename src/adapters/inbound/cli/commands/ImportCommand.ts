@@ -10,7 +10,7 @@ import { handle } from "../CommandHandler.ts"
 import type { DirectoryImportOptions } from "../files/FilesImport.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
 
-/** The exit code of `--detailed-exitcode` for an import that changes something. */
+/** The exit code with `--detailed-exitcode` if an import changes something. */
 const changedExitCode = 2
 
 const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
@@ -22,7 +22,7 @@ const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
       })
 
 /**
- * Runs an import. Loads only the module that is needed: for an archive or for a directory. Returns true if the import
+ * Imports an archive or a directory. Loads only the module for the one that is imported. Returns true if the import
  * changes anything, or would change anything without the dry run.
  */
 const runImport = Effect.fnUntraced(function* (
@@ -41,7 +41,8 @@ const runImport = Effect.fnUntraced(function* (
       { migrate: true }
     )
   }
-  // For an archive, the default workspace is ignored. Only a `--workspace` with another value is an error.
+  // For an archive, the default workspace is ignored. A `--workspace` is an error only if its value differs from the
+  // default.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
     return yield* new UsageError({
       message: "an archive names its own workspace: remove --workspace"

@@ -76,14 +76,13 @@ const expires = optional(timeFlag("expires")).pipe(
 const resolveExpiry = (time: TimeInput | undefined) =>
   time === undefined ? Effect.undefined : resolveTimeFlag("expires", time, "future")
 
-/** Says how to revoke an issued key that could not be printed. */
 const describeLostKey = ({ id }: Pick<IssuedKey, "id">): string =>
   `key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
 
 const describeLostRotation = ({ replaced, ...issued }: ListedRotation): string =>
   `${describeLostKey(issued)}; the replaced key ${describeEnd(replaced)}`
 
-/** Warns if the tier of a workspace has no API access, because the workspace's keys do not work yet. */
+/** Warns if the tier of a workspace has no API access. The keys of such a workspace do not work. */
 const warnWithoutAccess = Effect.fnUntraced(function* (
   { workspaces }: Administration["Service"],
   workspace: WorkspaceId,

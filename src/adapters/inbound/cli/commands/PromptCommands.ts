@@ -127,7 +127,6 @@ const versionFlag = (name: string) =>
     optional
   )
 
-/** Reads the number of a prompt's last version. Fails if the prompt has no versions. */
 const readLastVersion = (
   prompts: Prompts["Service"],
   operator: Caller,

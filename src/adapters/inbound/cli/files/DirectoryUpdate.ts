@@ -15,24 +15,31 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { assignPaths } from "./PromptPaths.ts"
 import { makeRenderer, parsePromptFiles } from "./PromptText.ts"
 
-/** The changes that bring the edits of a workspace into a directory of prompts. All paths are sorted. */
+/**
+ * The changes that bring the edits of a workspace into a directory of prompts. The texts and the lists of paths are
+ * sorted by path.
+ */
 export interface DirectoryUpdate {
-  /** The files of the workspace, with their places after the update. */
+  /** The files of the workspace. Each has its path and its `file_id` after the update. */
   readonly files: ReadonlyArray<ContentFile>
-  /** The texts to write, by path. */
   readonly textsToWrite: ReadonlyMap<string, string>
-  /** The paths of the files to remove: their prompts were archived or deleted in the workspace. */
+  /** The paths of the files to remove: their prompts were archived or deleted, or their fragments were deleted. */
   readonly pathsToRemove: ReadonlyArray<string>
   /**
    * The paths at which the update changes nothing, although files were added, changed or deleted since the latest
    * import.
    */
   readonly pending: ReadonlyArray<string>
-  /** The paths of files to write or remove that, like their prompts, were changed since the latest import. */
+  /**
+   * The paths to write or remove at which both the file and its prompt or fragment were changed since the latest
+   * import.
+   */
   readonly conflicts: ReadonlyArray<string>
 }
 
-/** Returns the fragments that get a file. Omits a fragment that has no record and is used only by archived prompts. */
+/**
+ * Returns the fragments that get a file. Omits a fragment that is not in `records` and that only archived prompts use.
+ */
 const selectFragments = (
   { fragments, prompts }: WorkspaceContent,
   records: ReadonlyMap<string, ImportedFile>
@@ -49,9 +56,10 @@ const selectFragments = (
 
 /**
  * Computes the changes that bring the edits of a workspace since the latest import into a directory. A file whose
- * prompt was not edited stays as it is, byte for byte, even if the file was changed since the latest import. Other
- * files keep their paths and their formatting. A prompt without a record of an import counts as edited. Fails if an
- * existing file is invalid.
+ * prompt or fragment was not edited stays as it is, byte for byte, even if the file was changed since the latest
+ * import. An existing file that is written keeps its path and, if possible, its formatting. A prompt or fragment
+ * without a record of an import counts as edited. Fails if an existing file is invalid, or if two existing files
+ * describe the same prompt or fragment.
  *
  * @param texts the existing files by path
  */

@@ -55,7 +55,7 @@ const describeUpdate = (
       : `${pluralize(written.length + removed.length, "file")} changed in ${out}`
   ].join("\n")
 
-/** Exports a workspace as files, one per prompt, into a directory. */
+/** Exports a workspace into a directory, as one file per prompt and one file per fragment. */
 export const runFilesExport = Effect.fnUntraced(function* (
   workspace: string,
   options: DirectoryExportOptions

@@ -25,7 +25,7 @@ const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId
   return `${pluralize(count, "change")} ${dryRun ? "would be made" : "made"} in workspace ${workspace}`
 }
 
-/** Lists the changes. In a dry run, each change has its diff. */
+/** Lists the changes. In a dry run, each change is followed by its diff, unless the diff is empty. */
 const listChanges = ({ changes, fragmentPaths }: FileImport, dryRun: boolean): ReadonlyArray<string> =>
   changes.flatMap((change) => {
     const diff = dryRun ? renderDiff(change, fragmentPaths) : ""

@@ -16,16 +16,16 @@ import type { Problem } from "../../../../domain/workspace/Problem.ts"
 // The text of a prompt or a fragment: optional front matter in YAML between two lines of `---`, then the body.
 // docs/prompts-as-files.md describes the format.
 
-/** The values of front matter by key. A key whose value is undefined is missing. */
+/** The values of front matter by key. A key whose value is undefined is not written. */
 export type FrontMatter = Readonly<Record<string, unknown>>
 
 /** Returns true if the first line ends with CRLF: Git may have converted the line endings of the file. */
 const hasWindowsLineEndings = (text: string): boolean => /^[^\n]*\r\n/.test(text)
 
 /**
- * Converts a text to Unix line endings, and splits it into consecutive parts. `opening` contains the byte order mark
- * and the line that opens the front matter, if the text has them. Without front matter, `yaml` is undefined. Returns
- * `undefined` if the front matter has no end.
+ * Splits a text into consecutive parts. If the first line ends with CRLF, converts all line endings to LF first.
+ * `opening` contains the byte order mark and the line that opens the front matter, if the text has them. Without front
+ * matter, `yaml` is undefined. Returns `undefined` if the front matter has no end.
  */
 const splitText = (text: string) => {
   const unixText = hasWindowsLineEndings(text) ? text.replaceAll("\r\n", "\n") : text
@@ -42,7 +42,10 @@ const splitText = (text: string) => {
   }
 }
 
-/** Converts a number in YAML to the form in which PostgreSQL prints the number, with all of its digits. */
+/**
+ * Parses a number in YAML. The result keeps all digits of a number that PostgreSQL can store, in the form in which
+ * PostgreSQL prints the number.
+ */
 const toNumber = (text: string): unknown => {
   const decimal = /^0[ox]/.test(text) ? String(BigInt(text)) : formatDecimal(text)
   return decimal === undefined ? Number(text) : parseNumber(decimal)
@@ -50,7 +53,7 @@ const toNumber = (text: string): unknown => {
 
 const toText = (value: unknown): string => (isExactNumber(value) ? value.rawJSON : String(value))
 
-/** Keeps all digits of numbers. */
+/** The YAML tag of numbers. Keeps all digits of a number. */
 const exactNumber: ScalarTag = {
   tag: "tag:yaml.org,2002:float",
   default: true,
@@ -60,7 +63,7 @@ const exactNumber: ScalarTag = {
   stringify: ({ value }) => toText(value)
 }
 
-/** Converts a number that is a key to text, with all of its digits. */
+/** The YAML tag of numbers that are keys. Converts such a key to text, with all of its digits. */
 const exactKey: ScalarTag = { ...exactNumber, default: "key", resolve: (text) => toText(toNumber(text)) }
 
 const yamlOptions = {
@@ -91,7 +94,7 @@ const parseYaml = (path: string, yaml: string): Result.Result<unknown, ReadonlyA
 
 /**
  * Parses a text into front matter and body. A text without front matter is all body. One trailing newline is not part
- * of the body. Numbers that JavaScript cannot hold are `ExactNumber`s.
+ * of the body. A number whose digits a JavaScript number cannot all keep becomes an `ExactNumber`.
  */
 export const parseText = (
   path: string,
@@ -111,7 +114,7 @@ export const parseText = (
 export const renderText = (frontMatter: FrontMatter, body: string): string =>
   `---\n${stringify(frontMatter, yamlOptions)}---\n${body}\n`
 
-/** Renders a key and its value, on one line if `isFlow`; nothing if the value is undefined. */
+/** Renders a key and its value. If `isFlow` is true, renders one line. If the value is undefined, renders nothing. */
 const renderPair = (key: string, value: unknown, isFlow = false): string => {
   if (value === undefined) return ""
   if (!isFlow) return stringify({ [key]: value }, yamlOptions)
@@ -120,8 +123,8 @@ const renderPair = (key: string, value: unknown, isFlow = false): string => {
 }
 
 /**
- * Replaces the pairs of YAML whose values differ between `before` and `after`. Keeps the comments after these values
- * and all other text, which `Document.toString` would reformat.
+ * Updates the pairs of YAML whose values differ between `before` and `after`: replaces, adds or removes them. Keeps a
+ * comment after a replaced value, and all other text. `Document.toString` would reformat the other text.
  */
 const updateYaml = (yaml: string, before: FrontMatter, after: FrontMatter): string => {
   const keys = Object.keys({ ...before, ...after })

@@ -9,10 +9,10 @@ import { type CommandError, makeReadError, makeWriteError } from "../output/Comm
 import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
 import { extension } from "./PromptPaths.ts"
 
-/** Maps the path of each file in a directory, with slashes, to the text of the file. */
+/** The texts of files by path. A path is relative to the directory and has slashes as separators. */
 type Texts = ReadonlyMap<string, string>
 
-/** Returns `undefined` for the error that a path does not exist, and throws any other error. */
+/** Ignores the error of a path that does not exist, and throws any other error. */
 const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {
   if (error.code !== "ENOENT") throw error
 }
@@ -25,8 +25,9 @@ const listParts = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
   (await listEntries(directory)).filter(({ name }) => name === "prompts" || name === "fragments")
 
 /**
- * Reads the texts of a directory's files by path. Hidden files and other extensions are ignored. A directory that does
- * not exist has no files.
+ * Reads the `.md` files below `prompts/` and `fragments/` of a directory, and returns their texts by path. Ignores
+ * hidden files and directories, files with other extensions, and everything else in the directory. Fails for a file
+ * that is not UTF-8 and for a symbolic link. A directory that does not exist has no files.
  *
  * @param mustHavePrompts makes a directory without `prompts/` an error
  */
@@ -69,9 +70,8 @@ const requireNoDirectory = async (path: string): Promise<void> => {
 }
 
 /**
- * Writes and removes files of a directory, which is created if it does not exist. All texts are written into a
- * temporary directory first, so that a text that cannot be written, or an interruption, changes no file. Directories
- * that become empty stay.
+ * Writes and removes files of a directory, which is created if it does not exist. First writes all texts into a
+ * temporary directory. If this step fails or is interrupted, no file has changed. Directories that become empty stay.
  */
 export const updateDirectory = (
   directory: string,

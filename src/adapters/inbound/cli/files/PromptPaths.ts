@@ -13,12 +13,11 @@ import {
 import type { ImportedFile } from "../../../../domain/workspace/ImportedFile.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
-/** The extension of prompts and fragments. */
 export const extension = ".md"
 
 /**
- * Derives the id of a new prompt or fragment: a version 5 UUID whose namespace is the workspace. Its name is the id in
- * the file, or the path of the file if the file contains no id.
+ * Derives the id of a new prompt or fragment: a version 5 UUID. The namespace of the UUID is the id of the workspace.
+ * The name from which the UUID is made is the id in the file, or the path of the file if the file contains no id.
  */
 export const deriveId = (workspace: WorkspaceId, name: string): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")
@@ -47,14 +46,15 @@ export const pathToFolder = (path: string): string | null => {
 }
 
 /**
- * Matches a part of a folder's name that common file systems accept as a directory name, and that no prompt file has.
+ * Matches a part of a folder's name that common file systems accept as a directory name. Matches neither a name that
+ * ends with `.md`, which a prompt file could have, nor a name with `%`, because `pathToFolder` decodes
+ * percent-encoding.
  */
 const plainSegment = /^(?!\.)[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
 
-/** Normalizes a path as case-insensitive file systems do. */
+/** Normalizes the case and the Unicode form of a path, because many file systems ignore them. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
 
-/** Returns a path and the paths of its directories. */
 const withAncestors = (path: string): ReadonlyArray<string> =>
   path.split("/").map((_, index, segments) => segments.slice(0, index + 1).join("/"))
 
@@ -69,8 +69,8 @@ const toFileName = (title: string): string =>
     .toWellFormed() || "untitled"
 
 /**
- * Returns the directory for new files of a folder: the folder's name if a path can express this name, otherwise a name
- * made from it.
+ * Returns the directory for new files of a folder: `prompts/` and the folder's name if a path can express this name,
+ * otherwise `prompts/` and a name made from the folder's name.
  */
 const folderToDirectory = (folder: string): string =>
   `prompts/${folder.split("/").every((part) => plainSegment.test(part)) ? folder : toFileName(folder)}`
@@ -96,9 +96,9 @@ const isReadablePath = (kind: ImportedFile["kind"], path: string): boolean =>
 
 /**
  * Assigns a place to each prompt that is not archived and to each fragment: the first of its recorded places whose path
- * is not taken. If there is none, the place is a path made from the folder and the title, and the file contains the id.
- * If several records have the same path, the first record takes the path, even if the workspace does not have its
- * prompt.
+ * is readable and not taken. If there is none, the place is a path made from the folder and the title or name, and the
+ * file contains the id. If several records have the same path, the first record takes the path, even if the workspace
+ * does not have the prompt of that record.
  */
 export const assignPaths = (
   content: FileSource,

@@ -61,7 +61,7 @@ const knownKeys: ReadonlyArray<string> = [
   "with"
 ]
 
-/** Maximum number of characters in which a misspelled key differs from the suggested key. */
+/** Maximum number of characters to add or remove to turn a misspelled key into the suggested key. */
 const maxSuggestionDistance = 2
 
 const countDifferences = (a: string, b: string): number =>
@@ -84,7 +84,10 @@ const withBody = <A>(frontMatter: Schema.Codec<A, unknown>) =>
 const PromptText = withBody(PromptFrontMatter)
 const FragmentText = withBody(FragmentFrontMatter)
 
-/** Parses a text, and decodes its front matter. Fails with every problem of the text. */
+/**
+ * Parses a text, and decodes its front matter. Fails with all problems of the YAML, or if there are none, with all
+ * problems of the decoding.
+ */
 const decodeText = <A>(schema: Schema.Codec<A, unknown>, path: string, text: string) =>
   Result.flatMap(parseText(path, text), (parsed) =>
     Result.mapError(
@@ -100,7 +103,6 @@ const decodeText = <A>(schema: Schema.Codec<A, unknown>, path: string, text: str
     )
   )
 
-/** The prompt or fragment that a text describes, or the problems of the text. */
 type ParsedText = Result.Result<Pick<ContentFile, "file_id" | "state">, ReadonlyArray<Problem>>
 
 const parseFragment = (path: string, text: string): ParsedText =>
@@ -111,7 +113,7 @@ const parseFragment = (path: string, text: string): ParsedText =>
 
 /**
  * Returns the id of the fragment with this name. Returns an empty string if the fragment's file has problems, and
- * `undefined` if there is no such file.
+ * `undefined` if the fragment has no file.
  */
 type FindFragment = (name: string) => string | undefined
 
@@ -152,9 +154,10 @@ const parseState = (path: string, text: string, findFragment: FindFragment): Par
   path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text, findFragment)
 
 /**
- * Parses the files of a workspace from their texts by path. Fails with every problem of every file. The id of each file
- * is derived from the workspace and the `id` in the front matter, or from the path if there is no `id`. `matchFiles`
- * replaces the ids of files whose prompts or fragments already exist.
+ * Parses the files of a workspace from their texts by path. If files have problems, fails with the problems of all of
+ * these files. The id of a file is derived from the workspace and the `id` in the front matter, or from the workspace
+ * and the path if there is no `id`. If the workspace already has a prompt or fragment with the `id` in the front
+ * matter, `matchFiles` replaces the derived id.
  */
 export const parsePromptFiles = (
   workspace: WorkspaceId,
@@ -183,7 +186,8 @@ export const parsePromptFiles = (
 }
 
 /**
- * Converts a file to its front matter. Empty, zero and false values, and a folder that the path denotes, are undefined.
+ * Converts a file to its front matter. An empty, zero or false value is undefined, except for the title or name. A
+ * folder that the path denotes is also undefined.
  */
 const toFrontMatter = (
   { path, file_id, state }: Pick<ContentFile, "path" | "file_id" | "state">,
@@ -213,7 +217,7 @@ const toFrontMatter = (
 const toFragmentNames = (paths: Iterable<readonly [id: string, path: string]>): ReadonlyMap<string, string> =>
   new Map([...paths].map(([id, path]) => [id, fragmentName(path)]))
 
-/** Renders a state as the text of a file outside any folder, for comparisons. */
+/** Renders a state as the text of a file, for comparisons. If the prompt is in a folder, the text names the folder. */
 export const renderState = (state: ContentState, fragmentPaths: ReadonlyMap<string, string>): string => {
   const file = { path: `prompts/${extension}`, file_id: null, state }
   return renderText(toFrontMatter(file, toFragmentNames(fragmentPaths)), getContent(state))
@@ -221,7 +225,7 @@ export const renderState = (state: ContentState, fragmentPaths: ReadonlyMap<stri
 
 /**
  * Makes a function that renders the text of one of the files. `before` is the existing file and its text. If `before`
- * is given, the function changes only what differs, so that formatting and comments stay.
+ * is given, the function changes only what differs, if possible, so that formatting and comments stay.
  */
 export const makeRenderer = (files: ReadonlyArray<ContentFile>) => {
   const fragments = files.filter(({ state }) => state.kind === "fragment")

@@ -1,6 +1,5 @@
 import type * as Command from "effect/cli/Command"
 
-/** Returns the subcommands of a command, in the order of its help. */
 export const listSubcommands = (command: Command.Command.Any): ReadonlyArray<Command.Command.Any> =>
   command.subcommands.flatMap(({ commands }) => commands)
 

@@ -17,7 +17,6 @@ const ask = (question: string): Effect.Effect<string> =>
     return Effect.sync(() => terminal.close())
   })
 
-/** Asks the person to type a text. Fails if the person types any other text. */
 export const confirmByTyping = (question: string, expected: string): Effect.Effect<void, CommandError> =>
   Effect.flatMap(ask(question), (line) =>
     line.trim() === expected.trim()

@@ -13,8 +13,8 @@ export interface Variable {
 }
 
 /**
- * The environment variables of the program, in the order of README.md. `src/runtime/config/Config.ts` checks the value
- * of each variable.
+ * The environment variables of the program, in the order of README.md. `src/runtime/config/Config.ts` checks their
+ * values, except the value of `PROMPT_RETRIEVAL_WORKSPACE`, which `Flags.ts` reads.
  */
 export const variables = {
   DATABASE_URL: {
@@ -107,7 +107,7 @@ export const serveVariables = (Object.keys(variables) as ReadonlyArray<VariableN
   (name) => name !== workspaceVariable
 )
 
-/** The variables that every command that opens the database reads. */
+/** The variables that the help of the root command lists: the commands that open the database read them. */
 export const commonVariables: ReadonlyArray<VariableName> = [
   "DATABASE_URL",
   "DATABASE_MAX_CONNECTIONS",

@@ -9,21 +9,17 @@ import { Tier } from "../../../../domain/Billing.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
 import { workspaceVariable } from "./Environment.ts"
 
-/** Returns true for an email address of at most `sizes.nameLength` characters. */
 export const isEmail = (text: string): boolean => /^[^\s@]+@[^\s@]+$/.test(text) && fitsName(text)
 
 export const describeEmail = (): string => `an email address of at most ${sizes.nameLength} characters`
 
-/** Returns true for a name: 1 to `sizes.nameLength` characters. */
 export const isName = (text: string): boolean => text !== "" && fitsName(text)
 
 export const describeName = (): string => `1 to ${sizes.nameLength} characters`
 
-/** Makes a flag optional. The value of an absent flag is undefined. */
 export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
-/** Makes a flag that takes no value. An absent flag is false. */
 export const booleanFlag = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
 

@@ -7,9 +7,9 @@ import { renderState } from "../files/PromptText.ts"
 const toPrintableLine = (line: string): string => line.split("\t").map(toPrintable).join("\t")
 
 /**
- * Renders a change that an import of files makes as a unified diff: from the state in the workspace to the state after
- * the import. Both states are rendered in the same way, so the diff does not show the formatting and the ids of the
- * files. If the change archives a prompt, the diff is empty, because the prompt keeps its content.
+ * Renders one change of an import of files as a unified diff, from the state in the workspace to the state after the
+ * import. Both states are rendered in the same way, so the diff shows neither the formatting of the files nor the ids
+ * in them. If the change archives a prompt, the diff is empty, because the prompt keeps its content.
  *
  * @param fragmentPaths maps the id of each fragment to the path of its file
  */

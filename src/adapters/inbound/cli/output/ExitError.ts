@@ -19,7 +19,6 @@ import type { CommandError, UsageError } from "./CommandError.ts"
 import type { AmbiguousName } from "../input/NameLookup.ts"
 import { pluralize, quote, toPrintable } from "./Output.ts"
 
-/** Every error that a command can fail with. */
 export type Failure =
   | AmbiguousName
   | CommandError
@@ -47,14 +46,16 @@ export interface CommandInput {
   /** The id, name or title of a prompt. */
   readonly prompt?: string
   readonly path?: string
-  /** The target of an export. */
   readonly out?: string | undefined
 }
 
 const failureExitCode = 1
 export const usageExitCode = 2
 
-/** Lists problems, one per line. A line starts with the path, or with the source if the path is empty. */
+/**
+ * Lists at most `maxProblems` problems, one per line, and then the number of further problems. A line starts with the
+ * path, or with the source if the path is empty.
+ */
 const listProblems = (
   source: string,
   problems: ReadonlyArray<Problem>,
@@ -119,7 +120,6 @@ export class ExitError extends Data.TaggedError("ExitError")<{
   readonly exitCode: number
 }> {}
 
-/** Converts the error of a command to the error that ends the program. `input` is the input of the command. */
 export const toExitError = (error: Failure, input: CommandInput): ExitError => {
   const describe = messages[error._tag] as Describe<Failure>
   const exitCode = error._tag === "UsageError" ? usageExitCode : failureExitCode

@@ -24,8 +24,8 @@ const writeToStream = (text: string): Effect.Effect<void, CommandError> =>
   })
 
 /**
- * Writes to stdout if stdout is a regular file. Node's stream would report no error if a full disk took only a part of
- * the text.
+ * Writes to stdout, which must be a regular file. Node's stream would report no error if a full disk took only a part
+ * of the text.
  */
 const writeToFile = (text: string): Effect.Effect<void, CommandError> =>
   Effect.try({
@@ -51,11 +51,9 @@ export const print = (
 ): Effect.Effect<void, CommandError, CommandRuntime> =>
   writeOutput(`${asJson ? JSON.stringify(value) : text}\n`)
 
-/** Prints a warning to stderr: as one line of JSON with `--json`, otherwise as a line for people. */
 export const warn = (asJson: boolean, message: string): Effect.Effect<void> =>
   Console.error(asJson ? JSON.stringify({ warning: { message } }) : `prompt-retrieval: warning: ${message}`)
 
-/** Formats a failure for stderr: as one line of JSON with `--json`, otherwise as text for people. */
 export const formatFailure = (
   asJson: boolean,
   { message, exitCode }: { readonly message: string; readonly exitCode: number }
@@ -66,8 +64,8 @@ export const formatFailure = (
 export const toPrintable = (text: string): string => text.replace(/\p{Cc}/gu, "\ufffd")
 
 /**
- * Replaces the control characters of a text of several lines if stdout is a terminal, because such characters could
- * control the terminal. A file or a pipe gets the exact text.
+ * Replaces the control characters of a text, except tabs and line breaks, if stdout is a terminal, because such
+ * characters could control the terminal. A file or a pipe gets the exact text.
  */
 export const toOutputText = (text: string): string =>
   process.stdout.isTTY === true ? text.replace(/\r(?!\n)|[^\P{Cc}\r\n\t]/gu, "\ufffd") : text
@@ -95,7 +93,6 @@ const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
     .join("\n")
 }
 
-/** Prints which workspace was exported, and to which path. */
 export const printExported = (id: WorkspaceId, target: string, json: boolean) =>
   print(json, { workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
 

@@ -6,13 +6,11 @@ import { setTimeout } from "node:timers/promises"
 
 type StandardStream = typeof process.stdout | typeof process.stderr
 
-/** The destination that `--out` names. */
 export type Output =
   /** A regular file that will be replaced, or a new file. The last segment of `path` is not a symbolic link. */
   | { readonly kind: "file"; readonly path: string; readonly existing: Stats | undefined }
   /** A device, a FIFO or a socket, which is written to in place. */
   | { readonly kind: "special"; readonly path: string; readonly isFifo: boolean }
-  /** The standard output or standard error of this process. */
   | { readonly kind: "standard"; readonly stream: StandardStream }
 
 const getErrorCode = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code
@@ -54,7 +52,6 @@ export const inspectOutput = async (path: string): Promise<Output> => {
     : { kind: "special", path, isFifo: existing.isFIFO() }
 }
 
-/** The interval at which opening a FIFO that has no reader is retried, in milliseconds. */
 const fifoRetryIntervalMs = 50
 
 /** Opens a FIFO once it has a reader. A blocking open would occupy a thread, and the process could not exit. */
@@ -80,8 +77,8 @@ export const openSpecial = async (
     : createWriteStream(path, { flags: constants.O_WRONLY as never })
 
 /**
- * Gives a new file the mode of the file that it will replace. If the system permits it, the new file also gets the
- * owner and group.
+ * Gives a new file the permissions of the file that it will replace and, if the system permits it, the owner and group.
+ * If the groups still differ, the group of the new file gets no permissions.
  */
 export const copyOwnership = async (handle: FileHandle, { uid, gid, mode }: Stats): Promise<void> => {
   const created = await handle.stat()

@@ -1,8 +1,6 @@
 import * as Effect from "effect/Effect"
 
-/** The interval at which the progress is shown on a terminal, in milliseconds. */
 const terminalIntervalMs = 250
-/** The interval at which a line with the progress is written to any other output, in milliseconds. */
 const lineIntervalMs = 5_000
 
 /**

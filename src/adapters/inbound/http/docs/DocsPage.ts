@@ -27,7 +27,6 @@ const scalarConfig = {
   `
 } satisfies HttpApiScalar.ScalarConfig & Record<string, unknown>
 
-/** Renders Scalar's page of the API. */
 const renderScalar = async (serverUrl: string): Promise<string> => {
   const { handler, dispose } = HttpRouter.toWebHandler(
     HttpApiScalar.layer(documentForDocsPage(serverUrl), { scalar: scalarConfig }),
@@ -41,8 +40,8 @@ const renderScalar = async (serverUrl: string): Promise<string> => {
   return (
     text
       .replace("<html>", '<html lang="en">')
-      // A library tests whether the page may evaluate code. The browser would report the test as a violation of the
-      // page's policy.
+      // Removes the code with which a library tests whether the page may evaluate code, because the browser would
+      // report the test as a violation of the page's policy.
       .replace('return new Function(""),!0', "return!1")
   )
 }

@@ -19,7 +19,7 @@ import { maxVersionNumber } from "../../../../domain/Version.ts"
 
 const toIntegerSchema = (maximum: number): JsonObject => ({ type: "integer", minimum: 1, maximum })
 
-/** Makes an example value that `/docs` fills in. */
+/** Makes an example. `/docs` fills in the example of a parameter. */
 const makeExample = (value: unknown): JsonObject => ({ examples: { default: { value } } })
 
 /**
@@ -59,7 +59,7 @@ const parameterDetails: Readonly<Record<string, JsonObject>> = {
   }
 }
 
-/** Request headers of every endpoint. */
+/** The request headers that every endpoint of the API reads. */
 const requestHeaders: Readonly<Record<string, JsonObject>> = {
   IfNoneMatch: {
     name: "If-None-Match",
@@ -223,8 +223,8 @@ const documentApi = (serverUrl: string, transform: (document: JsonObject) => Jso
 export const openApi = OpenApi.fromApi(documentApi("/", (document) => document))
 
 /**
- * Marks the optional parameters of a document so that Scalar sends them only if the user selects them. Otherwise Scalar
- * sends the default value of a parameter, or the first value of its enum.
+ * Marks the optional parameters of a document so that Scalar sends them only if the user selects them. Scalar would
+ * send the default value of an unmarked parameter, or the first value of its enum.
  */
 const deselectOptionalParameters = (part: unknown): unknown => {
   if (Array.isArray(part)) return part.map(deselectOptionalParameters)

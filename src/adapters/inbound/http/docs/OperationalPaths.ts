@@ -73,7 +73,6 @@ const describePage = (texts: OperationTexts, contentType: string, schema: JsonOb
   })
 }
 
-/** The schema of the responses of the health endpoints. */
 export const statusSchema: JsonObject = {
   type: "object",
   description: "The status of the service.",

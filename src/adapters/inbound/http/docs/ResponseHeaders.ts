@@ -112,7 +112,6 @@ export const describeErrorHeaders = (status: number): JsonObject => ({
   ...headersByStatus[status]
 })
 
-/** The headers of `/healthz` and `/readyz`. */
 export const healthHeaders: JsonObject = {
   ...commonHeaders,
   "Cache-Control": withValues("The response must not be cached.", "no-store")

@@ -3,7 +3,6 @@ import * as Metric from "effect/Metric"
 import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
 import { metricRegistry } from "../../../../application/support/Observability.ts"
 
-/** A completed request, as the log and the metrics report it. */
 export interface CompletedRequest {
   /** The method; `undefined` if the request could not be parsed. */
   readonly method: string | undefined
@@ -58,10 +57,8 @@ const findOrCreateCounter = (
   return counter
 }
 
-/** The label of a request whose path matches no route. */
 const noRoute = "none"
 
-/** Counts a completed request and records its duration. */
 const recordMetrics = ({ route = noRoute, status, milliseconds }: CompletedRequest): void => {
   const metrics = findOrCreateRouteMetrics(route)
   metrics.duration.updateUnsafe(milliseconds / 1000, metricRegistry)

@@ -31,13 +31,13 @@ const updateLastUsed = `update api_keys k set last_used_at = used.used_at
     ) used
     where k.id = used.id`
 
-/** Buffers the last-used times of keys and writes them in the background. */
+/** Collects the times at which keys were last used, until `flush` writes them. */
 export interface KeyUsageWriter {
   /** Records that a key was used at `now`, in milliseconds since the epoch. */
   readonly record: (id: ApiKeyId, now: number) => void
   /**
    * Writes the recorded times, in several statements if there are many keys. Never fails: the first failed statement
-   * ends the call, and only the first failure after a success is logged. If PostgreSQL was unavailable or did not
+   * ends the call, and only the first of several failures in a row is logged. If PostgreSQL was unavailable or did not
    * respond in time, the times of the failed statement are written later. After any other error, these times are
    * dropped.
    */
@@ -48,7 +48,7 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
   function* () {
     const sql = yield* PgClient.PgClient
     const pending = new Map<ApiKeyId, number>()
-    /** For each key, the last use that was written, in the order of the writes. */
+    /** For each key, the last use that `takePending` returned, in the order in which it returned the keys. */
     const written = new Map<ApiKeyId, number>()
     const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
 

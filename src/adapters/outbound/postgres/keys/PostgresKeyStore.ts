@@ -26,7 +26,7 @@ const selectKeysText = `select requested.ordinal::int, k.id, k.revoked_at is not
 
 /**
  * Selects keys by their hashes, with the state of their owners and workspaces. `ordinal` is the position of a key's
- * hash, counted from 1.
+ * hash in `hashes`, counted from 1.
  */
 export const selectKeysByHash = (hashes: ReadonlyArray<KeyHash>): Statement => ({
   text: selectKeysText,
@@ -34,7 +34,6 @@ export const selectKeysByHash = (hashes: ReadonlyArray<KeyHash>): Statement => (
   expectedRows: hashes.length
 })
 
-/** Decodes a row of `selectKeysByHash`. */
 const decodeKeyRecord: (row: unknown) => KeyRecord = Schema.decodeUnknownSync(
   Schema.Struct({
     id: ApiKeyId,

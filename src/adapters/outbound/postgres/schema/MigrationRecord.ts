@@ -1,7 +1,6 @@
 import * as Schema from "effect/Schema"
 import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 
-/** The table that records the migrations that ran. */
 export const migrationTable = "prompt_retrieval_migrations"
 
 export const createMigrationTable = `create table if not exists ${migrationTable} (
@@ -49,8 +48,8 @@ export const decodeServerState = makeFirstRowDecoder(
 )
 
 /**
- * Selects the role of the connection, and the first privilege that a migration needs and the role does not have; null
- * if the role has every such privilege.
+ * Selects the role of the connection, and the first privilege that a migration needs and the role lacks. The privilege
+ * is null if the role lacks none.
  */
 export const selectMissingPrivilege = {
   text: `select current_user::text as role, case

@@ -46,8 +46,8 @@ const isDenied = (error: unknown): error is SqlError =>
 
 /**
  * While a migration waits for a lock on a table, requests that read the table wait behind the migration, and time out
- * after 3 s. A migration therefore waits for at most 2 s. Then it is rolled back, so that the requests can run, and is
- * tried again.
+ * after 3 s. A migration therefore waits at most 2 s for a lock. Then the migration is rolled back, so that the
+ * requests can run, and is tried again.
  */
 const limitLockWait = "set local lock_timeout = '2s'"
 const lockRetryDelay = "500 millis"
@@ -55,7 +55,6 @@ const lockRetryDelay = "500 millis"
 /** PostgreSQL reports 55P03 when `lock_timeout` ends the wait for a lock. */
 const isLockTimeout = (error: unknown): boolean => isSqlError(error) && sqlState(error) === "55P03"
 
-/** Reads the number of the last migration that ran; 0 if no migration has run. */
 const readSchemaVersion = Effect.gen(function* () {
   const { queryPrompts: query } = yield* Database
   const state = record.decodeServerState(yield* query(record.selectServerState))

@@ -1,6 +1,9 @@
 import { grantHint } from "../driver/SqlErrors.ts"
 
-/** The database's schema does not fit this program. The message names the remedy. */
+/**
+ * This program cannot use the database's server or schema, or lacks a privilege. The message says what to do, or
+ * contains the server's reason.
+ */
 export interface SchemaMismatch {
   readonly _tag: "SchemaMismatch"
   readonly message: string

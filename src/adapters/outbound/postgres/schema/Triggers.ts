@@ -48,7 +48,6 @@ const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<st
   }
 }
 
-/** Every trigger of the schema with its firing mode. */
 export const expectedTriggers = Object.entries(triggers).flatMap(([option, tables]) =>
   Object.entries(tables).flatMap(([trigger, tables]) => tables.map((table) => ({ table, trigger, option })))
 )
@@ -62,12 +61,10 @@ export const selectWrongTriggers = {
   params: [JSON.stringify(expectedTriggers)]
 }
 
-/** Decodes the rows of `selectWrongTriggers`. */
 export const decodeTriggers = makeRowDecoder(
   Schema.Struct({ table: Schema.String, trigger: Schema.String, option: Schema.String })
 )
 
-/** Returns the statement that sets the firing mode of a trigger. */
 export const enableTrigger = ({
   table,
   trigger,
@@ -76,8 +73,8 @@ export const enableTrigger = ({
   `alter table ${table} enable ${option} trigger ${trigger}`
 
 /**
- * Statements that do the work that triggers may have missed. They correct the copies of prompt columns in
- * `prompt_tags`, and notify listeners that every workspace may have changed.
+ * The statements that do the work which triggers may have missed. These statements correct the copies of prompt columns
+ * in `prompt_tags`, and notify listeners that every workspace may have changed.
  */
 export const repairStatements: ReadonlyArray<string> = [
   `update prompt_tags t set listed_at = null from prompts p where p.id = t.prompt_id

@@ -9,7 +9,7 @@ import { makeRowDecoder, type RowDecoder } from "../driver/RowDecoder.ts"
 import { fromKeyOwners } from "../workspaces/WorkspaceQueries.ts"
 import { FolderRow, KeyRow, TagRow, UserRow } from "../workspaces/WorkspaceRows.ts"
 
-/** Selects a list of workspace `$1` in the order of an export, and decodes its rows. */
+/** A query that selects a list of workspace `$1`, and the decoder of its rows. */
 export interface ListQuery<A> {
   readonly text: string
   readonly decode: RowDecoder<A>
@@ -18,7 +18,10 @@ export interface ListQuery<A> {
 /** Free-form JSON, which is exported as it is stored. */
 const FreeForm = Schema.Any
 
-/** Selects the columns of a schema, ordered by id. `expressions` has the SQL expressions of computed columns. */
+/**
+ * Selects the columns of a schema from rows that are ordered by id. `expressions` has the SQL expressions of computed
+ * columns.
+ */
 const selectList = <Fields extends Schema.Struct.Fields>(
   row: Schema.Struct<Fields> & Schema.Decoder<Schema.Struct<Fields>["Type"]>,
   from: string,
@@ -54,7 +57,6 @@ export const prompts = selectList(
   }
 )
 
-/** A row that belongs to a prompt. */
 export interface Child<A> {
   readonly promptId: PromptId
   readonly item: A
@@ -122,7 +124,7 @@ export const histories = {
   )
 }
 
-/** The list of files that the latest import or export of a directory recorded; no row if there was none. */
+/** The list of files that the latest import or update of a directory recorded; no row if there was none. */
 export const importedFiles = {
   text: "select files from imported_files where workspace_id = $1",
   decode: makeRowDecoder(Schema.Struct({ files: Schema.Array(ImportedFile) }))

@@ -44,7 +44,10 @@ export const decodeTryLock = makeFirstRowDecoder(Schema.Struct({ locked: Schema.
 /** Locks the prompts `$1` against changes until the transaction ends. */
 export const lockPrompts = "select from prompts where id = any($1::uuid[]) order by id for no key update"
 
-/** Constraints are checked at the end of an import or an edit, because rows may swap names, numbers and parents. */
+/**
+ * Deferrable constraints are checked at the end of an import or an edit, because rows may swap names, numbers and
+ * parents.
+ */
 export const deferConstraints = "set constraints all deferred"
 export const checkConstraints = "set constraints all immediate"
 
@@ -97,8 +100,8 @@ const listWritableColumns = (table: ContentTable): ReadonlyArray<string> =>
   contentColumns[table].filter((name) => name !== "id" && name !== "workspace_id")
 
 /**
- * Returns the FROM and WHERE clauses for the staged rows `s` that differ from the row `t` of workspace `$1` with the
- * same id.
+ * Returns the FROM and WHERE clauses for the staged rows `s` that differ from the row `t` that has the same id in
+ * workspace `$1`.
  */
 const fromDifferingContent = (table: ContentTable): string => {
   const columns = listWritableColumns(table)
@@ -176,7 +179,6 @@ const fromMissingTags = `${stagedTable("prompt_tags")} s
 /** Adds the staged tags that their prompts do not have yet. */
 export const insertTags = `insert into prompt_tags (prompt_id, tag_id) select s.prompt_id, s.tag_id from ${fromMissingTags}`
 
-/** Adds the staged users that are not in `users` yet. */
 export const insertUsers = `insert into users (id, email, must_reset_password)
   select s.id, s.email, s.must_reset_password from ${fromMissing("users")} order by s.id`
 

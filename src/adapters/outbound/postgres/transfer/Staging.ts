@@ -37,9 +37,12 @@ const fullBatchLength = 256 * 1024
  * and reading them locks nothing.
  */
 export interface Staging {
-  /** Adds the rows of parts. Fails if a row violates a CHECK constraint of its table. */
+  /**
+   * Adds the rows of parts. Rows are sent in batches. If a row violates a CHECK constraint of its table, the call that
+   * sends the row fails.
+   */
   readonly add: (parts: Iterable<WorkspacePart>) => Effect.Effect<void, InvalidContent | SqlError>
-  /** Makes all rows visible to the next statements. Call this once, after the last part. */
+  /** Sends the remaining rows, so that the next statements see all rows. Must be called once, after the last part. */
   readonly end: Effect.Effect<void, InvalidContent | SqlError>
   /** Returns the number of rows of a table that were added. */
   readonly count: (table: ImportTable) => number
@@ -52,8 +55,8 @@ export const stagedTable = (table: ImportTable): string => `pg_temp.${stagedTabl
 
 /**
  * Returns the statements that create the temporary table for a table, with the same CHECK constraints. An index keeps
- * emails unique, as in `users`, because only PostgreSQL decides which emails are equal in lower case. The reader of the
- * archive has already checked that all other values are unique.
+ * emails unique, as in `users`, because only PostgreSQL decides which emails are equal in lower case. For all other
+ * columns with unique values, the reader of the archive has already rejected duplicates.
  */
 const createTable = (table: ImportTable): string => `
   create temporary table ${stagedTablePrefix}${table} (
@@ -71,13 +74,13 @@ const insertRows = (table: ImportTable): string => {
     select ${columns} from json_populate_recordset(null::${stagedTable(table)}, $1::json)`
 }
 
-/** Analyzes the columns on which statements join. The planner needs no statistics of other columns. */
+/** Analyzes the columns on which most statements join. The planner needs no statistics of other columns. */
 const analyzeTables = (tables: ReadonlyArray<ImportTable>): string =>
   `analyze ${tables.map(
     (table) => `${stagedTable(table)} (${table === "prompt_tags" ? "prompt_id, tag_id" : "id"})`
   )}`
 
-/** A row of one table without the id of its workspace, and the row's path in the workspace. */
+/** A row of one table, and the row's path in the workspace. A row of content has no `workspace_id`. */
 interface ImportRow {
   readonly table: ImportTable
   readonly path: string
@@ -134,7 +137,7 @@ interface Batch {
   count: number
 }
 
-/** Creates the temporary tables of the current transaction. */
+/** Creates the temporary tables in the current transaction, and returns their `Staging`. */
 export const makeStaging = Effect.fnUntraced(function* (sql: PgClient) {
   yield* sql.unsafe(createTables)
   const batches = new Map<ImportTable, Batch>()

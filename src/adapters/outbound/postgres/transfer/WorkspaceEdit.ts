@@ -57,8 +57,8 @@ const writeEdit = Effect.fnUntraced(function* (
 })
 
 /**
- * Passes a workspace's content to `makeEdit` and writes the edit that it returns. An attempt reads and writes in one
- * snapshot. PostgreSQL rejects the attempt if another transaction has changed one of the written rows since the
+ * Passes a workspace's content to `makeEdit`, and writes the edit that `makeEdit` returns. An attempt reads and writes
+ * in one snapshot. PostgreSQL rejects the attempt if another transaction has changed one of the written rows since the
  * snapshot. The next attempt therefore first locks the prompts of the failed edit, so that no other transaction can
  * change them while the attempt runs.
  */

@@ -16,7 +16,6 @@ const fetchedRows = 16
 /** Reads the next rows of a list. Returns no rows at the end of the list. */
 type Cursor<A> = Effect.Effect<ReadonlyArray<A>, SqlError>
 
-/** Opens a cursor for a list of a workspace in the current transaction. */
 const openCursor = <A>(
   sql: PgClient,
   workspace: WorkspaceId,

@@ -47,9 +47,9 @@ export const writeContent = Effect.fnUntraced(function* (sql: PgClient, { has }:
 })
 
 /**
- * Makes a workspace equal to the staged archive, and returns how many rows were written. Rows of other workspaces are
- * only read. Users, keys and the name of the workspace are written last, so that revocations and billing changes do not
- * wait for the rest of an import.
+ * Makes the content of a workspace equal to the staged archive, merges the name, the users and the keys, and returns
+ * how many rows were written. Rows of other workspaces are only read. Users, keys and the name of the workspace are
+ * written last, so that revocations and billing changes do not wait for the rest of an import.
  */
 const mergeArchive = Effect.fnUntraced(function* (
   sql: PgClient,
@@ -82,9 +82,9 @@ const mergeArchive = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a workspace equal to an archive. Returns how many items the archive has and how many rows were written. The rows
- * are staged once. If a concurrent transaction interferes with an attempt to write them, the attempt is rolled back to
- * its savepoint and repeated.
+ * Makes the content of a workspace equal to an archive, and merges the name, the users and the keys. Returns how many
+ * items the archive has and how many rows were written. The rows are staged once. If a concurrent transaction
+ * interferes with an attempt to write them, the attempt is rolled back to its savepoint and repeated.
  */
 export const importWorkspace = <E>(
   sql: PgClient,

@@ -17,7 +17,7 @@ const maxAttempts = 10
  */
 const concurrencyPattern = /^(23503|23505|40001|40P01)$/
 
-/** The attempt failed because a concurrent transaction interfered: the write can be attempted again. */
+/** The attempt failed, probably because a concurrent transaction interfered. The write can be attempted again. */
 const AttemptFailed = { _tag: "AttemptFailed" } as const
 type AttemptFailed = typeof AttemptFailed
 
@@ -42,7 +42,7 @@ const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidConte
 
 /**
  * Runs a write in a transaction. Within another transaction, a savepoint takes the place of the transaction. Runs the
- * write again if a concurrent transaction interferes. Rolls back a dry run.
+ * write again if a concurrent transaction interferes, up to `maxAttempts` times in total. Rolls back a dry run.
  */
 export const runAttempts = <A, E>(
   transact: <B, F, R>(work: Effect.Effect<B, F, R>) => Effect.Effect<B, F | SqlError | Unavailable, R>,

@@ -119,12 +119,12 @@ export const notifications: ReadonlyArray<string> = [
   `create trigger notify_update after update on prompt_tags for each row
     when ((old.prompt_id, old.tag_id) is distinct from (new.prompt_id, new.tag_id))
     execute function notify_tagging()`,
-  // Notifies the workspaces of the user's API keys, including a key that another transaction inserts at the same time.
-  // The insert checks its foreign key, which locks the user's row until the other transaction ends. If the row is
-  // locked, this function notifies every workspace instead of waiting, because a revocation must not wait. If the row
-  // is not locked, this function locks it, so that the other transaction has to wait. The function also notifies every
-  // workspace at higher isolation levels, where the snapshot may be older than a key, and in sessions that do not check
-  // foreign keys.
+  // Notifies the workspaces of the user's API keys, including the workspace of a key that another transaction inserts
+  // at the same time. The insert checks its foreign key, which locks the user's row until the other transaction ends.
+  // If the row is locked, this function notifies every workspace instead of waiting, because a revocation must not
+  // wait. If the row is not locked, this function locks it, so that the other transaction has to wait. The function
+  // also notifies every workspace at higher isolation levels, where the snapshot may be older than a key, and in
+  // sessions that do not check foreign keys.
   `create function notify_owner() returns trigger language plpgsql set search_path from current as $$
     begin
       if current_setting('transaction_isolation') = 'read committed'

@@ -7,8 +7,8 @@ const summary = (column: string): string =>
   `${column} text not null default '' check (octet_length(${column}) <= ${sizes.summaryBytes})`
 
 /**
- * A column with the limits of contents. A text has at most as many slots as occurrences of `{{`, and counting these is
- * much faster than counting the slots.
+ * A column with the limits of contents. A text has at most as many slots as occurrences of `{{`. Counting these
+ * occurrences is much faster than counting the slots, so slots are counted only if there are too many occurrences.
  */
 const content = (column: string): string =>
   `${column} text not null default '' check (octet_length(${column}) <= ${sizes.contentBytes})
@@ -111,8 +111,8 @@ export const tables: ReadonlyArray<string> = [
     ${createdAt},
     ${time("updated_at")} not null default now()
   )`,
-  // Indexes for the list of prompts, for each filter, and for all prompts of a workspace. To count and skip rows,
-  // PostgreSQL reads only the index.
+  // Indexes for the list of prompts, for the filters by type and by folder, and for all prompts of a workspace. To
+  // count and skip rows, PostgreSQL reads only the index.
   "create index prompts_list on prompts (workspace_id, updated_at desc, id desc) where not is_archived",
   `create index prompts_type on prompts (workspace_id, prompt_type, updated_at desc, id desc)
     where not is_archived`,
@@ -168,7 +168,7 @@ export const tables: ReadonlyArray<string> = [
     details jsonb not null default '{}'
   )`,
   "create index audit_events_workspace on audit_events (workspace_id, id)",
-  // For each workspace, the files that the latest import or export of a directory recorded: a list of `ImportedFile`.
+  // For each workspace, the files that the latest import or update of a directory recorded: a list of `ImportedFile`.
   // No request reads the table, so it has no trigger. A file remains in the list when its prompt is deleted.
   `create table imported_files (
     workspace_id uuid primary key references workspaces on delete cascade,
