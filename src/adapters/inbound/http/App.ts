@@ -16,7 +16,7 @@ import {
   withCommonHeaders
 } from "../contract/HttpMessage.ts"
 import type { MountedEndpoint } from "../contract/MountedEndpoint.ts"
-import { recordRequest } from "./observability/RequestLog.ts"
+import { recordRequest } from "./observability/CompletedRequest.ts"
 import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
 import { makeOutageResponder } from "./OutageResponder.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"

@@ -8,7 +8,7 @@ import {
   MalformedHeader,
   RequestTimeout
 } from "../../contract/Errors.ts"
-import { recordRequest } from "../observability/RequestLog.ts"
+import { recordRequest } from "../observability/CompletedRequest.ts"
 import { makeRejection } from "../response/ErrorResponse.ts"
 import type { TrackedResponse } from "./Connection.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
