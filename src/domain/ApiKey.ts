@@ -15,10 +15,15 @@ export type UserId = typeof UserId.Type
 /** The fixed prefix of every key (specification 5.3). */
 export const keyPrefix = "key_live_"
 
-/** The plaintext of a key: the prefix and 64 lowercase hexadecimal digits. It is never stored and never logged. */
+/**
+ * The plaintext of a key: the prefix and 64 lowercase hexadecimal digits. The service never stores and never logs it.
+ */
 export type ApiKey = string & { readonly ApiKey: unique symbol }
 
-/** The SHA-256 hash of a key in 64 lowercase hexadecimal digits. Only the hash is stored (specification 5.4). */
+/**
+ * The SHA-256 hash of a key, as 64 lowercase hexadecimal digits. The service stores this hash instead of the plaintext
+ * (specification 5.4).
+ */
 export const KeyHash = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/u, { message: "must be 64 lowercase hexadecimal digits" })
 ).pipe(Schema.brand("KeyHash"))
@@ -63,9 +68,9 @@ export const makeApiKey = (random: Uint8Array): ApiKey => {
 const keyPattern = new RegExp(`^${keyPrefix}[0-9a-f]{64}$`)
 
 /**
- * Parses a token as a key. A token without the prefix fails with `InvalidKeyFormat`. If the prefix is not followed by
- * exactly 64 lowercase hexadecimal digits, the token fails with `InvalidKey`, because no such key can exist
- * (specification 5).
+ * Parses a token as a key (specification 5). Fails with `InvalidKeyFormat` if the token does not start with the prefix.
+ * Fails with `InvalidKey` if the prefix is not followed by exactly 64 lowercase hexadecimal digits, because no such key
+ * can exist.
  */
 export const parseApiKey = (token: string): Result.Result<ApiKey, typeof InvalidKeyFormat | InvalidKey> => {
   if (!token.startsWith(keyPrefix)) return Result.fail(InvalidKeyFormat)
@@ -75,7 +80,10 @@ export const parseApiKey = (token: string): Result.Result<ApiKey, typeof Invalid
 /** Returns the hash under which a key is stored and looked up (specification 5.4). */
 export const hashApiKey = (key: ApiKey): KeyHash => hash("sha256", key, "hex") as KeyHash
 
-/** Returns the first and the last four digits of a key, the only digits that a listing shows (specification 5.4). */
+/**
+ * Returns the first four and the last four of the 64 digits of a key. A listing shows only these digits (specification
+ * 5.4).
+ */
 export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly key_end: string } => ({
   key_start: key.slice(keyPrefix.length, keyPrefix.length + 4),
   key_end: key.slice(-4)
@@ -85,11 +93,17 @@ export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly k
 export const formatKeySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
   `${keyPrefix}${ends.key_start}...${ends.key_end}`
 
-/** Returns true if `now` (milliseconds since the epoch) is at or after `expires_at`. */
+/**
+ * Returns true if `now` (milliseconds since the epoch) is at or after `expires_at`. Returns false if `expires_at` is
+ * null, because the key then never expires.
+ */
 export const isExpired = (expires_at: Timestamp | null, now: number): boolean =>
   expires_at !== null && now >= Date.parse(expires_at)
 
-/** The times of a key's revocation and expiry; the key stops working at the earlier time. Null means never. */
+/**
+ * The times of a key's revocation and expiry; null means never. A key with a revocation time does not work, even if
+ * that time is in the future.
+ */
 export interface KeyLifetime {
   readonly revoked_at: Timestamp | null
   readonly expires_at: Timestamp | null
@@ -100,8 +114,9 @@ export const isActive = ({ revoked_at, expires_at }: KeyLifetime, now: number): 
   revoked_at === null && !isExpired(expires_at, now)
 
 /**
- * Returns the lifetime of a key that another key replaces: the key expires at `endsAt`, or at its previous expiry if
- * that is earlier. If `endsAt` is not after `now`, the key is revoked.
+ * Returns the new lifetime of a key that another key replaces. If `endsAt` is after `now`, the key expires at `endsAt`,
+ * or at its previous expiry if that is earlier. Otherwise, the key is revoked: at `now`, or at its previous revocation
+ * time if it has one.
  */
 export const endKey = (
   { revoked_at, expires_at }: KeyLifetime,
@@ -113,8 +128,9 @@ export const endKey = (
 }
 
 /**
- * Returns the workspace of a stored key. Fails if the key is revoked or expired, then if its owner must reset the
- * password, then if the key has no workspace (specification 5). Callers cannot distinguish an expired key from a
+ * Returns the workspace of a stored key. The checks run in this order (specification 5): fails with `KeyRevoked` if the
+ * key is revoked or expired, with `OwnerMustReset` if its owner must reset the password, and with `NoOrganization` if
+ * the key has no workspace. Because an expired key also fails with `KeyRevoked`, callers cannot distinguish it from a
  * revoked key. `now` is in milliseconds since the epoch.
  */
 export const authenticate = (

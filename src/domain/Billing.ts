@@ -27,8 +27,8 @@ export const paidTiers: ReadonlyArray<string> = ["solo", "team"] satisfies Reado
 export const isPaid = (tier: string): boolean => paidTiers.includes(tier)
 
 /**
- * Returns the error that denies a workspace access to the API, or `undefined` if the workspace has access. The tier is
- * checked first, then disputes, then overdue payments.
+ * Returns the error for a workspace without access to the API, or `undefined` if the workspace has access. The tier is
+ * checked before the billing status.
  */
 export const checkAccess = (workspace: {
   readonly tier: string

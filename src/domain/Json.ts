@@ -1,6 +1,6 @@
 /**
- * A JSON number whose digits a JavaScript number cannot all keep, such as `1.0`. `JSON.stringify` writes `rawJSON` as
- * it is.
+ * A JSON number with digits that are lost in a JavaScript number, such as the last digit of `1.0`. `JSON.stringify`
+ * writes `rawJSON` as it is.
  */
 export interface ExactNumber {
   readonly rawJSON: string
@@ -16,7 +16,7 @@ export const isExactNumber = (value: unknown): value is ExactNumber =>
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Returns true for an object that is not an array. */
+/** Returns true for an object that is neither null nor an array. */
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
@@ -53,7 +53,7 @@ const parseDecimal = (text: string): Decimal | undefined => {
   }
 }
 
-/** Returns true if PostgreSQL writes both texts as the same number with the same digits. */
+/** Returns true if PostgreSQL writes the numbers `a` and `b` as the same text. */
 const isSameDecimal = (a: string, b: string): boolean => {
   const [left, right] = [parseDecimal(a), parseDecimal(b)]
   return (
@@ -66,7 +66,7 @@ const isSameDecimal = (a: string, b: string): boolean => {
   )
 }
 
-/** Matches an exponent, or the y of `Infinity`. */
+/** Matches the letter of an exponent, or the y of `Infinity`. */
 const exponentPattern = /[eEy]/
 
 /**
@@ -79,11 +79,11 @@ export const parseNumber = (text: string): number | ExactNumber => {
   if (shortest === text) return number
   // If neither text has an exponent, two different texts of a nonzero number have different digits or scales.
   if (number !== 0 && !exponentPattern.test(text) && !exponentPattern.test(shortest)) return rawJSON(text)
-  // Adding 0 converts -0 to 0, because zero has no sign in PostgreSQL.
+  // Zero has no sign in PostgreSQL, so adding 0 converts -0 to 0.
   return Number.isFinite(number) && isSameDecimal(text, shortest) ? number + 0 : rawJSON(text)
 }
 
-/** Returns true if PostgreSQL can store a number. */
+/** Returns true if PostgreSQL can store the number that a text denotes. */
 export const isStorableNumber = (text: string): boolean => {
   const decimal = parseDecimal(text)
   return (
@@ -94,8 +94,8 @@ export const isStorableNumber = (text: string): boolean => {
 }
 
 /**
- * Formats a decimal number in PostgreSQL's form: without an exponent, a plus sign or leading zeros. Returns `undefined`
- * for text that is not a decimal number or that PostgreSQL cannot store.
+ * Formats a decimal number in PostgreSQL's form: without an exponent, a plus sign or unneeded leading zeros. Returns
+ * `undefined` for text that is not a decimal number or whose number PostgreSQL cannot store.
  */
 export const formatDecimal = (text: string): string | undefined => {
   const decimal = parseDecimal(text)
@@ -110,19 +110,23 @@ export const formatDecimal = (text: string): string | undefined => {
 }
 
 /**
- * Matches JSON that may contain a number which has to be an `ExactNumber`: a number with 16 digits or more, with a
- * fraction that ends with 0, or with an exponent.
+ * Matches JSON that may contain a number that must become an `ExactNumber`: a number with 16 digits or more, with a
+ * fraction that ends with 0, or with an exponent. Also matches some strings that contain such digits.
  */
 const inexactPattern = /(?:^|["\s]:|[\s,[])-?(?:\d{16}|(?=[\d.]{17})\d+\.|\d+\.\d*0(?!\d)|\d+(?:\.\d+)?[eE])/
 
-/** Matches the name of a member if the name contains an escape sequence. */
+/**
+ * Matches JSON that may have a member whose name contains an escape sequence. Also matches some strings that are not
+ * names.
+ */
 const escapedNamePattern = /[{,]\s*"[^"\\]*\\/
 
-/** Matches a token of valid JSON: a bracket, a string, or a number, boolean or null. */
+/** Matches each token of valid JSON except commas and colons. */
 const tokenPattern = /[{}[\]]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,:{}[\]"]+/g
 
 /**
- * Parses valid JSON with exact numbers. The parser is not recursive, so that deep nesting cannot overflow the stack.
+ * Parses valid JSON, and parses its numbers with `parseNumber`. The parser is not recursive, so that deep nesting
+ * cannot overflow the stack.
  */
 const parseExactly = (text: string): unknown => {
   const root: Array<unknown> = []
@@ -160,8 +164,9 @@ const parseExactly = (text: string): unknown => {
 }
 
 /**
- * Parses JSON like `JSON.parse`, but parses numbers with `parseNumber`. Also parses every name with an escape sequence
- * correctly; `JSON.parse` has a bug in this case (nodejs/node#63785).
+ * Parses JSON like `JSON.parse`, but returns an `ExactNumber` for each number with digits that are lost in a JavaScript
+ * number. Also parses names with escape sequences correctly; `JSON.parse` has a bug with such names
+ * (nodejs/node#63785).
  */
 export const parseJson = (text: string): unknown => {
   const value = JSON.parse(text)
@@ -170,8 +175,10 @@ export const parseJson = (text: string): unknown => {
 }
 
 /**
- * Replaces every `ExactNumber` in a value with the nearest JavaScript number. An object or array that contained an
- * `ExactNumber` gets a non-enumerable `toJSON` method, so that `JSON.stringify` still writes the exact numbers.
+ * Returns a copy of a value in which the nearest JavaScript number replaces each `ExactNumber`; returns the value
+ * itself if it contains none. Each object or array of the copy that differs from its original has a non-enumerable
+ * `toJSON` method, so that `JSON.stringify` still writes the exact numbers. An object that already has a member
+ * `toJSON` does not get the method.
  */
 export const toPlainNumbers = <A>(value: A): A => toPlain(value) as A
 

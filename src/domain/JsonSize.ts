@@ -5,8 +5,8 @@ const countTextBytes = (text: string): number => Buffer.byteLength(JSON.stringif
 const countNumberBytes = (text: string): number => (formatDecimal(text) ?? text).length
 
 /**
- * Returns the size of a JSON value: the bytes of the text that PostgreSQL writes for the value, with a space after each
- * comma and colon, and with numbers without exponents.
+ * Returns the size of a JSON value: the number of bytes of the text that PostgreSQL writes for the value. In this text,
+ * a space follows each comma and colon, and numbers have no exponents.
  */
 export const countJsonBytes = (value: unknown): number => {
   if (typeof value === "string") return countTextBytes(value)

@@ -70,15 +70,15 @@ export const parsePositiveInt = (text: string): number | undefined => {
 }
 
 /**
- * Returns the number of items before the page. The number may exceed 2^53: check the page with `isWithinOffsetLimit`
- * before use.
+ * Returns the number of items before the page. A number over 2^53 is not exact, so check the page with
+ * `isWithinOffsetLimit` first.
  */
 export const offset = (page: Page): number => (page.page - 1) * page.per_page
 
-/** Returns true if a page can contain items: no list has more than `maxInt32` items. */
+/** Returns false if more than `maxInt32` items precede a page. No list has so many items, so such a page is empty. */
 export const isWithinOffsetLimit = (page: Page): boolean => offset(page) <= maxInt32
 
-/** Returns one page of all items of a list. A page past the end is empty. */
+/** Returns one page of the list `all`. A page past the end is empty. */
 export const paginate = <A>(all: ReadonlyArray<A>, page: Page): PageOfItems<A> => ({
   items: all.slice(offset(page), offset(page) + page.per_page),
   total: all.length

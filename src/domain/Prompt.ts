@@ -32,7 +32,7 @@ export const Tag = Schema.Struct({
 }).annotate({ identifier: "Tag", description: "A label of a prompt." })
 export type Tag = typeof Tag.Type
 
-/** A prompt. `folder_id` is null if the prompt is in no folder. Tags are ordered by name (specification 2.3). */
+/** A prompt (specification 2.3). `folder_id` is null if the prompt is in no folder. Tags are ordered by name. */
 export const Prompt = Schema.Struct({
   id: PromptId,
   title: Schema.String.annotate({ description: "Title of the prompt." }),
@@ -127,5 +127,8 @@ export type ResolvedPrompt = typeof ResolvedPrompt.Type
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 
-/** Parses the id of a prompt, in uppercase or lowercase letters. Returns `undefined` for text that is not a UUID. */
+/**
+ * Parses the id of a prompt in uppercase or lowercase letters, and returns it in lowercase. Returns `undefined` for
+ * text that `parseUuid` does not parse.
+ */
 export const parsePromptId = (text: string): PromptId | undefined => parseUuid(text) as PromptId | undefined

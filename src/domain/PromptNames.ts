@@ -13,12 +13,13 @@ export const truncateTitle = (title: string): string =>
 
 const maxSlugLength = 64
 
-/** The slug of a title that has no ASCII letters, digits or underscores. */
+/** The slug of a title that would otherwise have an empty slug. */
 const emptySlug = "prompt"
 
 /**
- * Returns the slug of a title, 1 to 64 ASCII characters. Accents are dropped and letters become lowercase. Each run of
- * characters other than ASCII letters, digits and underscores becomes one hyphen; hyphens at the ends are dropped.
+ * Returns the slug of a title, 1 to 64 ASCII characters. Accents are dropped, letters become lowercase, and `ß` becomes
+ * `ss`. Then each run of characters other than ASCII letters, digits and underscores becomes one hyphen, and hyphens at
+ * the ends are dropped. If no character remains, the slug is `prompt`.
  */
 export const toSlug = (title: string): string => {
   const slug = truncateTitle(title)
@@ -33,22 +34,25 @@ export const toSlug = (title: string): string => {
   return slug === "" ? emptySlug : slug
 }
 
-/** Matches a slug, a hyphen and the first 8 digits or all 32 digits of an id. */
+/** Matches a slug, a hyphen, and the first 8 or all 32 hexadecimal digits of an id. */
 const suffixedNamePattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
 const toDigits = (id: PromptId): string => id.replaceAll("-", "")
 
 /**
- * The names of the prompts of one workspace. The name of a prompt is the slug of its title. A hyphen and digits of the
- * prompt's id follow the slug if several prompts have the same slug, or if the slug itself ends like an id. These
- * digits are the first 8 digits, or all 32 if another prompt with the same slug has the same first 8. While a prompt
- * keeps its title, its names never denote another prompt.
+ * The names of the prompts of one workspace. The name of a prompt is the slug of its title, if no other prompt has this
+ * slug and the slug does not end like an id. Otherwise, a hyphen and digits of the prompt's id follow the slug: the
+ * first 8 digits, or all 32 if another prompt with the same slug has the same first 8. While a prompt keeps its title
+ * and is neither archived nor deleted, no name that it has had with this title denotes another prompt.
  */
 export class PromptNames {
   readonly #idsBySlug = new Map<string, PromptId | Array<PromptId>>()
   #size = 0
 
-  /** Adds a prompt. Every prompt must be added before the first name is read. */
+  /**
+   * Adds a prompt. Add all prompts before reading the first name, because a further prompt may change the names of
+   * others.
+   */
   add({ id, title }: Pick<PromptTitle, "id" | "title">): void {
     const slug = toSlug(title)
     const ids = this.#idsBySlug.get(slug)
@@ -72,9 +76,10 @@ export class PromptNames {
   }
 
   /**
-   * Returns the id of the prompt with this name, or `undefined` if no prompt has the name. The name with digits of the
-   * id always works, even for a prompt whose slug is unique. So this name stays valid when another prompt gets or loses
-   * the same title.
+   * Returns the id of the prompt with this name, or `undefined` if no prompt has the name. The slug followed by digits
+   * of the id is accepted even if the slug alone is the name of the prompt. Such a name therefore stays valid when
+   * another prompt gets or loses the same slug. There is one exception: 8 digits denote no prompt while two prompts
+   * with the same slug have these digits.
    */
   findId(name: string): PromptId | undefined {
     const ids = this.#idsBySlug.get(name)

@@ -16,7 +16,7 @@ export interface ResolutionSource extends PromptContents, RepeatedFields {
   readonly current_version: number
 }
 
-/** A resolved prompt, with the repeated fields that the input has. */
+/** A resolved prompt, with those fields of `RepeatedFields` that the input has. */
 export type Resolved<Source extends PromptContents> = Pick<Source, keyof Source & keyof RepeatedFields> &
   Pick<ResolvedPrompt, "resolved_content" | "fragment_count">
 
@@ -26,7 +26,10 @@ export interface SourceFragment {
   readonly variable_overrides: unknown
 }
 
-/** The contents of a prompt and its fragments together, or the resolved content, would exceed the limits in `sizes`. */
+/**
+ * The contents of a prompt and its fragments together exceed `sizes.sourceBytes`, or the resolved content would exceed
+ * `sizes.contentBytes`.
+ */
 export interface ResolvedTooLarge {
   readonly _tag: "ResolvedTooLarge"
   readonly id: PromptId
@@ -49,7 +52,7 @@ const toSlotName = (inner: string): string | undefined => {
 }
 
 const matchSlots = (content: string): Iterable<RegExpExecArray> => {
-  // A resolution that throws may leave `lastIndex` set, and `matchAll` would start there.
+  // `matchAll` starts at `lastIndex`, so `lastIndex` must be 0.
   slotPattern.lastIndex = 0
   return content.matchAll(slotPattern)
 }
@@ -68,7 +71,7 @@ export const findSlots = (content: string, limit = Number.POSITIVE_INFINITY): Re
   return names
 }
 
-/** Returns the text that fills the slot of this name, or `undefined` if the name has no binding. */
+/** Returns the text that fills the slot of this name, or `undefined` if the slot stays as it is. */
 type Lookup = (name: string) => string | undefined
 
 /** Returns the text that fills a slot bound to this value, or `undefined` if the value cannot fill a slot. */
@@ -108,8 +111,9 @@ const fill = (content: string, lookUp: Lookup): string | undefined => {
 }
 
 /**
- * Fills the slots of a text in one pass. Slots in inserted text are not filled. A slot whose name has no value stays.
- * Returns `undefined` if the result would have more than `sizes.contentBytes` bytes.
+ * Fills the slots of a text in one pass with the values of their names. Slots in inserted text are not filled. A slot
+ * whose name has no value stays as it is. Returns `undefined` if the result would have more than `sizes.contentBytes`
+ * bytes.
  */
 export const fillSlots = (content: string, values: Readonly<Record<string, string>>): string | undefined => {
   const filled = fill(content, makeLookup(values))
@@ -125,10 +129,13 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
   content.includes("{{") && isJsonObject(overrides) ? fill(content, makeLookup(overrides)) : content
 
 /**
- * Resolves a prompt (specification 2.8): its content, then for each fragment two newlines and the fragment's content
- * with its slots filled. Slots in the prompt's own content, slots in inserted text and slots without a binding are not
- * filled; the caller fills them. Before filling a fragment, yields the fragment's length, so that the caller can let
- * other work run.
+ * Resolves a prompt (specification 2.8). The resolved content is the content of the prompt and then, for each fragment,
+ * two newlines and the content of the fragment with its slots filled. Some slots are not filled: slots in the prompt's
+ * own content, slots in inserted text and slots without a binding. The application that uses the prompt fills them.
+ * Fails with `ResolvedTooLarge` if a limit in `sizes` would be exceeded.
+ *
+ * Before each fragment, the generator yields the length of the fragment's content in UTF-16 code units, so that other
+ * work can run before the generator continues.
  */
 export const resolveInSteps = function* <Source extends PromptContents>(
   source: Source
@@ -155,7 +162,7 @@ export const resolveInSteps = function* <Source extends PromptContents>(
     : tooLarge
 }
 
-/** Resolves a prompt in one step. */
+/** Resolves a prompt like `resolveInSteps`, but in one step. */
 export const resolve = <Source extends PromptContents>(
   source: Source
 ): Result.Result<Resolved<Source>, ResolvedTooLarge> => {

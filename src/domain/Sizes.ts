@@ -1,6 +1,7 @@
 /**
- * The maximum sizes of the values of a workspace, which bound the size of every response. Imports reject larger values,
- * and the database schema enforces the same limits (docs/limits.md).
+ * The maximum sizes of the values of a workspace. They bound the size of every response. Imports reject larger values,
+ * and the database schema enforces the same limits. The exceptions are `sourceBytes` and the limit of a resolved
+ * content, which are checked when a prompt is resolved (docs/limits.md).
  */
 export const sizes = {
   /** The content of a prompt, a version or a fragment, or a resolved content, in bytes of UTF-8. */
@@ -11,17 +12,20 @@ export const sizes = {
   summaryBytes: 16 * 1024,
   /** `metadata` or `variable_overrides`, in bytes of the JSON that PostgreSQL writes. */
   jsonBytes: 64 * 1024,
-  /** The levels of nesting in `metadata` or `variable_overrides`. */
+  /** The number of levels of nesting in `metadata` or `variable_overrides`. */
   jsonLevels: 100,
   /**
-   * A title, a name, an email or any other text, in characters. A character is a Unicode code point, as in PostgreSQL.
+   * A title, a name, an email or any other short text, in characters. A character is a Unicode code point, as in
+   * PostgreSQL.
    */
   nameLength: 256,
   /** The number of tags of a prompt. */
   promptTags: 100,
   /** The number of fragments of a prompt. A fragment that occurs twice is counted twice. */
   promptFragments: 100,
-  /** The number of slots of a prompt's or fragment's content. A slot that occurs twice is counted twice. */
+  /**
+   * The number of slots in the content of a prompt, a version or a fragment. A slot that occurs twice is counted twice.
+   */
   contentSlots: 10_000
 } as const
 
@@ -38,7 +42,7 @@ export const fitsName = (text: string): boolean => {
 /** The length of the shortest slot, `{{x}}`. */
 const minSlotLength = 5
 
-/** Matches a slot as the check in the database counts slots: the length is in code points, and blank names match. */
+/** Matches a slot. Like the check in the database, allows a name of up to 256 code points and a blank name. */
 const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
 
 /** Returns true if a text has at most `sizes.contentSlots` slots. */

@@ -5,7 +5,7 @@ const jsonSchema = { format: "date-time", pattern: pattern.source }
 
 /**
  * An ISO 8601 timestamp in UTC with milliseconds (specification 2). The alphabetical order of timestamps is their order
- * in time. The domain, the rows and the responses all use this form.
+ * in time. Workspaces, decoded database rows and responses contain their times in this form.
  */
 export const Timestamp = Schema.String.check(
   Schema.isPattern(pattern, {
@@ -19,7 +19,7 @@ export type Timestamp = typeof Timestamp.Type
 
 /** The last instant with a four-digit year, in milliseconds since the epoch. */
 const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
-/** The first instant of the year 1, in milliseconds since the epoch. There is no year 0. */
+/** The first instant of the year 1, in milliseconds since the epoch. PostgreSQL has no year 0. */
 const earliest = new Date(0).setUTCFullYear(1, 0, 1)
 
 const iso8601 = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/u
@@ -41,7 +41,10 @@ export const parseTime = (text: string): number => {
 /** Returns true if a Timestamp can represent an instant (milliseconds since the epoch). */
 export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
 
-/** Converts a time that `parseTime` parses to a Timestamp. */
+/**
+ * Parses a time with `parseTime` and converts it to a Timestamp. Throws a RangeError for text that `parseTime` does not
+ * parse.
+ */
 export const normalizeTime = (text: string): Timestamp => toTimestamp(parseTime(text))
 
 /** Converts milliseconds since the epoch to a Timestamp, clamped to the years 0001 to 9999. */

@@ -37,7 +37,7 @@ const Metadata = Schema.Record(Schema.String, Schema.Any as Schema.Codec<Schema.
 })
 
 /**
- * A version of a prompt with its content. `parent_version_id` is null if the version has no parent (specification 2.6).
+ * A version of a prompt with its content (specification 2.6). `parent_version_id` is null if the version has no parent.
  */
 export const Version = Schema.Struct({
   id: VersionId,
@@ -54,12 +54,16 @@ export const Version = Schema.Struct({
 }).annotate({ identifier: "Version", description: "A version of a prompt with its content." })
 export type Version = typeof Version.Type
 
-/** The prompt or the version does not exist, or the caller's tier does not include the version (specification 4.5). */
+/**
+ * The prompt or the version does not exist in the caller's workspace, or the caller's tier does not include the version
+ * (specification 4.5).
+ */
 export const VersionNotFound = { _tag: "VersionNotFound" } as const
 export type VersionNotFound = typeof VersionNotFound
 
 /**
- * Parses the version number of a path: 1 to `maxVersionNumber`, digits only. Returns `undefined` for any other text.
+ * Parses a version number: an integer from 1 to `maxVersionNumber`, written in digits without a leading zero. Returns
+ * `undefined` for any other text.
  */
 export const parseVersionNumber = (text: string): VersionNumber | undefined => {
   const number = parsePositiveInt(text)

@@ -145,7 +145,7 @@ export const archive = (overrides: Partial<Archive> = {}): Archive => ({
   ...overrides
 })
 
-/** Texts that would change if a round trip through a database had an encoding error. */
+/** Texts that an encoding or escaping error could change on the way into a database and back. */
 export const awkwardTexts: ReadonlyArray<string> = [
   "",
   " leading and trailing ",
@@ -166,10 +166,10 @@ export const awkwardTexts: ReadonlyArray<string> = [
 ]
 
 /**
- * Returns a workspace that has every kind of item, and keys in every state. It has prompts of every type, with and
- * without a folder, and with no, one or several tags. One prompt is a favorite, and one is archived. One prompt has a
- * chain of versions, and a fragment that is bound twice. Some slots of fragments have no value. The ids are new in each
- * call. The times and texts are always the same.
+ * Returns a workspace that has every kind of item, and the keys that `SampleKey` names. It has prompts of every type,
+ * with and without a folder, and with no, one or several tags. One prompt is a favorite, and one is archived. One
+ * prompt has a chain of versions, and a fragment that is bound twice. One slot of a fragment is bound to null, which
+ * fills no slot. The ids, keys and emails are new in each call. The times and the other texts are always the same.
  */
 export const sample = (
   overrides: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}

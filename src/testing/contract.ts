@@ -4,17 +4,17 @@ import * as Effect from "effect/Effect"
 import type { Archive } from "../application/formats/Archive.ts"
 import type { Page } from "../domain/Page.ts"
 
-/**
- * A test of a contract suite, for any test runner. If the store breaks the rule, `run` fails or dies with an
- * `AssertionError`.
- */
+/** A test of a contract suite, for any test runner. If the store breaks the rule, `run` fails or dies. */
 export interface ContractTest<R> {
   /** The rule that the test checks. */
   readonly name: string
   readonly run: Effect.Effect<void, unknown, R>
 }
 
-/** Stores a workspace with its content in the store under test. If the workspace exists, its content is replaced. */
+/**
+ * Stores a workspace with its content, users and keys in the store under test. If the workspace exists, its content is
+ * replaced, and its users and keys are added or updated.
+ */
 export type LoadWorkspace<R> = (archive: Archive) => Effect.Effect<unknown, unknown, R>
 
 export class ContractTests<R> {
@@ -25,8 +25,8 @@ export class ContractTests<R> {
   }
 
   /**
-   * Adds a test that checks generated values. The error of the test names the smallest value that violates the
-   * property.
+   * Adds a test that checks generated values. The error of the test contains the smallest violating value that the
+   * search finds.
    */
   addProperty<A>(
     name: string,
@@ -34,7 +34,8 @@ export class ContractTests<R> {
     check: (value: A) => Effect.Effect<void, unknown, R>,
     runs = 25
   ): void {
-    // A failed assertion is a defect, which would end the search for the smallest value. `sandbox` makes it a failure.
+    // A failed assertion is a defect, and a defect would end the search for smaller values. `sandbox` makes the defect
+    // a failure.
     const holds = (value: A) =>
       Effect.sandbox(
         Effect.as(
@@ -56,7 +57,7 @@ export const wholeList: Page = { page: 1, per_page: 100 }
 
 const perPages = [1, 2, 3, 7, 100]
 
-/** Asserts that each page of a list, up to one page past its end, is a slice of the whole list. */
+/** Asserts that each page of a list, up to one page past its end, is the matching slice of the whole list. */
 export const assertPages = Effect.fnUntraced(function* <A, E, R>(
   read: (page: Page) => Effect.Effect<{ readonly items: ReadonlyArray<A>; readonly total: number }, E, R>,
   whole: ReadonlyArray<A>

@@ -7,10 +7,10 @@ import type { Timestamp } from "../domain/Timestamp.ts"
 import type { PromptVersion, WorkspacePrompt } from "../domain/workspace/Workspace.ts"
 import { archive, awkwardTexts, folder, fragment, newId, tag, versionNumber } from "./archives.ts"
 
-/** Replaces the characters that PostgreSQL and UTF-8 cannot store. */
+/** Replaces NUL, which PostgreSQL cannot store, and unpaired surrogates, which UTF-8 cannot encode. */
 export const storable = (text: string): string => text.replaceAll("\0", "\u2400").toWellFormed()
 
-/** Any text that an archive may contain. */
+/** Texts that an archive may contain. */
 export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
   Arbitrary.all([Arbitrary.schema(Schema.Natural), Arbitrary.schema(Schema.String)]),
   ([pick, text]) => (pick % 3 === 0 ? awkwardTexts[pick % awkwardTexts.length]! : storable(text))
@@ -18,8 +18,8 @@ export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
 
 /**
  * Like `storable`, but also replaces backslashes. Works around nodejs/node#63785: after a member name with an escaped
- * backslash, `JSON.parse` decodes other escapes in member names as a backslash. A test could therefore not parse the
- * JSON that it wrote.
+ * backslash, `JSON.parse` decodes other escapes in member names as a backslash. Without the workaround, a test could
+ * read other member names than it wrote.
  */
 const storableName = (name: string): string => storable(name).replaceAll("\\", "/")
 
@@ -39,7 +39,10 @@ export const freeForm: Arbitrary.Arbitrary<Record<string, Schema.Json>> = Arbitr
   (map) => storableJson(map) as Record<string, Schema.Json>
 )
 
-/** A few times, so that equal times are common. The first is the earliest timestamp, and the last is the latest. */
+/**
+ * A few times, so that equal times are common. The first and the last are the earliest and the latest possible
+ * timestamp.
+ */
 const instants: ReadonlyArray<Timestamp> = [
   "0001-01-01T00:00:00.000Z",
   "1969-12-31T23:59:59.999Z",
@@ -112,9 +115,9 @@ const pick = <A>(from: ReadonlyArray<A>, index: number): A => from[index % from.
 const distinct = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(items)]
 
 /**
- * Archives of every shape that `ArchiveReader` accepts. They have equal times, equal folder names, awkward texts,
- * archived prompts, and versions with gaps in their numbers. Each archive has new ids, even during shrinking, so that
- * it does not conflict with an earlier archive in a shared database.
+ * Archives that `ArchiveReader` accepts, without users and keys. Many contain equal times, equal folder names, awkward
+ * texts, archived prompts, or versions with gaps in their numbers. Each archive has new ids, even during shrinking, so
+ * that it does not conflict with an earlier archive in a shared database.
  */
 export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
   Arbitrary.all({

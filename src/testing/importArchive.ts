@@ -7,8 +7,9 @@ import { toRawParts } from "../application/formats/RawPart.ts"
 import type { InvalidContent } from "../domain/workspace/Problem.ts"
 
 /**
- * Adds a workspace to the store. If the workspace exists, its content is replaced. If the archive is invalid, fails
- * with `InvalidContent` and changes nothing. Does not check whether ids, emails and keys belong to another workspace.
+ * Adds a workspace with its users and keys to the in-memory store. If the workspace exists, its content is replaced. If
+ * the archive is invalid, fails with `InvalidContent` and changes nothing. Does not check whether the ids, emails and
+ * keys are unique among all workspaces of the store.
  *
  * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes.
  */

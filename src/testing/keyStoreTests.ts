@@ -18,7 +18,11 @@ import { type ContractTest, ContractTests, type LoadWorkspace } from "./contract
 
 const find = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
 
-/** Makes the contract suite of `KeyStore`. `load` stores the users and the keys of a workspace. */
+/**
+ * Makes the contract suite of `KeyStore`.
+ *
+ * @param load Stores a workspace with its users and keys, and updates the users and keys that are already stored.
+ */
 export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<ContractTest<KeyStore | R>> => {
   const suite = new ContractTests<KeyStore | R>()
   suite.add("KeyStore.find returns a key in any state, with the state of its owner and its workspace", () =>

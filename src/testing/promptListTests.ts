@@ -36,8 +36,8 @@ const titles = (workspace: WorkspaceId, filter: PromptFilter) =>
   Effect.map(list(workspace, filter), ({ items }) => items.map(({ title }) => title).sort())
 
 /**
- * Returns filters with all combinations of some folders, tags and types of an archive. In each combination, any of the
- * three may be absent.
+ * Returns filters with all combinations of a few folders, tags and types. Each of the three may also be absent from a
+ * filter. One folder and one tag do not exist in the archive.
  */
 const makeFilters = (archive: Archive): ReadonlyArray<PromptFilter> => {
   const folders = withUndefined([...archive.folders.slice(0, 2).map(({ id }) => id), newId<FolderId>()])

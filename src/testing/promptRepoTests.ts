@@ -4,8 +4,8 @@ import { addContentTests } from "./promptContentTests.ts"
 import { addListTests } from "./promptListTests.ts"
 
 /**
- * Makes the contract suite of `PromptRepo`, which every adapter of the project passes. If a test does not state the
- * expected results, they come from the in-memory adapter.
+ * Makes the contract suite of `PromptRepo`. Every adapter of the project passes the suite. Expected results that a test
+ * does not state come from the in-memory adapter.
  *
  * @param load Stores a workspace with its content. Each test makes workspaces with new ids.
  */

@@ -39,7 +39,7 @@ import {
 import { readParts, writeArchive } from "./ArchiveTransfer.ts"
 import { type FileImport, type FileImportOptions, makeFileImports } from "./FileImports.ts"
 
-/** A key that was just issued. Its plaintext is stored nowhere (specification 5.4). */
+/** A key that was just issued. `key` is its plaintext, which is stored nowhere (specification 5.4). */
 export interface IssuedKey {
   readonly id: ApiKeyId
   readonly key: ApiKey
@@ -58,13 +58,19 @@ export interface RotationTimes {
   readonly expiresAt?: Timestamp | undefined
 }
 
-/** The use cases of operators. `WorkspaceStore` states the rules of the changes that they make. */
+/**
+ * The use cases of operators. `WorkspaceStore` states the rules of the changes. Unlike the `readContent` of
+ * `WorkspaceStore`, the `readContent` of this service records an export of files in the audit log.
+ */
 export class Administration extends Context.Service<
   Administration,
   WorkspaceDirectory & {
     /** Creates a workspace without content, with billing status `active`. */
     readonly createWorkspace: (name: string, tier: Tier) => Effect.Effect<WorkspaceInfo, Unavailable>
-    /** Issues a key of a workspace to the user with this email. If `expiresAt` is absent, the key never expires. */
+    /**
+     * Issues a key of a workspace to the user with this email. If there is no such user, adds the user. If `expiresAt`
+     * is absent, the key never expires.
+     */
     readonly issueKey: (
       workspace: WorkspaceId,
       email: string,
@@ -78,7 +84,10 @@ export class Administration extends Context.Service<
     ) => Effect.Effect<RotatedKey, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
     /** Revokes a key permanently (specification 5.5). */
     readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
-    /** Deletes a user and the user's keys. */
+    /**
+     * Deletes a user and the user's keys. If `withActiveKeys` is false and one of the keys is active, fails with
+     * `UserHasActiveKeys`.
+     */
     readonly deleteUser: (
       email: string,
       withActiveKeys: boolean
@@ -89,18 +98,18 @@ export class Administration extends Context.Service<
       options?: ChangeOptions
     ) => Effect.Effect<ImportResult, E | InvalidContent | Unavailable>
     /**
-     * Writes a workspace as an archive. Importing the archive restores the same workspace. The same workspace always
-     * gives the same text. The audit log records the export before anything is written. The audit log also records each
-     * call of `readContent`, as an export of files.
+     * Writes a workspace as an archive, from which `importArchive` can restore the workspace. The archive of an
+     * unchanged workspace always has the same text. The audit log records the export before anything is written.
      */
     readonly exportArchive: <E>(
       workspace: WorkspaceId,
       write: (text: string) => Effect.Effect<void, E>
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
     /**
-     * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), all or nothing. Returns the
-     * changes, even in a dry run. Importing the same files again changes nothing. Fails with `ConflictingEdits` if the
-     * import would undo an edit that was made in the workspace since the latest import.
+     * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not at
+     * all. Returns the changes; a dry run returns the changes that the import would make. If nothing was edited in
+     * between, importing the same files again changes nothing. Unless `overwrite` is true, fails with
+     * `ConflictingEdits` if the import would undo an edit that was made in the workspace since the latest import.
      */
     readonly importFiles: (
       workspace: WorkspaceId,
@@ -126,7 +135,7 @@ export class Administration extends Context.Service<
         store
       const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
-      /** Makes a key to store, and its plaintext. */
+      /** Makes a key. `issued` contains the plaintext, and `stored` is the part to store. */
       const makeKey = Effect.fnUntraced(function* (expires_at: Timestamp | null) {
         const key = makeApiKey(yield* random.randomBytes(32))
         const id = (yield* random.uuidV7()) as ApiKeyId

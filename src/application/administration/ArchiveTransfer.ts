@@ -11,7 +11,8 @@ import type { WorkspaceNotFound, WorkspaceStore } from "../ports/WorkspaceStore.
 
 /**
  * Reads the parts of a workspace from an archive. After the first problem, the stream emits no more parts, because the
- * import will fail. The stream still reads the archive to the end, and then fails with all problems.
+ * import will fail. The stream still reads the archive to the end, and then fails with `InvalidContent`, which counts
+ * all problems.
  */
 export const readParts = <E>(
   source: Stream.Stream<RawPart, E>
@@ -28,10 +29,13 @@ export const readParts = <E>(
     )
   })
 
-/** The number of characters of an export that are collected before they are written. */
+/** The minimum number of characters of an export that are collected before they are written. */
 const minWriteLength = 64 * 1024
 
-/** Writes a workspace as an archive. Each piece except the last has at least `minWriteLength` characters. */
+/**
+ * Writes a workspace as an archive. Each text that is passed to `write`, except the last, has at least `minWriteLength`
+ * characters.
+ */
 export const writeArchive = Effect.fnUntraced(function* <E>(
   { exportWorkspace }: WorkspaceStore["Service"],
   workspace: WorkspaceId,

@@ -17,7 +17,8 @@ import { findEdits, toImportedFiles } from "../formats/files/FileRecords.ts"
 import type { ChangeOptions, WorkspaceStore } from "../ports/WorkspaceStore.ts"
 
 /**
- * If `overwrite` is true, an import of files may undo edits that were made in the workspace since the latest import.
+ * Options of an import of files. If `overwrite` is true, the import undoes conflicting edits that were made in the
+ * workspace since the latest import, instead of failing.
  */
 export interface FileImportOptions extends ChangeOptions {
   readonly overwrite?: boolean
@@ -49,7 +50,9 @@ const listFragmentPaths = (
   ])
 
 /**
- * Replaces the path of a problem in the edit with the path of the file that describes the edited prompt or fragment.
+ * Converts a problem of the edit to a problem of a file. The path becomes the path of the file that describes the
+ * edited prompt or fragment, and the message then starts with the name of the field. A problem of anything else is
+ * returned unchanged.
  */
 const locateInFiles = ({ edit, files }: MatchedEdit, problem: Problem): Problem => {
   const { path, message } = problem
@@ -101,7 +104,7 @@ export const makeFileImports = (store: WorkspaceStore["Service"], random: Secure
         .editContent(workspace, () =>
           Effect.succeed([{ ...emptyEdit, importedFiles: toImportedFiles(files) }, undefined] as const)
         )
-        // This edit changes no content, so it cannot fail with invalid content.
+        // This edit changes no content, so it cannot fail with `InvalidContent`.
         .pipe(Effect.catchTag("InvalidContent", Effect.die))
   )
 })

@@ -34,7 +34,10 @@ const AnyCaseUuid = Schema.String.check(
 const anyCase = <Id extends string>(id: Schema.Codec<Id, string>): Schema.Codec<Id, string> =>
   AnyCaseUuid.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
 
-/** Any ISO 8601 time with an offset, decoded to UTC with milliseconds; digits after milliseconds are dropped. */
+/**
+ * An ISO 8601 time with an offset in the years 0001 to 9999, decoded to UTC with milliseconds. Digits after
+ * milliseconds are dropped.
+ */
 const Time = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>

@@ -12,8 +12,8 @@ import { ReferenceChecker } from "./ReferenceChecker.ts"
 const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]
 
 /**
- * The depth of the deepest numbers outside the free-form fields, such as `version_number` in the `versions` of a
- * prompt.
+ * The depth of the deepest numbers of an item outside the free-form fields, such as `version_number` in the `versions`
+ * of a prompt.
  */
 const maxNumberDepth = 3
 
@@ -60,9 +60,9 @@ const appendPath = (base: string, segments: ReadonlyArray<unknown>): string =>
   )
 
 /**
- * Reads an archive part by part. The members may come in any order; the root comes last. Keeps only ids and the first
- * problems in memory, so that archives of any size can be read. If an item is malformed, problems of references between
- * items are not reported.
+ * Reads an archive part by part. The members may come in any order; the root comes last. Keeps ids, other unique values
+ * and the first problems in memory, but no items, so that an archive can be larger than the memory. If a value is
+ * malformed or missing, the problems of `ReferenceChecker` are not reported.
  */
 export class ArchiveReader {
   readonly #format = new ProblemList()
@@ -87,12 +87,12 @@ export class ArchiveReader {
     return item === undefined ? undefined : this.#check({ list: key, item } as WorkspacePart, itemPath)
   }
 
-  /** True as soon as a problem was found. */
+  /** True if a problem was found in the parts that were read so far. */
   get hasProblems(): boolean {
     return this.#problems.count > 0
   }
 
-  /** Returns an error with the problems found. Call this method after the last part. */
+  /** Returns an error with the problems that were found. Call this method after the last part. */
   toError(): InvalidContent {
     const { first, count } = this.#problems
     return InvalidContent(first, count)

@@ -4,8 +4,9 @@ import { archiveFormat } from "./Archive.ts"
 type PromptList = "fragments" | "versions"
 
 /**
- * Writes an exported workspace as the text of an archive, part by part. Each item is on its own line, so that a
- * line-based diff of two archives is readable. `write` and `end` return the text to append.
+ * Writes an exported workspace as the text of an archive, part by part, in the order of an export. Each item of a list
+ * of the workspace is on its own line, so that a line-based diff of two archives is readable. `write` and `end` return
+ * the text to append.
  */
 export class ArchiveWriter {
   /** The index of the list that is being written; -1 before the first list. */

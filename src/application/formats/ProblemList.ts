@@ -4,7 +4,7 @@ import type { Problem } from "../../domain/workspace/Problem.ts"
 /** Maximum number of reported problems. Further problems are only counted. */
 export const maxProblems = 100
 
-/** The first problems of an archive and the number of all problems. */
+/** The first problems of an import, and the number of all problems. */
 export class ProblemList {
   readonly first: Array<Problem> = []
   count = 0

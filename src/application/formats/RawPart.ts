@@ -17,7 +17,7 @@ export const archiveMembers: ReadonlyArray<string> = ["format", "workspace", ...
 export const isWorkspaceList = (key: string): key is WorkspaceList =>
   (workspaceLists as ReadonlyArray<string>).includes(key)
 
-/** Splits an archive's JSON into raw parts, in the order of the JSON. */
+/** Splits the parsed JSON of an archive into raw parts. Each list follows its items, and the root comes last. */
 export function* toRawParts(json: unknown): Generator<RawPart> {
   if (isJsonObject(json)) {
     for (const [key, value] of Object.entries(json)) {

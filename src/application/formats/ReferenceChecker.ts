@@ -21,7 +21,7 @@ class UniqueValues {
   }
 }
 
-/** The lists whose items other items refer to. */
+/** The lists with items to which other items refer. */
 type ReferenceTarget = "users" | "folders" | "tags" | "fragments"
 
 /** The references to an item that was not read yet: the path of the first reference, and the number of references. */
@@ -59,10 +59,11 @@ class References {
 }
 
 /**
- * Collects the problems of a workspace that no single part reveals: duplicates, references to items that do not exist,
- * and versions out of order. The parts may come in any order. Each cause is reported as one problem: several references
- * to the same missing item are one problem, and so are two items with the same id, even if they have other equal
- * values. Keeps only ids and other unique values in memory.
+ * Collects the problems that the schemas of the parts cannot find: duplicates, references to items that do not exist,
+ * and versions whose parent is not an earlier version of the same prompt. The parts may come in any order. Several
+ * references to one missing item of a list are reported as one problem. An item with the id of an earlier item is one
+ * problem, even if other values that must be unique are also equal. Keeps ids, other unique values and paths in memory,
+ * but no parts.
  */
 export class ReferenceChecker {
   readonly problems = new ProblemList()
@@ -73,7 +74,7 @@ export class ReferenceChecker {
     tags: new References(),
     fragments: new References()
   }
-  /** The workspaces that keys refer to. */
+  /** The references of keys to workspaces. */
   readonly #workspaces = new References()
   #workspace: string | undefined
 

@@ -1,6 +1,6 @@
 /**
- * A moment on two clocks of one process, in milliseconds. The monotonic clock stops while the machine is suspended. The
- * wall clock can be set to another time.
+ * A moment on two clocks of one process, in milliseconds. The monotonic clock can stop while the machine is suspended.
+ * The wall clock can be set to another time.
  */
 export interface Instant {
   readonly monotonic: number

@@ -2,21 +2,30 @@
 export const windowSeconds = 60
 const windowMs = windowSeconds * 1_000
 
-/** The number of a clock minute since the epoch. Both rate limits count per clock minute (specification 8). */
+/**
+ * A clock minute, as the number of minutes from the epoch to its start. Both rate limits count per clock minute
+ * (specification 8).
+ */
 export type RateWindow = number
 
-/** Returns the number of the minute that contains `now` (milliseconds since the epoch). */
+/** Returns the clock minute that contains `now` (milliseconds since the epoch). */
 export const toRateWindow = (now: number): RateWindow => Math.floor(now / windowMs)
 
-/** Returns the whole seconds, 1 to 60, until the minute of `now` (milliseconds since the epoch) ends. */
+/**
+ * Returns the number of seconds, rounded up (1 to 60), until the clock minute of `now` (milliseconds since the epoch)
+ * ends.
+ */
 export const secondsUntilReset = (now: number): number =>
   Math.max(1, Math.ceil(((toRateWindow(now) + 1) * windowMs - now) / 1000))
 
-/** The scope of a rate limit: the requests of one key, or all requests to this process (specification 8). */
+/**
+ * The scope of a rate limit: the requests of one key, or the requests of all keys to this process (specification 8).
+ */
 export type RateLimitScope = "key" | "process"
 
 /**
- * An exceeded rate limit: its scope, the requests that it allows per minute, and the seconds until the limit resets.
+ * An exceeded rate limit: its scope, the number of requests that it allows per minute, and the number of seconds until
+ * it resets.
  */
 export interface RateLimited {
   readonly _tag: "RateLimited"

@@ -1,6 +1,8 @@
 import { isRepresentable, parseTime } from "../Timestamp.ts"
 
-/** A time that an operator enters: an instant since the epoch, or a duration from now, both in milliseconds. */
+/**
+ * A time that an operator enters: an instant in milliseconds since the epoch, or a duration from now in milliseconds.
+ */
 export type TimeInput = { readonly instant: number } | { readonly fromNow: number }
 
 /** The units of durations, in milliseconds. A day has 24 hours. */
@@ -11,8 +13,10 @@ const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86
  *
  * - an ISO 8601 time with an offset
  * - a date, which means the start of that day in UTC
- * - a duration from now, such as `30m`, `12h` or `90d`
+ * - a duration from now of at most 7 digits and a unit, such as `30m`, `12h` or `90d`
  * - `now`
+ *
+ * A time or a date must be in the years 0001 to 9999.
  */
 export const parseTimeInput = (text: string): TimeInput | undefined => {
   if (text === "now") return { fromNow: 0 }
@@ -22,6 +26,9 @@ export const parseTimeInput = (text: string): TimeInput | undefined => {
   return isRepresentable(instant) ? { instant } : undefined
 }
 
-/** Returns the instant of a time. A duration is counted from `now`. Both are in milliseconds since the epoch. */
+/**
+ * Returns the instant of a time in milliseconds since the epoch. A duration is counted from `now`, which is also in
+ * milliseconds since the epoch.
+ */
 export const resolveTime = (time: TimeInput, now: number): number =>
   "instant" in time ? time.instant : now + time.fromNow

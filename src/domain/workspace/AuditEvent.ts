@@ -24,12 +24,14 @@ export type AuditAction =
 
 type Details = Readonly<Record<string, string | number | boolean | null>>
 
-/** A change or an export to record. An entry never contains a key, the hash of a key or the text of a prompt. */
+/**
+ * A change or an export to record. An entry never contains the plaintext or the hash of a key, or the text of a prompt.
+ */
 export interface AuditEntry {
   readonly action: AuditAction
   /**
-   * The workspace that changed or was exported; null for a user, who belongs to no workspace, and for a key without a
-   * workspace.
+   * The workspace that changed, that was exported or to which the key belongs. Null for a user, because a user belongs
+   * to no workspace, and for a key without a workspace.
    */
   readonly workspace_id: WorkspaceId | null
   /** The name of the workspace, the email of the user, the id of the key, or the source of the import or edit. */
@@ -37,11 +39,14 @@ export interface AuditEntry {
   readonly details: Details
 }
 
-/** A recorded change or export. `action` may be an action that this program does not know. */
+/**
+ * A recorded change or export. `action` is not always an `AuditAction`, because a newer program may have recorded the
+ * event.
+ */
 export const AuditEvent = Schema.Struct({
-  /** A decimal number. Later events have larger ids. */
+  /** A decimal number. Ids increase in the order in which events are written. */
   id: Schema.String,
-  /** When the event was recorded, by the clock of the database. */
+  /** When the transaction that recorded the event began, by the clock of the database. */
   at: Timestamp,
   /** The name of the person or program that made the change or export. */
   actor: Schema.String,
@@ -110,7 +115,7 @@ export const toWorkspaceDeletedEntry = ({
 
 const unknownSource = "unknown"
 
-/** Describes the import of an archive; `source` says where the archive comes from. */
+/** Describes the import of an archive. `source` says where the archive comes from; undefined becomes `unknown`. */
 export const toWorkspaceImportedEntry = (
   source: string | undefined,
   { workspace_id, ...counts }: ImportSummary
@@ -122,8 +127,8 @@ export const toWorkspaceImportedEntry = (
 })
 
 /**
- * Describes an edit of a workspace's content, such as an import of prompt files. The details are the numbers of rows
- * that the edit writes.
+ * Describes an edit of a workspace's content, such as an import of prompt files. The details are the numbers of
+ * prompts, versions, fragments, folders and tags that the edit writes, and the number of fragments that it removes.
  */
 export const toWorkspaceEditedEntry = (
   workspace_id: WorkspaceId,
@@ -150,7 +155,7 @@ export const toWorkspaceExportedEntry = (
   format: ExportFormat
 ): AuditEntry => ({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
 
-/** Returns the entry for a changed user, or no entry if nothing changed. */
+/** Returns the entry for a changed user, or no entry if `must_reset_password` did not change. */
 export const toUserChangedEntries = (before: AuditedUser, after: AuditedUser): ReadonlyArray<AuditEntry> =>
   before.must_reset_password === after.must_reset_password
     ? []
@@ -175,7 +180,7 @@ export const toUserDeletedEntries = (
 export const toKeyIssuedEntry = (key: AuditedKey): AuditEntry =>
   toKeyEntry("key.issued", key, { expires_at: key.expires_at })
 
-/** Describes the rotation of a key. `key` is the old key in its state after the rotation. */
+/** Describes the rotation of a key. `key` is the replaced key in its state after the rotation. */
 export const toKeyRotatedEntry = (
   key: AuditedKey,
   replacement: { readonly id: ApiKeyId; readonly expires_at: Timestamp | null }

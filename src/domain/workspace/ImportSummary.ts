@@ -1,4 +1,4 @@
-/** The number of items of each kind that an import contained. */
+/** The imported workspace, and the number of items of each kind in its archive. */
 export interface ImportSummary {
   readonly workspace_id: string
   readonly prompts: number

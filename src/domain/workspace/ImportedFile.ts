@@ -1,11 +1,14 @@
 import * as Schema from "effect/Schema"
 
-/** A file that was imported into a workspace: its path, and the prompt or fragment that it described. */
+/**
+ * A file that the latest import or export of a directory recorded: its path, and the prompt or fragment that it
+ * described.
+ */
 export const ImportedFile = Schema.Struct({
   kind: Schema.Literals(["prompt", "fragment"]),
   /** The id of the prompt or fragment in the workspace. */
   target_id: Schema.String,
-  /** The path of the file in its directory, with slashes. */
+  /** The path of the file relative to the directory, with slashes as separators. */
   path: Schema.String,
   /** The id in the front matter of the file; null if there is none. */
   file_id: Schema.NullOr(Schema.String),

@@ -1,4 +1,7 @@
-/** A broken rule and the path of the value that breaks it, such as `prompts[3].versions[0].created_at`. */
+/**
+ * A problem of a value or a file. `path` is the path of the value, such as `prompts[3].versions[0].created_at`, or of
+ * the file.
+ */
 export interface Problem {
   readonly path: string
   readonly message: string

@@ -11,8 +11,8 @@ import { Uuid } from "../Uuid.ts"
 import { VersionId, VersionNumber } from "../Version.ts"
 import { WorkspaceId } from "../WorkspaceId.ts"
 
-// The content of a workspace, as operators import, edit and export it. Callers of the API see this content as `Prompt`
-// and `Version`.
+// The items of a workspace, as operators import, edit and export them. Callers of the API see prompts and their
+// versions as `Prompt` and `Version`.
 
 const findTextProblem = (text: string): string | undefined => {
   if (text.includes("\0")) return "must not contain the NUL character"
@@ -59,7 +59,10 @@ const Content = makeText(sizes.contentBytes).check(
   )
 )
 
-/** A JSON object with any members. A number may be an `ExactNumber`. */
+/**
+ * A JSON object of any structure that PostgreSQL can store and that does not exceed `sizes`. A number may be an
+ * `ExactNumber`.
+ */
 export const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
   Schema.makeFilter((map: object) => {
     const problem = findJsonProblem(map)
@@ -120,7 +123,7 @@ export type Folder = typeof Folder.Type
 export const WorkspaceTag = Schema.Struct({ id: TagId, name: ShortText, color: Tag.fields.color })
 export type WorkspaceTag = typeof WorkspaceTag.Type
 
-/** A text that prompts share. */
+/** A text that several prompts can include. */
 export const Fragment = Schema.Struct({ id: Uuid, name: ShortText, content: Content })
 export type Fragment = typeof Fragment.Type
 

@@ -11,7 +11,7 @@ import type {
 } from "./Workspace.ts"
 import type { WorkspacePart } from "./WorkspaceParts.ts"
 
-/** The ids of a prompt's current and last version. */
+/** The current version and the last version of a prompt. */
 export interface VersionHistory {
   /** The version whose number is the prompt's `current_version`; null if there is none. */
   readonly current_id: VersionId | null
@@ -21,7 +21,7 @@ export interface VersionHistory {
 
 export const emptyHistory: VersionHistory = { current_id: null, last: null }
 
-/** A prompt in its current state. Instead of its versions, it has the ids of its current and last version. */
+/** A prompt in its current state. `history` replaces the list of its versions. */
 export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
   readonly history: VersionHistory
 }
@@ -36,7 +36,7 @@ export interface WorkspaceContent {
   readonly importedFiles: ReadonlyArray<ImportedFile>
 }
 
-/** The columns of a prompt in the table `prompts`. */
+/** The fields of a prompt that are columns of the table `prompts`. */
 export type PromptRow = Omit<WorkspacePrompt, "tags" | "fragments" | "versions">
 
 /** An edit of one prompt. A list that is undefined does not change. */

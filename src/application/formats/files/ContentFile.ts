@@ -65,7 +65,7 @@ export const toFileKey = ({ id, state }: Pick<ContentFile, "id" | "state">): str
 
 export const getName = (state: ContentState): string => (state.kind === "prompt" ? state.title : state.name)
 
-/** Returns the content, which is the body of the file. */
+/** Returns the content of a prompt or fragment, which is the body of its file. */
 export const getContent = (state: ContentState): string =>
   state.kind === "prompt" ? state.current_content : state.content
 
@@ -75,7 +75,10 @@ export interface FileChange {
   readonly id: string
   readonly path: string | null
   readonly name: string
-  /** Only a change of a prompt's content makes a new version. */
+  /**
+   * `new version` means that the content of an existing prompt changes. Any other difference between a file and an
+   * existing prompt or fragment is `changed`.
+   */
   readonly change: "added" | "new version" | "changed" | "archived" | "removed"
   /**
    * `before` is null for a new prompt or fragment; `after` is null if the prompt is archived or the fragment is
@@ -86,8 +89,9 @@ export interface FileChange {
 }
 
 /**
- * An import of files failed, because files are invalid. Nothing has changed. `problems` contains the first problems,
- * and `count` is the number of all problems. The path of a problem starts with the path of its file.
+ * An import of files, or an export into their directory, failed because files are invalid. Neither the workspace nor
+ * the files changed. `problems` contains the first problems, and `count` is the number of all problems. The path of a
+ * problem starts with the path of its file.
  */
 export interface InvalidFiles {
   readonly _tag: "InvalidFiles"

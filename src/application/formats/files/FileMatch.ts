@@ -2,11 +2,12 @@ import type { Problem } from "../../../domain/workspace/Problem.ts"
 import { type ContentFile, toFileKey, toKey } from "./ContentFile.ts"
 
 /**
- * Finds the prompt or fragment that each file describes. If `keys` contains the id in the front matter, the file
- * describes the prompt or fragment with this id, even if the prompt is archived. Any other file keeps its `id`. The
- * reader of the file derived that id from the workspace and the id in the front matter. If the front matter has no id,
- * the reader used the path instead. An id of another workspace is therefore never used, and the same files describe the
- * same prompts in every import.
+ * Returns the files, each with the id of the prompt or fragment that it describes. References of prompts to fragments
+ * get the same ids. If `keys` contains the id in the front matter, the file describes the prompt or fragment with this
+ * id, even if the prompt is archived. Any other file keeps its `id`. The reader of the file derived that `id` from the
+ * id of the workspace and the id in the front matter, or from the path of the file if the front matter has no id. An id
+ * of another workspace is therefore never used, and every import of the same files into a workspace finds the same
+ * prompts.
  *
  * @param keys the keys of the workspace's prompts and fragments
  */

@@ -35,7 +35,8 @@ export interface FileMerge {
 }
 
 /**
- * Returns the change that gives a prompt or a fragment the state of its file; undefined if it already has that state.
+ * Returns the change that gives a prompt or a fragment the state of its file. Returns undefined if the prompt or
+ * fragment already has that state and is not archived.
  */
 const compareFile = (
   { id, path, state: after }: ContentFile,
@@ -76,7 +77,8 @@ const findChanges = (
 }
 
 /**
- * Indexes items by name, because files refer to them by name. If several items have the same name, the first is used.
+ * Indexes folders or tags by name, because files refer to them by name. If several items have the same name, the first
+ * is used.
  */
 const makeNamedItems = <A extends { readonly id: string; readonly name: string }>(
   items: ReadonlyArray<A>,
@@ -98,7 +100,11 @@ const makeNamedItems = <A extends { readonly id: string; readonly name: string }
   }
 }
 
-/** Creates the version of a prompt's new content, a child of its current version. */
+/**
+ * Creates the version with a prompt's new content. Its parent is the current version. If no version has the number
+ * `current_version`, the parent is the last version, but only if the last version has a higher number. Otherwise, the
+ * new version has no parent.
+ */
 const makeVersion = (
   content: string,
   current_version: number,
@@ -116,8 +122,8 @@ const makeVersion = (
 })
 
 /**
- * The context in which prompts are edited. `findFolder` and `findTag` add a folder or tag if no existing one has the
- * name.
+ * The context in which prompts are edited. `findFolder` and `findTag` return the id of the folder or tag with a name.
+ * If there is none, they add it.
  */
 interface PromptEditContext extends MergeContext {
   readonly findFolder: (name: string) => FolderId
@@ -147,7 +153,8 @@ const editPrompt = (
     old?.current_content === after.current_content
       ? undefined
       : makeVersion(after.current_content, current_version, existing?.history ?? emptyHistory, context)
-  // Several folders may have the same name, so a prompt stays in its folder while the name of the folder is the same.
+  // Several folders may have the same name. A prompt therefore stays in its folder if its file states the name of that
+  // folder.
   const keepsFolder = existing !== undefined && old?.folder === folder
   return {
     row: {
@@ -173,9 +180,9 @@ const editPrompt = (
 
 /**
  * Returns the edit that makes a workspace equal to files that `matchFiles` has matched with its items. Each prompt and
- * fragment becomes what its file describes, and changed content becomes a new version. A prompt without a file is
- * archived. A fragment without a file is removed, except if a prompt without a file contains the fragment. The edit
- * names only rows that differ from the files.
+ * fragment becomes what its file describes, and the changed content of a prompt becomes a new version. A prompt without
+ * a file is archived. A fragment without a file is removed, except if a prompt without a file contains the fragment.
+ * The edit names only rows that differ from the files.
  */
 export const applyFiles = (
   content: WorkspaceContent,

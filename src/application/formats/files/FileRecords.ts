@@ -6,7 +6,7 @@ import { type ContentFile, type ContentItem, type FileChange, toFileKey, toKey }
 
 /**
  * An import of files failed, because it would undo edits that were made in the workspace. Nothing has changed. The path
- * of an edit is the path of the file that describes the edited prompt or fragment.
+ * of an edit is the path that the latest import recorded for the file of the edited prompt or fragment.
  */
 export interface ConflictingEdits {
   readonly _tag: "ConflictingEdits"
@@ -38,9 +38,9 @@ const describeEdit = ({ hash }: ImportedFile, item: ContentItem | undefined): st
 }
 
 /**
- * Finds the edits that an import of files with these `changes` would undo. An edit is undone if a prompt or fragment to
- * change was edited, archived or deleted in the workspace since the latest import. Returns undefined if no edit would
- * be undone. Ignores a prompt or fragment without a record, because no import of files has written it.
+ * Finds the edits that an import of files with these `changes` would undo: each prompt or fragment that the import
+ * would change, and that was edited, archived or deleted in the workspace since the latest import. Returns undefined if
+ * there are none. Ignores a prompt or fragment without a record, because there is no recorded state to compare with.
  */
 export const findEdits = (
   { importedFiles }: WorkspaceContent,

@@ -4,7 +4,8 @@ import type { ContentFile } from "./ContentFile.ts"
 
 /**
  * Returns a warning for each binding that names no slot of its fragment, and for each slot of a fragment that a prompt
- * does not bind. Both are valid: a slot without a binding stays in the resolved content, and the caller fills it.
+ * does not bind. Neither makes a file invalid. A binding that names no slot has no effect. A slot without a binding
+ * stays in the resolved content, and the application that uses the prompt fills it.
  */
 export const findSlotWarnings = (files: ReadonlyArray<ContentFile>): ReadonlyArray<Problem> => {
   const byId = new Map(
