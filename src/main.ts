@@ -21,8 +21,8 @@ if (args.length === 1 && args[0] === "--version") {
     process.exitCode = 1
   }
 } else {
-  // The cache must be enabled before the imports that it caches. By default, Node puts the cache into the shared
-  // temporary directory, where another user could place code. NODE_COMPILE_CACHE enables the cache in another
+  // The compile cache must be enabled before the imports that it caches. By default, Node puts the cache into the
+  // shared temporary directory, where another user could place code. NODE_COMPILE_CACHE enables the cache in another
   // directory.
   const { HOME, NODE_COMPILE_CACHE } = process.env
   if (HOME !== undefined && NODE_COMPILE_CACHE === undefined)
