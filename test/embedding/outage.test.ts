@@ -2,15 +2,16 @@ import { afterAll, expect, it } from "vitest"
 import { createPromptApi, type PromptApi, type PromptApiOptions } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
 import { lockTables } from "../support/database/locks.ts"
-import { connectTo, makeResources } from "../support/database.ts"
-import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
-import { run } from "../support/service.ts"
+import { makeResources } from "../support/database.ts"
+import { proxyToUrl } from "../support/postgres.ts"
 import { outageStatus } from "../support/services/outage.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 
 const tenant = sample()
 const path = `/api/v1/prompts/${tenant.archive.prompts[0]!.id}`
 
 const apis: Array<PromptApi> = []
+const { env } = makeTestDatabase([tenant.archive])
 const resources = makeResources()
 afterAll(async () => {
   for (const api of apis) await api.close()
@@ -47,11 +48,7 @@ const readUntilKnown = async (api: PromptApi) => {
 
 // `test/application/freshness/Outage.test.ts` and `test/system/faults/outage.test.ts` test the other rules of outages.
 it("while PostgreSQL is unreachable, api.handler serves known responses, or returns 503 if outageMaxAge is 0", async () => {
-  const database = await resources.acquire(freshDatabase)
-  const env = { DATABASE_URL: toDatabaseUrl(database) }
-  expect((await run(["migrate"], env)).code).toBe(0)
-  await (await resources.acquire(connectTo(env))).importArchive(tenant.archive)
-  const proxy = await resources.acquire(proxyTo(database))
+  const proxy = await resources.acquire(proxyToUrl(env.DATABASE_URL))
   const serving = await open({ databaseUrl: proxy.url, metrics: true })
   const failing = await open({ databaseUrl: proxy.url, outageMaxAge: 0 })
   await readUntilKnown(serving)
@@ -73,12 +70,8 @@ it("while PostgreSQL is unreachable, api.handler serves known responses, or retu
 })
 
 it("an in-process read that waits for other reads of its workspace fails after 5 s", async () => {
-  const url = toDatabaseUrl(await resources.acquire(freshDatabase))
-  const env = { DATABASE_URL: url }
-  expect((await run(["migrate"], env)).code).toBe(0)
-  await (await resources.acquire(connectTo(env))).importArchive(tenant.archive)
-  const { prompts } = await open({ databaseUrl: url })
-  const release = await lockTables(url, "prompts")
+  const { prompts } = await open({ databaseUrl: env.DATABASE_URL })
+  const release = await lockTables(env.DATABASE_URL, "prompts")
   const caller = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
   const start = performance.now()
   const reads = Array.from({ length: 30 }, (_, index) => prompts.list(caller, { page: index + 1 }))

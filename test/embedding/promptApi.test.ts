@@ -7,6 +7,7 @@ import { newId, prompt, sample, version } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
 import { run, startService } from "../support/service.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 
 const tenant = sample()
 const [greeting] = tenant.archive.prompts
@@ -15,7 +16,7 @@ const member = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
 
 describe("createPromptApi", () => {
   const resources = makeResources()
-  let env: Record<string, string>
+  const { env, importArchive } = makeTestDatabase([tenant.archive])
   let api: PromptApi
   const request = (target: string, token?: string, method = "GET") =>
     new Request(`http://host.example${target}`, {
@@ -25,11 +26,7 @@ describe("createPromptApi", () => {
   const key = tenant.keys.active.plaintext
 
   beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
-    expect((await run(["migrate"], env)).code).toBe(0)
-    const database = await resources.acquire(connectTo(env))
-    await database.importArchive(tenant.archive)
-    api = await createPromptApi({ databaseUrl: env.DATABASE_URL! })
+    api = await createPromptApi({ databaseUrl: env.DATABASE_URL })
   })
   afterAll(async () => {
     await api?.close()
@@ -96,9 +93,8 @@ describe("createPromptApi", () => {
   it("numbers in metadata keep every digit in HTTP responses and in the JSON of in-process results", async () => {
     const numbers = `{"id":1234567890123456789,"list":[1.10,{"small":0.1}]}`
     const one = prompt({ versions: [version(1, { metadata: parseJson(numbers) as never })] })
-    const database = await resources.acquire(connectTo(env))
     const other = sample()
-    await database.importArchive({ ...other.archive, prompts: [one] })
+    await importArchive({ ...other.archive, prompts: [one] })
     const target = `/api/v1/prompts/${one.id}/versions/1`
     const response = await api.handler(request(target, other.keys.active.plaintext))
     const body = await response.text()
@@ -222,7 +218,7 @@ describe("createPromptApi", () => {
   }, 60_000)
 
   it("api.handler and api.prompts report SERVICE_UNAVAILABLE after close", async () => {
-    const closed = await createPromptApi({ databaseUrl: env.DATABASE_URL! })
+    const closed = await createPromptApi({ databaseUrl: env.DATABASE_URL })
     expect((await closed.handler(request(path, key))).status).toBe(200)
     await closed.close()
     const unavailable = { code: "SERVICE_UNAVAILABLE", message: "Service unavailable" }

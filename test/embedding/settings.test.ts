@@ -1,8 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import { createPromptApi, type HostLogFields, type HostLogger, type PromptApi } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { run } from "../support/service.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 
 const tenant = sample()
 const path = `/api/v1/prompts/${tenant.archive.prompts[0]!.id}`
@@ -14,19 +13,12 @@ type Settings = Pick<
   "basePath" | "logger" | "metrics" | "publicUrl" | "rateLimits" | "redisUrl"
 >
 
-const resources = makeResources()
-let env: Record<string, string>
-beforeAll(async () => {
-  env = await resources.acquire(postgres.acquire)
-  expect((await run(["migrate"], env)).code).toBe(0)
-  await (await resources.acquire(connectTo(env))).importArchive(tenant.archive)
-})
-afterAll(() => resources.release())
+const { env } = makeTestDatabase([tenant.archive])
 
 const apis: Array<PromptApi> = []
 /** Creates an API for the sample workspace. The API is closed after the test. */
 const makeApi = async (settings: Settings): Promise<PromptApi> => {
-  const api = await createPromptApi({ databaseUrl: env.DATABASE_URL!, ...settings })
+  const api = await createPromptApi({ databaseUrl: env.DATABASE_URL, ...settings })
   apis.push(api)
   return api
 }

@@ -29,14 +29,19 @@ export const onServer = (statement: string): Effect.Effect<void> =>
     Effect.orDie
   )
 
-const makeDatabase = (template: string): Effect.Effect<string, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.tap(Effect.sync(freshName), (name) => onServer(`create database ${name} template ${template}`)),
-    (name) => onServer(`drop database ${name} with (force)`)
+const makeDatabase = (name: string, template: string): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.acquireRelease(Effect.as(onServer(`create database ${name} template ${template}`), name), () =>
+    onServer(`drop database ${name} with (force)`)
   )
 
 /** Creates an empty database and returns its name. Closing the scope drops the database. */
-export const freshDatabase: Effect.Effect<string, never, Scope.Scope> = makeDatabase("template0")
+export const freshDatabase: Effect.Effect<string, never, Scope.Scope> = Effect.suspend(() =>
+  makeDatabase(freshName(), "template0")
+)
+
+/** Creates a database with every table and no rows, and returns its name. Closing the scope drops the database. */
+export const makeMigratedDatabase = (name: string): Effect.Effect<string, never, Scope.Scope> =>
+  makeDatabase(name, process.env.TEST_TEMPLATE_DATABASE!)
 
 /** Returns the adapter's database layer for a database, for another role if `role` is given. */
 export const connect = (database: string, role?: string) =>
@@ -48,7 +53,7 @@ export const emptyDatabase = Layer.unwrap(Effect.map(freshDatabase, (name) => co
 /** The adapter's database layer over a new database with every table and no rows. */
 export const migratedDatabase = Layer.unwrap(
   Effect.map(
-    Effect.suspend(() => makeDatabase(process.env.TEST_TEMPLATE_DATABASE!)),
+    Effect.suspend(() => makeMigratedDatabase(freshName())),
     (name) => connect(name)
   )
 )
