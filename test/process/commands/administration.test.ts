@@ -2,26 +2,21 @@ import { randomUUID } from "node:crypto"
 import { hostname, userInfo } from "node:os"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
 import { type Service, startService } from "../../support/service.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 describe("commands while a service runs", { timeout: 120_000 }, () => {
-  const resources = makeResources()
-  let env: Record<string, string>
+  const { env, sql, importArchive } = makeTestDatabase()
   let service: Service
 
   beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
     service = await startService({ ...env, LOG_LEVEL: "All" })
   })
-  afterAll(async () => {
-    if (service !== undefined) await service.stop()
-    await resources.release()
-  })
+  afterAll(() => service?.stop())
 
   /** Runs a command that must succeed and print only JSON. Returns the parsed JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: the value depends on the command
@@ -119,7 +114,6 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
     const first = await json("keys", "issue", "--workspace", shop.id, "--user", "eve@example.com")
     const second = await json("keys", "rotate", first.id)
     for (const { key } of [first, second]) await waitForStatus(key, 200)
-    const { sql } = await resources.acquire(connectTo(env))
     const tables = (await sql(
       "select relname::text as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
     )) as ReadonlyArray<{ readonly name: string }>
@@ -165,7 +159,7 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
   it("workspaces rename, workspaces delete and users delete make their changes, and `audit list` shows the actor of each change", async () => {
     const { archive: original } = sample()
     const [owner, shop] = [original.users[0]!, original.workspace]
-    await run(["import", "-"], env, JSON.stringify(original))
+    await importArchive(original)
 
     const rejected = await run(["users", "delete", owner.email], env)
     expect(rejected).toEqual({

@@ -1,22 +1,12 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { describe, expect, it } from "vitest"
 import { makeTenant, prompt } from "../../support/archives.ts"
-import { currentProgram, run } from "../../support/service.ts"
+import { currentProgram } from "../../support/service.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 describe("workspaces delete on a terminal", () => {
-  const resources = makeResources()
-  let env: Readonly<Record<string, string>>
-  let database: Awaited<ReturnType<typeof connect>>
-  const connect = () => resources.acquire(connectTo(env))
-
-  beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
-    await run(["migrate"], env)
-    database = await connect()
-  })
-  afterAll(() => resources.release())
+  const { env, sql, importArchive } = makeTestDatabase()
 
   /**
    * Runs a command on a pseudo terminal and types a line when the command asks for confirmation. Returns exit code and
@@ -40,11 +30,10 @@ describe("workspaces delete on a terminal", () => {
   }
   const importWorkspace = async () => {
     const { home, archive } = makeTenant({ workspace: { name: "Acme Inc" }, prompts: [prompt()] })
-    await database.importArchive(archive)
+    await importArchive(archive)
     return home.id
   }
-  const exists = async (id: string) =>
-    (await database.sql("select from workspaces where id = $1", [id])).length === 1
+  const exists = async (id: string) => (await sql("select from workspaces where id = $1", [id])).length === 1
 
   it("on a terminal, workspaces delete deletes the workspace if the user types its name", async () => {
     const id = await importWorkspace()

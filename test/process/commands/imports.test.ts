@@ -3,26 +3,19 @@ import { once } from "node:events"
 import { createWriteStream, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { pipeline } from "node:stream/promises"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { archive, prompt, sample, version, workspace } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
 import { currentProgram, run as runProgram } from "../../support/service.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const MiB = 1024 * 1024
 
 describe("the command import", { timeout: 240_000 }, () => {
-  const resources = makeResources()
   const scratch = makeTestDirectory("imports-")
-  let env: Record<string, string>
-
-  beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
-    await runProgram(["migrate"], env)
-  })
-  afterAll(() => resources.release())
+  const { env, sql } = makeTestDatabase()
 
   const importText = async (original: Archive) => {
     const result = await run(["import", "-", "--json"], env, JSON.stringify(original))
@@ -156,16 +149,13 @@ describe("the command import", { timeout: 240_000 }, () => {
         stdio: "ignore"
       })
       const exit = once(child, "exit")
-      const database = await resources.acquire(connectTo(env))
       const inside = `select from pg_stat_activity where datname = current_database() and query like 'insert into %'
         and xact_start is not null and pid <> pg_backend_pid()`
-      await expect
-        .poll(async () => (await database.sql(inside)).length, { timeout: 30_000, interval: 20 })
-        .toBe(1)
+      await expect.poll(async () => (await sql(inside)).length, { timeout: 30_000, interval: 20 }).toBe(1)
       child.kill(signal)
       const [code] = await exit
       expect(code).toBe(signal === "SIGKILL" ? null : 130)
-      const found = () => database.sql("select from workspaces where id = $1", [original.workspace.id])
+      const found = () => sql("select from workspaces where id = $1", [original.workspace.id])
       await expect.poll(found, { timeout: 20_000 }).toEqual([])
       await importText({ ...original, prompts: original.prompts.slice(0, 10) })
       expect(await found()).toHaveLength(1)

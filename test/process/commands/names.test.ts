@@ -1,9 +1,9 @@
 import { cpSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { archive, instant, key, user, workspace } from "../../support/archives.ts"
-import { makeResources, postgres } from "../../support/database.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const root = join(import.meta.dirname, "../../..")
@@ -11,21 +11,11 @@ const root = join(import.meta.dirname, "../../..")
 describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE", {
   timeout: 60_000
 }, () => {
-  const resources = makeResources()
   const directory = makeTestDirectory("names-")
   const acme = workspace({ name: "Acme Inc.", tier: "solo" })
   const twins = [workspace({ name: "Twin" }), workspace({ name: "Twin" })]
-  let env: Record<string, string>
-
-  beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
-    for (const one of [acme, ...twins]) {
-      const imported = await run(["import", "-"], env, JSON.stringify(archive({ workspace: one })))
-      expect(imported).toMatchObject({ code: 0 })
-    }
-    cpSync(join(root, "examples/prompts-as-files"), directory, { recursive: true })
-  }, 60_000)
-  afterAll(() => resources.release())
+  const { env, importArchive } = makeTestDatabase([acme, ...twins].map((workspace) => archive({ workspace })))
+  cpSync(join(root, "examples/prompts-as-files"), directory, { recursive: true })
 
   const withDefault = (name: string) => ({ ...env, PROMPT_RETRIEVAL_WORKSPACE: name })
 
@@ -73,8 +63,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     const expired = key(home.id, owner, { name: "CI", expires_at: instant("2026-01-02T00:00:00.000Z") })
     const [one, other] = [key(home.id, owner, { name: "CI" }), key(home.id, owner, { name: "CI" })]
     const api_keys = [expired, one, other].map(({ stored }) => stored)
-    const imported = archive({ workspace: home, users: [owner], api_keys })
-    expect(await run(["import", "-"], env, JSON.stringify(imported))).toMatchObject({ code: 0 })
+    await importArchive(archive({ workspace: home, users: [owner], api_keys }))
     const revoke = ["keys", "revoke", "CI", "--workspace", "Home"]
     const ids = [one.stored.id, other.stored.id].sort()
     expect(await run(revoke, env)).toEqual({

@@ -3,25 +3,18 @@ import { once } from "node:events"
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { archive, workspace } from "../../support/archives.ts"
-import { makeResources, postgres } from "../../support/database.ts"
 import { currentProgram, run } from "../../support/service.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const scratch = makeTestDirectory("output-")
 
 describe("output that cannot be written is an error", { timeout: 60_000 }, () => {
-  const resources = makeResources()
   const acme = workspace({ name: "Acme", tier: "free" })
-  let env: Record<string, string>
-
-  beforeAll(async () => {
-    env = { ...(await resources.acquire(postgres.acquire)), PROMPT_RETRIEVAL_WORKSPACE: "Acme" }
-    const imported = await run(["import", "-"], env, JSON.stringify(archive({ workspace: acme })))
-    expect(imported).toMatchObject({ code: 0 })
-  }, 60_000)
-  afterAll(() => resources.release())
+  const database = makeTestDatabase([archive({ workspace: acme })])
+  const env = { ...database.env, PROMPT_RETRIEVAL_WORKSPACE: "Acme" }
 
   /** Runs a command whose stdout is a device without free space. */
   const runOnFullDevice = async (...args: ReadonlyArray<string>) => {

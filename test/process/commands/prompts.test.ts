@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
-import { makeResources, postgres } from "../../support/database.ts"
 import { archive, prompt, workspace } from "../../support/archives.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 const agent = demo.prompts[0]!
 
 describe("the command prompts reads a workspace without an API key", { timeout: 60_000 }, () => {
-  const resources = makeResources()
-  let env: Record<string, string>
-
-  beforeAll(async () => {
-    env = { ...(await resources.acquire(postgres.acquire)), PROMPT_RETRIEVAL_WORKSPACE: "Demo" }
-    // The Free tier has no API access and sees only recent versions, but the commands must show all versions.
-    const free = { ...demo, workspace: { ...demo.workspace, tier: "free" } }
-    expect(await run(["import", "-"], env, JSON.stringify(free))).toMatchObject({ code: 0 })
-  }, 60_000)
-  afterAll(() => resources.release())
+  // The Free tier has no API access and sees only recent versions, but the commands must show all versions.
+  const free = { ...demo, workspace: { ...demo.workspace, tier: "free" } } as unknown as Archive
+  const database = makeTestDatabase([free])
+  const env = { ...database.env, PROMPT_RETRIEVAL_WORKSPACE: "Demo" }
 
   const print = async (...args: ReadonlyArray<string>): Promise<string> => {
     const result = await run(["prompts", ...args], env)
@@ -53,7 +48,7 @@ describe("the command prompts reads a workspace without an API key", { timeout: 
       workspace: workspace({ name: "Large" }),
       prompts: Array.from({ length: 205 }, () => prompt())
     })
-    expect(await run(["import", "-"], env, JSON.stringify(large))).toMatchObject({ code: 0 })
+    await database.importArchive(large)
     const listed = await json("list", "--workspace", "Large")
     expect(listed.map(({ id }: { readonly id: string }) => id).sort()).toEqual(
       large.prompts.map(({ id }) => id).sort()
@@ -118,7 +113,7 @@ describe("the command prompts reads a workspace without an API key", { timeout: 
   it("prompts get fails and lists the ids if several prompts have the given title", async () => {
     const twins = [prompt({ title: "Twin" }), prompt({ title: "Twin" })]
     const doubled = archive({ workspace: workspace({ name: "Doubled" }), prompts: twins })
-    expect(await run(["import", "-"], env, JSON.stringify(doubled))).toMatchObject({ code: 0 })
+    await database.importArchive(doubled)
     const { code, stderr } = await run(["prompts", "get", "Twin", "--workspace", "Doubled"], env)
     expect(code).toBe(1)
     expect(stderr).toMatch(
