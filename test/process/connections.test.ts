@@ -1,38 +1,28 @@
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { connectTo, makeResources } from "../support/database.ts"
-import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
+import { freshName, onServer } from "../support/postgres.ts"
 import { send, uncachedPath } from "../support/clients/requests.ts"
 import { startService, unlimited } from "../support/service.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 
 describe("the connections of a process to PostgreSQL", () => {
-  const resources = makeResources()
   const { archive, keys } = sample()
+  const { env, sql } = makeTestDatabase([archive])
   const role = freshName()
-  let database: string
-  let direct: Effect.Success<ReturnType<typeof connectTo>>
 
-  beforeAll(async () => {
-    database = await resources.acquire(freshDatabase)
-    direct = await resources.acquire(connectTo({ DATABASE_URL: toDatabaseUrl(database) }))
-    await Effect.runPromise(onServer(`create role ${role} login superuser`))
-  })
-  afterAll(async () => {
-    await resources.release()
-    await Effect.runPromise(onServer(`drop role ${role}`))
-  })
+  beforeAll(() => Effect.runPromise(onServer(`create role ${role} login superuser`)))
+  afterAll(() => Effect.runPromise(onServer(`drop role ${role}`)))
 
   const countConnections = async (): Promise<number> => {
-    const rows = await direct.sql("select count(*)::int as count from pg_stat_activity where usename = $1", [
-      role
-    ])
+    const rows = await sql("select count(*)::int as count from pg_stat_activity where usename = $1", [role])
     return (rows[0] as { readonly count: number }).count
   }
 
   it("a process has at most 4 connections to PostgreSQL after its start, and at most DATABASE_MAX_CONNECTIONS under load", async () => {
     const max = 6
-    const url = new URL(toDatabaseUrl(database, role))
+    const url = new URL(env.DATABASE_URL)
+    url.username = role
     const service = await startService({
       DATABASE_URL: url.href,
       DATABASE_MAX_CONNECTIONS: String(max),
@@ -40,7 +30,6 @@ describe("the connections of a process to PostgreSQL", () => {
     })
     await expect.poll(countConnections).toBeGreaterThanOrEqual(3)
     expect(await countConnections()).toBeLessThanOrEqual(4)
-    await direct.importArchive(archive)
     let most = 0
     let isReading = true
     const watch = (async () => {

@@ -3,13 +3,14 @@ import * as Effect from "effect/Effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import * as archives from "../support/archives.ts"
 import { type Collector, collector, toAttributes } from "../support/services/collector.ts"
-import { connectTo, makeResources, postgres } from "../support/database.ts"
+import { makeResources } from "../support/database.ts"
 import { type LogLine, parseLogLines } from "../support/logLines.ts"
 import { freePort } from "../support/ports.ts"
-import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
+import { proxyToUrl } from "../support/postgres.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
 import { type Service, startService } from "../support/service.ts"
 import { readMetric, responseHits } from "../support/services/metrics.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 
 const listFailedIds = (output: string): ReadonlyArray<unknown> =>
   parseLogLines(output)
@@ -36,18 +37,16 @@ const parseSeries = (text: string, name: string): Record<string, number> =>
   )
 
 describe("logs, metrics and traces", () => {
-  const resources = makeResources()
   const { archive, keys } = archives.sample()
   const id = archive.prompts.find(({ fragments }) => fragments.length > 0)!.id
   const free = archives.sample({ tier: "free" })
   const disputed = archives.sample({ billing_status: "disputed" })
   const otlp = { OTEL_METRIC_EXPORT_INTERVAL: "200", OTEL_BSP_SCHEDULE_DELAY: "200" }
-  let env: Record<string, string>
-  let database: Awaited<ReturnType<typeof connect>>
+  const { env, sql } = makeTestDatabase([archive, free.archive, disputed.archive])
+  const resources = makeResources()
   let otlpCollector: Collector
   let service: Service | undefined
 
-  const connect = () => resources.acquire(connectTo(env))
   const start = async (overrides: Record<string, string>) => {
     const metricsPort = await freePort()
     service = await startService({ ...env, METRICS_PORT: String(metricsPort), ...overrides })
@@ -55,12 +54,7 @@ describe("logs, metrics and traces", () => {
   }
 
   beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
     otlpCollector = await resources.acquire(collector)
-    const first = await startService(env)
-    database = await connect()
-    for (const each of [archive, free.archive, disputed.archive]) await database.importArchive(each)
-    expect(await first.stop()).toBe(0)
   })
   afterEach(async () => {
     await service?.stop()
@@ -114,13 +108,13 @@ describe("logs, metrics and traces", () => {
 
     // The first reads get 500 because a row has an unknown type. The later reads get 500 because of an error of
     // PostgreSQL.
-    await database.sql("alter table prompts drop constraint prompts_prompt_type_check")
-    await database.sql("update prompts set prompt_type = 'none'")
+    await sql("alter table prompts drop constraint prompts_prompt_type_check")
+    await sql("update prompts set prompt_type = 'none'")
     for (const path of paths.slice(0, 3)) await send(rawRequest(path, authorize(keys.active)))
-    await database.sql("alter table prompts rename column title to renamed")
+    await sql("alter table prompts rename column title to renamed")
     for (const path of paths.slice(0, 3)) await send(rawRequest(path, authorize(keys.active)))
-    await database.sql("alter table prompts rename column renamed to title")
-    await database.sql("update prompts set prompt_type = 'system'")
+    await sql("alter table prompts rename column renamed to title")
+    await sql("update prompts set prompt_type = 'system'")
 
     expect(await service.stop()).toBe(0)
     const lines = parseRequestLines(service.output()).slice(before)
@@ -289,18 +283,16 @@ describe("logs, metrics and traces", () => {
 })
 
 describe("while PostgreSQL does not respond", () => {
+  const { archive, keys } = archives.sample()
+  const { env } = makeTestDatabase([archive])
   const resources = makeResources()
   afterAll(() => resources.release())
 
   it("while PostgreSQL does not respond, running statements are counted, and a request is logged after its client disconnects", async () => {
-    const database = await resources.acquire(freshDatabase)
-    const proxy = await resources.acquire(proxyTo(database))
-    const { archive, keys } = archives.sample()
+    const proxy = await resources.acquire(proxyToUrl(env.DATABASE_URL))
     const metricsPort = await freePort()
     const service = await startService({ DATABASE_URL: proxy.url, METRICS_PORT: String(metricsPort) })
     try {
-      const { importArchive } = await resources.acquire(connectTo({ DATABASE_URL: toDatabaseUrl(database) }))
-      await importArchive(archive)
       const send = (key: archives.Key, init: RequestInit = {}) =>
         fetch(`${service.url}/api/v1/prompts`, {
           ...init,

@@ -4,35 +4,26 @@ import { connect } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeTenant, prompt } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { exchangeAll, rawRequest } from "../../support/clients/rawHttp.ts"
 import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
 import { type Service, startService, unlimited } from "../../support/service.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 describe("clients that misbehave", () => {
-  const resources = makeResources()
   const large = prompt({ current_content: "x".repeat(400_000) })
   const huge = prompt({ current_content: "x".repeat(1_000_000) })
   const tenant = makeTenant({ prompts: [large, huge] })
   const authorization = `Bearer ${tenant.key.plaintext}`
-  let env: Record<string, string>
+  const { env } = makeTestDatabase([tenant.archive])
   let service: Service
 
   beforeAll(async () => {
-    env = {
-      ...(await resources.acquire(postgres.acquire)),
-      ...unlimited,
-      LOG_LEVEL: "Warn"
-    }
-    service = await startService(env)
-    const database = await resources.acquire(connectTo(env))
-    await database.importArchive(tenant.archive)
+    service = await startService({ ...env, ...unlimited, LOG_LEVEL: "Warn" })
   })
   afterAll(async () => {
     expect(await service?.stop()).toBe(0)
     // The service must not log a warning for a disconnect or a rejected request.
     expect(service.output()).toBe("")
-    await resources.release()
   })
 
   const countDescriptors = () => readdirSync(`/proc/${service.process.pid}/fd`).length

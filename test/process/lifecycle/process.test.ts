@@ -2,21 +2,20 @@ import { once } from "node:events"
 import { Agent, get, type IncomingMessage } from "node:http"
 import { connect, createServer } from "node:net"
 import { text } from "node:stream/consumers"
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
 import { exchangeAll, getHeader } from "../../support/clients/rawHttp.ts"
 import { run, type Service, startService } from "../../support/service.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 describe("a service that receives SIGTERM", () => {
-  const resources = makeResources()
   const { archive, keys } = sample()
   const authorization = `Bearer ${keys.active.plaintext}`
-  let database: Record<string, string>
+  const database = makeTestDatabase([archive])
 
-  const start = (env: Record<string, string> = {}) => startService({ ...database, ...env })
+  const start = (env: Record<string, string> = {}) => startService({ ...database.env, ...env })
 
   const sendRequest = async (service: Service, path: string, agent = new Agent({ keepAlive: true })) => {
     const request = get(service.url + path, { agent, headers: { authorization } })
@@ -45,18 +44,9 @@ describe("a service that receives SIGTERM", () => {
 
   let release = async () => {}
   const lock = async () => {
-    release = await lockTables(database.DATABASE_URL!, promptTables)
+    release = await lockTables(database.env.DATABASE_URL, promptTables)
   }
   afterEach(() => release())
-
-  beforeAll(async () => {
-    database = await resources.acquire(postgres.acquire)
-    const service = await start()
-    const { importArchive } = await resources.acquire(connectTo(database))
-    await importArchive(archive)
-    expect(await service.stop()).toBe(0)
-  })
-  afterAll(() => resources.release())
 
   it("a service keeps serving after its log pipe closes, and exits with 0 on SIGTERM", async () => {
     for (const LOG_FORMAT of ["json", "pretty"]) {
@@ -109,8 +99,7 @@ describe("a service that receives SIGTERM", () => {
     const service = await start()
     await lock()
     const inFlight = sendRequest(service, "/api/v1/prompts").catch((error) => error.code)
-    const { sql } = await resources.acquire(connectTo(database))
-    await waitForBlockedQuery(sql)
+    await waitForBlockedQuery(database.sql)
     const stopped = service.stop()
     await waitUntilRefusing(service)
     await new Promise((resolve) => setTimeout(resolve, 300))
@@ -142,8 +131,7 @@ describe("a service that receives SIGTERM", () => {
     await lock()
     const one = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
     const exchange = exchangeAll(service.port, one.repeat(3))
-    const { sql } = await resources.acquire(connectTo(database))
-    await waitForBlockedQuery(sql)
+    await waitForBlockedQuery(database.sql)
     const stopped = service.stop()
     await waitUntilRefusing(service)
     await release()
@@ -158,6 +146,7 @@ describe("a service that receives SIGTERM", () => {
 
   // These tests spend most of their time waiting, so they run concurrently.
   describe.concurrent("a service with an open connection that receives SIGTERM", () => {
+    const locked = makeTestDatabase([archive])
     const startReading = async () => {
       const service = await start()
       const reader = requestLargeResponses(service)
@@ -213,17 +202,13 @@ describe("a service that receives SIGTERM", () => {
     it("a service exits with 1 if requests still run 10 s after SIGTERM", async ({ expect }) => {
       // Each request for a locked table fails after 3 s, and the requests of a connection run one after another. So 80
       // requests take longer than 10 s.
-      const locked = await resources.acquire(postgres.acquire)
-      const service = await startService(locked)
-      const { importArchive, sql } = await resources.acquire(connectTo(locked))
-      const { archive, keys } = sample()
-      await importArchive(archive)
-      const unlock = await lockTables(locked.DATABASE_URL!, promptTables)
-      const request = `GET /api/v1/prompts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${keys.active.plaintext}\r\n\r\n`
+      const service = await startService(locked.env)
+      const unlock = await lockTables(locked.env.DATABASE_URL, promptTables)
+      const request = `GET /api/v1/prompts HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
       const client = connect(service.port, "127.0.0.1", () => client.write(request.repeat(80)))
       const statuses: Array<string> = []
       client.on("data", (chunk) => statuses.push(...(chunk.toString().match(/^HTTP\/1.1 \d+/gm) ?? [])))
-      await waitForBlockedQuery(sql)
+      await waitForBlockedQuery(locked.sql)
       const { code, duration } = await measureStop(service)
       expect(code).toBe(1)
       expect(duration).toBeGreaterThan(9_900)
