@@ -5,10 +5,10 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
-import { makeResources, postgres } from "../support/database.ts"
+import { makeDemoTenant } from "../api/startApi.ts"
 import { makeLinkedProject, removeDirectories, run } from "../support/programs/packages.ts"
 import { freePort } from "../support/ports.ts"
-import { run as runCommand } from "../support/service.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 
 const examples = join(import.meta.dirname, "../../examples")
 
@@ -74,18 +74,8 @@ it("test/embedding/examples.test.ts runs every example that does not use the cli
 })
 
 describe("the examples that need PostgreSQL", () => {
-  const resources = makeResources()
-  let env: Readonly<Record<string, string>>
-  let key: string
-  beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
-    const archive = join(import.meta.dirname, "../../src/demo/workspace.json")
-    expect(await runCommand(["import", archive], env)).toMatchObject({ code: 0 })
-    const user = ["--workspace", demo.workspace.id, "--user", "ada@example.com"]
-    const issued = await runCommand(["keys", "issue", ...user, "--json"], env)
-    key = JSON.parse(issued.stdout).key
-  })
-  afterAll(() => resources.release())
+  const { archive, key } = makeDemoTenant()
+  const { env } = makeTestDatabase([archive])
 
   describe.each(servers)("the example %s", (example) => {
     it(`${example} serves the API next to the pages of the application and survives malformed requests`, async () => {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { makeResources, postgres } from "../support/database.ts"
+import { makeDemoTenant } from "../api/startApi.ts"
 import {
   bin,
   install,
@@ -13,7 +13,7 @@ import {
   removeDirectories,
   run
 } from "../support/programs/packages.ts"
-import { run as runCommand } from "../support/service.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 
 const root = join(import.meta.dirname, "../..")
 
@@ -119,8 +119,7 @@ export const wrong = createPromptApi({ database: 1 })
   }, 120_000)
 
   describe("createPromptApi of an installed prompt-retrieval", () => {
-    const resources = makeResources()
-    let env: Record<string, string>
+    const { env } = makeTestDatabase([makeDemoTenant().archive])
     let script: ReadonlyArray<string>
     /** The path of each Node program that the tests use, by version. */
     let installed: Readonly<Record<string, string>>
@@ -130,10 +129,6 @@ export const wrong = createPromptApi({ database: 1 })
       installed = Object.fromEntries(
         await Promise.all(versions.map(async (version) => [version, await installNode(version)] as const))
       )
-      env = await resources.acquire(postgres.acquire)
-      expect(await runCommand(["import", join(root, "src/demo/workspace.json")], env)).toMatchObject({
-        code: 0
-      })
       script = [join(root, "src/demo/workspace.json")]
       writeFileSync(
         join(project, "run.js"),
@@ -164,7 +159,6 @@ const run = async () => {
 run()`
       )
     }, 240_000)
-    afterAll(() => resources.release())
 
     const expectOutput = ({ code, stdout }: Awaited<ReturnType<typeof run>>) => {
       expect({ code, output: stdout === "" ? "" : JSON.parse(stdout) }).toEqual({

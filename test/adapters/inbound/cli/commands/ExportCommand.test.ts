@@ -22,9 +22,10 @@ import { text } from "node:stream/consumers"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { archive, prompt } from "../../../../support/archives.ts"
-import { makeResources, postgres } from "../../../../support/database.ts"
+import { makeResources } from "../../../../support/database.ts"
 import { proxyToUrl } from "../../../../support/postgres.ts"
 import { currentProgram, run } from "../../../../support/service.ts"
+import { makeTestDatabase } from "../../../../support/testDatabase.ts"
 
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
@@ -37,15 +38,13 @@ const workspace = original.workspace.id
 
 describe("export --out", { timeout: 60_000 }, () => {
   const resources = makeResources()
-  let env: Record<string, string>
+  const { env } = makeTestDatabase([original])
   let whole: string
   /** A directory of the current test. */
   let root: string
   const inRoot = (name: string) => join(root, name)
 
   beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
-    expect(await run(["import", "-"], env, JSON.stringify(original))).toMatchObject({ code: 0 })
     const exported = await run(["export", "--workspace", workspace], env)
     expect(exported).toMatchObject({ code: 0, stderr: "" })
     whole = exported.stdout
@@ -168,7 +167,7 @@ describe("export --out", { timeout: 60_000 }, () => {
 
     chmodSync(root, 0o555)
     // Root without these capabilities cannot enter the directory of the embedded server's socket.
-    const { url } = await resources.acquire(proxyToUrl(env.DATABASE_URL!))
+    const { url } = await resources.acquire(proxyToUrl(env.DATABASE_URL))
     const child = start(file, "pipe", isRoot ? withoutRootWriteAccess : [], { DATABASE_URL: url })
     const stderr = text(child.stderr!)
     expect(await once(child, "close")).toEqual([1, null])
