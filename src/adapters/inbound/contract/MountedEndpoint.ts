@@ -17,9 +17,9 @@ export interface MountedResponse {
 }
 
 /**
- * An endpoint of another adapter on the HTTP server of the API. Requests to this endpoint take the same way as requests
- * to the API: the same checks of the transport, common headers, log lines and metrics. The service is `undefined` if no
- * other adapter has an endpoint.
+ * An endpoint of another adapter on the HTTP server of the API. Requests to this endpoint pass the same checks of the
+ * transport, and get the same common headers, log lines, metrics and spans as requests to the API. The service is
+ * `undefined` if no other adapter has an endpoint.
  */
 export class MountedEndpoint extends Context.Service<
   MountedEndpoint,

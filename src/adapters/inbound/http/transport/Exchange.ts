@@ -38,7 +38,8 @@ export class Exchange implements Transport {
   /** Ends the exchange with a response, which `write` writes if it is not streamed. */
   respond(content: HttpResponse, write: (response: TrackedResponse, content: HttpResponse) => void): void {
     const response = this.#response
-    // If the connection stayed open, Node would read the next request as the rest of an incomplete body.
+    // If the reading of a body was given up and the connection stayed open, Node would read the next request as the rest
+    // of that body. Node drops the rest of a body that was never read.
     if (this.#releaseBody !== undefined && !response.req.complete) response.shouldKeepAlive = false
     this.#releaseBody?.()
     const { stream } = content
