@@ -1,18 +1,18 @@
 import { afterAll, beforeAll } from "vitest"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { key } from "../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../support/database.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import { readMetric } from "../support/services/metrics.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
 import { unlimited } from "../support/service.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
 
 /** A running service whose output is searched for leaked secrets when it stops. */
 export interface Api {
   readonly service: () => ObservedService
-  /** Returns the environment variables that select the database of the service. */
-  readonly env: () => Readonly<Record<string, string>>
+  /** The environment variables that select the database of the service. */
+  readonly env: { readonly DATABASE_URL: string }
   readonly send: (target: string, lines: ReadonlyArray<string>, method?: string) => Promise<HttpResponse>
   readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
   /** Returns the value of a series in the metrics of the service. */
@@ -24,30 +24,21 @@ export const startApi = (
   archives: ReadonlyArray<Archive>,
   options: { readonly env?: Readonly<Record<string, string>> } = {}
 ): Api => {
-  const resources = makeResources()
+  const { env, sql } = makeTestDatabase(archives)
   let service: ObservedService | undefined
-  let env: Record<string, string>
-  let sql: Api["sql"]
   beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
     service = await startObservedService({
       ...env,
       ...unlimited,
       ...options.env
     })
-    const database = await resources.acquire(connectTo(env))
-    sql = database.sql
-    for (const archive of archives) await database.importArchive(archive)
   })
-  afterAll(async () => {
-    await service?.stop()
-    await resources.release()
-  })
+  afterAll(() => service?.stop())
   return {
     service: () => service!,
-    env: () => env,
+    env,
     send: (target, lines, method) => exchange(service!.port, rawRequest(target, lines, method)),
-    sql: (text, params) => sql(text, params),
+    sql,
     metric: (series) => readMetric(service!.metricsPort, series)
   }
 }

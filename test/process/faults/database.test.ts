@@ -29,7 +29,7 @@ describe("a database that fails or blocks", () => {
       )
     )
   const lock = async (tables: string) => {
-    release = await lockTables(api.env().DATABASE_URL!, tables)
+    release = await lockTables(api.env.DATABASE_URL, tables)
   }
   const countLockWaits = async () => {
     const [row] = await api.sql(
