@@ -2,41 +2,29 @@ import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { setTimeout } from "node:timers/promises"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { makeTenant, prompt } from "../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
 import { type Service, startService, unlimited } from "../support/service.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 
 const MiB = 1024 * 1024
 
 describe("clients that do not read their responses", () => {
-  const resources = makeResources()
   /** The response with this prompt has more than 1 MiB, so the service does not cache the response. */
   const large = prompt({ current_content: "x".repeat(1024 * 1024) })
   const cached = prompt({ current_content: "x".repeat(1_000_000) })
   const small = prompt()
   const tenant = makeTenant({ prompts: [large, cached, small] })
   const authorization = `Authorization: Bearer ${tenant.key.plaintext}`
-  let env: Record<string, string>
+  const database = makeTestDatabase([tenant.archive])
+  const env = { ...database.env, ...unlimited, LOG_LEVEL: "Error" }
   let service: Service
   let sockets: Array<Socket> = []
 
   const start = async (overrides: Record<string, string> = {}) => {
     service = await startService({ ...env, ...overrides })
   }
-  beforeAll(async () => {
-    env = {
-      ...(await resources.acquire(postgres.acquire)),
-      ...unlimited,
-      LOG_LEVEL: "Error"
-    }
-    await start()
-    const { importArchive } = await resources.acquire(connectTo(env))
-    await importArchive(tenant.archive)
-    await service.stop()
-  })
-  afterAll(() => resources.release())
 
   const readResidentBytes = (): number =>
     1024 * Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.process.pid}/status`, "latin1"))![1])

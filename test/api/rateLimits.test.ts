@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { makeTenant, sample } from "../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { readMetric } from "../support/services/metrics.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
 import { call, callStateless } from "../support/clients/mcp.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
-import { startService } from "../support/service.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 import { expectError } from "./expectations.ts"
 import { authorize, endpointTargets } from "./startApi.ts"
 
@@ -15,16 +14,7 @@ const targets = endpointTargets(home.archive.prompts[0]!.id)
 
 const denials = "prompt_retrieval_rate_limit_denials_total"
 
-const resources = makeResources()
-let env: Record<string, string>
-beforeAll(async () => {
-  env = await resources.acquire(postgres.acquire)
-  const service = await startService(env)
-  const database = await resources.acquire(connectTo(env))
-  for (const archive of [home.archive, free.archive]) await database.importArchive(archive)
-  await service.stop()
-})
-afterAll(() => resources.release())
+const { env } = makeTestDatabase([home.archive, free.archive])
 
 const currentMinute = () => Math.floor(Date.now() / 60_000)
 

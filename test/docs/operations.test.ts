@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
 import { readAlerts, readDashboardExpressions } from "../support/programs/monitoring.ts"
 import { type Service, startService } from "../support/service.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
 import { readTable } from "./markdown.ts"
 
 const document = "docs/operations.md"
@@ -43,22 +43,19 @@ const listUsedMetrics = (expression: string): ReadonlyArray<string> =>
     .filter((word) => !["and", "or", "unless", "offset"].includes(word))
 
 describe("docs/operations.md, Metrics", () => {
-  const resources = makeResources()
+  const database = makeTestDatabase()
   let metricsPort: number
   let service: Service
 
   beforeAll(async () => {
     metricsPort = await freePort()
     service = await startService({
-      ...(await resources.acquire(postgres.acquire)),
+      ...database.env,
       METRICS_PORT: String(metricsPort),
       REDIS_URL: `redis://127.0.0.1:${await freePort()}`
     })
   })
-  afterAll(async () => {
-    await service?.stop()
-    await resources.release()
-  })
+  afterAll(() => service?.stop())
 
   const readMetricTable = (heading: string) =>
     readTable(document, heading).map(([name, type, labels, description]) => ({

@@ -4,12 +4,13 @@ import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { connectTo, makeResources } from "../../support/database.ts"
+import { makeResources } from "../../support/database.ts"
 import { outageStatus } from "../../support/services/outage.ts"
-import { freshDatabase, type Proxy, proxyTo, toDatabaseUrl } from "../../support/postgres.ts"
+import { type Proxy, proxyToUrl } from "../../support/postgres.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../../support/clients/rawHttp.ts"
 import { type Service, unlimited } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 import { makeRequestGenerator, toComparable } from "./generatedRequests.ts"
 
 /** The headers that the service adds or changes when it returns a response from before the outage. */
@@ -24,19 +25,17 @@ describe("responses while the database is unreachable", () => {
   const tenant = sample()
   const authorization = `Authorization: Bearer ${tenant.keys.active.plaintext}`
   const { GeneratedRequest, toTarget, toConditionLines } = makeRequestGenerator(tenant.archive)
+  const { env } = makeTestDatabase([tenant.archive])
   const resources = makeResources()
   let proxy: Proxy
   let service: Service
 
   beforeAll(async () => {
-    const database = await resources.acquire(freshDatabase)
-    proxy = await resources.acquire(proxyTo(database))
+    proxy = await resources.acquire(proxyToUrl(env.DATABASE_URL))
     service = await startObservedService({
       DATABASE_URL: proxy.url,
       ...unlimited
     })
-    const connected = await resources.acquire(connectTo({ DATABASE_URL: toDatabaseUrl(database) }))
-    await connected.importArchive(tenant.archive)
   })
   afterAll(async () => {
     await resources.acquire(proxy.thaw)

@@ -4,13 +4,13 @@ import { readFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
 import { makeTenant, prompt } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
 import { exchange, exchangeAll, rawRequest } from "../../support/clients/rawHttp.ts"
-import { startService } from "../../support/service.ts"
+import { startService, unlimited } from "../../support/service.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 /** Returns the client port of each connection that a server process still holds open on its port. */
 const findHeldConnections = (serverPort: number): ReadonlySet<number> => {
@@ -40,7 +40,6 @@ const expectServed = async (port: number): Promise<void> => {
   expect(status).toBe(200)
 }
 
-const resources = makeResources()
 const stored = prompt()
 /**
  * Makes a prompt whose response has 6 MiB, more than the socket buffers of client and server hold. JSON needs 6 bytes
@@ -52,23 +51,10 @@ const otherLarge = largest()
 const own = makeTenant({ prompts: [stored, large] })
 const other = makeTenant({ prompts: [otherLarge] })
 const authorization = `Authorization: Bearer ${own.key.plaintext}`
-let env: Record<string, string>
 
 describe("the connections of a service", () => {
-  beforeAll(async () => {
-    env = {
-      ...(await resources.acquire(postgres.acquire)),
-      RATE_LIMIT_PER_KEY: "1000000",
-      RATE_LIMIT_PER_PROCESS: "1000000",
-      LOG_LEVEL: "Warn"
-    }
-    const service = await startService(env)
-    const { importArchive } = await resources.acquire(connectTo(env))
-    await importArchive(own.archive)
-    await importArchive(other.archive)
-    await service.stop()
-  })
-  afterAll(() => resources.release())
+  const database = makeTestDatabase([own.archive, other.archive])
+  const env = { ...database.env, ...unlimited, LOG_LEVEL: "Warn" }
 
   describe("the connections of a service with short limits", () => {
     const limits = {
@@ -168,7 +154,7 @@ describe("the connections of a service", () => {
       const { port, stop } = await start()
       // The service renders the page /docs for the first request, so this request takes longer than later requests.
       await exchange(port, rawRequest("/docs", [], "HEAD"))
-      const release = await lockTables(env.DATABASE_URL!, promptTables)
+      const release = await lockTables(env.DATABASE_URL, promptTables)
       try {
         const rows: Array<{ readonly name: string; readonly socket: Socket; readonly clientPort: number }> =
           []
