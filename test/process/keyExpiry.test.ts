@@ -5,7 +5,7 @@ import { responseHits } from "../support/services/metrics.ts"
 
 /** The longest time between the expiry of a key and the first rejected request, in milliseconds. */
 const maxDelay = 100
-/** How often each reader sends a request, in milliseconds. */
+/** The time between two requests of a reader, in milliseconds. */
 const interval = 10
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))

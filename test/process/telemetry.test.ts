@@ -132,7 +132,7 @@ describe("logs, metrics and traces", () => {
         "workspace_id",
         "key_id"
       ])
-    // Responses from the cache are among these lines.
+    // These lines include the lines of responses from the cache.
     for (const line of lines.filter(({ route, status }) => status === 200 && /^\/api/.test(String(route))))
       expect(line).toMatchObject({
         workspace_id: archive.workspace.id,

@@ -14,7 +14,10 @@ import { recordImported } from "./leaks.ts"
 import { freshDatabase, toDatabaseUrl } from "./postgres.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
 
-/** Creates an empty data directory. Returns the variables that select it. Closing the scope removes the directory. */
+/**
+ * Creates an empty data directory. Returns the environment variable that selects it. Closing the scope removes the
+ * directory.
+ */
 export const embedded = {
   acquire: Effect.map(
     temporaryDirectory("prompts-"),
@@ -22,7 +25,9 @@ export const embedded = {
   )
 }
 
-/** Creates an empty database. Returns the variables that select it. Closing the scope drops the database. */
+/**
+ * Creates an empty database. Returns the environment variable that selects it. Closing the scope drops the database.
+ */
 export const postgres = {
   acquire: Effect.map(
     freshDatabase,
@@ -44,7 +49,7 @@ const toDatabaseOptions = (env: Readonly<Record<string, string>>): DatabaseOptio
   url: Redacted.make(env.DATABASE_URL ?? `postgres://postgres@localhost/postgres?host=${env.DATA_DIR}`)
 })
 
-/** Connects to the database of a running service directly, not through the service. */
+/** Connects directly to the database that environment variables select, not through a service. */
 export const connectTo = (env: Readonly<Record<string, string>>) =>
   Effect.map(
     Layer.build(

@@ -78,7 +78,7 @@ const maps = (values: Arbitrary.Arbitrary<string>): Arbitrary.Arbitrary<string> 
     Arbitrary.array(Arbitrary.all([int(0, names.length - 1), values]), { maxLength: 4 }),
     (members) =>
       `{${members
-        // `JSON.parse` keeps the last of several members with one name, and so does jsonb.
+        // A name may occur more than once: `JSON.parse` and jsonb both keep the last member with the name.
         .map(([name, value]) => `"${names[name]}": ${value}`)
         .join(", ")}}`
   )

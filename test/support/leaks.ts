@@ -17,14 +17,14 @@ const secrets = new Map<string, string>()
 const requestIds = new Set<string>()
 const recordedLines = new Set<string>()
 
-/** Texts that the service itself writes and that a test may also send: routes, methods, SQL. */
+/** Texts that the service itself writes and that a test may also send: routes, methods, messages and SQL. */
 const ownTexts = [
   ...['route="/api/v1/prompts/:id/resolved"', 'route="/api/v1/prompts/:id/versions/:version"'],
   ...["GET /healthz", "/readyz"],
   ...["/openapi.json", "/metrics", "Resolved content is too large", "on http://127.0.0.1", ...METHODS],
   ...migrations.flatMap(({ statements }) => statements)
 ].join("\n")
-/** The minimum length of a secret. A shorter text could occur by chance. */
+/** The minimum length of most secrets. A shorter text could occur by chance. */
 const minLength = 8
 
 const addSecret = (kind: string, word: string): void => {
@@ -166,10 +166,10 @@ const suspicious = [
   ["what looks like a query", /\/\S*\?[^\s=]*=/]
 ] as const
 
-/** The message with the key of the demo workspace, which the first start prints on purpose. */
+/** The message that `serve --demo` prints on purpose: it contains the key of the new demo workspace. */
 const demoNotice = /^Created the demo workspace, .*\n\n {2}key_live_[0-9a-f]{64}\n\nTry it:\n\n {2}curl .*\n/m
 
-/** The log line that names the prompt whose resolved content is too large, on purpose. */
+/** The part of a log line that names, on purpose, the prompt whose resolved content is too large. */
 const tooLarge = /"ResolvedTooLarge","id":"[0-9a-f-]{36}"/g
 
 /** Returns the secrets in a text that a service wrote: its output, its metrics or its OTLP requests. */

@@ -12,10 +12,10 @@ import type { Burst, BurstRequest } from "./burst.ts"
 import { connectTo, postgres } from "./database.ts"
 import { type Service, startService, unlimited } from "./service.ts"
 
-/** A kind of value with the largest size that the database accepts, and the requests that read the values. */
+/** A kind of content, in most kinds as large as the database accepts, and the requests that read the content. */
 export interface Kind {
   readonly name: string
-  /** Fills the workspace `$1`, which has no content. */
+  /** The statements that fill the empty workspace `$1`. */
   readonly fill: ReadonlyArray<string>
   /** Makes a request for a prompt of the workspace. */
   readonly request: (id: string, index: number) => BurstRequest
@@ -24,7 +24,7 @@ export interface Kind {
 /** The number of requests that are sent at the same time. It is less than the default limit per minute. */
 const burstSize = 90
 const smallPrompts = 10_000
-/** The time between two reads by the tenant with small prompts, in milliseconds. */
+/** The tenant with small prompts sends a cached and an uncached read at this interval, in milliseconds. */
 const intervalMs = 10
 
 const quote = (text: string): string => `'${text}'`
@@ -39,7 +39,7 @@ const content = `repeat('Answer briefly. ', ${sizes.contentBytes / 16})`
 const controls = `repeat(chr(1), ${sizes.contentBytes})`
 const summary = `repeat(chr(1), ${sizes.summaryBytes})`
 const slots = `repeat(rpad('{{name}}', ${Math.floor(sizes.contentBytes / sizes.contentSlots)}, 'x'), ${sizes.contentSlots})`
-/** A JSON object with many exact numbers, which take the longest to parse. */
+/** A JSON object with many numbers such as 1.0, which JavaScript would print as 1. They take the longest to parse. */
 const json = (() => {
   let text = '{"name": "value"'
   for (let i = 0; text.length < sizes.jsonBytes - 20; i++) text += `, "${i.toString(36)}": 1.0`
@@ -259,7 +259,7 @@ export interface Reads {
   readonly statuses: Statuses
 }
 
-/** Sends cached and uncached reads of the other tenant in turn until `until` resolves. */
+/** Sends cached and uncached reads of the small tenant until `until` resolves. */
 const readSmall = async ({ service, small }: Tenants, until: Promise<unknown>): Promise<Reads> => {
   const agent = new Agent({ keepAlive: true })
   const reads = { cached: [] as Array<number>, uncached: [] as Array<number> }
@@ -292,7 +292,7 @@ const readSmall = async ({ service, small }: Tenants, until: Promise<unknown>): 
   return { ...reads, statuses }
 }
 
-/** The effect of one burst on the reads of the other tenant that are sent at the same time. */
+/** The effect of one burst on the reads that the small tenant sends at the same time. */
 export interface Neighbors {
   readonly alone: Reads
   readonly meanwhile: Reads
@@ -301,7 +301,7 @@ export interface Neighbors {
   readonly peak: number
 }
 
-/** Sends a burst of one kind, and measures the reads of the other tenant before and during it. */
+/** Sends a burst of one kind, and measures the reads of the small tenant before and during the burst. */
 export const measureNeighbors = async (tenants: Tenants, kind: Kind): Promise<Neighbors> => {
   const { large, service } = tenants
   const requests = await prepare(tenants, kind)

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
-/** The ports that `freePort` draws from. Linux uses ports from 32,768 for outgoing connections. */
+/** The ports that `freePort` draws from. By default, Linux uses ports from 32,768 for outgoing connections. */
 const firstPort = 10_000
 const lastPort = 32_767
 
@@ -32,8 +32,8 @@ const canListen = async (port: number): Promise<boolean> => {
 }
 
 /**
- * Returns a random loopback port on which no process is listening. The same process never gets a port twice. Rejects if
- * 100 random ports are in use.
+ * Returns a random loopback port on which no process is listening. The same process never gets a port twice. Rejects
+ * after 100 attempts.
  */
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < 100; attempt++) {

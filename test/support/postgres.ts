@@ -86,7 +86,7 @@ export const proxyToUrl = (databaseUrl: string): Effect.Effect<Proxy, never, Sco
     const silenced = new WeakSet<Socket>()
     let frozen = false
     let delayMs = 0
-    /** Returns a function that delivers chunks in order, each after the delay at its arrival. */
+    /** Returns a function that delivers chunks in order, each after the delay that is set when the chunk arrives. */
     const makeDelivery = (deliver: (chunk: Buffer) => void) => {
       let last = Promise.resolve()
       return (chunk: Buffer): void => {

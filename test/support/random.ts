@@ -1,7 +1,7 @@
 /** Makes functions that return the same random values for the same seed. */
 export const makeRandom = (seed: number) => {
   let state = seed | 0
-  /** Returns a number of at least 0 and less than 1, by the generator mulberry32. */
+  /** Returns a number of at least 0 and less than 1 from the generator mulberry32. */
   const uniform = (): number => {
     state = (state + 0x6d2b79f5) | 0
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state)

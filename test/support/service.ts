@@ -52,8 +52,8 @@ const isOk = async (url: string): Promise<boolean> => {
 
 /**
  * Starts `serve` with flags, by default on a free port, and waits until the path `until` responds 200. For a database
- * that is not available yet, `until` is /healthz. Rejects with the output if the process exits first. `program` is the
- * path of another `main.ts`.
+ * that is not available yet, `until` is /healthz. Rejects with the output if the process exits first or does not
+ * respond in time. `program` is the path of another `main.ts`.
  */
 export const startService = async (
   env: Readonly<Record<string, string>>,

@@ -43,8 +43,8 @@ const createTemplate = Effect.acquireRelease(
 )
 
 /**
- * Provides the PostgreSQL server that all tests share: the embedded server, or the server of TEST_DATABASE_URL. Its
- * databases are removed after the last test.
+ * Provides the PostgreSQL server that tests share: the embedded server, or the server of TEST_DATABASE_URL. After the
+ * last test, the template database is dropped, and an embedded server is stopped and removed.
  */
 export const setup = async (): Promise<(() => Promise<void>) | undefined> => {
   // Each vitest project runs this setup. The first setup provides the server.

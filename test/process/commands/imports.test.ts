@@ -162,7 +162,7 @@ describe("the command import", { timeout: 240_000 }, () => {
     }
   )
 
-  it("import of an archive of more than 100 MiB works with a heap of 80 MiB, even if the prompts come first and the workspace last", async () => {
+  it("import --dry-run of an archive of more than 100 MiB works with a heap of 80 MiB, even if the prompts come before all other members", async () => {
     const file = join(scratch, "large.json")
     const { prompts: _, ...others } = archive()
     const members = Object.entries(others)

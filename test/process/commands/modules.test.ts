@@ -4,7 +4,7 @@ import { expect, it } from "vitest"
 import { printModules } from "../../support/programs/printModules.ts"
 import { run, sourceProgram, startService } from "../../support/service.ts"
 
-/** Nothing listens on this port. */
+/** Nothing listens on the port of this URL. */
 const DATABASE_URL = "postgres://127.0.0.1:1/none"
 const env = { DATABASE_URL, ...printModules }
 
@@ -46,7 +46,7 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
   expect(service.output()).not.toContain("/NodeServices.js")
 })
 
-it("--version and the command version print the same text and load no package", async () => {
+it("--version prints the same text as the command version, and loads no package", async () => {
   const { modules, stdout } = await listModules("--version")
   expect([...modules].toSorted()).toEqual(["application/support/ProgramVersion.ts", "main.ts"])
   expect(stdout).toBe((await run(["version"], env)).stdout)

@@ -9,7 +9,7 @@ const scratch = makeTestDirectory("usage-")
 
 const env = { DATA_DIR: join(scratch, "never") }
 
-// Commands.test.ts tests every kind of wrong command line.
+// Commands.test.ts tests many other wrong command lines.
 it("a wrong command line exits with 2 and one line on stderr, and opens no database", async () => {
   expect(await run(["nonsense"], env)).toEqual({
     code: 2,

@@ -22,7 +22,7 @@ describe("a tenant with the largest values that the database accepts", () => {
   afterAll(() => resources.release())
 
   it.each(kinds)(
-    "90 concurrent requests of one tenant neither delay nor fail the reads of another tenant: $name",
+    "90 concurrent requests of one tenant neither delay the reads of another tenant nor make them fail: $name",
     async (kind) => {
       const { meanwhile, large, peak } = await measureNeighbors(tenants, kind)
       expect(meanwhile.statuses).toEqual({ 200: expect.any(Number) })

@@ -71,7 +71,7 @@ describe("a service that receives SIGTERM", () => {
       status: 200,
       connection: "keep-alive"
     })
-    // The request arrives during the grace. The lock delays its response until the service refuses connections.
+    // The request arrives during SHUTDOWN_GRACE. The lock delays its response until the service refuses connections.
     const inFlight = sendRequest(service, "/api/v1/prompts?per_page=1")
     await waitUntilRefusing(service)
     await release()

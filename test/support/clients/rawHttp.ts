@@ -16,7 +16,10 @@ export const getHeader = (response: HttpResponse, name: string): string | undefi
   return values[0]?.[1]
 }
 
-/** Splits the bytes received over one connection into responses. `isBodiless` returns true for the index of a response to HEAD. */
+/**
+ * Splits the bytes received over one connection into responses. `isBodiless` returns true for the index of a response
+ * to HEAD.
+ */
 const parseResponses = (bytes: Buffer, isBodiless: (index: number) => boolean): Array<HttpResponse> => {
   const responses: Array<HttpResponse> = []
   let at = 0

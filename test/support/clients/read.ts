@@ -5,7 +5,7 @@ export interface Reply {
   readonly status: number | string
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
   readonly body: string
-  /** A time of `performance.now()`. */
+  /** `startedAt` and `endedAt` are values of `performance.now()`. */
   readonly startedAt: number
   readonly endedAt: number
 }

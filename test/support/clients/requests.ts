@@ -51,7 +51,7 @@ export const expectCodesInTime = (outcomes: ReadonlyArray<Outcome>, codes: Reado
   expect(violations).toEqual([])
 }
 
-/** Expects requests that need no database to get their usual response within 1.5 s. */
+/** Expects requests that need no database to get their usual responses within 1.5 s in total. */
 export const expectBystandersUnaffected = async (service: Service): Promise<void> => {
   const started = performance.now()
   const post = async () => {

@@ -18,8 +18,8 @@ const programs = versions
 export const clusterPath = `${programs}:${process.env.PATH}`
 
 /**
- * Returns the options for PostgreSQL's programs. If the tests run as root, the options select the user postgres,
- * because PostgreSQL refuses to run as root.
+ * Returns the options with which PostgreSQL's programs are started. If the tests run as root, the options select the
+ * user postgres, because PostgreSQL refuses to run as root.
  */
 export const makeSpawnOptions = (): SpawnOptions => {
   if (process.getuid!() !== 0) return {}
@@ -34,7 +34,7 @@ const listChildren = (pid: number): ReadonlyArray<number> =>
     .map(Number)
     .filter((child) => {
       try {
-        // The state and the parent's id follow the name of the command, which may contain any character.
+        // The name of the command comes before the state and the parent's id, and may contain any character.
         return Number(readFileSync(`/proc/${child}/stat`, "latin1").split(") ").at(-1)!.split(" ")[1]) === pid
       } catch {
         return false

@@ -11,7 +11,7 @@ import { adaptConfig, runProgram } from "../programs/programs.ts"
 import type { Service } from "../service.ts"
 import { temporaryDirectory } from "../temporaryDirectory.ts"
 
-/** The servers use a time zone other than UTC, because no test may depend on their time zone. */
+/** The servers use a time zone other than UTC, so that tests fail if the service depends on the servers' time zone. */
 const settings = ["timezone=Europe/Berlin"]
 
 const example = join(import.meta.dirname, "../../../deploy/haproxy.cfg")
@@ -19,7 +19,7 @@ const example = join(import.meta.dirname, "../../../deploy/haproxy.cfg")
 /** Returns the part of a URL that names the host and the port. */
 const addressOf = (url: string): string => new URL(url).host
 
-/** Starts a primary with the prompts of an archive, and a standby that has replayed them. Connects to the standby. */
+/** Starts a primary with the prompts of an archive, and a standby with a copy of them. Connects to the standby. */
 export const startPair = Effect.fnUntraced(function* (archive: Archive) {
   const { primary, standbys } = yield* startClusters([{ archive }], [settings], settings)
   const standby = standbys[0]!

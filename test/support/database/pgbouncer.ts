@@ -18,7 +18,7 @@ export interface PgBouncer {
   readonly restart: () => Promise<void>
 }
 
-/** Starts PgBouncer with its default settings except the pool mode, in front of the database with this URL. */
+/** Starts PgBouncer in front of the database with this URL. Its pool sizes and timeouts are the defaults. */
 export const runPgBouncer = (
   databaseUrl: string,
   mode: PoolMode

@@ -44,7 +44,7 @@ interface ModelRead {
   readonly workspace: string
   /** The oldest version that the caller may see. */
   readonly floor: number
-  /** The version on the primary when the read started. Undefined if the primary was down then or later. */
+  /** The version on the primary when the read started. Undefined if the primary was down then or during the read. */
   latest: number | undefined
   /** True if the caller must see `latest` or a newer version, because the feed was down at the start. */
   readonly mustBeLatest: boolean
@@ -170,7 +170,7 @@ export const runReplicaModel = async (seed: number, steps: number) => {
       if (isMarker) statement.rows = [{ position: String(wal.length), lineage } as unknown as Row]
       else statement.rows = version === 0 ? [] : [{ workspace, version } as unknown as Row]
     } else if (isMarker && !statement.isCommitted) {
-      // The commit of a marker waits for the other transaction that notifies.
+      // PostgreSQL commits notifying transactions one at a time, so a marker waits for the commit in progress.
       if (committing !== undefined) return
       statement.isCommitted = true
       queue.push({ marker: params[1] as string })

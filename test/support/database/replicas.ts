@@ -13,13 +13,13 @@ import { freePort } from "../ports.ts"
 import { run, type Service, unlimited } from "../service.ts"
 import { startObservedService } from "../services/startObservedService.ts"
 
-/** A service with replicas, whose metrics a test reads. */
+/** A service with replicas. Tests read the metrics of the service. */
 export interface ReplicatedService extends Service {
   /** Returns the current value of a series. `name` is the name of the series without `prompt_retrieval_`. */
   readonly metric: (name: string) => Promise<number>
 }
 
-/** The settings of a standby that is always behind by the given time. */
+/** The settings of a standby that applies a commit only when the given time has passed since the commit. */
 export const delayedBy = (delay: string): ReadonlyArray<string> => [`recovery_min_apply_delay=${delay}`]
 
 /** Returns a URL that names the hosts of several clusters. */
@@ -29,8 +29,8 @@ export const joinHosts = (clusters: ReadonlyArray<Cluster>): string => {
 }
 
 /**
- * Starts a primary with the archives of these tenants, and a standby for each list of settings. The standbys have
- * replayed the archives.
+ * Starts a primary with the archives of these tenants, and a standby for each list of settings. The standbys
+ * also contain the archives.
  */
 export const startClusters = Effect.fnUntraced(function* (
   tenants: ReadonlyArray<{ readonly archive: Archive }>,

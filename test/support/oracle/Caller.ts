@@ -10,7 +10,7 @@ import type { Random, World } from "./World.ts"
 /** The pause between two requests, in milliseconds. */
 const minPauseMs = 5
 const maxPauseMs = 35
-/** The pause after a request without a response. */
+/** The pause after a request that gets a 503 or no response, in milliseconds. */
 const retryPauseMs = 50
 /** How long a caller may wait for a response after everything is restored. */
 const recoveryLimitMs = 30_000
@@ -28,7 +28,7 @@ export interface CallerOptions {
   readonly key: number
   readonly world: World
   readonly random: Random
-  /** Returns the targets that the key can read at present, which the caller requests most often. */
+  /** Returns the targets that the key can read at present. The caller requests these targets most often. */
   readonly listReadable: () => ReadonlyArray<string>
   readonly observations: Array<Observation>
 }
@@ -73,7 +73,7 @@ export class Caller {
     this.#isRunning = false
   }
 
-  /** Reads every target once. Requests without a response are repeated. Closes the connection. */
+  /** Reads every target once. Repeats a request that gets a 503 or no response. Closes the connection. */
   async readAll(): Promise<void> {
     const deadline = performance.now() + recoveryLimitMs
     for (const target of this.#targets) {

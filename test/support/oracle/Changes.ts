@@ -15,7 +15,7 @@ export interface Change {
   readonly statements: ReadonlyArray<SqlStatement>
 }
 
-/** Makes a change. Every text that it writes contains the marker, which no other step uses. */
+/** Makes a change. The titles and contents that it writes contain the marker, which no other step uses. */
 type MakeChange = (random: Random, world: World, marker: string) => Change
 
 const editPrompts = (ids: ReadonlyArray<string>, marker: string): SqlStatement => ({
@@ -99,7 +99,7 @@ const toggleArchived: MakeChange = (random, { prompts }) => {
   }
 }
 
-/** Deletes a prompt and inserts it again in one transaction. Every reader must find the prompt. */
+/** Deletes a prompt and inserts it again in one transaction. No reader may see the state between the statements. */
 const replacePrompt: MakeChange = (random, world, marker) => {
   const index = random.int(world.prompts.length)
   return {
@@ -178,7 +178,7 @@ const deleteKey: MakeChange = (random, { keys }) => {
   }
 }
 
-/** Makes every key work in some workspace. */
+/** Restores every key in some workspace. The tier or the billing status of the workspace may still reject the key. */
 const restoreKeys = (world: World): ReadonlyArray<SqlStatement> => [
   ...world.keys.map((_, index) => insertKey(world, index)),
   {

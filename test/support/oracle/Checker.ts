@@ -107,8 +107,9 @@ const listFacts = (
 
 /**
  * Returns the violations of the rules. Each fact of a response must be true in a database state that was current at
- * most `boundMs`, plus the response's `Age`, before the request was sent. The facts that a caller receives from one
- * process for one target never become older from one response to the next.
+ * some time between two limits: the arrival of the response, and `boundMs` plus the response's `Age` before the request
+ * was sent. The facts that a caller receives from one process for one target must never become older from one response
+ * to the next.
  */
 export const check = ({ commits, observations }: Timeline, boundMs: number): ReadonlyArray<Violation> => {
   /** The oldest commit that each caller may still see, by process, target and fact. */

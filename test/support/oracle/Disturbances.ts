@@ -16,7 +16,7 @@ export type Disturbance = { readonly pauseMs: number } & (
 
 const instances = 2
 
-/** The kinds with their relative frequencies. Restarts of the service are rare, because they are slow. */
+/** The kinds with their relative frequencies. */
 const kinds = [
   ["restart", 2],
   ["rolling restart", 1],

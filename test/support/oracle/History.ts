@@ -27,8 +27,8 @@ const maxDisturbances = 3
 
 /**
  * Returns the last two steps of a history. No later change removes a wrong entry that a cache stores during these
- * steps. During the last change, the caches fill and slow reads are in flight. If `isUnheard` is true, no change feed
- * receives the last change.
+ * steps. The pause before the last step is long enough for the caches to fill and for slow reads to be in flight. If
+ * `isUnheard` is true, no change feed receives the last change.
  */
 const makeEnding = (world: World, isUnheard: boolean): ReadonlyArray<Step> =>
   [50, 1_300].map((pauseMs, number) => ({

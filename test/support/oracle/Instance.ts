@@ -6,7 +6,7 @@ import { endProcess } from "../programs/programs.ts"
 import { type Service, startService, unlimited } from "../service.ts"
 import { readMetric } from "../services/metrics.ts"
 
-/** The series that counts the reads of the standby. */
+/** The series that counts the reads that the standby ran. */
 const replicaReads = 'prompt_retrieval_replica_reads_total{target="replica"}'
 
 /** A process of the service that can be replaced by another process on the same port. */

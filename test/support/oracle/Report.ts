@@ -32,7 +32,7 @@ const describeViolation = (
   ].join("\n")
 }
 
-/** Describes the violations of a run, and how to repeat it. Returns an empty text if there are none. */
+/** Describes the violations of a run, and how to repeat the run. Returns an empty text if there are no violations. */
 export const report = (result: RunResult): string => {
   const { history, violations } = result
   if (violations.length === 0) return ""

@@ -1,16 +1,16 @@
-/** What a key may do: read a workspace, or be rejected with this status and message. */
+/** How the service treats a key: it lets the key read a workspace, or rejects it with this status and message. */
 export type Admission = { readonly workspace: string } | { readonly rejection: string }
 
 /**
- * The content of a resource, in parts that the service reads with separate statements. A list has two parts: its items
- * and their total.
+ * The content of a resource, in parts that the service may read with separate statements. The list of prompts has two
+ * parts: its items and their total. Every other resource has one part.
  */
 export type Parts = ReadonlyArray<string>
 
 /** The parts of a resource that does not exist. */
 export const notFound: Parts = ["404"]
 
-/** The state of a world: what each key may do, and what the resources of each workspace contain. */
+/** The state of a world: how each key is treated, and what the resources of each workspace contain. */
 export interface State {
   /** The admission of each key, by the index of the key. */
   readonly admissions: ReadonlyArray<Admission>
@@ -32,7 +32,7 @@ export interface Commit {
 export type Outcome =
   | { readonly _tag: "Content"; readonly parts: Parts }
   | { readonly _tag: "Rejection"; readonly reason: string }
-  /** No response, or a response without data, such as during a restart. */
+  /** No response or a 503, such as during a restart. */
   | { readonly _tag: "Unavailable"; readonly reason: string }
   /** A response that no history explains. */
   | { readonly _tag: "Unexpected"; readonly reason: string }

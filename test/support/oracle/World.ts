@@ -105,7 +105,10 @@ export const bindFragment = (
   params: [prompt, fragment, position, marker]
 })
 
-/** Returns the statements that insert every row of a world, after they delete the rows of an earlier run with its seed. */
+/**
+ * Returns the statements that delete the rows of an earlier run with the same seed, and then insert every row of a
+ * world.
+ */
 export const insertWorld = (world: World): ReadonlyArray<SqlStatement> => {
   const { workspaces, users, keys, prompts, fragments } = world
   const marker = "start"
@@ -127,7 +130,8 @@ export const insertWorld = (world: World): ReadonlyArray<SqlStatement> => {
       params: [id, workspaces[index % workspaces.length], makeFragmentContent(marker)]
     })),
     ...prompts.map((_, index) => insertPrompt(world, index, marker)),
-    // Binds the fragment with the same index, and the next fragment of the same workspace.
+    // Binds the fragment at the index of the prompt (modulo the number of fragments), and the next fragment of its
+    // workspace.
     ...prompts.flatMap((prompt, index) =>
       [index, index + workspaces.length].map((of, position) =>
         bindFragment(prompt, fragments[of % fragments.length]!, position, marker)

@@ -134,7 +134,7 @@ export const buildImage: Effect.Effect<Image, never, Scope.Scope> = Effect.gen(f
           env: {
             ...Object.fromEntries(config.Env.map((variable: string) => variable.split(/=(.*)/s).slice(0, 2))),
             ...env,
-            // PATH finds `unshare` and `sh` on the host; the image contains only Node. The image has no program except
+            // This PATH finds `unshare`, `sh`, `mount` and `chroot` on the host. The image contains no program except
             // Node.
             PATH: programPath
           },

@@ -70,7 +70,7 @@ export interface Cache {
 type Upstream = Pick<Service, "port">
 type Replacements = Readonly<Record<string, string>>
 
-/** Applies replacements to `deploy/nginx.conf` and starts nginx with it, in front of a service and a web application. */
+/** Starts nginx in front of a service and a web application. Applies replacements to `deploy/nginx.conf`. */
 export const startNginxCache = (
   service: Upstream,
   replacements: Replacements = {}
@@ -111,7 +111,7 @@ export const startNginxCache = (
     }
   })
 
-/** Applies replacements to `deploy/varnish.vcl` and starts Varnish with it, in front of a service. */
+/** Starts Varnish in front of a service. Applies replacements to `deploy/varnish.vcl`. */
 export const startVarnishCache = (
   service: Upstream,
   replacements: Replacements = {}

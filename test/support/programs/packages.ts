@@ -40,7 +40,7 @@ export const run = async (
   }
 }
 
-/** PATH without the project's `node_modules/.bin`, so that `node` is the Node installed on the machine. */
+/** PATH without the entries in `node_modules`, so that `node` is the Node that is installed on the machine. */
 const machinePath = process.env
   .PATH!.split(delimiter)
   .filter((entry) => !entry.includes("node_modules"))
@@ -75,7 +75,7 @@ const linkSources = (project: string, folder: string): void => {
   const manifest = readManifest(folder)
   const target = join(project, "node_modules", manifest.name)
   mkdirSync(target, { recursive: true })
-  // Node and tsc accept TypeScript only outside of node_modules, and they follow the link there.
+  // Node accepts TypeScript only outside of node_modules. Node and tsc follow this link to `folder`, which is outside.
   symlinkSync(join(folder, "src"), join(target, "src"))
   const toSource = (path: string) => path.replace("./dist/", "./src/").replace(/(\.d\.ts|\.js)$/, ".ts")
   writeFileSync(
@@ -84,7 +84,9 @@ const linkSources = (project: string, folder: string): void => {
   )
 }
 
-/** Creates a temporary project that imports the sources of both packages, and the given packages of this checkout. */
+/**
+ * Creates a temporary project that can import the sources of both packages, and the given packages of this checkout.
+ */
 export const makeLinkedProject = (name: string, packages: ReadonlyArray<string> = []): string => {
   const project = makeProject(name)
   const dependencies = Object.keys(readManifest(root).dependencies)

@@ -6,5 +6,5 @@ registerHooks({
   }
 })`
 
-/** The environment with which a Node process prints the URL of each module that it loads to stderr. */
+/** The environment with which a Node process prints to stderr the URL of each module that it loads. */
 export const printModules = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hooks)}` }

@@ -18,7 +18,7 @@ export const isListening = (port: number): Promise<boolean> =>
     socket.on("error", () => resolve(false))
   })
 
-/** Ends a child process, with SIGKILL after 5 s, and resolves once it has exited. */
+/** Sends a signal to a child process, and SIGKILL if it still runs after 5 s. Resolves once it has exited. */
 export const endProcess = async (child: ChildProcess, signal: NodeJS.Signals = "SIGTERM"): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, "exit")
@@ -27,7 +27,7 @@ export const endProcess = async (child: ChildProcess, signal: NodeJS.Signals = "
   await Promise.race([exited, killed.then(() => exited)])
 }
 
-/** Starts a program in the foreground, and resolves once the program listens on its loopback port. */
+/** Starts a program as a child process, and resolves once the program listens on its loopback port. */
 export const startProgram = async (
   program: string,
   args: ReadonlyArray<string>,

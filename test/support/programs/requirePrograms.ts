@@ -23,7 +23,10 @@ const packages: Readonly<Record<string, string>> = {
 const isOnPath = (program: string): boolean =>
   programPath.split(delimiter).some((directory) => existsSync(join(directory, program)))
 
-/** Fails if a program for the system tests is missing. The error contains the command that installs it. */
+/**
+ * Fails if a program for the system tests is missing, or if the tests do not run as root. The error for missing
+ * programs contains the command that installs them.
+ */
 export const setup = (): void => {
   const missing = Object.entries(packages).flatMap(([program, name]) => (isOnPath(program) ? [] : [name]))
   if (!existsSync("/usr/lib/postgresql")) missing.push("postgresql")

@@ -29,7 +29,7 @@ const withoutDatabase: Operations = {
     )
 }
 
-/** The use cases on the database of the environment, as the program composes them. */
+/** Operations whose use cases run on the database of the environment. They are composed like those of the program. */
 const makeCommandRuntime = Effect.map(
   readConfig,
   (config): Operations => ({
@@ -45,9 +45,9 @@ const makeCommandRuntime = Effect.map(
 )
 
 /**
- * Runs a command line in this process, which is much faster than a new process. Without `DATABASE_URL`, a command that
- * needs the database fails with exit code 1 and the message "no database". Two kinds of command run in a new process:
- * commands with input on stdin, and exports to stdout.
+ * Runs a command line, usually in this process, which is much faster than a new process. Without `DATABASE_URL`, a
+ * command that needs the database fails with exit code 1 and the message "no database". Two kinds of command run in a
+ * new process: commands with input on stdin, and exports to stdout.
  */
 export const runInProcess = async (
   args: ReadonlyArray<string>,

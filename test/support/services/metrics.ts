@@ -10,14 +10,17 @@ const findValue = (text: string, series: string): number => {
 export const readMetric = async (port: number | string, series: string): Promise<number> =>
   findValue(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text(), series)
 
-/** Returns the value of a series of this process's metrics. */
+/** Returns the value of a series of this process's metrics, or 0 if the process has not written it yet. */
 export const readOwnMetric = (series: string): number => findValue(formatUnsafe(metricRegistry), series)
 
-/** Returns a function that returns how much each of some series of this process has increased since this call. */
+/**
+ * Records the current values of series of this process. The returned function returns how much each value has increased
+ * since then.
+ */
 export const watchOwnMetrics = (...series: ReadonlyArray<string>) => {
   const before = series.map(readOwnMetric)
   return () => series.map((each, index) => readOwnMetric(each) - before[index]!)
 }
 
-/** The series of the cached responses that a service has sent. */
+/** The series that counts the cached responses that a service has sent. */
 export const responseHits = 'prompt_retrieval_cache_lookups_total{cache="responses",result="hit"}'

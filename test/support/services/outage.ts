@@ -3,10 +3,10 @@ import { type Load, startLoad } from "../clients/load.ts"
 import { type Reply, read } from "../clients/read.ts"
 import type { Service } from "../service.ts"
 
-// Clients that send known and unknown reads to several services. Their responses are checked against the history of
-// the database while the database is unavailable, and after it has returned.
+// Clients that read from several services before and during an outage of the database. A known read is a read to which
+// a service has responded before the outage. No client has sent an unknown read before.
 
-/** The value of `Cache-Status` of responses from before an outage. */
+/** The value of `Cache-Status` in responses that are served without the database. */
 export const outageStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /** Returns true if a response was served without the database. */

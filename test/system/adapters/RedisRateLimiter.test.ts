@@ -116,7 +116,7 @@ describe("Redis RateLimiter", () => {
         yield* countAdmitted(limiter, key, 10, now + 59_999)
         const left = Number((yield* redis.ask(`PTTL ${toRedisKey(key)}`)).slice(1))
         assert.isTrue(left > 60_000 && left <= 120_000, `${left}`)
-        // A refund without a count must not create one.
+        // A refund without a count must not create a count.
         const unknown = newKey()
         yield* limiter.refund(unknown, now)
         yield* limiter.take(key, 100, now)
@@ -170,8 +170,7 @@ describe("Redis RateLimiter", () => {
           yield* Fiber.join(running)
           const [one = 0, other = 0] = admitted
           assert.isAtMost(Math.max(one, other), limit, `${admitted}`)
-          // Until the first restart ends, each process counts alone and may admit all requests that its own count
-          // leaves.
+          // While Redis is down, each process counts alone and can admit all requests that its own count leaves.
           assert.isTrue(one + other >= limit && one + other < 2 * limit, `${admitted}`)
         })
     )
@@ -199,7 +198,7 @@ describe("Redis RateLimiter", () => {
 
   describe("the Redis rate limiter while Redis is down or slow", () => {
     it.effect(
-      "a limiter that starts without Redis counts in its process, and counts in Redis as soon as Redis is up",
+      "a limiter that starts without Redis counts in its process, and counts in Redis once Redis is up",
       () =>
         Effect.gen(function* () {
           yield* redis.stop
@@ -285,7 +284,7 @@ describe("Redis RateLimiter", () => {
         proxy.delay(70)
         const limiter = yield* makeLimiter(proxy.url)
         const key = newKey()
-        // These requests take longer than a connection attempt with the delay.
+        // Together, these requests take longer than a connection attempt with the delay.
         for (let n = 0; n < 80; n++) yield* Effect.delay(limiter.take(key, 100, now), 10)
         assert.strictEqual(yield* readCount(redis, key), 0)
         assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)

@@ -49,7 +49,7 @@ describe("a URL with several hosts and TLS", () => {
   const toUrl = (...servers: ReadonlyArray<readonly [host: string, cluster: Cluster]>): string =>
     `postgres://postgres@${servers.map(([host, cluster]) => `${host}:${portOf(cluster)}`)}/postgres`
 
-  /** Turns TLS on with a certificate for one name that the authority of the test has signed. */
+  /** Turns TLS on with a certificate for one name. The authority of the test signs the certificate. */
   const enableTls = async ({ url }: Cluster, name: string): Promise<void> => {
     writeFileSync(join(directory, "name.txt"), `subjectAltName=${name}`)
     openssl(

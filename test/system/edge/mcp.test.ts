@@ -11,7 +11,7 @@ import { adaptConfig, runProgram } from "../../support/programs/programs.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
-/** All times of the proxies and of the stream are shortened by this factor. */
+/** The idle timeouts of the proxies and the keep-alive interval of the stream are divided by this factor. */
 const factor = 20
 const silenceMs = (3 * 30_000) / factor
 

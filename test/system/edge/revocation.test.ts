@@ -20,7 +20,7 @@ const nginxRounding = 1
 const path = "/api/v1/prompts?per_page=2"
 const unreadPath = "/api/v1/prompts?per_page=3"
 
-/** The caches use the configurations in deploy/, unchanged and with each remedy that docs/edge.md describes. */
+/** Each cache uses a configuration in deploy/, either unchanged or with a remedy that docs/edge.md describes. */
 describe("a revoked key behind a cache", () => {
   let resources: ReturnType<typeof makeResources>
   let origin: Origin
@@ -76,8 +76,9 @@ describe("a revoked key behind a cache", () => {
     const revokedAt = performance.now()
 
     /**
-     * `last` is the time of the last 200, in seconds after the revocation. `late` contains two late statuses of an
-     * entry that was not read between the revocation and the first of the two reads.
+     * Measures one cache. `last` is the time of the last 200 for `path`, in seconds after the revocation. `late`
+     * contains the statuses of two reads of `unreadPath`, about 4.5 s and 5.2 s after the revocation. The revoked key
+     * does not read `unreadPath` between the revocation and these two reads.
      */
     const measured = await mapCaches(async (cache) => {
       const late = setTimeout((times.fresh + times.stale - 1.5) * 1_000).then(async () => [

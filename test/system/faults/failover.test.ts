@@ -23,7 +23,8 @@ const visibilityMs = 5_000
 const patience = { timeout: 20_000, interval: 20 }
 
 const settings = {
-  // In an outage, the service may return outdated responses. These tests must find no outdated response.
+  // With a longer time, the service would return outdated responses in an outage. These tests must find no outdated
+  // response.
   OUTAGE_MAX_AGE: "0 seconds",
   ...unlimited
 }

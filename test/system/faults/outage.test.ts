@@ -71,7 +71,7 @@ describe("two services whose database is unreachable", () => {
       active.plaintext,
       ({ status }) => status === 200
     )
-    // The change feed may need 3 s more to reconnect. Before that, no response becomes known.
+    // The change feed may need 3 s more to reconnect. Until the feed is up, no response becomes known.
     await setTimeout(4_000)
   })
 

@@ -224,7 +224,7 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     }
   )
 
-  it("while the standby is 1 h behind, the primary serves reads with all edits, and the lag is reported", async () => {
+  it("while the standby delays commits by 1 h, the primary serves reads with all edits, and the lag is reported", async () => {
     const [standby] = standbys
     await waitUntilOnReplica(service, tenant)
     const onStandby = await resources.acquire(connectTo({ DATABASE_URL: standby!.url }))

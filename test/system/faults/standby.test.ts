@@ -45,7 +45,7 @@ describe("a hot standby of another PostgreSQL server", () => {
   ]
   const usedKeys = "select id from api_keys where last_used_at is not null"
 
-  it("on a standby, reads return uncached data, and one warning each is logged for the change feed and for last_used_at", async () => {
+  it("on a standby, reads return uncached data, and one warning is logged for the change feed and one for last_used_at", async () => {
     const readAll = async (key: Key) => {
       for (const path of [...paths, ...paths])
         expect(await send(service, path, `Bearer ${key.plaintext}`)).toMatchObject({ status: 200 })
@@ -55,7 +55,8 @@ describe("a hot standby of another PostgreSQL server", () => {
     await expectBystandersUnaffected(service)
     await expect.poll(readWarnings, { timeout: 5_000 }).toEqual(expectedWarnings)
 
-    // The feed reconnects and key uses are written within this time. The service must not log a warning again.
+    // Within this time, the feed tries to reconnect, and the service tries to write key uses. The service must not log
+    // a warning again.
     await readAll(keys.second)
     await setTimeout(2_500)
     await readAll(keys.second)

@@ -140,7 +140,7 @@ describe("deploy/roles.sql", () => {
     })
   })
 
-  it("every command works with the administrator's role", async () => {
+  it("the commands of an administrator work with the administrator's role", async () => {
     const id = archive.workspace.id
     const env = toEnv("admin")
     const runAsAdmin = async (args: ReadonlyArray<string>, input = "") => {

@@ -60,7 +60,7 @@ it.concurrent(
       expect(await run(command!.split(" "), env)).toMatchObject({ code: 0 })
       await first.stop()
       const second = await startService(env, "/readyz", [], sourceProgram)
-      // Waits for a warning that must not appear. The first service logged its warning within a second.
+      // Waits for a warning that must not appear. A service usually logs the warning within a second.
       await setTimeout(2_000)
       await second.stop()
       expect(second.output()).not.toContain("workspace")
@@ -73,7 +73,7 @@ it.concurrent("serve --demo creates no workspace on a PostgreSQL server", async 
   try {
     const env = await resources.acquire(postgres.acquire)
     const service = await startService(env, "/readyz", ["--demo"], sourceProgram)
-    // Waits for a workspace that must not appear. Creating the demo workspace takes less than a second.
+    // Waits for a workspace that must not appear. Creating the demo workspace usually takes less than a second.
     await setTimeout(2_000)
     expect(await service.stop()).toBe(0)
     expect((await run(["workspaces", "list", "--json"], env)).stdout).toBe("[]\n")

@@ -143,7 +143,7 @@ describe("CachingKeyStore in an outage of the database", () => {
   })
 
   it.effect(
-    "in an outage, CachingKeyStore returns the records of keys of a workspace that were rejected before the outage, and no record of an admitted key",
+    "in an outage, CachingKeyStore returns the record of a key that was rejected before the outage if the key has a workspace, and no record of an admitted key",
     () =>
       Effect.gen(function* () {
         const records = [active, revoked, free, pastDue, { ...active, owner_must_reset: true }, legacy]

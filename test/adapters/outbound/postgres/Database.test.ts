@@ -83,7 +83,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
           yield* proxy.thaw
           const after = yield* measure(read("select pg_backend_pid() as pid"))
           assert.isBelow(after.millis, 1000)
-          // A connection that missed a deadline is not used again, although it stayed open.
+          // A connection on which a query timed out is not used again, although the connection stayed open.
           assert.notStrictEqual(after.value[0]?.pid, before?.pid)
         }).pipe(withDatabase(proxy.url))
       })

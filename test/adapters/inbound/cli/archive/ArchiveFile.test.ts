@@ -52,7 +52,7 @@ describe("readArchiveFile", () => {
       const shuffled = shuffleMembers(original, order)
       assert.deepStrictEqual(yield* read(JSON.stringify(shuffled)), toStreamedParts(shuffled))
       const written = toArchiveText(original)
-      // Uses parseJson, because JSON.parse may misread names with escape sequences.
+      // Uses parseJson, because JSON.parse has a bug that can misread names with escape sequences.
       assert.deepStrictEqual(parseJson(written), original)
       assert.deepStrictEqual(yield* read(written), toStreamedParts(original))
     })

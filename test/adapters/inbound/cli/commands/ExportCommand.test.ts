@@ -166,7 +166,8 @@ describe("export --out", { timeout: 60_000 }, () => {
     })
 
     chmodSync(root, 0o555)
-    // Root without these capabilities cannot enter the directory of the embedded server's socket.
+    // Root without these capabilities cannot enter the directory of the embedded server's socket, so the command
+    // connects through a TCP proxy.
     const { url } = await resources.acquire(proxyToUrl(env.DATABASE_URL))
     const child = start(file, "pipe", isRoot ? withoutRootWriteAccess : [], { DATABASE_URL: url })
     const stderr = text(child.stderr!)

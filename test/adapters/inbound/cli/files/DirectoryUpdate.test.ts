@@ -51,7 +51,7 @@ const findChanges = (workspace: WorkspaceId, content: WorkspaceContent, texts: T
 
 const naturals = Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 6 })
 
-/** Changes the formatting of texts, but not what they describe: comments, line endings, order of keys. */
+/** Changes the comments, the line endings and the order of keys in texts, but not the prompts that they describe. */
 const reformat = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
   new Map(
     [...texts].map(([path, text], index) => {
@@ -70,7 +70,7 @@ const reformat = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
 
 describe("planUpdate", () => {
   it.prop(
-    "planUpdate writes nothing if the directory describes the workspace, however the files are formatted",
+    "planUpdate plans no change if the directory describes the workspace, however the files are formatted",
     { source: archives, picks: naturals },
     ({ source, picks }) => {
       const content = toWorkspaceContent(source)
@@ -86,7 +86,7 @@ describe("planUpdate", () => {
   )
 
   it.prop(
-    "planUpdate updates an imported directory to any later state of its workspace, and importing the result changes nothing",
+    "the plan of planUpdate brings an imported directory to any later state of its workspace, and importing the result changes nothing",
     { source: archives, target: archives, picks: naturals },
     ({ source, target, picks }) => {
       // Some prompts and fragments are in both workspaces, with different states.
@@ -120,7 +120,7 @@ describe("planUpdate", () => {
     }
   )
 
-  /** A workspace that was imported from texts. */
+  /** Makes a workspace that was imported from texts. */
   const importTexts = (texts: Record<string, string>) => {
     const home = newId<WorkspaceId>()
     const files = Result.getOrThrow(parsePromptFiles(home, new Map(Object.entries(texts))))
@@ -150,7 +150,7 @@ describe("planUpdate", () => {
     return { home, own, imported: toImportedFiles(files), texts: new Map(Object.entries(texts)) }
   }
 
-  /** Returns the texts that an update writes after an edit of the first prompt. */
+  /** Returns the text that an update writes to `path` after an edit of the prompt, or `undefined` if it writes none. */
   const writeAfterEdit = (text: string, edit: Parameters<typeof prompt>[0], path = "prompts/a.md") => {
     const { home, own, imported, texts } = importTexts({ [path]: text, "fragments/tone.md": "Be {{x}}" })
     const [first, ...others] = own.prompts
@@ -175,7 +175,7 @@ description: >-
 Body
 `
 
-  it("planUpdate changes only the keys and the body that differ, and keeps comments, order and style", () => {
+  it("in the text of a file, planUpdate changes only the keys and the body that differ, and keeps comments, order and style", () => {
     assert.strictEqual(
       writeAfterEdit(formatted, { title: "Agent" }),
       formatted.replace('"Support agent"', "Agent").replace("title:   ", "title: ")
@@ -229,7 +229,7 @@ Body
   }
 
   it.prop(
-    "planUpdate changes only lines of keys that differ, whatever the style and the order of the keys",
+    "in the front matter of a file, planUpdate changes only lines of keys that differ, whatever the style and the order of the keys",
     { picks: Arbitrary.array(Arbitrary.schema(Schema.Natural), { minLength: 40, maxLength: 40 }) },
     ({ picks }) => {
       const keys = Object.keys(styles)
@@ -265,27 +265,27 @@ Body
     assert.strictEqual(writeAfterEdit("---\n---\na", { current_content: "b" }), "---\n---\nb")
   })
 
-  it("planUpdate keeps plain Markdown plain unless front matter is needed", () => {
+  it("planUpdate adds front matter to plain Markdown only if front matter is needed", () => {
     assert.strictEqual(writeAfterEdit("Hello\n", { current_content: "Bye" }), "Bye\n")
     assert.strictEqual(
       writeAfterEdit("Hello\n", { prompt_type: "system" }),
       "---\ntype: system\n---\nHello\n"
     )
-    // The body would be read as front matter.
+    // Without front matter, this body would be read as front matter.
     assert.strictEqual(
       writeAfterEdit("Hello\n", { current_content: "---\ntitle: x\n---\n" }),
       "---\ntitle: a\ntype: user\n---\n---\ntitle: x\n---\n\n"
     )
   })
 
-  it("planUpdate leaves a prompt that was moved to another folder at its path, with the folder in the front matter", () => {
+  it("after a prompt was moved to another folder, planUpdate keeps the path of the file and puts the folder into the front matter", () => {
     assert.strictEqual(
       writeAfterEdit("Hello\n", { folder_id: null }, "prompts/Support/a.md"),
       "---\nfolder: null\n---\nHello\n"
     )
   })
 
-  it("planUpdate writes new prompts to new files, removes the files of deleted and archived prompts, and in an empty directory writes every prompt to its recorded path", () => {
+  it("planUpdate plans a new file for each new prompt and the removal of the files of deleted and archived prompts; for an empty directory, it plans the file of each active imported prompt at its recorded path", () => {
     const { home, own, imported, texts } = importTexts({
       "prompts/Support/Agent.md": "Hello\n",
       "prompts/old.md": "Old\n",
@@ -316,7 +316,7 @@ Body
     })
   })
 
-  it("planUpdate leaves files that were changed or deleted since the import as they are, unless the workspace has edited or deleted their prompts", () => {
+  it("planUpdate plans no change to a file that was changed or deleted since the import, unless the prompt of the file was edited or deleted in the workspace", () => {
     const { home, own, imported, texts } = importTexts({
       "prompts/a.md": "A\n",
       "prompts/b.md": "B\n",
@@ -353,7 +353,7 @@ Body
     assert.deepStrictEqual(plan(home, content, present).conflicts, ["prompts/e.md"])
   })
 
-  it("planUpdate writes no file for a fragment that has no file and that only archived prompts contain", () => {
+  it("planUpdate plans no file for a fragment that has no file and that only archived prompts contain", () => {
     const [left, unused] = [fragment("left"), fragment("unused", { name: "Unused" })]
     const own = archive({
       fragments: [left, unused],
@@ -363,7 +363,7 @@ Body
     assert.deepStrictEqual([...textsToWrite.keys()], ["fragments/unused.md"])
   })
 
-  it("planUpdate keeps the file of an imported fragment that only archived prompts contain", () => {
+  it("planUpdate plans no removal of the file of an imported fragment that only archived prompts contain", () => {
     const { home, own, imported, texts } = importTexts({
       "prompts/a.md": "---\nfragments:\n  - fragment: tone\n---\nA\n",
       "fragments/tone.md": "Kind\n"
@@ -383,7 +383,7 @@ Body
     assert.deepStrictEqual([...textsToWrite.keys()], ["prompts/agent.md"])
   })
 
-  it("planUpdate ignores records whose paths lead out of the directory", () => {
+  it("planUpdate ignores records with a path that no prompt file can have", () => {
     const home = newId<WorkspaceId>()
     const one = prompt({ title: "One" })
     const record = (path: string) => ({

@@ -122,7 +122,7 @@ describe("a directory of prompts", () => {
     )
   })
 
-  it("readTexts rejects symbolic links and files that are not UTF-8, and ignores hidden files, hidden directories and files with other extensions", async () => {
+  it("readTexts rejects symbolic links and files that are not UTF-8, and ignores hidden directories and files whose extension is not .md", async () => {
     const directory = join(root, "mixed")
     mkdirSync(join(directory, "prompts", ".obsidian"), { recursive: true })
     writeFileSync(join(directory, "README.md"), "no prompt")

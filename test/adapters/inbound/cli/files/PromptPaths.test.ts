@@ -13,7 +13,7 @@ import { archive, folder, newId, prompt, storable } from "../../../../support/ar
 import { findPrompts, firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
 import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
-/** Folder names that no path can express, or that differ only in case. */
+/** Folder names that are hard to express as paths, such as names that differ only in case. */
 const awkwardNames = [
   "",
   "agent.md",
@@ -72,7 +72,7 @@ const awkwardArchives = Arbitrary.map(
   }
 )
 
-/** Checks that all files can exist next to each other on a file system that ignores case. */
+/** Fails unless files with these paths can exist together on a file system that ignores case. */
 const assertNoCollision = (paths: ReadonlyArray<string>): void => {
   const folded = paths.map((path) => path.normalize("NFC").toLowerCase())
   assert.strictEqual(new Set(folded).size, folded.length)

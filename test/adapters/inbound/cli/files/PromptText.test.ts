@@ -43,7 +43,7 @@ describe("a prompt file", () => {
     ["empty front matter", "---\n---\n"],
     ["no front matter", ""]
   ])(
-    "a prompt file may have %s: then id, title, name and folder come from the path, and all other fields have default values",
+    "the file of a prompt or a fragment may have %s: then id, title, name and folder come from the path, the content is the body, and all other fields have default values",
     (_, front) => {
       const files = {
         "prompts/Support/hello.md": `${front}Hello {{name}}\n`,

@@ -17,7 +17,7 @@ const contents: Arbitrary.Arbitrary<string> = Arbitrary.map(
 
 describe("diffTexts", () => {
   it.prop(
-    "diffTexts returns a patch that turns the first content into the second content, and nothing for equal contents",
+    "diffTexts returns a patch that turns the first text into the second text, and an empty patch for equal texts",
     { before: contents, after: contents },
     ({ before, after }) => {
       const patch = diffTexts(before, after)

@@ -6,7 +6,7 @@ import * as Option from "effect/Option"
 import { BodiesTooLarge, type BodyError } from "../../../../../src/adapters/inbound/contract/HttpMessage.ts"
 import { BodyReader } from "../../../../../src/adapters/inbound/http/request/RequestBody.ts"
 
-it("BodyReader limits the memory of all chunks, and releases the memory of a body when the body is released", () => {
+it("BodyReader limits the total memory of the chunks of all bodies, and a released body no longer counts", () => {
   const bodies = new BodyReader()
   const byte = Buffer.alloc(1)
   /** Reads a body that arrives byte by byte. */

@@ -22,7 +22,7 @@ const caller: AdmittedCaller = {
   tier: "solo"
 }
 
-/** Makes a response cache. If `serves` is true, `findLastKnown` may return responses in an outage. */
+/** Makes a response cache. If `serves` is true, `findLastKnown` can return responses in an outage. */
 const setUp = (serves: boolean) => {
   const feed = switchedFeed()
   const outage = serves

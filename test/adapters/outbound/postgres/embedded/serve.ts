@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"
 
-// Opens the database of a directory, or connects to a database that another process has opened. Reports the URL or the
-// error to the parent process, and runs until SIGTERM.
+// Runs `open` or `connect` for the database of a directory. `connect` opens the database only if no other process has
+// opened it. Reports the URL or the error to the parent process, and runs until SIGTERM.
 const [method, dataDir] = process.argv.slice(2) as ["open" | "connect", string]
 
 const program = Effect.gen(function* () {

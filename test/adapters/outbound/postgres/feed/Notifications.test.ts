@@ -96,15 +96,17 @@ describe("the notifications of a write", () => {
       ["the deletion of a workspace", `delete from workspaces where id = '${own}'`, [own]]
     ]
 
-    it.effect("a write sends one notification for each workspace whose reads change", () =>
-      Effect.gen(function* () {
-        yield* seed
-        const sql = yield* PgClient.PgClient
-        for (const [name, text, expected] of writes) {
-          const notified = yield* collectNotifications(sql.unsafe(text))
-          assert.deepStrictEqual(notified, expected.toSorted(), name)
-        }
-      })
+    it.effect(
+      "a write sends one notification for each workspace whose reads change, and a truncate sends one notification for all workspaces",
+      () =>
+        Effect.gen(function* () {
+          yield* seed
+          const sql = yield* PgClient.PgClient
+          for (const [name, text, expected] of writes) {
+            const notified = yield* collectNotifications(sql.unsafe(text))
+            assert.deepStrictEqual(notified, expected.toSorted(), name)
+          }
+        })
     )
 
     it.effect(

@@ -27,7 +27,7 @@ const waitUntil = Effect.fnUntraced(function* (what: string, timeoutMs: number, 
   return performance.now() - started
 })
 
-/** Starts a feed of a database behind `url`, collects its log, and sends notifications on a direct connection. */
+/** Starts a feed of the database behind `url` and collects its log. `notify` notifies on a direct connection. */
 const startFeed = Effect.fnUntraced(function* (url: string, database: string) {
   const lines: Array<unknown> = []
   const logger = Logger.layer([Logger.make(({ message }) => lines.push(message))])

@@ -29,7 +29,7 @@ const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, workspace
   Layer.provideMerge(migratedDatabase)
 )
 
-/** Encodes metadata as a response does. */
+/** Encodes metadata as in a response. */
 const encodeMetadata = Schema.encodeSync(
   Schema.toCodecJson(Schema.Struct({ metadata: Version.fields.metadata }))
 )
@@ -153,7 +153,7 @@ describe("prompts of rows that other programs wrote", () => {
       })
     )
 
-    it.effect("find returns an unknown tier as stored", () =>
+    it.effect("KeyStore.find returns an unknown tier as stored", () =>
       Effect.gen(function* () {
         const { own, sql } = yield* twoWorkspaces
         const { find } = yield* Keys.KeyStore
@@ -169,8 +169,8 @@ describe("prompts of rows that other programs wrote", () => {
     it.effect("list returns a page and a total of the same snapshot", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
-        // Each run of `toggle` adds 99 prompts in one statement or deletes them in one statement, so a snapshot has 1
-        // or 100 prompts.
+        // `toggle` adds 99 prompts in one statement and then deletes them in another statement, so a snapshot has 1 or
+        // 100 prompts.
         const toggle = sql`insert into prompts (workspace_id, title)
             select ${own.id}, 'many' from generate_series(1, 99)`.pipe(
           Effect.andThen(sql`delete from prompts where workspace_id = ${own.id} and title = 'many'`)

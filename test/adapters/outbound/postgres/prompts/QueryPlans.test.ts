@@ -70,8 +70,9 @@ const listPlaces = (prompts: number): ReadonlyArray<Place> => [
 
 /**
  * Returns the statements that fill two workspaces, each with 20 folders and 20 tags. Every second prompt has `tag1`,
- * one of 5,000 prompts has `tag0`, and few prompts have another tag. The first workspace also has 2,000 empty folders
- * and 2,000 unused tags. Because of the small workspaces, PostgreSQL estimates few rows per workspace and prompt.
+ * one of 5,000 prompts has `tag0`, and nearly every prompt has one of the other 18 tags. The first workspace also has
+ * 2,000 empty folders and 2,000 unused tags. If there are small workspaces, PostgreSQL estimates few rows per workspace
+ * and per prompt.
  */
 const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<string> => {
   const first = countFirst(prompts)
@@ -127,8 +128,8 @@ const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<s
 }
 
 /**
- * Returns the statements that fill workspaces of the tier Free. Each has a key, a folder, the tag `tag1`, a fragment,
- * and two prompts with two versions each.
+ * Returns the statements that fill workspaces of the tier Free. Each workspace has a key, a folder, the tag `tag1`, a
+ * fragment, and two prompts with two versions each.
  */
 const makeSmallWorkspaces = (count: number, prompts: number): ReadonlyArray<string> => {
   const each = `from generate_series(1, ${count}) i`
@@ -150,7 +151,7 @@ const makeSmallWorkspaces = (count: number, prompts: number): ReadonlyArray<stri
   ]
 }
 
-/** Fills a database. Builds the largest indexes after the rows are inserted, which is three times as fast. */
+/** Fills a database. To be three times as fast, builds the largest indexes after the rows are inserted. */
 const load = (size: Size) =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
@@ -192,7 +193,9 @@ const listNodes = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? 
 const quote = (value: unknown): string =>
   `'${(Array.isArray(value) ? `{${value.join()}}` : String(value)).replaceAll("'", "''")}'`
 
-/** Returns the nodes of a statement's plan: the custom plan for its values, or the generic plan of a prepared statement. */
+/**
+ * Returns the nodes of a statement's plan: the custom plan for its values, or the generic plan of a prepared statement.
+ */
 const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: "custom" | "generic") {
   const sql = yield* PgClient.PgClient
   const values = params.length === 0 ? "" : `(${params.map(quote).join(", ")})`
@@ -207,7 +210,8 @@ const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: 
       return rows
     })
   )
-  // PostgreSQL 18 writes numbers of rows with decimals. The driver returns exact decimals as objects.
+  // The plans of PostgreSQL 18 contain numbers of rows with decimals, which the driver parses into objects. The
+  // conversion to JSON and back replaces the objects with numbers.
   return listNodes(JSON.parse(JSON.stringify(row!["QUERY PLAN"][0]!.Plan)))
 })
 

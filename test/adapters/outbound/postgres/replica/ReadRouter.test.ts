@@ -4,7 +4,7 @@ import { runReplicaModel } from "../../../../support/database/replicaModel.ts"
 const steps = 600
 
 describe("ReadRouter", () => {
-  it("ReadRouter returns no state older than an earlier report or result, and finds every existing row", {
+  it("ReadRouter returns no state that is older than a change that the feed has reported or a read has returned, and finds every existing row", {
     timeout: 180_000
   }, async () => {
     const sum = { replica: 0, primary: 0, fenced: 0, repeated: 0 }

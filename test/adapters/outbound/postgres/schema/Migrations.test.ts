@@ -44,7 +44,7 @@ const readHistory = Effect.flatMap(
   (sql) => sql`select id, name from prompt_retrieval_migrations order by id`
 )
 
-/** Migrations that insert a row each time they run. */
+/** Makes migrations that insert a row each time they run. */
 const makeTracedMigrations = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
     name: `step ${index + 1}`,
@@ -62,7 +62,7 @@ const readTrace = Effect.flatMap(
 
 /**
  * Creates a role without privileges and returns its name. Acquire the role before the databases in which it gets
- * privileges.
+ * privileges, because a role with privileges cannot be dropped.
  */
 const freshRole = Effect.acquireRelease(
   Effect.tap(Effect.sync(freshName), (role) => onServer(`create role ${role} login`)),
@@ -217,7 +217,7 @@ describe("migrations", () => {
   )
 
   it.live(
-    "migrate succeeds on a read-only server if nothing is pending, and reports the read-only server otherwise",
+    "on a read-only server, migrate succeeds if nothing is pending, and otherwise fails with the reason of the server",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
@@ -243,7 +243,7 @@ describe("migrations", () => {
       ) => sql`select tgrelid::regclass::text as table, tgname::text as trigger, tgenabled::text as enabled
         from pg_trigger where not tgisinternal order by 1, 2`
     )
-    /** Disables every trigger of every table while `load` runs, as a restore of data does. */
+    /** Disables every trigger of every table while `load` runs, as `pg_restore --disable-triggers` does. */
     const loadWithoutTriggers = <E>(load: Effect.Effect<unknown, E>) =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient

@@ -18,7 +18,7 @@ const nest = (depth: number) =>
 
 /** Statements in the order of their execution, each with the expected SQLSTATE. `00000` means success. */
 const statements: ReadonlyArray<readonly [text: string, state: string]> = [
-  // Every column with a default is omitted.
+  // Every column with a default is omitted, except ids.
   [`insert into workspaces (id) values ('${home}')`, "00000"],
   [`insert into users (id, email) values ('${owner}', 'Ada@example.org')`, "00000"],
   [`insert into api_keys (created_by, key_hash) values ('${owner}', ${hash})`, "00000"],
@@ -34,7 +34,7 @@ const statements: ReadonlyArray<readonly [text: string, state: string]> = [
   ["update prompt_fragments set variable_overrides = '[1]'", "00000"],
   ["update prompt_fragments set variable_overrides = 'null'", "00000"],
   ["update prompt_versions set metadata = '{\"a\": 1e400}'", "00000"],
-  // Values that the domain cannot read.
+  // Values that the domain cannot read, duplicate values, and a reference to a missing row.
   [`update prompt_versions set metadata = ${nest(5000)}`, "23514"],
   [
     `update prompt_versions set metadata = jsonb_build_object('a', jsonb_build_array(), 'b', ${nest(100)})`,
@@ -68,17 +68,19 @@ const statements: ReadonlyArray<readonly [text: string, state: string]> = [
 
 describe("the schema", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    it.effect("the schema accepts every row that the domain can read and rejects every other row", () =>
-      Effect.gen(function* () {
-        const sql = yield* PgClient.PgClient
-        for (const [text, expected] of statements) {
-          const state = yield* Effect.match(sql.unsafe(text), {
-            onSuccess: () => "00000",
-            onFailure: (error) => (isSqlError(error) ? sqlState(error) : "not SQL")
-          })
-          assert.strictEqual(state, expected, text)
-        }
-      })
+    it.effect(
+      "the schema accepts rows that the domain can read, and rejects invalid values, duplicates and references to missing rows",
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* PgClient.PgClient
+          for (const [text, expected] of statements) {
+            const state = yield* Effect.match(sql.unsafe(text), {
+              onSuccess: () => "00000",
+              onFailure: (error) => (isSqlError(error) ? sqlState(error) : "not SQL")
+            })
+            assert.strictEqual(state, expected, text)
+          }
+        })
     )
 
     it.effect("the schema stores every time as timestamptz with milliseconds", () =>

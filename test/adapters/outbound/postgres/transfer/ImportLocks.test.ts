@@ -42,7 +42,9 @@ const withSetting = <E>(
 /** Fails unless the effect completes within a second. */
 const withinOneSecond = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
 
-/** Fails unless a key, its owner and its workspace change without waiting for a lock. */
+/**
+ * Changes a key, its owner and its workspace. Fails if a change takes more than a second, as if it waits for a lock.
+ */
 const expectSecurityChanges = Effect.fnUntraced(function* (
   client: PgClient,
   key: string,
@@ -76,7 +78,7 @@ const retitle = (content: WorkspaceContent, id: string, title: string): ContentE
   }
 }
 
-/** Makes an archive of many rows, which an import stages in temporary tables. */
+/** Makes an archive of many rows. */
 const makeLargeArchive = (): Archive => {
   const snippet = fragment("x".repeat(1_000))
   return archive({
@@ -206,7 +208,7 @@ describe("imports and concurrent writers", () => {
     )
   )
 
-  it.live("a dry run locks nothing and waits for no lock", () =>
+  it.live("a dry run locks tables only with AccessShareLock, and does not wait for row locks", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
@@ -326,43 +328,45 @@ describe("imports and concurrent writers", () => {
     )
   )
 
-  it.live("editContent starts over when an editor adds a version with the same number", () =>
-    withSetting(
-      Effect.fnUntraced(function* ({ store, other }) {
-        const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
-        yield* store.importWorkspace(toPartStream(own))
-        const [first] = own.prompts
-        let runs = 0
-        yield* store.editContent(own.workspace.id, (content) =>
-          Effect.gen(function* () {
-            runs++
-            const { last } = content.prompts[0]!.history
-            const edit = retitle(content, first!.id, "Revised")
-            const [revised] = edit.prompts
-            if (runs === 1) {
-              yield* other.unsafe(
-                "insert into prompt_versions (prompt_id, version_number, content) values ($1, 2, 'Edited')",
-                [first!.id]
-              )
-            }
-            return [
-              { ...edit, prompts: [{ ...revised!, version: version(last!.version_number + 1) }] },
-              undefined
-            ] as const
-          }).pipe(Effect.orDie)
-        )
-        assert.strictEqual(runs, 2)
-        const after = yield* exportFrom(store, own.workspace.id)
-        assert.deepStrictEqual(
-          after.prompts[0]!.versions.map(({ version_number, content }) => [version_number, content]),
-          [
-            [1, "Content of version 1"],
-            [2, "Edited"],
-            [3, "Content of version 3"]
-          ] as Array<unknown>
-        )
-      })
-    )
+  it.live(
+    "editContent starts over when an editor adds a version with the number of a version that the edit adds",
+    () =>
+      withSetting(
+        Effect.fnUntraced(function* ({ store, other }) {
+          const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
+          yield* store.importWorkspace(toPartStream(own))
+          const [first] = own.prompts
+          let runs = 0
+          yield* store.editContent(own.workspace.id, (content) =>
+            Effect.gen(function* () {
+              runs++
+              const { last } = content.prompts[0]!.history
+              const edit = retitle(content, first!.id, "Revised")
+              const [revised] = edit.prompts
+              if (runs === 1) {
+                yield* other.unsafe(
+                  "insert into prompt_versions (prompt_id, version_number, content) values ($1, 2, 'Edited')",
+                  [first!.id]
+                )
+              }
+              return [
+                { ...edit, prompts: [{ ...revised!, version: version(last!.version_number + 1) }] },
+                undefined
+              ] as const
+            }).pipe(Effect.orDie)
+          )
+          assert.strictEqual(runs, 2)
+          const after = yield* exportFrom(store, own.workspace.id)
+          assert.deepStrictEqual(
+            after.prompts[0]!.versions.map(({ version_number, content }) => [version_number, content]),
+            [
+              [1, "Content of version 1"],
+              [2, "Edited"],
+              [3, "Content of version 3"]
+            ] as Array<unknown>
+          )
+        })
+      )
   )
 
   it.live("an import rejects a user whose email another transaction adds at the same time", () =>
@@ -424,7 +428,8 @@ describe("imports and concurrent writers", () => {
             ] as const)
           )
           assert.isFalse(yield* tryLockAfter(revise))
-          // A commit in another database of the server makes an attempt fail, so the test tries again.
+          // Transaction ids belong to the whole server. If a transaction of another database commits at the wrong
+          // moment, `tryLockWorkspace` returns false although the lock is free, so the test tries again.
           const tryLock: Effect.Effect<boolean, unknown> = Effect.flatMap(
             tryLockAfter(Effect.void),
             (locked) => (locked ? Effect.succeed(true) : tryLock)

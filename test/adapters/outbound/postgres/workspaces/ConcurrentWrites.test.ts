@@ -30,7 +30,7 @@ const reset = [
   `insert into prompt_tags (prompt_id, tag_id) values ('${prompts[1]}', '${tags[1]}')`
 ].join(";")
 
-/** Every kind of write that can change the list of a tag. */
+/** Every kind of write that can change the list of a tag, and two statements that change nothing. */
 const writes = prompts.flatMap((prompt) => [
   ...tags.flatMap((tag) => [
     `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tag}') on conflict do nothing`,
@@ -97,7 +97,7 @@ const interleave = Effect.fnUntraced(function* (
     const session = [preferred, 1 - preferred].find((index) => left[index]!.length > 0 && !waits(index))
     if (session !== undefined) {
       const statement = left[session]!.shift()!
-      // An error is a conflict, or the result of an earlier conflict in the transaction.
+      // Errors are expected: conflicts, violations of constraints, and statements after an error in the transaction.
       running[session] = yield* Effect.forkChild(
         Effect.forEach(statement.split("; "), (text) => Effect.exit(connections[session]!.query(text, []))),
         { startImmediately: true }
@@ -166,26 +166,28 @@ describe("concurrent writes", () => {
     )
 
     for (const isolation of isolations) {
-      it.effect(`a tag's list omits a prompt that a ${isolation} transaction archives meanwhile`, () =>
-        withSessions(([editor, tagger]) =>
-          Effect.gen(function* () {
-            yield* prepare
-            yield* editor.query(`begin isolation level ${isolation}`, [])
-            yield* editor.query("select from prompts", [])
-            yield* tagger.query(`insert into prompt_tags values ('${prompts[0]}', '${tags[0]}')`, [])
-            const archived = yield* Effect.exit(
-              editor.query(`update prompts set is_archived = true where id = '${prompts[0]}'`, [])
-            )
-            yield* editor.query("commit", [])
-            assert.strictEqual(Exit.isSuccess(archived), isolation === "read committed")
-            yield* assertLists(isolation)
-          })
-        )
+      it.effect(
+        `a tag's list is correct after a ${isolation} transaction archives a prompt that gets the tag meanwhile, or fails to archive it`,
+        () =>
+          withSessions(([editor, tagger]) =>
+            Effect.gen(function* () {
+              yield* prepare
+              yield* editor.query(`begin isolation level ${isolation}`, [])
+              yield* editor.query("select from prompts", [])
+              yield* tagger.query(`insert into prompt_tags values ('${prompts[0]}', '${tags[0]}')`, [])
+              const archived = yield* Effect.exit(
+                editor.query(`update prompts set is_archived = true where id = '${prompts[0]}'`, [])
+              )
+              yield* editor.query("commit", [])
+              assert.strictEqual(Exit.isSuccess(archived), isolation === "read committed")
+              yield* assertLists(isolation)
+            })
+          )
       )
     }
 
     it.effect.prop(
-      "after any interleaving of two sessions, each tag lists exactly its prompts",
+      "after any interleaving of two sessions, the list of each tag has exactly the active prompts with the tag",
       [Arbitrary.schema(Interleaving)],
       ([interleaving]) =>
         withSessions((sessions) =>
@@ -241,7 +243,7 @@ describe("concurrent writes", () => {
         )
 
         it.effect(
-          `a transaction that ${what} waits for a ${isolation} password reset of the user and notifies its workspace, or the reset notifies all workspaces`,
+          `a transaction that ${what} waits for a ${isolation} password reset of the user and notifies the workspace of the key, or the reset notifies all workspaces`,
           () =>
             withSessions(([admin, issuer]) =>
               Effect.gen(function* () {
