@@ -1,14 +1,14 @@
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { freshName, onServer } from "../support/postgres.ts"
+import { freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
 import { send, uncachedPath } from "../support/clients/requests.ts"
 import { startService, unlimited } from "../support/service.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 
 describe("the connections of a process to PostgreSQL", () => {
   const { archive, keys } = sample()
-  const { env, sql } = makeTestDatabase([archive])
+  const { name, sql } = makeTestDatabase([archive])
   const role = freshName()
 
   beforeAll(() => Effect.runPromise(onServer(`create role ${role} login superuser`)))
@@ -21,10 +21,8 @@ describe("the connections of a process to PostgreSQL", () => {
 
   it("a process has at most 4 connections to PostgreSQL after its start, and at most DATABASE_MAX_CONNECTIONS under load", async () => {
     const max = 6
-    const url = new URL(env.DATABASE_URL)
-    url.username = role
     const service = await startService({
-      DATABASE_URL: url.href,
+      DATABASE_URL: toDatabaseUrl(name, role),
       DATABASE_MAX_CONNECTIONS: String(max),
       ...unlimited
     })

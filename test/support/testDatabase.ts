@@ -8,7 +8,7 @@ type Connection = Effect.Success<ReturnType<typeof connectTo>>
 
 /**
  * Creates a migrated database with these workspaces for the tests of the file or the suite that calls this function.
- * Returns the variables that select the database, and a direct connection to it.
+ * Returns the name of the database, the variables that select it, and functions that use it directly.
  */
 export const makeTestDatabase = (archives: ReadonlyArray<Archive> = []) => {
   const resources = makeResources()
@@ -22,6 +22,7 @@ export const makeTestDatabase = (archives: ReadonlyArray<Archive> = []) => {
   })
   afterAll(() => resources.release())
   return {
+    name,
     env,
     sql: (...query: Parameters<Connection["sql"]>) => connection.sql(...query),
     importArchive: (archive: Archive) => connection.importArchive(archive)

@@ -3,12 +3,13 @@ import { once } from "node:events"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { connectTo, embedded, makeResources } from "../../support/database.ts"
+import { embedded, makeResources } from "../../support/database.ts"
 import { parseLogLines } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
-import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
+import { freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import { isListening } from "../../support/programs/programs.ts"
 import { run, startService } from "../../support/service.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
@@ -114,6 +115,8 @@ describe("the log of serve", () => {
   })
 
   describe("the log of serve with a PostgreSQL server", () => {
+    const { name, sql } = makeTestDatabase()
+
     it("serve logs immediately that a database does not exist, without the password of the URL", async () => {
       const database = freshName()
       const url = new URL(toDatabaseUrl(database))
@@ -137,11 +140,7 @@ describe("the log of serve", () => {
           (role) => onServer(`drop role ${role}`)
         )
       )
-      const database = await resources.acquire(freshDatabase)
-      const owner = { DATABASE_URL: toDatabaseUrl(database) }
-      expect(await run(["migrate"], owner)).toMatchObject({ code: 0 })
-      const { sql } = await resources.acquire(connectTo(owner))
-      const env = { DATABASE_URL: toDatabaseUrl(database, role), PORT: "0", LOG_LEVEL: "warn" }
+      const env = { DATABASE_URL: toDatabaseUrl(name, role), PORT: "0", LOG_LEVEL: "warn" }
       const serveAndFail = async () => {
         const { code, stderr } = await run(["serve"], env)
         expect(code).toBe(1)
@@ -155,7 +154,7 @@ describe("the log of serve", () => {
       expect(await serveAndFail()).toBe(
         `prompt-retrieval: the role ${role} may not read these tables: api_keys, prompts; grant it SELECT on them; deploy/roles.sql grants the privileges of each role\n`
       )
-      await sql(`alter role ${role} in database ${database} set search_path = nowhere`)
+      await sql(`alter role ${role} in database ${name} set search_path = nowhere`)
       expect(await serveAndFail()).toBe(
         `prompt-retrieval: the database's schema needs a migration, and the role ${role} lacks the privilege to run it: USAGE on a schema of its search_path; deploy/roles.sql grants the privileges of each role\n`
       )

@@ -1,27 +1,22 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { makeResources } from "../../support/database.ts"
 import { startLoad } from "../../support/clients/load.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
 import { type Service, startService, unlimited } from "../../support/service.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 describe("two instances behind HAProxy", () => {
-  const resources = makeResources()
   const { archive, keys } = sample()
-  let env: Record<string, string>
+  const database = makeTestDatabase([archive])
+  const env = { ...database.env, ...unlimited, SHUTDOWN_GRACE: "3 seconds" }
+  const resources = makeResources()
   let services: [Service, Service]
   let url: string
 
   beforeAll(async () => {
-    env = {
-      ...(await resources.acquire(postgres.acquire)),
-      ...unlimited,
-      SHUTDOWN_GRACE: "3 seconds"
-    }
-    const first = await startService(env)
-    services = [first, await startService(env)]
-    await (await resources.acquire(connectTo(env))).importArchive(archive)
+    services = await Promise.all([startService(env), startService(env)])
     url = (await resources.acquire(balanceInstances(services))).url
   })
   afterAll(async () => {
