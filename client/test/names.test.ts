@@ -220,7 +220,7 @@ describe("the name of a prompt in a bundle", () => {
   })
 })
 
-describe("limits of a call by name", () => {
+describe("timeouts, aborts and pauses of calls that select a prompt by its name", () => {
   beforeEach(() => void installFakeTime())
   afterEach(() => void vi.useRealTimers())
 

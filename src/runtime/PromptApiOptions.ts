@@ -17,8 +17,8 @@ export interface PromptApiOptions {
   /** The rate limits, in requests per minute. Default: 100 per key and 500 per process. */
   readonly rateLimits?: Partial<RateLimits> | undefined
   /**
-   * The longest time for which known responses are served without the database, in milliseconds, counted from the last
-   * contact. 0 turns this off. Default: 300,000.
+   * How long `handler` serves known responses while the database is unreachable, in milliseconds since the last contact.
+   * Known responses were current at that contact. 0 turns this off. Default: 300,000.
    */
   readonly outageMaxAge?: number | undefined
   /** Receives log lines. `console` is a valid logger. Default: warnings and errors go to stderr as JSON lines. */

@@ -174,7 +174,7 @@ describe("the option metrics of createPromptApi", () => {
     expect(text).toMatch(/^# TYPE prompt_retrieval_http_request_duration_seconds histogram$/m)
     expect(text).toMatch(/^prompt_retrieval_process_resident_memory_bytes \d+$/m)
     expect(text).not.toContain(key)
-    // The prefix lets a host append the text to its own metrics, which can have the same names without the prefix.
+    // A host appends this text to its own metrics. Because of the prefix, no name in the text equals a name of the host.
     const names = text.split("\n").flatMap((line) => /^# TYPE (\S+)/.exec(line)?.[1] ?? [])
     expect(names.filter((name) => !name.startsWith("prompt_retrieval_"))).toEqual([])
   })

@@ -14,7 +14,7 @@ export const registerLookupCounters = (cache: "keys" | "responses"): ((result: C
   const register = (result: CacheLookup) =>
     registerCounter(
       "prompt_retrieval_cache_lookups_total",
-      "Cache lookups: hit, miss, or drop (the workspace has changed since the entry was stored)",
+      "Cache lookups: hit, miss, or drop (the workspace has changed since the entry was stored, or the change feed is down)",
       { cache, result }
     )
   const counters = { hit: register("hit"), miss: register("miss"), drop: register("drop") }

@@ -39,8 +39,8 @@ export interface ServiceSettings extends AddressSettings {
   readonly redisUrl: Redacted.Redacted | undefined
   readonly rateLimits: RateLimits
   /**
-   * The longest time for which known responses are served without the database, in milliseconds, counted from the last
-   * contact. By default, no known response is served.
+   * How long known responses are served while the database is unreachable, in milliseconds since the last contact. Known
+   * responses were current at that contact. By default, no known response is served.
    */
   readonly outageMaxAgeMs?: number
 }

@@ -60,7 +60,7 @@ describe("findDatabaseUrlProblem", () => {
     expect(findDatabaseUrlProblem(url)).toBe("must be a URL like postgres://user:password@host:5432/database")
   })
 
-  it("findDatabaseUrlProblem accepts every sslmode, and every target_session_attrs with several hosts", () => {
+  it("findDatabaseUrlProblem accepts every sslmode in a URL with one host, and every target_session_attrs in a URL with several hosts", () => {
     for (const mode of ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])
       expect(findDatabaseUrlProblem(`postgres://db/prompts?sslmode=${mode}`)).toBeUndefined()
     for (const value of attributes.split(", "))

@@ -19,8 +19,8 @@ type Respond = Effect.Effect<HttpResponse, ApiError>
 export const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /**
- * A read that ends within this time after the last contact, in milliseconds, may have started before contact was lost.
- * The result of a read that ends later may be newer than all known responses.
+ * The maximum time from the last contact to the end of a read that started before contact was lost, in milliseconds. If
+ * a read without a known response ends later, its result may be newer than the known responses of its workspace.
  */
 const raceMs = 2_000
 

@@ -53,8 +53,8 @@ export const makeFixedWindowCounter = (): FixedWindowCounter => {
   }
 
   /**
-   * Returns the counts of the minute of `now`, which becomes `latest`. If another minute was `latest`, `previous`
-   * becomes the nearest other minute that the counter kept.
+   * Returns the counts of the minute of `now`, and makes this minute `latest`. If `latest` was another minute, `previous`
+   * becomes the kept minute that is nearest to the new `latest`.
    */
   const windowFor = (now: number): WindowCounts["byBucket"] => {
     const next = findWindow(now) ?? makeEmptyWindow(toRateWindow(now))

@@ -37,8 +37,8 @@ const hasFurtherRow = (rows: Rows, others: Rows): boolean => {
  *    result is used only if no other change is reported before the read ends.
  * 2. A read on a replica returns only after the feed has reported every change that other servers showed before the
  *    read was sent. Rule 1 then covers these changes.
- * 3. The primary runs a read only once every change that replicas have shown is visible on the primary, because a
- *    replica may be ahead of the primary.
+ * 3. The primary runs a read only after every change that replicas have shown has become visible on the primary, because
+ *    a replica may be ahead of the primary.
  * 4. If a replica does not find everything, the primary runs the statement too, because the missing rows may be so
  *    recent that the feed has not reported them. If the primary finds no further row, the rows of the replica are the
  *    result, and only the replica has shown something.
@@ -137,8 +137,8 @@ export class ReadRouter {
   }
 
   /**
-   * Records which session runs the next read. If another session ran the reads before, everything that replicas have
-   * shown until now was shown by another server.
+   * Records which session runs the next read. If the session changes, everything that replicas have shown so far counts
+   * as shown by another server.
    */
   #use(session: ReplicaSession): void {
     if (session === this.#session) return

@@ -13,8 +13,8 @@ const firingModes: ReadonlyArray<string> = expectedTriggers
   .map(enableTrigger)
 
 /**
- * Migration 1: the tables, whose constraints are the limits of the domain, and the triggers that limit lists, update
- * tag lists and notify of changes.
+ * Migration 1: the tables, whose constraints are the limits of the domain, and the triggers that limit the numbers of
+ * tags and fragments of a prompt, update the tag lists and notify of changes.
  */
 export const statements: ReadonlyArray<string> = [
   ...tables,
