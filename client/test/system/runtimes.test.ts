@@ -256,7 +256,7 @@ describe("a browser", () => {
   const resources = makeResources()
   let page: Playwright
   beforeAll(async () => {
-    const { context } = await resources.acquire(openBrowser)
+    const context = await resources.acquire(openBrowser)
     page = await context.newPage()
     // The service sends no CORS headers, so the page must have the same origin as the service.
     await page.goto(`${api.service().url}/healthz`)
