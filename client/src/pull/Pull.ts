@@ -36,7 +36,10 @@ const requireBundle = async (directory: string): Promise<ReadonlyArray<BundledPr
   throw new CommandError(`there is no ${bundleFileName} in the directory of --out; run 'pull'`)
 }
 
-/** Reads the prompts of the service. Rejects with a `CommandError` whose message names the remedy. */
+/**
+ * Reads the prompts from the service. Rejects with a `CommandError` if a flag, a variable or the key is invalid, if no
+ * prompt matches (without `--allow-empty`), or if a request fails.
+ */
 const readService = async (
   options: PullOptions,
   apiKey: string | undefined

@@ -23,7 +23,7 @@ it.effect.prop(
         title,
         target_model,
         prompt_type: "template",
-        // The service stores texts as UTF-8.
+        // A bundle with an unpaired surrogate in a content is invalid. In the other fields, JSON escapes unpaired surrogates.
         content: content.toWellFormed(),
         version,
         fragment_count

@@ -13,7 +13,7 @@ const steps = 5
 
 /**
  * Calls `onSilence` after 250 ms, and every 50 ms from then on, until the returned function is called. The timer counts
- * intervals, not elapsed time: a suspension or a block of the process counts as one interval. So in most cases, Node
+ * intervals, not elapsed time: while the process is suspended or blocked, it counts at most one interval. So in most cases, Node
  * reads the results that arrived meanwhile before it calls `onSilence`.
  */
 export const afterSilence = (onSilence: () => void): (() => void) => {

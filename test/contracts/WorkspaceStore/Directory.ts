@@ -26,7 +26,7 @@ import { type ContractTests, assertReads, findKey } from "./support.ts"
 
 /** Tests the rules of `WorkspaceStore` for lists, and for the settings of workspaces and users. */
 export const testDirectory = (it: ContractTests): void => {
-  it.effect("workspaces lists every workspace once, ordered by id", () =>
+  it.effect("the list of workspaces contains every workspace once, ordered by id", () =>
     Effect.gen(function* () {
       const { workspaces, addWorkspace } = yield* WorkspaceStore
       const [imported, added] = [archive(), workspace({ name: "Added", tier: "free" })]
@@ -45,7 +45,7 @@ export const testDirectory = (it: ContractTests): void => {
   )
 
   it.effect(
-    "folders and tags return only items of the workspace, ordered by the code points of their names",
+    "the methods folders and tags return only items of the workspace, ordered by the code points of their names",
     () =>
       Effect.gen(function* () {
         const { folders, tags } = yield* WorkspaceStore
@@ -107,7 +107,7 @@ export const testDirectory = (it: ContractTests): void => {
   )
 
   it.effect(
-    "users returns each owner of a workspace's keys once, and keys returns the keys of the workspace, both ordered by id",
+    "the method users returns each owner of a workspace's keys once, and the method keys returns the keys, both ordered by id",
     () =>
       Effect.gen(function* () {
         const { users, keys } = yield* WorkspaceStore

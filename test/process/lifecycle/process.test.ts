@@ -145,7 +145,7 @@ describe("a service that receives SIGTERM", () => {
   })
 
   // These tests spend most of their time waiting, so they run concurrently.
-  describe.concurrent("a service with an open connection that receives SIGTERM", () => {
+  describe.concurrent("a service that receives SIGTERM while a connection is open", () => {
     const locked = makeTestDatabase([archive])
     const startReading = async () => {
       const service = await start()

@@ -5,7 +5,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { freshCluster, makeStandby } from "../database/cluster.ts"
 
-/** A primary and its standby, for several stages. */
+/** A primary and its standby. Each `Stage` (two instances of the service) has its own database on these servers. */
 export interface Servers {
   readonly primaryUrl: string
   readonly standbyUrl: string

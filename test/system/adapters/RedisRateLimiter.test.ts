@@ -75,7 +75,7 @@ describe("Redis RateLimiter", () => {
 
   describe("the Redis rate limiter while Redis is up", () => {
     it.effect(
-      "two processes together admit the limit of a key, and each process admits its own limit per process",
+      "two processes together admit the limit of a key, but each process counts the limit per process alone",
       () =>
         Effect.gen(function* () {
           const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]

@@ -55,8 +55,8 @@ const selectFragments = (
 }
 
 /**
- * Computes the changes that bring the edits of a workspace since the latest import into a directory. A file whose
- * prompt or fragment was not edited stays as it is, byte for byte, even if the file was changed since the latest
+ * Computes how to update a directory with the edits that were made in its workspace since the latest import. A file
+ * whose prompt or fragment was not edited stays as it is, byte for byte, even if the file was changed since the latest
  * import. An existing file that is written keeps its path and, if possible, its formatting. A prompt or fragment
  * without a record of an import counts as edited. Fails if an existing file is invalid, or if two existing files
  * describe the same prompt or fragment.
