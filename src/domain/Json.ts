@@ -79,7 +79,7 @@ export const parseNumber = (text: string): number | ExactNumber => {
   if (shortest === text) return number
   // If neither text has an exponent, two different texts of a nonzero number have different digits or scales.
   if (number !== 0 && !exponentPattern.test(text) && !exponentPattern.test(shortest)) return rawJSON(text)
-  // Zero has no sign in PostgreSQL, so adding 0 converts -0 to 0.
+  // Adding 0 converts -0 to 0, because zero has no sign in PostgreSQL.
   return Number.isFinite(number) && isSameDecimal(text, shortest) ? number + 0 : rawJSON(text)
 }
 

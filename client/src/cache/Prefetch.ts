@@ -14,7 +14,7 @@ export interface PrefetchProgress {
 
 /** A prompt that `prefetch` could not load. */
 export interface PrefetchFailure {
-  /** Id or name of the prompt, as given in the selection. */
+  /** The id or name that was selected. If the selection is a filter, the id of the prompt. */
   readonly id: string
   /** The error of the last request. */
   readonly error: PromptClientError

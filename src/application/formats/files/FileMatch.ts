@@ -4,10 +4,10 @@ import { type ContentFile, toFileKey, toKey } from "./ContentFile.ts"
 /**
  * Returns the files, each with the id of the prompt or fragment that it describes. References of prompts to fragments
  * get the same ids. If `keys` contains the id in the front matter, the file describes the prompt or fragment with this
- * id, even if the prompt is archived. Any other file keeps its `id`. The reader of the file derived that `id` from the
- * id of the workspace and the id in the front matter, or from the path of the file if the front matter has no id. An id
- * of another workspace is therefore never used, and every import of the same files into a workspace finds the same
- * prompts.
+ * id, even if the prompt is archived. Any other file keeps its `id`. The reader of the file derived that `id` from two
+ * values: the id of the workspace, and the id in the front matter. If the front matter has no id, the second value is
+ * the path of the file. An id of another workspace is therefore never used, and every import of the same files into a
+ * workspace finds the same prompts.
  *
  * @param keys the keys of the workspace's prompts and fragments
  */

@@ -88,7 +88,7 @@ const makeChangeFeed = (
     const revisionOf = (workspace: string) => revisions.revisionOf(workspace)
     /** When the feed goes down if no other heartbeat arrives; `undefined` while the feed is down. */
     let upUntil: Instant | undefined
-    /** When the last heartbeat that arrived was sent. PostgreSQL delivers earlier changes before a heartbeat. */
+    /** Its time is the time at which the latest received heartbeat was sent. PostgreSQL delivers earlier changes first. */
     let lastContact: LastContact | undefined
     /** Why the latest connections may receive no notifications; undefined once a heartbeat has arrived. */
     let suspectedReason: string | undefined

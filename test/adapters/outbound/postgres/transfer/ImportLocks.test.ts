@@ -329,7 +329,7 @@ describe("imports and concurrent writers", () => {
   )
 
   it.live(
-    "editContent starts over when an editor adds a version with the number of a version that the edit adds",
+    "editContent starts over if, before its edit is written, an editor adds a version with the same number as a version of the edit",
     () =>
       withSetting(
         Effect.fnUntraced(function* ({ store, other }) {

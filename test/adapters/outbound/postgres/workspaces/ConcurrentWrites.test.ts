@@ -243,7 +243,7 @@ describe("concurrent writes", () => {
         )
 
         it.effect(
-          `a transaction that ${what} waits for a ${isolation} password reset of the user and notifies the workspace of the key, or the reset notifies all workspaces`,
+          `while a ${isolation} transaction requires a password reset of a user, a transaction that ${what} of the user either waits and then notifies the workspace of the key, or does not wait, and the reset notifies all workspaces`,
           () =>
             withSessions(([admin, issuer]) =>
               Effect.gen(function* () {
