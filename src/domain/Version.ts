@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import * as Struct from "effect/Struct"
 import { maxInt32 } from "./Sizes.ts"
 import { parsePositiveInt } from "./Page.ts"
 import { PromptId } from "./Prompt.ts"
@@ -11,25 +12,10 @@ export type VersionId = typeof VersionId.Type
 /** The largest version number: version numbers are 32-bit integers. */
 export const maxVersionNumber = maxInt32
 
-const ChangeSummary = Schema.String.annotate({ description: "Description of the change." })
-const ChangeSource = Schema.String.annotate({
-  description: "Origin of the change.",
-  examples: ["manual", "ai-improve"]
-})
-
 export const VersionNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxVersionNumber }))
   .pipe(Schema.brand("VersionNumber"))
   .annotate({ description: "Number of the version, starting at 1 for each prompt." })
 export type VersionNumber = typeof VersionNumber.Type
-
-/** An item of the version list, without content (specification 2.5). */
-export const VersionSummary = Schema.Struct({
-  version_number: VersionNumber,
-  change_summary: ChangeSummary,
-  change_source: ChangeSource,
-  created_at: Timestamp
-}).annotate({ identifier: "VersionSummary", description: "An item of the version list, without content." })
-export type VersionSummary = typeof VersionSummary.Type
 
 /** A JSON object with any members. Its values are not checked, because a number may be an `ExactNumber`. */
 const Metadata = Schema.Record(Schema.String, Schema.Any as Schema.Codec<Schema.Json>).annotate({
@@ -44,8 +30,11 @@ export const Version = Schema.Struct({
   prompt_id: PromptId,
   version_number: VersionNumber,
   content: Schema.String.annotate({ description: "Content of the prompt in this version." }),
-  change_summary: ChangeSummary,
-  change_source: ChangeSource,
+  change_summary: Schema.String.annotate({ description: "Description of the change." }),
+  change_source: Schema.String.annotate({
+    description: "Origin of the change.",
+    examples: ["manual", "ai-improve"]
+  }),
   parent_version_id: Schema.NullOr(VersionId).annotate({
     description: "Id of the version that this version was made from, or null."
   }),
@@ -53,6 +42,12 @@ export const Version = Schema.Struct({
   created_at: Timestamp
 }).annotate({ identifier: "Version", description: "A version of a prompt with its content." })
 export type Version = typeof Version.Type
+
+/** An item of the version list, without content (specification 2.5). */
+export const VersionSummary = Schema.Struct(
+  Struct.pick(Version.fields, ["version_number", "change_summary", "change_source", "created_at"])
+).annotate({ identifier: "VersionSummary", description: "An item of the version list, without content." })
+export type VersionSummary = typeof VersionSummary.Type
 
 /**
  * The prompt or the version does not exist in the caller's workspace, or the caller's tier does not include the version
