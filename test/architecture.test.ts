@@ -71,7 +71,7 @@ const rules: ReadonlyArray<Rule> = [
       ...anyPackage
     ]
   })),
-  ...["caching", "memory", "metrics", "postgres", "rate-limiter"].map((name) => ({
+  ...["caching", "memory", "postgres", "rate-limiter"].map((name) => ({
     files: `src/adapters/outbound/${name}/**`,
     mayImport: [`src/adapters/outbound/${name}/**`, ...core, ...anyPackage]
   })),
