@@ -128,7 +128,7 @@ const failWithoutRoom = Effect.andThen(
 export const respondIfMemoryAllows = (
   request: HttpRequest,
   representation: Representation,
-  transport: Pick<Transport, "hasRoom">
+  transport: Transport
 ): Effect.Effect<HttpResponse, Unavailable> => {
   const response = respondConditionally(request, representation)
   const hasRoomForBody =
