@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { Admission } from "../../../application/access/Admission.ts"
 import { Outage } from "../../../application/freshness/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
+import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import { type OperationalPath, operationalPaths, PromptsGroup } from "../contract/Api.ts"
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
@@ -60,6 +60,7 @@ const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["Service"]) {
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints
+  const scheduler = yield* ReadScheduler
   const operationalRoutes = yield* makeOperationalRoutes
   const responseCache = yield* makeResponseCache
   const outage = yield* Outage
@@ -150,7 +151,7 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
               representation: representResource(body, caller.workspaceId)
             }))
       })
-      return withReadPermit(caller.workspaceId, read)
+      return scheduler.withPermit(caller.workspaceId, read)
     })
 
   const record = (context: RequestContext, { status }: HttpResponse): Effect.Effect<void> => {

@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
-import { encodeInTurns } from "../../../application/reading/Turns.ts"
+import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import { PromptsGroup } from "../contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
 import type { ApiError } from "../contract/Errors.ts"
@@ -64,7 +64,11 @@ export type EndpointsByRoute = ReadonlyMap<string, Endpoint>
 type Params = EndpointSpec["~Params"]["Type"]
 type Query = EndpointSpec["~Query"]["Type"]
 
-const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoint => {
+const makeEndpoint = (
+  spec: EndpointSpec,
+  handle: Handler<EndpointSpec>,
+  scheduler: ReadScheduler["Service"]
+): Endpoint => {
   const decodeParameters = spec.query && makeParameterDecoder(spec.query as Schema.Decoder<Query>)
   // An endpoint without query parameters ignores the query.
   const parseQueryParameters = (query: string) =>
@@ -75,7 +79,7 @@ const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoi
     Effect.fromResult(parseQueryParameters(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as Params, query)),
       Effect.flatMap(({ envelope, promptVersion }) =>
-        Effect.map(encodeInTurns(caller.workspaceId, envelope, toJson, encodeWithEtag), (body) => ({
+        Effect.map(scheduler.encode(caller.workspaceId, envelope, toJson, encodeWithEtag), (body) => ({
           ...body,
           promptVersion
         }))
@@ -83,15 +87,14 @@ const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoi
     )
 }
 
-export const makeEndpoints: Effect.Effect<EndpointsByRoute, never, Prompts> = Effect.map(
-  Prompts,
-  (prompts) => {
-    const handlers = makeHandlers(prompts)
-    return new Map(
-      Object.values(PromptsGroup.endpoints).map((spec) => [
-        spec.path,
-        makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>)
-      ])
-    )
-  }
-)
+export const makeEndpoints = Effect.gen(function* () {
+  const handlers = makeHandlers(yield* Prompts)
+  const scheduler = yield* ReadScheduler
+  const endpoints: EndpointsByRoute = new Map(
+    Object.values(PromptsGroup.endpoints).map((spec) => [
+      spec.path,
+      makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>, scheduler)
+    ])
+  )
+  return endpoints
+})

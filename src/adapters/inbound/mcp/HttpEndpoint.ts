@@ -4,8 +4,7 @@ import * as Result from "effect/Result"
 import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/support/Deadline.ts"
-import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
-import { encodeInTurns } from "../../../application/reading/Turns.ts"
+import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { describeError, MethodNotAllowed, RequestTimeout } from "../contract/Errors.ts"
 import { type BodyError, encodeBody, type HttpResponse } from "../contract/HttpMessage.ts"
@@ -89,6 +88,7 @@ const withCallDeadline = withDeadline(requestDeadlineMs, toRpcError(Unavailable)
 export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
   Effect.gen(function* () {
     const { admit } = yield* Admission
+    const scheduler = yield* ReadScheduler
     const makeCatalog = yield* makePromptCatalogs
     const openCallerStream = yield* makeStreamOpener
 
@@ -112,7 +112,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       const { workspaceId: workspace } = caller
       const run = runMethod(message, { mode, catalog: makeCatalog(caller) })
       const encode = (result: JsonObject) =>
-        encodeInTurns(
+        scheduler.encode(
           workspace,
           result,
           (result) => encodeResult(message.id, result),
@@ -124,7 +124,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
           ? Effect.succeed(content)
           : Effect.fail(toRpcError(Unavailable))
       })
-      return withCallDeadline(withReadPermit(workspace, respond))
+      return withCallDeadline(scheduler.withPermit(workspace, respond))
     }
 
     const respondToPost = (

@@ -8,7 +8,7 @@ import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { maxTitlesPerRead, PromptTitles } from "../../../application/ports/PromptTitles.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
-import { takeTurnFor } from "../../../application/reading/Turns.ts"
+import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import type { PromptId, PromptSummary, PromptType } from "../../../domain/Prompt.ts"
 import type { PromptNames } from "../../../domain/PromptNames.ts"
 import { findSlots } from "../../../domain/Resolution.ts"
@@ -108,6 +108,7 @@ const makeCache = <Value extends object>(
  */
 export const makePromptCatalogs = Effect.gen(function* () {
   const prompts = yield* Prompts
+  const { takeTurnFor } = yield* ReadScheduler
   const readNames = makeNameReader(yield* PromptTitles)
   const feed = yield* ChangeFeed
   const namesCache = makeCache<PromptNames>(

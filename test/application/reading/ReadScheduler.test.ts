@@ -2,8 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import { withReadPermit } from "../../../src/application/reading/ReadPermits.ts"
-import { takeTurn } from "../../../src/application/reading/Turns.ts"
+import { ReadScheduler } from "../../../src/application/reading/ReadScheduler.ts"
 import { workspace } from "../../support/archives.ts"
 
 const largeUnits = 1024 * 1024
@@ -12,10 +11,11 @@ const largeUnits = 1024 * 1024
 const countAtOnce = (sizesBefore: ReadonlyArray<number>) =>
   Effect.gen(function* () {
     const { id } = workspace()
+    const { takeTurn, withPermit } = yield* ReadScheduler
     const end = Latch.makeUnsafe()
     let running = 0
-    for (const units of sizesBefore) yield* withReadPermit(id, takeTurn(id, units))
-    const read = withReadPermit(
+    for (const units of sizesBefore) yield* withPermit(id, takeTurn(id, units))
+    const read = withPermit(
       id,
       Effect.andThen(
         Effect.sync(() => running++),
@@ -33,7 +33,7 @@ const countAtOnce = (sizesBefore: ReadonlyArray<number>) =>
     end.openUnsafe()
     yield* Fiber.join(reads)
     return atOnce
-  })
+  }).pipe(Effect.provide(ReadScheduler.layer))
 
 describe("reads of a workspace", () => {
   it.live("at first, at most 4 reads of a workspace run at the same time", () =>
