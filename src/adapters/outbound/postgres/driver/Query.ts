@@ -22,6 +22,24 @@ export interface Statement {
   readonly workspace?: WorkspaceId | undefined
 }
 
+/** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
+export type AddParameter = (value: unknown) => string
+
+/** Makes a statement that returns fewer than `expectedRows` rows if something was not found. */
+export const makeStatement = (
+  workspace: WorkspaceId,
+  expectedRows: 0 | 1,
+  makeText: (parameter: AddParameter) => string
+): Statement => {
+  const params: Array<unknown> = []
+  return {
+    text: makeText((value) => `$${params.push(value)}`),
+    params,
+    expectedRows,
+    workspace
+  }
+}
+
 /**
  * Runs one statement that changes no row. Returns the rows of the result. Once the statement has its permit
  * (`QueryPool`), an interruption waits until the statement ends or misses a deadline of the pool. So a caller with a

@@ -4,42 +4,89 @@ import * as Schema from "effect/Schema"
 import { type PromptFilter, PromptRepo } from "../../../../application/ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../../../../application/support/Observability.ts"
 import { parseJson } from "../../../../domain/Json.ts"
-import type { PageOfItems } from "../../../../domain/Page.ts"
 import {
   Prompt,
   type PromptId,
   PromptNotFound,
-  PromptSummary,
-  RepeatedFields
+  RepeatedFields,
+  repeatedFieldNames
 } from "../../../../domain/Prompt.ts"
 import { type ResolutionSource, ResolvedTooLarge } from "../../../../domain/Resolution.ts"
-import { Version, VersionNotFound, VersionSummary } from "../../../../domain/Version.ts"
+import { sizes } from "../../../../domain/Sizes.ts"
+import type { Timestamp } from "../../../../domain/Timestamp.ts"
+import { Version, VersionNotFound, type VersionNumber } from "../../../../domain/Version.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeBatchedLookup } from "../driver/BatchedLookup.ts"
-import type { Row } from "../driver/Query.ts"
-import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
+import { findById, makeStatement, type Row, type Statement } from "../driver/Query.ts"
 import { Database } from "../Database.ts"
-import * as queries from "./PromptQueries.ts"
+import * as pages from "./PageQueries.ts"
 
-const decodeTotal = makeFirstRowDecoder(Schema.Struct({ total: Schema.Int }))
-
-/** Returns the decoder of a page with its total. The single row of an empty page has a null in `idColumn`. */
-const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
-  const decodeItems = makeRowDecoder(item)
-  return (rows: ReadonlyArray<Row>): PageOfItems<A> => ({
-    items: decodeItems(rows.filter((row) => row[idColumn] !== null)),
-    total: decodeTotal(rows).total
-  })
+export interface PromptKey {
+  readonly workspace: WorkspaceId
+  readonly id: PromptId
 }
 
-const decodePromptList = makePageDecoder(PromptSummary, "id")
+/**
+ * A FROM clause that selects the prompts with the workspaces `$1` and the ids `$2`, as `p`. `requested.ordinal` is the
+ * position of a prompt in `$1` and `$2`, counted from 1.
+ */
+const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
+    join prompts p on p.workspace_id = requested.workspace_id and p.id = requested.id`
 
-const decodePromptPage = makeRowDecoder(PromptSummary)
+/** Returns a function that makes the statement with this text, which contains `requestedPrompts`. */
+const selectByKey =
+  (text: string) =>
+  (prompts: ReadonlyArray<PromptKey>): Statement => ({
+    text,
+    params: [
+      `{${prompts.map(({ workspace }) => workspace).join()}}`,
+      `{${prompts.map(({ id }) => id).join()}}`
+    ],
+    expectedRows: prompts.length,
+    workspace: prompts[0]?.workspace
+  })
 
-const decodeVersionList = makePageDecoder(VersionSummary, "version_number")
+/**
+ * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the
+ * position in `prompts`, counted from 1.
+ */
+export const selectPromptsByKey =
+  selectByKey(`select requested.ordinal::int, ${pages.summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
+      p.sort_order,
+      coalesce((
+        select json_agg(json_build_object('id', t.id, 'name', t.name, 'color', t.color) order by t.name collate "C")
+        from prompt_tags pt
+        join ${findById("tags", "pt.tag_id", ["workspace_id", "name", "color"])} t on t.workspace_id = p.workspace_id
+        where pt.prompt_id = p.id
+      ), '[]') as tags
+    from ${requestedPrompts}
+    left join ${findById("folders", "p.folder_id", ["workspace_id"])} f on f.workspace_id = p.workspace_id`)
 
 const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
 
-const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
+const aggregateFragments = (value: string, name: string): string =>
+  `coalesce(array_agg(${value} order by position, id) filter (where bytes <= ${sizes.sourceBytes}), '{}') as ${name}`
+
+/**
+ * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position in `prompts`, counted
+ * from 1. If the contents together are larger than `sizes.sourceBytes`, `too_large` is true and the row has no
+ * fragments. The contents are then not read, because `octet_length` does not read the text itself.
+ */
+export const selectSources =
+  selectByKey(`select requested.ordinal::int, ${pages.toColumns(repeatedFieldNames)}, p.current_content, p.current_version, source.*
+    from ${requestedPrompts}
+    cross join lateral (
+      select coalesce(max(bytes) > ${sizes.sourceBytes}, false) as too_large,
+        ${aggregateFragments("content", "contents")}, ${aggregateFragments("variable_overrides::text", "overrides")}
+      from (
+        select pf.id, pf.position, pf.variable_overrides, f.content,
+          octet_length(p.current_content) + sum(octet_length(f.content)) over () as bytes
+        from prompt_fragments pf
+        join ${findById("fragments", "pf.fragment_id", ["workspace_id", "content"])} f
+          on f.workspace_id = p.workspace_id
+        where pf.prompt_id = p.id
+      ) bound
+    ) source`)
 
 const decodeSourceRow = Schema.decodeUnknownSync(
   Schema.Struct({
@@ -67,10 +114,6 @@ const decodeSource = (row: Row): ResolutionSource => {
   }
 }
 
-/** Returns false for a tag that no prompt can have, because PostgreSQL cannot store its name. */
-const canMatch = ({ tag }: PromptFilter): boolean =>
-  tag === undefined || (!tag.includes("\0") && tag.isWellFormed())
-
 const toSource = (
   id: PromptId,
   row: Row | undefined
@@ -79,22 +122,47 @@ const toSource = (
   return row.too_large === true ? Effect.fail(ResolvedTooLarge(id)) : Effect.succeed(decodeSource(row))
 }
 
+/** Selects a version. `parent_version_id` is null if the parent is a version of another prompt. */
+export const selectVersion = (
+  workspace: WorkspaceId,
+  id: PromptId,
+  number: VersionNumber,
+  oldest: Timestamp | undefined
+): Statement =>
+  makeStatement(
+    workspace,
+    1,
+    (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
+        parent.id as parent_version_id, v.metadata, v.created_at
+      from prompts p join prompt_versions v on v.prompt_id = p.id
+      left join ${findById("prompt_versions", "v.parent_version_id", ["prompt_id"])} parent on parent.prompt_id = p.id
+      where p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}
+        and v.version_number = ${parameter(number)}
+        ${oldest === undefined ? "" : `and v.created_at >= ${parameter(oldest)}`}`
+  )
+
+const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
+
+/** Returns false for a tag that no prompt can have, because PostgreSQL cannot store its name. */
+const canMatch = ({ tag }: PromptFilter): boolean =>
+  tag === undefined || (!tag.includes("\0") && tag.isWellFormed())
+
 const makePromptRepo = Effect.gen(function* () {
   const { queryPrompts } = yield* Database
   // A slow statement of one workspace must not delay other workspaces.
-  const partitionKey = ({ workspace }: queries.PromptKey) => workspace
-  const getPromptRow = yield* makeBatchedLookup(queryPrompts, queries.selectPromptsByKey, partitionKey)
-  const getSourceRow = yield* makeBatchedLookup(queryPrompts, queries.selectSources, partitionKey)
+  const partitionKey = ({ workspace }: PromptKey) => workspace
+  const getPromptRow = yield* makeBatchedLookup(queryPrompts, selectPromptsByKey, partitionKey)
+  const getSourceRow = yield* makeBatchedLookup(queryPrompts, selectSources, partitionKey)
 
   return PromptRepo.of({
     list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
       canMatch(filter)
-        ? Effect.map(queryPrompts(queries.selectPrompts(workspace, filter, page)), decodePromptList)
+        ? Effect.map(queryPrompts(pages.selectPrompts(workspace, filter, page)), pages.decodePromptList)
         : Effect.succeed({ items: [], total: 0 })
     ),
     listPage: withSpanIfTraced("PromptRepo.listPage")((workspace, filter, page) =>
       canMatch(filter)
-        ? Effect.map(queryPrompts(queries.selectPromptPage(workspace, filter, page)), decodePromptPage)
+        ? Effect.map(queryPrompts(pages.selectPromptPage(workspace, filter, page)), pages.decodePromptPage)
         : Effect.succeed([])
     ),
     get: withSpanIfTraced("PromptRepo.get")((workspace, id) =>
@@ -106,12 +174,12 @@ const makePromptRepo = Effect.gen(function* () {
       Effect.flatMap(getSourceRow({ workspace, id }), (row) => toSource(id, row))
     ),
     listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, id, oldest, page) =>
-      Effect.flatMap(queryPrompts(queries.selectVersions(workspace, id, oldest, page)), (found) =>
-        found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(decodeVersionList(found))
+      Effect.flatMap(queryPrompts(pages.selectVersions(workspace, id, oldest, page)), (found) =>
+        found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(pages.decodeVersionList(found))
       )
     ),
     getVersion: withSpanIfTraced("PromptRepo.getVersion")((workspace, id, number, oldest) =>
-      Effect.flatMap(queryPrompts(queries.selectVersion(workspace, id, number, oldest)), ([row]) =>
+      Effect.flatMap(queryPrompts(selectVersion(workspace, id, number, oldest)), ([row]) =>
         row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(decodeVersion(row))
       )
     )

@@ -7,7 +7,13 @@ import type { Statement } from "../../../../../src/adapters/outbound/postgres/dr
 import * as exportQueries from "../../../../../src/adapters/outbound/postgres/transfer/ExportQueries.ts"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
 import { selectKeysByHash } from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
-import * as queries from "../../../../../src/adapters/outbound/postgres/prompts/PromptQueries.ts"
+import * as pages from "../../../../../src/adapters/outbound/postgres/prompts/PageQueries.ts"
+import {
+  selectPromptsByKey,
+  selectSources,
+  selectVersion
+} from "../../../../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
+import { selectTitles } from "../../../../../src/adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
 import { maxTitlesPerRead } from "../../../../../src/application/ports/PromptTitles.ts"
 import type { PromptFilter } from "../../../../../src/application/ports/PromptRepo.ts"
 import type { KeyHash } from "../../../../../src/domain/ApiKey.ts"
@@ -266,8 +272,8 @@ for (const size of sizes) {
           it.effect(`lists of ${place.name} use one index and fetch only the page (${mode} plan)`, () =>
             Effect.gen(function* () {
               for (const [filter, index] of makeFilters(place)) {
-                for (const [query, page] of [queries.selectPrompts, queries.selectPromptPage].flatMap(
-                  (query) => [1, 2000].map((page) => [query, page] as const)
+                for (const [query, page] of [pages.selectPrompts, pages.selectPromptPage].flatMap((query) =>
+                  [1, 2000].map((page) => [query, page] as const)
                 )) {
                   const statement = query(place.workspace, filter, { page, per_page: 20 })
                   const plan = yield* explain(statement, mode)
@@ -275,7 +281,7 @@ for (const size of sizes) {
                   assertNoScan(plan, context)
                   // For a later page, the statement also reads the skipped rows. For a partial page, the statement
                   // reads its part of the index to the end.
-                  if (query === queries.selectPromptPage && page === 1 && plan[0]!["Actual Rows"] === 20)
+                  if (query === pages.selectPromptPage && page === 1 && plan[0]!["Actual Rows"] === 20)
                     assertFewBuffers(plan, context)
                   const indexScans = plan.filter((node) => node["Node Type"] === "Index Only Scan")
                   const used = new Set(indexScans.map((node) => node["Index Name"]))
@@ -293,7 +299,7 @@ for (const size of sizes) {
             Effect.gen(function* () {
               const after = { id: place.prompt, updated_at: "2026-01-01T00:00:00.000Z" as Timestamp }
               for (const start of [undefined, after]) {
-                const plan = yield* explain(queries.selectTitles(place.workspace, start), mode)
+                const plan = yield* explain(selectTitles(place.workspace, start), mode)
                 assert.deepStrictEqual(
                   plan.map((node) => [node["Node Type"], node["Index Name"]]),
                   [
@@ -315,14 +321,14 @@ for (const size of sizes) {
               const page = { page: 50, per_page: 20 }
               const number = 5 as VersionNumber
               const statements: ReadonlyArray<Statement> = [
-                queries.selectPromptsByKey([{ workspace, id: prompt }]),
-                queries.selectSources([{ workspace, id: prompt }]),
-                queries.selectPromptsByKey(batch),
-                queries.selectSources(batch),
-                queries.selectVersions(workspace, prompt, undefined, page),
-                queries.selectVersions(workspace, prompt, oldest, page),
-                queries.selectVersion(workspace, prompt, number, undefined),
-                queries.selectVersion(workspace, prompt, number, oldest),
+                selectPromptsByKey([{ workspace, id: prompt }]),
+                selectSources([{ workspace, id: prompt }]),
+                selectPromptsByKey(batch),
+                selectSources(batch),
+                pages.selectVersions(workspace, prompt, undefined, page),
+                pages.selectVersions(workspace, prompt, oldest, page),
+                selectVersion(workspace, prompt, number, undefined),
+                selectVersion(workspace, prompt, number, oldest),
                 selectKeysByHash([place.key])
               ]
               for (const statement of statements) {

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
-import * as queries from "../../../../../src/adapters/outbound/postgres/prompts/PromptQueries.ts"
+import * as pages from "../../../../../src/adapters/outbound/postgres/prompts/PageQueries.ts"
 import type { PromptFilter } from "../../../../../src/application/ports/PromptRepo.ts"
 import type { FolderId } from "../../../../../src/domain/FolderId.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
@@ -125,7 +125,7 @@ const assertLists = Effect.fnUntraced(function* (what: string) {
   yield* Effect.forEach(
     lists,
     Effect.fnUntraced(function* ({ workspace, tag, filter }) {
-      const { text, params } = queries.selectPrompts(workspace, { ...filter, tag }, { page: 1, per_page: 20 })
+      const { text, params } = pages.selectPrompts(workspace, { ...filter, tag }, { page: 1, per_page: 20 })
       const [listed, expected] = yield* Effect.all(
         [
           client.unsafe<{ readonly id: string | null; readonly total: number }>(text, params),
