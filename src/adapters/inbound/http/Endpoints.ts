@@ -9,7 +9,7 @@ import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
 import type { ApiError } from "../contract/Errors.ts"
 import { makeParameterDecoder } from "../contract/Parameters.ts"
 import { parseQuery } from "./request/QueryString.ts"
-import type { MatchedRoute } from "./request/Route.ts"
+import type { MatchedRoute } from "./request/RequestHead.ts"
 import { type BodyWithEtag, encodeWithEtag } from "./response/Representation.ts"
 
 type EndpointSpec = (typeof PromptsGroup.endpoints)[keyof typeof PromptsGroup.endpoints]

@@ -1,17 +1,68 @@
-import type { IncomingMessage } from "node:http"
+// Reads the head of a request: the route of its target, the token in `Authorization`, and its id.
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 
+export interface MatchedRoute {
+  /** The pattern of the route, such as `/api/v1/prompts/:id`. */
+  readonly route: string
+  /** The undecoded values of the pattern's parameters, by name. */
+  readonly params: Readonly<Record<string, string>>
+  /** The undecoded part of the target after the first `?`. */
+  readonly query: string
+}
+
+/** Matches the scheme and the authority of a request target in absolute form. */
+const absoluteFormPattern = /^https?:\/\/[^/?#]*/i
+
 /**
- * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. Only an
- * HTTP/1.0 request is also accepted without a `Host` header. The server joins duplicate headers with commas, so a comma
- * in `host` means several headers.
+ * Matches the first character of a percent-encoding, of a segment parameter (`;name=value`) or of a fragment. No route
+ * contains such a character.
  */
-export const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean => {
-  const { host, "transfer-encoding": framing } = headers
-  return (
-    (host === undefined ? httpVersion === "1.0" : !host.includes(",")) &&
-    (framing === undefined || framing.toLowerCase() === "chunked")
-  )
+const disallowedPathPattern = /[%;#]/
+
+/** A segment of a pattern: a fixed text, or a parameter that matches any text that is not empty. */
+type Segment = { readonly literal: string } | { readonly param: string }
+
+const parseSegment = (text: string): Segment =>
+  text.startsWith(":") ? { param: text.slice(1) } : { literal: text }
+
+const matchSegments = (
+  pattern: ReadonlyArray<Segment>,
+  segments: ReadonlyArray<string>
+): MatchedRoute["params"] | undefined => {
+  if (pattern.length !== segments.length) return undefined
+  const params: Record<string, string> = {}
+  for (const [i, expected] of pattern.entries()) {
+    const segment = segments[i]
+    if (segment === undefined || ("literal" in expected ? segment !== expected.literal : segment === ""))
+      return undefined
+    if ("param" in expected) params[expected.param] = segment
+  }
+  return params
+}
+
+/**
+ * Makes a function that matches a raw request target against the patterns of all routes. The function returns
+ * `undefined` if the path is unknown. Of an absolute-form target, only the path and the query are used. A path must
+ * start with the base path. The path is compared byte by byte, without decoding, so it is unknown if it has an
+ * additional slash, a fixed segment in another case, or any of `%`, `;` and `#`.
+ */
+export const makeRouteMatcher = (
+  patterns: ReadonlyArray<string>
+): ((rawTarget: string, basePath?: string) => MatchedRoute | undefined) => {
+  const routes = patterns.map((route) => ({ route, pattern: route.split("/").map(parseSegment) }))
+  return (rawTarget, basePath = "") => {
+    const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormPattern, "")
+    const queryStart = target.indexOf("?")
+    const path = queryStart < 0 ? target : target.slice(0, queryStart)
+    if (disallowedPathPattern.test(path) || !path.startsWith(basePath)) return undefined
+    const segments = path.slice(basePath.length).split("/")
+    for (const { route, pattern } of routes) {
+      const params = matchSegments(pattern, segments)
+      if (params !== undefined)
+        return { route, params, query: queryStart < 0 ? "" : target.slice(queryStart + 1) }
+    }
+    return undefined
+  }
 }
 
 const bearerPattern = /^bearer +([\x21-\x7e]+)$/i

@@ -13,8 +13,20 @@ import { allowHalfOpenConnections } from "./NodeInternals.ts"
 import { Exchange } from "./Exchange.ts"
 import { makeRejections } from "./Rejections.ts"
 import { BodyReader } from "../request/RequestBody.ts"
-import { hasAcceptableHead } from "../request/RequestHead.ts"
 import { makeResponseBatcher } from "./ResponseWriter.ts"
+
+/**
+ * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. Only an
+ * HTTP/1.0 request is also accepted without a `Host` header. The server joins duplicate headers with commas, so a comma
+ * in `host` means several headers.
+ */
+const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean => {
+  const { host, "transfer-encoding": framing } = headers
+  return (
+    (host === undefined ? httpVersion === "1.0" : !host.includes(",")) &&
+    (framing === undefined || framing.toLowerCase() === "chunked")
+  )
+}
 
 /** Makes a server for the app, and the tracker that owns its connections. The server does not listen yet. */
 export const makeNodeServer = (limits: ConnectionLimits) =>
