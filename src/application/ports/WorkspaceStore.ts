@@ -2,9 +2,8 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
-import type { AuditEvent, ExportFormat } from "../../domain/workspace/AuditEvent.ts"
+import type { AuditEvent, ExportFormat, ImportSummary } from "../../domain/workspace/AuditEvent.ts"
 import type { BillingStatus, Tier } from "../../domain/Billing.ts"
-import type { ImportSummary } from "../../domain/workspace/ImportSummary.ts"
 import type { InvalidContent } from "../../domain/workspace/Problem.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../domain/workspace/Workspace.ts"
@@ -12,6 +11,9 @@ import type { ContentEdit, WorkspaceContent } from "../../domain/workspace/Works
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { ExportPart, WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
 import type { Unavailable } from "./Unavailable.ts"
+
+/** The name of the person or program that makes administrative changes, for the audit log. */
+export class Actor extends Context.Service<Actor, string>()("prompt-retrieval/Actor") {}
 
 /** No workspace has the given id. */
 export const WorkspaceNotFound = { _tag: "WorkspaceNotFound" } as const

@@ -1,6 +1,5 @@
 import * as Schema from "effect/Schema"
 import type { ApiKeyId } from "../ApiKey.ts"
-import type { ImportSummary } from "./ImportSummary.ts"
 import { Timestamp } from "../Timestamp.ts"
 import type { StoredKey, User, Workspace } from "./Workspace.ts"
 import type { ContentEdit } from "./WorkspaceContent.ts"
@@ -21,6 +20,18 @@ export type AuditAction =
   | "key.rotated"
   | "key.revoked"
   | "key.deleted"
+
+/** The imported workspace, and the number of items of each kind in its archive. */
+export interface ImportSummary {
+  readonly workspace_id: string
+  readonly prompts: number
+  readonly versions: number
+  readonly fragments: number
+  readonly folders: number
+  readonly tags: number
+  readonly users: number
+  readonly api_keys: number
+}
 
 type Details = Readonly<Record<string, string | number | boolean | null>>
 

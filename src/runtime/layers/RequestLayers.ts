@@ -7,11 +7,10 @@ import * as Redacted from "effect/Redacted"
 import { type AddressSettings, addressLayer } from "../../adapters/inbound/http/request/PublicUrl.ts"
 import * as CachingKeyStore from "../../adapters/outbound/caching/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../adapters/outbound/caching/CachingPromptRepo.ts"
-import { Database } from "../../adapters/outbound/postgres/Database.ts"
+import { Database, readinessLayer } from "../../adapters/outbound/postgres/Database.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../../adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
-import * as PostgresReadiness from "../../adapters/outbound/postgres/schema/PostgresReadiness.ts"
 import * as InProcessRateLimiter from "../../adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import * as RedisRateLimiter from "../../adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { Admission, type RateLimits } from "../../application/access/Admission.ts"
@@ -63,7 +62,7 @@ export const serviceLayer = (settings: ServiceSettings) =>
   useCasesLayer(settings).pipe(
     Layer.provide([databasePromptsLayer, databaseKeysLayer]),
     Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
-    Layer.provideMerge(Layer.merge(PostgresReadiness.layer, addressLayer(settings)))
+    Layer.provideMerge(Layer.merge(readinessLayer, addressLayer(settings)))
   )
 
 /**

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { Readiness } from "../../../application/ports/Readiness.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { defaultMaxConnections, divideConnections } from "./connection/ConnectionBudget.ts"
 import { DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
@@ -81,3 +82,11 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
     Layer.orDie
   )
 }
+
+/** Checks readiness with a query that a replica may run. */
+export const readinessLayer: Layer.Layer<Readiness, never, Database> = Layer.effect(
+  Readiness,
+  Effect.map(Database, ({ queryPrompts }) => ({
+    check: Effect.asVoid(queryPrompts({ text: "select 1", params: [], expectedRows: 1 }))
+  }))
+)

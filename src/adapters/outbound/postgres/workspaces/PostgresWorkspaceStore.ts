@@ -2,6 +2,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
+  type Actor,
   KeyNotFound,
   KeyEnded,
   KeyUnassigned,
@@ -13,7 +14,6 @@ import {
 import { type ApiKeyId, endKey, isActive, type UserId } from "../../../../domain/ApiKey.ts"
 import * as audit from "../../../../domain/workspace/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { Actor } from "../../../../application/administration/Actor.ts"
 import { decodeEvents, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
 import { execute, type Statement } from "../driver/Query.ts"
 import type { RowDecoder } from "../driver/RowDecoder.ts"
