@@ -22,7 +22,7 @@ const [ttl, readInterval] = [30_000, 2_000]
  * the key's limit allows.
  */
 const clientsPerKey = 20
-/** The longest event loop delay of this process with which the result is valid, in milliseconds. */
+/** If the event loop of this process is delayed for longer than this, in milliseconds, the result is invalid. */
 const maxGeneratorDelay = 500
 const maxRatio = 2
 

@@ -23,11 +23,11 @@ import type { Service } from "../../test/support/service.ts"
 import { acquireService, type Run } from "./run.ts"
 
 /** How long before an outage the load runs with the database, in milliseconds. */
-const normalMs = 5_000
+const beforeOutageMs = 5_000
 /** The maximum ratio between the p99 of known reads in an outage and the p99 of a service with a database. */
 const maxRatio = 1.5
 /** How long a known read may wait for the database, in milliseconds: 250 and a reserve for a busy machine. */
-const askMs = 300
+const maxDatabaseWaitMs = 300
 /** The number of clients that send known reads to each service. */
 const clientsPerService = 4
 /** The minimum number of known reads during an outage of at least 30 s. */
@@ -135,7 +135,7 @@ export const outage = async (run: Run): Promise<void> => {
       normalUnknown: startUnknownLoad(reference, quiet)
     })
     const before = startLoad()
-    await setTimeout(normalMs)
+    await setTimeout(beforeOutageMs)
     await Promise.all(Object.values(before).map(({ stop }) => stop()))
 
     const load = startLoad()
@@ -175,7 +175,7 @@ export const outage = async (run: Run): Promise<void> => {
     check(failed === 0, `${name}: ${failed} known reads failed`)
     check(known.length >= minKnownReads || outageMs < 30_000, `${name}: only ${known.length} known reads`)
     check(
-      p99(known) < maxRatio * p99(normal) + askMs,
+      p99(known) < maxRatio * p99(normal) + maxDatabaseWaitMs,
       `${name}: the 99th percentile is ${ratio.toFixed(2)} times as high`
     )
     check(

@@ -197,7 +197,7 @@ describe("the name of a prompt in a bundle", () => {
     expect(service.requests).toEqual([`/api/v1/prompts/${ids(1)[0]}/resolved`])
   })
 
-  it("if the workspace has no prompt with the bundled id, a bundled name selects the prompt of the workspace with this name", async () => {
+  it("if the workspace does not have the id that the bundle gives for a name, the name selects the prompt that has this name in the workspace", async () => {
     const other = new FakeService({ prompts: [{ name: "prompt-0", content: "Production" }] })
     const client = other.connect({ bundle })
     expect(await texts(client.prompts.getResolved("prompt-0"))).toBe("Production")

@@ -6,20 +6,20 @@ import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 
 /** How long the breaker stays open, in milliseconds. */
 const openMs = 250
-/** The interval of the timer of `afterSilence`, in milliseconds. */
+/** The interval of the timer of `whenSlow`, in milliseconds. */
 const stepMs = 50
-/** The number of intervals before `onSilence` is called for the first time. */
+/** The number of intervals before `onSlow` is called for the first time. */
 const steps = 5
 
 /**
- * Calls `onSilence` after 250 ms, and every 50 ms from then on, until the returned function is called. The timer counts
- * intervals, not elapsed time: while the process is suspended or blocked, it counts at most one interval. So in most cases, Node
- * reads the results that arrived meanwhile before it calls `onSilence`.
+ * Calls `onSlow` after 250 ms, and every 50 ms from then on, until the returned function is called. The timer counts
+ * intervals, not elapsed time: while the process is suspended or blocked, it counts at most one interval. So in most
+ * cases, Node reads the results that arrived meanwhile before it calls `onSlow`.
  */
-export const afterSilence = (onSilence: () => void): (() => void) => {
+export const whenSlow = (onSlow: () => void): (() => void) => {
   let count = 0
   const timer = setInterval(() => {
-    if (++count >= steps) onSilence()
+    if (++count >= steps) onSlow()
   }, stepMs)
   return () => clearInterval(timer)
 }
@@ -53,7 +53,7 @@ export class CircuitBreaker {
     return Effect.suspend((): Effect.Effect<A, E | Unavailable> => {
       if (!this.#admits()) return Effect.fail(Unavailable)
       const startedAt = performance.now()
-      const stop = afterSilence(() => this.#fail(startedAt))
+      const stop = whenSlow(() => this.#fail(startedAt))
       const observed = Effect.onExit(call, (exit) =>
         Effect.sync(() => {
           stop()

@@ -6,7 +6,7 @@ import * as Metric from "effect/Metric"
 import type { KeyHash } from "../../domain/ApiKey.ts"
 import { elapsedBetween, type Instant } from "../../domain/time/Instant.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { afterSilence, CircuitBreaker } from "./CircuitBreaker.ts"
+import { whenSlow, CircuitBreaker } from "./CircuitBreaker.ts"
 import { readInstant } from "../support/Clocks.ts"
 import { runUntil } from "../support/Deadline.ts"
 import { metricRegistry, registerCounter } from "../support/Observability.ts"
@@ -144,9 +144,9 @@ export const makeOutage = ({ feed, maxAgeMs, now = readInstant }: OutageOptions)
    * Fails as unavailable if the read has no result after 250 ms and known values may be served. Does not wait until the
    * statement of the read ends.
    */
-  const failOnSilence = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> =>
+  const failWhenSlow = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> =>
     runUntil(read, (end) =>
-      afterSilence(() => {
+      whenSlow(() => {
         if (findContact() !== undefined) end(Effect.fail(Unavailable))
       })
     )
@@ -163,7 +163,7 @@ export const makeOutage = ({ feed, maxAgeMs, now = readInstant }: OutageOptions)
         return breaker.run(read)
       }),
     orKnown: <A, E>(fresh: Effect.Effect<A, E>, known: Effect.Effect<A, E>) =>
-      Effect.catchIf(failOnSilence(fresh), isUnavailable, (error) =>
+      Effect.catchIf(failWhenSlow(fresh), isUnavailable, (error) =>
         Effect.flatMap(
           isContactLost,
           (isLost): Effect.Effect<A, E | Unavailable> => (isLost ? known : Effect.fail(error))

@@ -31,11 +31,11 @@ class Permits {
   readonly #semaphore = Semaphore.makeUnsafe(maxLargeReads)
   #limit = maxLargeReads
   /** The number of calls of `restrict`. */
-  #largeSteps = 0
+  #restrictions = 0
 
   /** Resets the limit to `maxLargeReads`. */
   readonly restrict: Effect.Effect<void> = Effect.suspend(() => {
-    this.#largeSteps++
+    this.#restrictions++
     return this.#resize(maxLargeReads)
   })
 
@@ -46,9 +46,9 @@ class Permits {
   run<A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return this.#semaphore.withPermit(
       Effect.suspend(() => {
-        const largeSteps = this.#largeSteps
+        const restrictions = this.#restrictions
         return Effect.tap(read, () =>
-          this.#limit < maxSmallReads && this.#largeSteps === largeSteps
+          this.#limit < maxSmallReads && this.#restrictions === restrictions
             ? this.#resize(this.#limit + 1)
             : Effect.void
         )

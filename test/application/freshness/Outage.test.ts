@@ -400,7 +400,7 @@ describe("Outage", () => {
   )
 
   it.effect(
-    "after a failed read in one outage, protect still runs reads while the feed is up and in the next outage",
+    "a read that fails in one outage does not make protect reject reads after that outage or in the next outage",
     () =>
       Effect.gen(function* () {
         const world = setUpLost()

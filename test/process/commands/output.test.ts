@@ -82,7 +82,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
     expect(await run(["keys", "revoke", issued.id], env)).toMatchObject({ code: 0 })
   })
 
-  it("if its output cannot be written, keys rotate names the lost key, how to revoke it, and when the replaced key ends", async () => {
+  it("if `keys rotate` cannot write its output, its error says which key is lost, how to revoke that key, and when the replaced key ends", async () => {
     expect(await run(["workspaces", "set", "Acme", "--tier", "solo"], env)).toMatchObject({ code: 0 })
     const issued = await run(["keys", "issue", "--user", "ada@example.com", "--name", "CI", "--json"], env)
     const { id } = JSON.parse(issued.stdout)

@@ -9,7 +9,7 @@ export interface Step {
   readonly change: Change
   readonly end: "commit" | "rollback"
   /** True if the change feeds of all instances are cut off while the transaction commits. */
-  readonly isUnheard: boolean
+  readonly cutsFeeds: boolean
 }
 
 /** The changes of the database and the disturbances. The seed determines them, but not their interleaving. */
@@ -28,21 +28,21 @@ const maxDisturbances = 3
 /**
  * Returns the last two steps of a history. No later change removes a wrong entry that a cache stores during these
  * steps. The pause before the last step is long enough for the caches to fill and for slow reads to be in flight. If
- * `isUnheard` is true, no change feed receives the last change.
+ * `cutsFeeds` is true, no change feed receives the last change.
  */
-const makeEnding = (world: World, isUnheard: boolean): ReadonlyArray<Step> =>
+const makeEnding = (world: World, cutsFeeds: boolean): ReadonlyArray<Step> =>
   [50, 1_300].map((pauseMs, number) => ({
     pauseMs,
     change: changeEverything(world, `ending ${number}`),
     end: "commit",
-    isUnheard: isUnheard && number === 1
+    cutsFeeds: cutsFeeds && number === 1
   }))
 
 const makeStep = (random: Random, world: World, number: number): Step => ({
   pauseMs: random.int(maxPauseMs),
   change: makeChange(random, world, `step ${number}`),
   end: random.chance(0.08) ? "rollback" : "commit",
-  isUnheard: false
+  cutsFeeds: false
 })
 
 export const generateHistory = (seed: number): History => {

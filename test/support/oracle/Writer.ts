@@ -23,7 +23,7 @@ const runStep = (
   sql: PgClient,
   instances: ReadonlyArray<Instance>,
   world: World,
-  { change, end, isUnheard }: Step
+  { change, end, cutsFeeds }: Step
 ): Effect.Effect<Commit | undefined> =>
   sql
     .withTransaction(
@@ -31,13 +31,13 @@ const runStep = (
         for (const { text, params } of change.statements) yield* sql.unsafe(text, params)
         const state = yield* readState(sql, world)
         if (end === "rollback") return yield* Effect.fail(new RolledBack())
-        if (isUnheard) yield* silenceFeeds(instances)
+        if (cutsFeeds) yield* silenceFeeds(instances)
         return { name: change.name, state, startedAt: performance.now() }
       })
     )
     .pipe(
       Effect.map((commit) => ({ ...commit, endedAt: performance.now() })),
-      Effect.ensuring(isUnheard ? restoreFeeds(instances) : Effect.void),
+      Effect.ensuring(cutsFeeds ? restoreFeeds(instances) : Effect.void),
       Effect.catchTag("RolledBack", () => Effect.undefined),
       Effect.orDie
     )
@@ -48,7 +48,7 @@ export const createWorld = (sql: PgClient, world: World): Promise<Commit> =>
       pauseMs: 0,
       change: { name: "create the world", statements: insertWorld(world) },
       end: "commit",
-      isUnheard: false
+      cutsFeeds: false
     })
   ).then((commit) => commit!)
 

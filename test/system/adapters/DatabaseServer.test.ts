@@ -68,11 +68,11 @@ describe("the server that connections lead to", () => {
       expect(await setUp(server, reads)).toBe(true)
       const transactions = await connect(server)
       await haproxy.switchOver()
-      const contradiction = Effect.runPromise(server.contradiction)
+      const serverMismatch = Effect.runPromise(server.serverMismatch)
       const current = await connect(server)
       expect(await findPort(current)).toBe(portOf(second))
       expect(await setUp(server, current)).toBe(false)
-      await contradiction
+      await serverMismatch
       expect(await Promise.all([reads, transactions, current].map(findPort))).toEqual(
         Array(3).fill(undefined)
       )

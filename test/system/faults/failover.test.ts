@@ -19,8 +19,8 @@ import { type Service, startService, unlimited } from "../../support/service.ts"
  * behind HAProxy, from the switch of HAProxy.
  */
 const visibilityMs = 5_000
-/** How long other events may take on a busy machine, in milliseconds. */
-const patience = { timeout: 20_000, interval: 20 }
+/** Polls for every event except the visibility of an edit, for longer than the event takes on a busy machine. */
+const pollOptions = { timeout: 20_000, interval: 20 }
 
 const settings = {
   // With a longer time, the service would return outdated responses in an outage. These tests must find no outdated
@@ -77,7 +77,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
   /** Edits the prompt, and waits until the service shows the edit. */
   const edit = async ({ pair, service }: Setting, title: string): Promise<void> => {
     await pair.sql(setTitle, [title, prompt])
-    await expect.poll(() => readTitle(service), patience).toBe(title)
+    await expect.poll(() => readTitle(service), pollOptions).toBe(title)
   }
 
   /** Expects the service to show the state of the promoted server from now on. */
@@ -94,7 +94,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
     expect((await send(service, uncachedPath("/api/v1/prompts?per_page=1"), authorization)).status).toBe(200)
     await pair.sql("update api_keys set revoked_at = now() where id = $1", [keys.second.stored.id])
     await expect
-      .poll(async () => (await send(service, item, `Bearer ${keys.second.plaintext}`)).status, patience)
+      .poll(async () => (await send(service, item, `Bearer ${keys.second.plaintext}`)).status, pollOptions)
       .toBe(401)
   }
 
@@ -126,7 +126,8 @@ describe("a service whose PostgreSQL primary fails over", () => {
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'prompt-retrieval' and pid <> pg_backend_pid()"
     )
     const started = await serve(pair.url)
-    for (const each of [service, started]) await expect.poll(() => readTitle(each), patience).toBe("Promoted")
+    for (const each of [service, started])
+      await expect.poll(() => readTitle(each), pollOptions).toBe("Promoted")
     for (const each of [service, started]) {
       await expectFresh({ ...setting, service: each })
       await pair.sql("update api_keys set revoked_at = null where id = $1", [keys.second.stored.id])
@@ -141,7 +142,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
           (await send(service, uncachedPath("/api/v1/prompts?per_page=1"), authorization)).status,
           isRejected()
         ],
-        patience
+        pollOptions
       )
       .toEqual([503, true])
     expect(await readTitle(service)).toBeUndefined()

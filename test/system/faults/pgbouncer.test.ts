@@ -83,7 +83,7 @@ describe.each(["session", "transaction"] as const)(
 
     it(`behind PgBouncer in ${mode} mode, the service migrates and responds to every read`, readAll)
 
-    it(`behind PgBouncer in ${mode} mode, the service changes no session that another client may get`, async () => {
+    it(`behind PgBouncer in ${mode} mode, the service leaves no settings and no prepared statements in sessions that other clients share`, async () => {
       await readAll()
       const sessions = await listSessions(pooled.DATABASE_URL, 8)
       expect(new Set(sessions.map(({ pid }) => pid)).size).toBe(8)
@@ -112,7 +112,7 @@ describe.each(["session", "transaction"] as const)(
       await send(service, path, authorization)
       const release = await lockTables(direct.DATABASE_URL, promptTables)
       try {
-        // Only a cached response needs no query.
+        // The tables are locked, so only a response from the cache can be 200.
         expect(await send(service, path, authorization)).toMatchObject({ status: 200 })
       } finally {
         await release()

@@ -22,7 +22,7 @@ export const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavail
  * The maximum time from the last contact to the end of a read that started before contact was lost, in milliseconds. If
  * a read without a known response ends later, its result may be newer than the known responses of its workspace.
  */
-const raceMs = 2_000
+const maxLateReadMs = 2_000
 
 /**
  * Converts a cached 200 or 304 to the response during an outage of the database. Other caches must not store this
@@ -60,7 +60,7 @@ export const makeOutageResponder = (
     if (workspace === undefined) return
     const isKnown = responses.findLastKnown(context.cacheKey) !== undefined
     // If this request has no known response, the result of the read may be newer than all known responses.
-    if (isKnown ? isChange : (outage.findAge() ?? 0) >= raceMs) outage.invalidate(workspace)
+    if (isKnown ? isChange : (outage.findAge() ?? 0) >= maxLateReadMs) outage.invalidate(workspace)
   }
 
   /**

@@ -95,10 +95,10 @@ const isReadablePath = (kind: ImportedFile["kind"], path: string): boolean =>
   path.split("/").every((segment) => segment !== "" && !segment.startsWith("."))
 
 /**
- * Assigns a place to each prompt that is not archived and to each fragment: the first of its recorded places whose path
- * is readable and not taken. If there is none, the place is a path made from the folder and the title or name, and the
- * file contains the id. If several records have the same path, the first record takes the path, even if the workspace
- * does not have the prompt of that record.
+ * Assigns a path to each fragment and to each prompt that is not archived: the path of its first record whose path is
+ * readable and not taken. An earlier record takes its path even if the workspace does not have the prompt or fragment
+ * of that record. Without such a record, the path is made from the folder and the title or name, and the file contains
+ * the id.
  */
 export const assignPaths = (
   content: FileSource,

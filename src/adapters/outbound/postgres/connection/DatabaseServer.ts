@@ -69,7 +69,7 @@ export class DatabaseServer extends Context.Service<
      */
     readonly confirm: (server: string) => boolean
     /** Succeeds after `confirm` has returned false. `unfollow` resets this state. */
-    readonly contradiction: Effect.Effect<void>
+    readonly serverMismatch: Effect.Effect<void>
   }
 >()("prompt-retrieval/DatabaseServer") {}
 
@@ -88,7 +88,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   const sockets = new Set<Socket>()
   /** The servers to which connections have led since the change feed came up. */
   const servers = new Set<string>()
-  const isContradicted = Latch.makeUnsafe(false)
+  const hasMismatch = Latch.makeUnsafe(false)
   let selected: ServerAddress | Error = isSelected ? new Error("no server is selected") : first
   /** The server of the change feed; `undefined` while the feed is down. */
   let feedServer: string | undefined
@@ -160,16 +160,16 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
       }),
     unfollow: Effect.sync(() => {
       feedServer = undefined
-      isContradicted.closeUnsafe()
+      hasMismatch.closeUnsafe()
     }),
     confirm: (server) => {
       servers.add(server)
       if (feedServer === undefined || feedServer === server) return true
       feedServer = undefined
       closeSockets()
-      isContradicted.openUnsafe()
+      hasMismatch.openUnsafe()
       return false
     },
-    contradiction: isContradicted.await
+    serverMismatch: hasMismatch.await
   }
 }

@@ -31,7 +31,7 @@ export const makePoolGauges = (
   const changeMax = makeGauge(
     pool,
     "prompt_retrieval_postgres_statements_max",
-    "Statements that the pool's connections run at once"
+    "Maximum number of statements that the pool's connections run at the same time"
   )
   const changeGauge = {
     waiting: makeGauge(

@@ -193,7 +193,7 @@ const makeChangeFeed = (
 
     /**
      * Listens until the listener or the notifier is lost, until both are closed because no heartbeat arrives, or until
-     * another connection leads to another server (`contradiction`).
+     * another connection leads to another server (`serverMismatch`).
      */
     const listen = Effect.gen(function* () {
       const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
@@ -225,7 +225,7 @@ const makeChangeFeed = (
       yield* Effect.raceAllFirst([
         handleNotifications,
         sendHeartbeats(notifier, identity, reason),
-        server.contradiction
+        server.serverMismatch
       ])
     }).pipe(Effect.ensuring(markDown))
 
