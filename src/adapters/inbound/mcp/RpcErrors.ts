@@ -1,12 +1,5 @@
-import type { AdmissionError } from "../../../application/access/Admission.ts"
 import type { JsonObject } from "../../../domain/Json.ts"
-import type { ResolvedTooLarge } from "../../../domain/Resolution.ts"
-import {
-  describeError,
-  type InternalError,
-  type MethodNotAllowed,
-  type RequestTimeout
-} from "../contract/Errors.ts"
+import { type ApiError, describeError, errors } from "../contract/Errors.ts"
 import { makeInvalidParams, type RpcError, rpcCodes } from "./JsonRpc.ts"
 
 const makeError = (status: number, code: string, message: string): RpcError => ({
@@ -37,54 +30,22 @@ export const tooManySlots = makeTooLarge(`The prompt has more than ${maxSlots} s
 export const makeUnknownPrompt = (name: string): RpcError =>
   makeInvalidParams(`Unknown prompt: ${name}`, { code: "NOT_FOUND" })
 
-/** The errors of the HTTP API that requests for this endpoint can have. */
-type RequestError =
-  | AdmissionError
-  | ResolvedTooLarge
-  | typeof InternalError
-  | typeof MethodNotAllowed
-  | typeof RequestTimeout
-
 /**
- * The kind of an error. The kind determines the code of the error in JSON-RPC, and the HTTP status of the response:
- *
- * - `internal`: the code for internal errors, and the status of the HTTP API.
- * - `prompt`, for an error of the prompt that the call names: the status of the HTTP API as the code, and the status
- *   200.
- * - `request`: the status of the HTTP API, both as the code and as the status.
+ * Converts an error of the HTTP API. An unexpected failure has the JSON-RPC code for internal errors; all other errors
+ * have their HTTP status as the code. The status of the response is that of the HTTP API, except for an error about the
+ * prompt that the call names, whose response has the status 200.
  */
-type RpcKind = "internal" | "prompt" | "request"
-
-const kinds: Readonly<Record<RequestError["_tag"], RpcKind>> = {
-  MalformedAuthorization: "request",
-  InvalidKeyFormat: "request",
-  InvalidKey: "request",
-  KeyRevoked: "request",
-  OwnerMustReset: "request",
-  NoOrganization: "request",
-  Disputed: "request",
-  PastDue: "request",
-  ApiNotAllowed: "request",
-  MethodNotAllowed: "request",
-  RequestTimeout: "request",
-  ResolvedTooLarge: "prompt",
-  RateLimited: "request",
-  InternalError: "internal",
-  Unavailable: "request"
-}
-
-export const toRpcError = (error: RequestError): RpcError => {
+export const toRpcError = (error: ApiError): RpcError => {
   const { status, code, message, headers } = describeError(error)
   const data: JsonObject = {
     code,
     ...(headers["retry-after"] === undefined ? {} : { retryAfter: Number(headers["retry-after"]) })
   }
-  const kind = kinds[error._tag]
   return {
-    code: kind === "internal" ? rpcCodes.internalError : status,
+    code: error._tag === "InternalError" ? rpcCodes.internalError : status,
     message,
     data,
-    status: kind === "prompt" ? 200 : status,
+    status: errors[error._tag].subject === "workspace" ? 200 : status,
     headers
   }
 }

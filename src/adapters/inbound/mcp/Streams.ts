@@ -7,7 +7,6 @@ import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import type { HttpResponse } from "../contract/HttpMessage.ts"
 import { toRpcError } from "./RpcErrors.ts"
 import { encodeNotification, encodeResult, type RpcId, type RpcError } from "./JsonRpc.ts"
-import { ChangeWatcher } from "./ChangeWatcher.ts"
 import { completeResult, metaKeys } from "./ProtocolVersions.ts"
 
 /**
@@ -15,7 +14,8 @@ import { completeResult, metaKeys } from "./ProtocolVersions.ts"
  * a time without data, such as 15 s.
  */
 export const keepAliveMs = 5_000
-const drainCheckMs = 250
+/** The interval at which streams check for a shutdown and for changes of their workspaces, in milliseconds. */
+const checkIntervalMs = 50
 /** Maximum numbers of open streams in this process: for one key, and for all keys together. */
 const maxStreams = { perKey: 16, perProcess: 1_000 } as const
 
@@ -59,40 +59,67 @@ export const makeSubscription = (id: RpcId, wantsPrompts: boolean): StreamMessag
   }
 }
 
+interface OpenStream {
+  readonly caller: AdmittedCaller
+  /** The latest known revision of the workspace; undefined if the change feed has been down since the stream opened. */
+  revision: number | undefined
+  /** Runs when the workspace has changed. */
+  readonly onChange: () => void
+  readonly close: () => void
+}
+
 /**
  * Makes the function that opens a stream for a caller. The stream ends when the service drains, or when a check finds
  * that the caller's key no longer works or belongs to another workspace. The key is checked after a change in the
- * workspace, and every 5 s.
+ * workspace, and every 5 s. Several changes within `checkIntervalMs` can cause a single notification. While the change
+ * feed is down, no stream is notified. When the feed comes up again, every stream is notified, because any workspace may
+ * have changed.
  */
 export const makeStreamOpener = Effect.gen(function* () {
   const admission = yield* Admission
   const lifecycle = yield* Lifecycle
-  const changes = new ChangeWatcher(yield* ChangeFeed)
+  const feed = yield* ChangeFeed
   const run = Effect.runForkWith(yield* Effect.context<never>())
-  const streamsByKey = new Map<ApiKeyId, number>()
-  let streams = 0
+  const streams = new Set<OpenStream>()
+  /** Runs while streams are open. */
+  let timer: NodeJS.Timeout | undefined
 
-  const count = (key: ApiKeyId, step: 1 | -1): void => {
-    streams += step
-    const ofKey = (streamsByKey.get(key) ?? 0) + step
-    if (ofKey === 0) streamsByKey.delete(key)
-    else streamsByKey.set(key, ofKey)
+  const checkStream = (stream: OpenStream): void => {
+    const revision = feed.revisionOf(stream.caller.workspaceId)
+    if (lifecycle.phase() === "draining") stream.close()
+    else if (revision !== undefined && revision !== stream.revision) {
+      stream.revision = revision
+      stream.onChange()
+    }
   }
+
+  /** Checks a stream every `checkIntervalMs`, until the returned function is called. */
+  const addStream = (stream: OpenStream): (() => void) => {
+    streams.add(stream)
+    timer ??= setInterval(() => streams.forEach(checkStream), checkIntervalMs).unref()
+    return () => {
+      streams.delete(stream)
+      if (streams.size > 0) return
+      clearInterval(timer)
+      timer = undefined
+    }
+  }
+
+  const isFull = (key: ApiKeyId): boolean =>
+    streams.size >= maxStreams.perProcess ||
+    [...streams].filter(({ caller }) => caller.keyId === key).length >= maxStreams.perKey
 
   return (
     caller: AdmittedCaller,
     token: string | undefined,
     { opening, changed, closing }: StreamMessages
   ): Effect.Effect<HttpResponse, RpcError> => {
-    const key = caller.keyId
-    const isFull = streams >= maxStreams.perProcess || (streamsByKey.get(key) ?? 0) >= maxStreams.perKey
-    if (isFull || lifecycle.phase() === "draining") return Effect.fail(toRpcError(Unavailable))
+    if (isFull(caller.keyId) || lifecycle.phase() === "draining") return Effect.fail(toRpcError(Unavailable))
     return Effect.succeed({
       status: 200,
       headers,
       body: "",
       stream: ({ write, end }) => {
-        count(key, 1)
         const send = (message: string | undefined): void => {
           if (message !== undefined) write(toEvent(message))
         }
@@ -112,19 +139,19 @@ export const makeStreamOpener = Effect.gen(function* () {
             })
           )
         }
-        const stopWatching = changes.watch(caller.workspaceId, () => checkKey(() => send(changed)))
+        const removeStream = addStream({
+          caller,
+          revision: feed.revisionOf(caller.workspaceId),
+          onChange: () => checkKey(() => send(changed)),
+          close
+        })
         const keepAlive = setInterval(() => checkKey(() => write(":\n\n")), keepAliveMs).unref()
-        const drainCheck = setInterval(() => {
-          if (lifecycle.phase() === "draining") close()
-        }, drainCheckMs).unref()
         // Some proxies forward the headers only with the first bytes of the body.
         if (opening === undefined) write(":\n\n")
         send(opening)
         return () => {
-          stopWatching()
           clearInterval(keepAlive)
-          clearInterval(drainCheck)
-          count(key, -1)
+          removeStream()
         }
       }
     })
