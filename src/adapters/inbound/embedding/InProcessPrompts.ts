@@ -130,10 +130,17 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
   const prompts = yield* Prompts
   const run = Effect.runPromiseWith(yield* Effect.context<never>())
 
-  /** Runs a read as a promise. The read checks its arguments, so an invalid argument rejects the promise. */
-  const runRead = async <A>(read: Effect.Effect<A, ApiError>): Promise<A> => {
+  /**
+   * Runs a read for a caller as a promise. An invalid argument rejects the promise, because the caller is checked here
+   * and the read checks its own arguments.
+   */
+  const runRead = async <A>(
+    caller: HostCaller,
+    read: (caller: Caller) => Effect.Effect<A, ApiError>
+  ): Promise<A> => {
     const result = await run(
-      read.pipe(
+      Effect.suspend(() => parseCaller(caller)).pipe(
+        Effect.flatMap(read),
         withDeadline(requestDeadlineMs, Unavailable),
         Effect.result,
         Effect.catchCause((cause) => Effect.map(toUnexpectedError(cause, "Read failed"), Result.fail))
@@ -145,45 +152,42 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
 
   return {
     list: (caller, parameters = {}) =>
-      runRead(
-        Effect.gen(function* () {
-          const validCaller = yield* parseCaller(caller)
-          const query = yield* readListParameters(parameters)
-          return yield* readPageEnvelope(query, (page) => prompts.list(validCaller, query, page))
-        })
+      runRead(caller, (caller) =>
+        Effect.flatMap(readListParameters(parameters), (query) =>
+          readPageEnvelope(query, (page) => prompts.list(caller, query, page))
+        )
       ),
     get: (caller, id) =>
-      runRead(
-        Effect.gen(function* () {
-          const validCaller = yield* parseCaller(caller)
-          return toDataEnvelope(yield* prompts.get(validCaller, yield* parseId(id)))
-        })
+      runRead(caller, (caller) =>
+        Effect.map(
+          Effect.flatMap(parseId(id), (id) => prompts.get(caller, id)),
+          toDataEnvelope
+        )
       ),
     getResolved: (caller, id) =>
-      runRead(
-        Effect.gen(function* () {
-          const validCaller = yield* parseCaller(caller)
-          return toDataEnvelope(yield* prompts.getResolved(validCaller, yield* parseId(id)))
-        })
+      runRead(caller, (caller) =>
+        Effect.map(
+          Effect.flatMap(parseId(id), (id) => prompts.getResolved(caller, id)),
+          toDataEnvelope
+        )
       ),
     versions: {
       list: (caller, id, parameters = {}) =>
         runRead(
-          Effect.gen(function* () {
-            const validCaller = yield* parseCaller(caller)
+          caller,
+          Effect.fnUntraced(function* (caller) {
             const promptId = yield* parseId(id)
             const query = yield* readPageParameters(parameters)
-            return yield* readPageEnvelope(query, (page) => prompts.listVersions(validCaller, promptId, page))
+            return yield* readPageEnvelope(query, (page) => prompts.listVersions(caller, promptId, page))
           })
         ),
       get: (caller, id, version) =>
         runRead(
-          Effect.gen(function* () {
-            const validCaller = yield* parseCaller(caller)
+          caller,
+          Effect.fnUntraced(function* (caller) {
             const promptId = yield* parseId(id)
-            return toPlainNumbers(
-              toDataEnvelope(yield* prompts.getVersion(validCaller, promptId, yield* parseVersion(version)))
-            )
+            const found = yield* prompts.getVersion(caller, promptId, yield* parseVersion(version))
+            return toPlainNumbers(toDataEnvelope(found))
           })
         )
     }
