@@ -237,11 +237,5 @@ export const describeError = (error: ApiError): ErrorDescription => {
   }
 }
 
-/** Returns true if all errors with this tag have the same response. */
-export const isConstantError = (tag: ApiError["_tag"]): boolean => {
-  const { message, headers } = errors[tag]
-  return typeof message !== "function" && typeof headers !== "function"
-}
-
 export const encodeErrorEnvelope = ({ code, message }: ErrorDescription): string =>
   JSON.stringify({ error: { code, message } })

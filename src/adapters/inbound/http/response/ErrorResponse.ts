@@ -1,11 +1,5 @@
 import * as Effect from "effect/Effect"
-import {
-  type ApiError,
-  describeError,
-  encodeErrorEnvelope,
-  errors,
-  isConstantError
-} from "../../contract/Errors.ts"
+import { type ApiError, describeError, encodeErrorEnvelope } from "../../contract/Errors.ts"
 import {
   encodeBody,
   type HttpResponse,
@@ -16,7 +10,8 @@ import {
 import { toUnexpectedError } from "../../contract/UnexpectedError.ts"
 import { chooseRequestId } from "../request/RequestHead.ts"
 
-const buildResponse = (error: ApiError): HttpResponse => {
+/** Returns the response to an error, without the common headers. */
+export const toErrorResponse = (error: ApiError): HttpResponse => {
   const description = describeError(error)
   const body = encodeBody(encodeErrorEnvelope(description))
   return {
@@ -25,17 +20,6 @@ const buildResponse = (error: ApiError): HttpResponse => {
     body
   }
 }
-
-/** The responses to errors without data. All errors with one of these tags have the same response. */
-const constantResponses = new Map<ApiError["_tag"], HttpResponse>(
-  (Object.keys(errors) as ReadonlyArray<ApiError["_tag"]>)
-    .filter(isConstantError)
-    .map((tag) => [tag, buildResponse({ _tag: tag } as ApiError)])
-)
-
-/** Returns the response to an error, without the common headers. */
-export const toErrorResponse = (error: ApiError): HttpResponse =>
-  constantResponses.get(error._tag) ?? buildResponse(error)
 
 /** Returns the response to an error. If the resolved content of a prompt is too large, logs the id of the prompt. */
 const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
