@@ -36,5 +36,5 @@ export type { PromptReference, ResolvedFor, SlotValue, VariablesFor, WithSlots }
 export type { List, Prompts, Versions } from "./Prompts.ts"
 export type * from "./Resources.ts"
 export type { Call, WithResponse } from "./Results.ts"
-export { fillSlots, MissingVariablesError } from "./transport/Slots.ts"
+export { fillSlots, MissingVariablesError } from "./Slots.ts"
 export type { Fetch, FetchInit, FetchResponse, LogFields, Logger } from "./transport/Fetch.ts"

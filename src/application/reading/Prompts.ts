@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { historyCutoff } from "../../domain/time/HistoryCutoff.ts"
+import { historyCutoff } from "../../domain/HistoryCutoff.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
 import {
   type Prompt,

@@ -3,7 +3,7 @@ import * as Layer from "effect/Layer"
 import * as Struct from "effect/Struct"
 import type { Archive } from "../../../application/formats/Archive.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
-import { isVisible } from "../../../domain/time/HistoryCutoff.ts"
+import { isVisible } from "../../../domain/HistoryCutoff.ts"
 import { paginate } from "../../../domain/Page.ts"
 import {
   Prompt,

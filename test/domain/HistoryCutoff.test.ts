@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { isVisible, historyCutoff } from "../../../src/domain/time/HistoryCutoff.ts"
-import { toTimestamp } from "../../../src/domain/Timestamp.ts"
+import { isVisible, historyCutoff } from "../../src/domain/HistoryCutoff.ts"
+import { toTimestamp } from "../../src/domain/Timestamp.ts"
 
 const freeHistoryMs = 604_800_000
 

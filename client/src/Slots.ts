@@ -1,6 +1,6 @@
-import { PromptClientError } from "../Errors.ts"
-import type { VariablesFor } from "../PromptReference.ts"
-import type { ResolvedPrompt } from "../Resources.ts"
+import { PromptClientError } from "./Errors.ts"
+import type { VariablesFor } from "./PromptReference.ts"
+import type { ResolvedPrompt } from "./Resources.ts"
 
 /** `fillSlots` found slots without a variable. */
 export class MissingVariablesError extends PromptClientError {

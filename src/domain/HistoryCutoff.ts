@@ -1,5 +1,5 @@
-import { isPaid } from "../Billing.ts"
-import { type Timestamp, toTimestamp } from "../Timestamp.ts"
+import { isPaid } from "./Billing.ts"
+import { type Timestamp, toTimestamp } from "./Timestamp.ts"
 
 const freeHistoryMs = 7 * 24 * 60 * 60 * 1000
 
