@@ -2,7 +2,6 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { identity } from "effect/Function"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { ChangeFeed } from "../ports/ChangeFeed.ts"
 
@@ -26,10 +25,7 @@ export class SingleFlight<A, E> {
   readonly #whileDown: (read: Effect.Effect<A, E>) => Effect.Effect<A, E>
   readonly #inFlight = new Map<string, InFlightRead<A, E>>()
 
-  constructor(
-    feed: ChangeFeed["Service"],
-    whileDown: (read: Effect.Effect<A, E>) => Effect.Effect<A, E> = identity
-  ) {
+  constructor(feed: ChangeFeed["Service"], whileDown: (read: Effect.Effect<A, E>) => Effect.Effect<A, E>) {
     this.#feed = feed
     this.#whileDown = whileDown
   }

@@ -3,6 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import { identity } from "effect/Function"
 import * as Schema from "effect/Schema"
 import { type CacheEntry, RevisionedCache } from "../../../src/application/freshness/RevisionedCache.ts"
 import { SingleFlight } from "../../../src/application/freshness/SingleFlight.ts"
@@ -50,7 +51,7 @@ const checkSteps = Effect.fnUntraced(function* (
   const feed = switchedFeed()
   const entries = new Map<string, CacheEntry<number>>()
   const cache = new RevisionedCache<number>(feed, entries)
-  const flight = new SingleFlight<number, never>(feed)
+  const flight = new SingleFlight<number, never>(feed, identity)
   const stored = workspaces.map(() => 0)
   let reads: Array<Read> = []
   let requests: Array<{ readonly fiber: Fiber.Fiber<number>; readonly floor: number }> = []
@@ -203,7 +204,7 @@ describe("SingleFlight", () => {
         const slow = Effect.delay(Effect.succeed(1), "1 second")
         // A fiber yields after about 2,000 steps, and can be interrupted at that point.
         for (let steps = 900; steps < 1100; steps++) {
-          const flight = new SingleFlight<number, never>(switchedFeed())
+          const flight = new SingleFlight<number, never>(switchedFeed(), identity)
           let first: Effect.Effect<unknown> = Effect.void
           for (let i = 0; i < steps; i++) first = Effect.flatMap(first, () => Effect.void)
           const reader = Effect.runFork(

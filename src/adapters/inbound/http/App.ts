@@ -4,7 +4,7 @@ import { Admission } from "../../../application/access/Admission.ts"
 import { Outage } from "../../../application/freshness/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
-import { type OperationalPath, operationalPaths, PromptsGroup } from "../contract/Api.ts"
+import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
 import {
@@ -22,7 +22,7 @@ import { makeOutageResponder } from "./OutageResponder.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import { BasePath } from "./request/PublicUrl.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/support/Deadline.ts"
-import { type MatchedRoute, makeRouteMatcher, parseBearerToken } from "./request/RequestHead.ts"
+import { type MatchedRoute, matchRoute, parseBearerToken } from "./request/RequestHead.ts"
 import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
 import { respondToFailures } from "./response/ErrorResponse.ts"
 import { representResource, respondIfMemoryAllows } from "./response/Representation.ts"
@@ -37,12 +37,6 @@ const simpleTransport: Transport = {
   readBody: () => Effect.fail(BodyIncomplete),
   canStream: () => false
 }
-
-/** Matches a raw request target against the routes of the API and the operational paths. */
-export const matchRoute = makeRouteMatcher([
-  ...Object.values(PromptsGroup.endpoints).map(({ path }) => path),
-  ...operationalPaths
-])
 
 /** Returns true if a request target is this path, with or without a query. */
 const isPathOf = (target: string, path: string): boolean =>

@@ -66,7 +66,7 @@ export const makeOutageResponder = (
   /**
    * Responds with the known response. Checks the expiry of the key and the rate limits, as for a cached response. A
    * request that was already admitted is not counted again. If the known response may no longer be served, runs
-   * `otherwise`.
+   * `otherwise`, which admits and counts the request again.
    */
   const respondKnown = (context: RequestContext, otherwise: Respond): Respond =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {

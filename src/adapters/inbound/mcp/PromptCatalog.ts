@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import { LRUCache } from "lru-cache"
 import type { Caller } from "../../../application/access/Admission.ts"
+import { Outage } from "../../../application/freshness/Outage.ts"
 import { type CacheEntry, RevisionedCache } from "../../../application/freshness/RevisionedCache.ts"
 import { SingleFlight } from "../../../application/freshness/SingleFlight.ts"
 import { makeNameReader } from "../../../application/reading/NameReader.ts"
@@ -111,6 +112,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
   const { takeTurnFor } = yield* ReadScheduler
   const readNames = makeNameReader(yield* PromptTitles)
   const feed = yield* ChangeFeed
+  const outage = yield* Outage
   const namesCache = makeCache<PromptNames>(
     feed,
     maxNamesBytes,
@@ -124,7 +126,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
     maxSize: maxNamesBytes,
     sizeCalculation: ({ size }) => size * nameBytes
   })
-  const nameReads = new SingleFlight<PromptNames, Unavailable>(feed)
+  const nameReads = new SingleFlight<PromptNames, Unavailable>(feed, outage.protect)
 
   const findNames = (workspace: WorkspaceId): PromptNames | undefined =>
     namesCache.get(workspace) ?? largeNames.get(workspace)

@@ -2,6 +2,7 @@ import { setTimeout } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Outage from "../../../../src/application/freshness/Outage.ts"
 import { makePromptCatalogs } from "../../../../src/adapters/inbound/mcp/PromptCatalog.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import { storeArchive } from "../../../../src/adapters/outbound/memory/MemoryState.ts"
@@ -35,7 +36,10 @@ const makeCatalog = Effect.fnUntraced(function* (prompts: ReadonlyArray<ReturnTy
     Layer.effect(PromptTitles, Effect.map(PromptTitles, watched)).pipe(Layer.provide(MemoryTitles.layer))
   )
   const services = yield* Layer.build(
-    Prompts.layer.pipe(Layer.provideMerge(ports), Layer.provideMerge(Layer.merge(Memory.layer, feed.layer)))
+    Prompts.layer.pipe(
+      Layer.provideMerge(ports),
+      Layer.provideMerge(Layer.mergeAll(Memory.layer, feed.layer, Outage.offLayer))
+    )
   )
   const home = workspace()
   yield* Effect.provideContext(storeArchive(archive({ workspace: home, prompts })), services)

@@ -1,5 +1,6 @@
 // Reads the head of a request: the route of its target, the token in `Authorization`, and its id.
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
+import { operationalPaths, PromptsGroup } from "../../contract/Api.ts"
 
 export interface MatchedRoute {
   /** The pattern of the route, such as `/api/v1/prompts/:id`. */
@@ -40,29 +41,28 @@ const matchSegments = (
   return params
 }
 
+const routes = [...Object.values(PromptsGroup.endpoints).map(({ path }) => path), ...operationalPaths].map(
+  (route) => ({ route, pattern: route.split("/").map(parseSegment) })
+)
+
 /**
- * Makes a function that matches a raw request target against the patterns of all routes. The function returns
- * `undefined` if the path is unknown. Of an absolute-form target, only the path and the query are used. A path must
- * start with the base path. The path is compared byte by byte, without decoding, so it is unknown if it has an
- * additional slash, a fixed segment in another case, or any of `%`, `;` and `#`.
+ * Matches a raw request target against the routes of the API and the operational paths. Returns `undefined` if the path
+ * is unknown. Of an absolute-form target, only the path and the query are used. A path must start with the base path.
+ * The path is compared byte by byte, without decoding, so it is unknown if it has an additional slash, a fixed segment
+ * in another case, or any of `%`, `;` and `#`.
  */
-export const makeRouteMatcher = (
-  patterns: ReadonlyArray<string>
-): ((rawTarget: string, basePath?: string) => MatchedRoute | undefined) => {
-  const routes = patterns.map((route) => ({ route, pattern: route.split("/").map(parseSegment) }))
-  return (rawTarget, basePath = "") => {
-    const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormPattern, "")
-    const queryStart = target.indexOf("?")
-    const path = queryStart < 0 ? target : target.slice(0, queryStart)
-    if (disallowedPathPattern.test(path) || !path.startsWith(basePath)) return undefined
-    const segments = path.slice(basePath.length).split("/")
-    for (const { route, pattern } of routes) {
-      const params = matchSegments(pattern, segments)
-      if (params !== undefined)
-        return { route, params, query: queryStart < 0 ? "" : target.slice(queryStart + 1) }
-    }
-    return undefined
+export const matchRoute = (rawTarget: string, basePath = ""): MatchedRoute | undefined => {
+  const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormPattern, "")
+  const queryStart = target.indexOf("?")
+  const path = queryStart < 0 ? target : target.slice(0, queryStart)
+  if (disallowedPathPattern.test(path) || !path.startsWith(basePath)) return undefined
+  const segments = path.slice(basePath.length).split("/")
+  for (const { route, pattern } of routes) {
+    const params = matchSegments(pattern, segments)
+    if (params !== undefined)
+      return { route, params, query: queryStart < 0 ? "" : target.slice(queryStart + 1) }
   }
+  return undefined
 }
 
 const bearerPattern = /^bearer +([\x21-\x7e]+)$/i

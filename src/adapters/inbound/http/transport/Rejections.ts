@@ -1,6 +1,5 @@
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
-import { matchRoute } from "../App.ts"
 import {
   type ApiError,
   BadRequest,
@@ -9,6 +8,7 @@ import {
   RequestTimeout
 } from "../../contract/Errors.ts"
 import { recordRequest } from "../observability/CompletedRequest.ts"
+import { matchRoute } from "../request/RequestHead.ts"
 import { makeRejection } from "../response/ErrorResponse.ts"
 import type { TrackedResponse } from "./Connection.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
