@@ -12,9 +12,6 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { ExportPart, WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
-/** The name of the person or program that makes administrative changes, for the audit log. */
-export class Actor extends Context.Service<Actor, string>()("prompt-retrieval/Actor") {}
-
 /** No workspace has the given id. */
 export const WorkspaceNotFound = { _tag: "WorkspaceNotFound" } as const
 export type WorkspaceNotFound = typeof WorkspaceNotFound

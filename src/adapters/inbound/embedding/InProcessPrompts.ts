@@ -131,8 +131,8 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
   const run = Effect.runPromiseWith(yield* Effect.context<never>())
 
   /**
-   * Runs a read for a caller as a promise. An invalid argument rejects the promise, because the caller is checked here
-   * and the read checks its own arguments.
+   * Runs a read for a caller as a promise. The arguments are checked when the read runs, so an invalid argument rejects
+   * the promise.
    */
   const runRead = async <A>(
     caller: HostCaller,
@@ -152,24 +152,26 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
 
   return {
     list: (caller, parameters = {}) =>
-      runRead(caller, (caller) =>
-        Effect.flatMap(readListParameters(parameters), (query) =>
-          readPageEnvelope(query, (page) => prompts.list(caller, query, page))
-        )
+      runRead(
+        caller,
+        Effect.fnUntraced(function* (caller) {
+          const query = yield* readListParameters(parameters)
+          return yield* readPageEnvelope(query, (page) => prompts.list(caller, query, page))
+        })
       ),
     get: (caller, id) =>
-      runRead(caller, (caller) =>
-        Effect.map(
-          Effect.flatMap(parseId(id), (id) => prompts.get(caller, id)),
-          toDataEnvelope
-        )
+      runRead(
+        caller,
+        Effect.fnUntraced(function* (caller) {
+          return toDataEnvelope(yield* prompts.get(caller, yield* parseId(id)))
+        })
       ),
     getResolved: (caller, id) =>
-      runRead(caller, (caller) =>
-        Effect.map(
-          Effect.flatMap(parseId(id), (id) => prompts.getResolved(caller, id)),
-          toDataEnvelope
-        )
+      runRead(
+        caller,
+        Effect.fnUntraced(function* (caller) {
+          return toDataEnvelope(yield* prompts.getResolved(caller, yield* parseId(id)))
+        })
       ),
     versions: {
       list: (caller, id, parameters = {}) =>

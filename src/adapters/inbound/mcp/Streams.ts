@@ -14,7 +14,7 @@ import { completeResult, metaKeys } from "./ProtocolVersions.ts"
  * a time without data, such as 15 s.
  */
 export const keepAliveMs = 5_000
-/** The interval at which streams check for a shutdown and for changes of their workspaces, in milliseconds. */
+/** The interval of the checks for a shutdown and for changes of workspaces, in milliseconds. */
 const checkIntervalMs = 50
 /** Maximum numbers of open streams in this process: for one key, and for all keys together. */
 const maxStreams = { perKey: 16, perProcess: 1_000 } as const
@@ -63,7 +63,7 @@ interface OpenStream {
   readonly caller: AdmittedCaller
   /** The latest known revision of the workspace; undefined if the change feed has been down since the stream opened. */
   revision: number | undefined
-  /** Runs when the workspace has changed. */
+  /** Runs when the workspace may have changed. */
   readonly onChange: () => void
   readonly close: () => void
 }
@@ -71,9 +71,8 @@ interface OpenStream {
 /**
  * Makes the function that opens a stream for a caller. The stream ends when the service drains, or when a check finds
  * that the caller's key no longer works or belongs to another workspace. The key is checked after a change in the
- * workspace, and every 5 s. Several changes within `checkIntervalMs` can cause a single notification. While the change
- * feed is down, no stream is notified. When the feed comes up again, every stream is notified, because any workspace may
- * have changed.
+ * workspace, and every 5 s. Several changes within `checkIntervalMs` count as one. While the change feed is down, changes
+ * are not noticed. When the feed comes up again, this counts as a change of every workspace.
  */
 export const makeStreamOpener = Effect.gen(function* () {
   const admission = yield* Admission

@@ -139,7 +139,11 @@ class QueryPool {
     return Effect.suspend(() => {
       query.setPhase("waiting")
       const discard = query.connection === undefined ? Effect.void : this.#discardLost(query.connection)
-      const retry = Effect.flatMap(this.#acquireFreshWithin, (connection) => this.#send(query, connection))
+      const fresh = Effect.timeoutOrElse(this.#acquireFresh, {
+        duration: this.#deadlines.connectMs,
+        orElse: () => this.#failWithoutConnection
+      })
+      const retry = Effect.flatMap(fresh, (connection) => this.#send(query, connection))
       return Effect.andThen(discard, Effect.scoped(retry))
     })
   }
@@ -150,26 +154,17 @@ class QueryPool {
   }
 
   /** Acquires a connection of the latest generation. Discards connections of earlier generations. */
-  get #acquireFresh(): Effect.Effect<PgConnection, SqlError, Scope.Scope> {
-    return Effect.flatMap(this.#pool.get, (connection) =>
+  readonly #acquireFresh: Effect.Effect<PgConnection, SqlError, Scope.Scope> = Effect.suspend(() =>
+    Effect.flatMap(this.#pool.get, (connection) =>
       this.#generations.isLatest(connection)
         ? Effect.succeed(connection)
         : Effect.andThen(this.#pool.invalidate(connection), this.#acquireFresh)
     )
-  }
+  )
 
-  get #acquireFreshWithin(): Effect.Effect<PgConnection, SqlError, Scope.Scope> {
-    return Effect.timeoutOrElse(this.#acquireFresh, {
-      duration: this.#deadlines.connectMs,
-      orElse: () => this.#failWithoutConnection
-    })
-  }
-
-  get #failWithoutConnection(): Effect.Effect<never, SqlError> {
-    return Effect.suspend(() =>
-      Effect.fail(this.#gauges.running() < this.#maxConnections ? connectTimeoutError : poolExhaustedError)
-    )
-  }
+  readonly #failWithoutConnection: Effect.Effect<never, SqlError> = Effect.suspend(() =>
+    Effect.fail(this.#gauges.running() < this.#maxConnections ? connectTimeoutError : poolExhaustedError)
+  )
 
   #withinDeadlines<A>(
     query: InFlightQuery,

@@ -33,7 +33,7 @@ export interface PromptKey {
 const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
     join prompts p on p.workspace_id = requested.workspace_id and p.id = requested.id`
 
-/** Returns a function that makes the statement with this text, which contains `requestedPrompts`. */
+/** Returns a function that makes a statement. `text` is the text of the statement and contains `requestedPrompts`. */
 const selectByKey =
   (text: string) =>
   (prompts: ReadonlyArray<PromptKey>): Statement => ({

@@ -105,48 +105,45 @@ export class Fence {
     })
   }
 
-  /** Sends a marker whenever one is needed, until the fiber is interrupted. */
-  get run(): Effect.Effect<never> {
-    const onFailure = Effect.suspend(() => {
-      this.#isFailing = true
-      for (const { resume } of this.#waiters) resume(Effect.fail(Unavailable))
-      return Effect.delay(
-        Effect.sync(() => this.#isDue.openUnsafe()),
-        this.#retryDelayMs
-      )
-    })
-    return this.#isDue.await.pipe(
-      Effect.andThen(failAfterTimeout(this.#sendMarker)),
-      // Catches every cause: on a server that is not a primary, the statement fails with a defect.
-      Effect.catchCause(() => onFailure),
-      Effect.forever
-    )
-  }
-
   get #isOutdated(): boolean {
     return this.#revisions.revision() > this.#revision
   }
 
-  get #sendMarker(): Effect.Effect<void, Unavailable> {
-    return Effect.suspend(() => {
-      this.#isDue.closeUnsafe()
-      const revision = this.#revisions.revision()
-      const at = performance.now()
-      const statement = { text: sendMarker, params: [channel, this.#markerPrefix + at] }
-      return Effect.map(this.#query(statement), (rows) => {
-        this.#isFailing = false
-        this.#prove("visible", at)
-        const primary = decodePrimary(rows)
-        // Keep the position if nothing has changed: after each new position, standbys run no reads until they have
-        // replayed it.
-        if (revision === this.#revision && primary.lineage === this.#primary?.lineage) return
-        this.#revision = revision
-        this.#at = at
-        this.#primary = primary
-        if (this.#isOutdated) this.#isDue.openUnsafe()
-      })
+  readonly #sendMarker: Effect.Effect<void, Unavailable> = Effect.suspend(() => {
+    this.#isDue.closeUnsafe()
+    const revision = this.#revisions.revision()
+    const at = performance.now()
+    const statement = { text: sendMarker, params: [channel, this.#markerPrefix + at] }
+    return Effect.map(this.#query(statement), (rows) => {
+      this.#isFailing = false
+      this.#prove("visible", at)
+      const primary = decodePrimary(rows)
+      // Keep the position if nothing has changed: after each new position, standbys run no reads until they have
+      // replayed it.
+      if (revision === this.#revision && primary.lineage === this.#primary?.lineage) return
+      this.#revision = revision
+      this.#at = at
+      this.#primary = primary
+      if (this.#isOutdated) this.#isDue.openUnsafe()
     })
-  }
+  })
+
+  readonly #onFailure: Effect.Effect<void> = Effect.suspend(() => {
+    this.#isFailing = true
+    for (const { resume } of this.#waiters) resume(Effect.fail(Unavailable))
+    return Effect.delay(
+      Effect.sync(() => this.#isDue.openUnsafe()),
+      this.#retryDelayMs
+    )
+  })
+
+  /** Sends a marker whenever one is needed, until the fiber is interrupted. */
+  readonly run: Effect.Effect<never> = this.#isDue.await.pipe(
+    Effect.andThen(failAfterTimeout(this.#sendMarker)),
+    // Catches every cause: on a server that is not a primary, the statement fails with a defect.
+    Effect.catchCause(() => this.#onFailure),
+    Effect.forever
+  )
 
   #prove(proof: Proof, at: number): void {
     this.#provenAt[proof] = Math.max(this.#provenAt[proof], at)

@@ -115,20 +115,9 @@ export class Replica {
     return this.#inUse !== undefined
   }
 
-  /**
-   * Connects to the replica and queries its position continuously. Connects again after each failure, until the fiber
-   * is interrupted.
-   */
-  get run(): Effect.Effect<never> {
-    return Effect.scoped(this.#follow).pipe(
-      Effect.catchCause((cause) => this.#stateLog.down(describeCause(cause))),
-      Effect.andThen(Effect.sleep(reconnectDelayMs)),
-      Effect.forever
-    )
-  }
-
-  get #follow(): Effect.Effect<never, SqlError | ReplicaProblem, Scope.Scope> {
-    return Effect.gen({ self: this }, function* () {
+  readonly #follow: Effect.Effect<never, SqlError | ReplicaProblem, Scope.Scope> = Effect.gen(
+    { self: this },
+    function* () {
       const connection = yield* PgConnection.make(this.#config)
       if (!(yield* checkOwnSession(connection))) return yield* fail("it leads to a pooler")
       for (;;) {
@@ -143,9 +132,19 @@ export class Replica {
         }
         yield* Effect.sleep(intervalMs)
       }
-      // Takes the replica out of use before its pools close, because closing may wait for statements.
-    }).pipe(Effect.ensuring(Effect.sync(() => this.#close())))
-  }
+    }
+    // Takes the replica out of use before its pools close, because closing may wait for statements.
+  ).pipe(Effect.ensuring(Effect.sync(() => this.#close())))
+
+  /**
+   * Connects to the replica and queries its position continuously. Connects again after each failure, until the fiber
+   * is interrupted.
+   */
+  readonly run: Effect.Effect<never> = Effect.scoped(this.#follow).pipe(
+    Effect.catchCause((cause) => this.#stateLog.down(describeCause(cause))),
+    Effect.andThen(Effect.sleep(reconnectDelayMs)),
+    Effect.forever
+  )
 
   #check(state: StandbyState, primary: ServerState): Effect.Effect<void, ReplicaProblem> {
     if (state.lineage !== primary.lineage)

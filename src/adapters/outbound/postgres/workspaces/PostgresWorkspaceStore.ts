@@ -1,8 +1,8 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { Actor } from "../../../../application/administration/Actor.ts"
 import {
-  type Actor,
   KeyNotFound,
   KeyEnded,
   KeyUnassigned,
