@@ -1,11 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { beforeEach, describe, expect, it, vi } from "vitest"
 import { PromptClient } from "../src/index.ts"
 import {
   advance,
   connectionRefused,
-  installFakeTime,
   jsonResponse,
   serviceUnavailable,
+  useFakeTime,
   promptId
 } from "./support.ts"
 
@@ -22,15 +22,11 @@ const outageLength = 60_000
 /** How long after an outage all clients must have fresh texts, in milliseconds. */
 const recoveryLimit = 30_000
 
+useFakeTime()
 beforeEach(() => {
-  installFakeTime()
   // Returns evenly distributed values, in whatever order the clients call `Math.random`.
   let value = 0
   vi.spyOn(Math, "random").mockImplementation(() => (value = (value + 0.6180339887) % 1))
-})
-afterEach(() => {
-  vi.restoreAllMocks()
-  vi.useRealTimers()
 })
 
 interface Arrival {

@@ -1,13 +1,13 @@
 import { assert, it as property } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { describe, expect, it } from "vitest"
 import type { PromptId } from "../../src/domain/Prompt.ts"
 import * as Service from "../../src/domain/PromptNames.ts"
 import type { ClientOptions } from "../src/index.ts"
 import { isId, PromptNames } from "../src/PromptNames.ts"
 import { FakeService } from "../src/testing.ts"
 import { makeBundle } from "./makeBundle.ts"
-import { captureError, installFakeTime, settle } from "./support.ts"
+import { captureError, settle, useFakeTime } from "./support.ts"
 
 const makeId = (start: string, end: number) =>
   `${start}-0000-4000-8000-${String(end).padStart(12, "0")}` as PromptId
@@ -221,8 +221,7 @@ describe("the name of a prompt in a bundle", () => {
 })
 
 describe("timeouts, aborts and pauses of calls that select a prompt by its name", () => {
-  beforeEach(() => void installFakeTime())
-  afterEach(() => void vi.useRealTimers())
+  useFakeTime()
 
   it("the timeout covers the requests for the list and for the prompt, and aborting a signal ends only the call with this signal", async () => {
     const { service } = makeService(1)

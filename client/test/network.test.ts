@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
 import { type ClientOptions, ConnectionError, PromptClient, TimeoutError } from "../src/index.ts"
 import { type Fault, type FaultyServer, listen, startFaultyServer } from "./FaultyServer.ts"
-import { flush, key, promptId } from "./support.ts"
+import { flush, key, promptId, useFakeTime } from "./support.ts"
 
 /** Faults that occur only on real connections. `Transport.test.ts` covers error responses. */
 const resets = {
@@ -25,18 +25,13 @@ const stalls = {
   }
 } satisfies Record<string, Fault>
 
+useFakeTime()
+
 let server: FaultyServer
-beforeAll(async () => {
+beforeEach(async () => {
   server = await startFaultyServer()
 })
-afterAll(() => server?.close())
-
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
-  server.faults.length = 0
-  server.requests.length = 0
-})
-afterEach(() => void vi.useRealTimers())
+afterEach(() => server.close())
 
 /** Creates a client that does not wait between attempts: each failed attempt advances the fake clock. */
 const makeImpatientClient = (options: Partial<ClientOptions> = {}) =>
@@ -76,23 +71,21 @@ describe("a connection", () => {
   it.each(Object.keys(stalls) as Array<keyof typeof stalls>)(
     "a timeout closes the connection when the service stalls %s",
     async (kind) => {
-      let onClose = () => {}
-      const connectionClosed = new Promise<void>((resolve) => (onClose = resolve))
-      const stalled = new Promise<void>((resolve) => {
-        server.faults.push((request, response) => {
-          stalls[kind](request, response)
-          request.socket.once("close", onClose)
-          resolve()
-        })
+      const stalled = Promise.withResolvers<void>()
+      const closed = Promise.withResolvers<void>()
+      server.faults.push((request, response) => {
+        stalls[kind](request, response)
+        request.socket.once("close", closed.resolve)
+        stalled.resolve()
       })
       const client = new PromptClient({ apiKey: key, baseUrl: server.url, timeout: 3_000 })
       const call = client.prompts.get(promptId)
       call.catch(() => {})
-      await stalled
+      await stalled.promise
       await flush()
       vi.advanceTimersByTime(3_000)
       await expect(call).rejects.toEqual(new TimeoutError("No result within 3000 ms"))
-      await connectionClosed
+      await closed.promise
       expect(server.requests).toHaveLength(1)
     }
   )
@@ -105,16 +98,13 @@ describe("a connection", () => {
         received.push(request.headers.authorization)
         response.end()
       })
-      try {
-        server.faults.push((_, response) => void response.writeHead(status, { location: target.url }).end())
-        await expect(makeImpatientClient().prompts.get(promptId)).rejects.toMatchObject({
-          name: "InvalidResponseError",
-          status
-        })
-        expect(received).toEqual([])
-      } finally {
-        await target.close()
-      }
+      onTestFinished(target.close)
+      server.faults.push((_, response) => void response.writeHead(status, { location: target.url }).end())
+      await expect(makeImpatientClient().prompts.get(promptId)).rejects.toMatchObject({
+        name: "InvalidResponseError",
+        status
+      })
+      expect(received).toEqual([])
     }
   )
 })

@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { IncomingMessage, ServerResponse } from "node:http"
 import { join } from "node:path"
-import { expect } from "vitest"
+import { expect, onTestFinished } from "vitest"
 import { type Api, startApi } from "../../../test/api/startApi.ts"
 import {
   archive,
@@ -17,6 +16,7 @@ import {
   workspace
 } from "../../../test/support/archives.ts"
 import { type PromptBundle } from "../../src/index.ts"
+import { listen } from "../FaultyServer.ts"
 
 const main = join(import.meta.dirname, "../../src/pull/main.ts")
 export const bundleFile = "prompts.bundle.json"
@@ -94,13 +94,16 @@ export const readBoth = (directory: string) => [
   readText(directory, typesFile)
 ]
 
-/** Starts a proxy in front of the service. A handler may replace the responses of the service. */
+/**
+ * Starts a proxy in front of the service until the end of the current test. A handler may replace the responses of the
+ * service.
+ */
 export const startProxy = async (
   handle: (request: IncomingMessage, response: ServerResponse) => boolean,
   changeHeaders: (headers: Headers) => void = () => {}
 ) => {
   const requests: Array<string> = []
-  const server = createServer(async (request, response) => {
+  const server = await listen(async (request, response) => {
     requests.push(request.url!)
     if (handle(request, response)) return
     const { authorization } = request.headers
@@ -111,14 +114,6 @@ export const startProxy = async (
     changeHeaders(headers)
     response.writeHead(upstream.status, Object.fromEntries(headers)).end(await upstream.text())
   })
-  server.listen(0, "127.0.0.1")
-  await once(server, "listening")
-  return {
-    requests,
-    env: { PROMPT_RETRIEVAL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
-    close: () => {
-      server.closeAllConnections()
-      server.close()
-    }
-  }
+  onTestFinished(server.close)
+  return { requests, env: { PROMPT_RETRIEVAL_URL: server.url } }
 }

@@ -28,21 +28,17 @@ describe("the requests of pull", () => {
       response.end(JSON.stringify({ error: { code: "RATE_LIMITED", message: "Rate limit exceeded" } }))
       return true
     })
-    try {
-      const out = makeDirectory("pull")
-      expect(await pull(["--out", out], proxy.env)).toMatchObject({
-        code: 0,
-        stdout: "232 prompts: 232 added\n"
-      })
-      expect(Date.now() - limitedAt).toBeGreaterThanOrEqual(1_000)
-      // Up to three other requests were in flight when the 429 was sent.
-      expect(early.length).toBeLessThan(4)
-      const undelayed = makeDirectory("pull")
-      await pull(["--out", undelayed])
-      expect(readBoth(out)).toEqual(readBoth(undelayed))
-    } finally {
-      proxy.close()
-    }
+    const out = makeDirectory("pull")
+    expect(await pull(["--out", out], proxy.env)).toMatchObject({
+      code: 0,
+      stdout: "232 prompts: 232 added\n"
+    })
+    expect(Date.now() - limitedAt).toBeGreaterThanOrEqual(1_000)
+    // Up to three other requests were in flight when the 429 was sent.
+    expect(early.length).toBeLessThan(4)
+    const undelayed = makeDirectory("pull")
+    await pull(["--out", undelayed])
+    expect(readBoth(out)).toEqual(readBoth(undelayed))
   })
 
   it("pull takes the version from Prompt-Version, and removes the W/ that a compressing proxy adds to the ETag", async () => {
@@ -53,20 +49,16 @@ describe("the requests of pull", () => {
         headers.set("etag", `W/${headers.get("etag")}`)
       }
     )
-    try {
-      const out = makeDirectory("pull")
-      await pull(["--out", out, "--tag", "production"], proxy.env)
-      const [bundled] = readBundle(out).prompts
-      expect(bundled).toMatchObject({ version: 17, etag: expect.stringMatching(/^"[^"]+"$/) })
-      // A name must be unique among all prompts, so pull reads the list of all prompts until two readings agree.
-      const pages = ["per_page=100", "page=2&per_page=100", "page=3&per_page=100"]
-      expect(proxy.requests).toEqual([
-        ...["per_page=100&tag=production", ...pages, ...pages].map((query) => `/api/v1/prompts?${query}`),
-        `/api/v1/prompts/${agent.id}/resolved`
-      ])
-    } finally {
-      proxy.close()
-    }
+    const out = makeDirectory("pull")
+    await pull(["--out", out, "--tag", "production"], proxy.env)
+    const [bundled] = readBundle(out).prompts
+    expect(bundled).toMatchObject({ version: 17, etag: expect.stringMatching(/^"[^"]+"$/) })
+    // A name must be unique among all prompts, so pull reads the list of all prompts until two readings agree.
+    const pages = ["per_page=100", "page=2&per_page=100", "page=3&per_page=100"]
+    expect(proxy.requests).toEqual([
+      ...["per_page=100&tag=production", ...pages, ...pages].map((query) => `/api/v1/prompts?${query}`),
+      `/api/v1/prompts/${agent.id}/resolved`
+    ])
   })
 
   it("without Prompt-Version, pull reads a prompt again until the prompt is the same before and after its content is read", async () => {
@@ -93,13 +85,9 @@ describe("the requests of pull", () => {
       if (edits < 2) edits++
       return true
     })
-    try {
-      const out = makeDirectory("pull")
-      expect(await pull(["--out", out], proxy.env)).toMatchObject({ code: 0 })
-      expect(readBundle(out).prompts).toMatchObject([{ version: 2, content: "v2", etag: '"2"' }])
-    } finally {
-      proxy.close()
-    }
+    const out = makeDirectory("pull")
+    expect(await pull(["--out", out], proxy.env)).toMatchObject({ code: 0 })
+    expect(readBundle(out).prompts).toMatchObject([{ version: 2, content: "v2", etag: '"2"' }])
   })
 
   it("pull reads a list of several pages again if a prompt was deleted during the reading", async () => {
@@ -116,18 +104,14 @@ describe("the requests of pull", () => {
       isDeleted = true
       return true
     })
-    try {
-      const out = makeDirectory("pull")
-      expect(await pull(["--out", out], proxy.env)).toMatchObject({ code: 0 })
-      const ids = readBundle(out).prompts.map(({ id }) => id)
-      expect(ids).toEqual(
-        others
-          .slice(1)
-          .map(({ id }) => id)
-          .toSorted()
-      )
-    } finally {
-      proxy.close()
-    }
+    const out = makeDirectory("pull")
+    expect(await pull(["--out", out], proxy.env)).toMatchObject({ code: 0 })
+    const ids = readBundle(out).prompts.map(({ id }) => id)
+    expect(ids).toEqual(
+      others
+        .slice(1)
+        .map(({ id }) => id)
+        .toSorted()
+    )
   })
 })
