@@ -35,6 +35,7 @@ describe("the source of a result", () => {
     const { client } = makeCachingClient([() => ok("a")])
     const results = await Promise.all([client.prompts.get(promptId), client.prompts.get(promptId)])
     results.push(await client.prompts.get(promptId))
+    expect(results.map(({ source }) => source)).toEqual(["fresh", "fresh", "cached"])
     for (const result of results) {
       expect(result.data.title).toBe("a")
       Object.assign(result.data, { title: "changed" })
