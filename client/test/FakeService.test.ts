@@ -7,24 +7,6 @@ import { makeBundle } from "./makeBundle.ts"
 const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
 
 describe("FakeService", () => {
-  it("FakeService serves the texts, versions and ETags of a bundle", async () => {
-    const bundle = makeBundle([{ id, content: "Hi {{shop}}", title: "Greeting", version: 4, etag: '"e"' }])
-    const service = new FakeService(bundle)
-    const result = await service.connect().prompts.getResolved(id)
-    expect(result).toEqual({
-      data: {
-        id,
-        title: "Greeting",
-        prompt_type: "system",
-        target_model: "gpt-4o",
-        resolved_content: "Hi {{shop}}",
-        fragment_count: 0
-      }
-    })
-    expect(result).toMatchObject({ version: 4, etag: '"e"', source: "fresh" })
-    expect(service.requests).toEqual([`/api/v1/prompts/${id}/resolved`])
-  })
-
   it("FakeService serves every endpoint of the API", async () => {
     const types = ["system", "user", "system"]
     const prompts = types.map((prompt_type, index) => ({
@@ -59,8 +41,6 @@ describe("FakeService", () => {
       2,
       false
     ])
-    service.remove(id)
-    await expect(client.prompts.getResolved(id)).rejects.toMatchObject({ name: "NotFoundError" })
   })
 
   it("FakeService gives a changed text a new ETag even if set() repeats the ETag of the bundle", async () => {

@@ -1,11 +1,5 @@
 import { describe, expect, it } from "vitest"
-import {
-  type ClientOptions,
-  type FetchInit,
-  fillSlots,
-  PromptClient,
-  UnauthorizedError
-} from "../src/index.ts"
+import { type ClientOptions, type FetchInit, fillSlots, PromptClient } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 import { startDemoApi } from "../../test/api/startApi.ts"
 
@@ -85,8 +79,6 @@ describe("the client of a real service", () => {
       await expect(one.prompts.getResolved("00000000-0000-4000-8000-000000000000")).rejects.toMatchObject(
         unknown
       )
-    fake.failWith(401)
-    await expect(fake.connect().prompts.list()).rejects.toBeInstanceOf(UnauthorizedError)
   })
 
   it.each(["/api/v1", "/elsewhere"])(
