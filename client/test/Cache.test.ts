@@ -8,6 +8,7 @@ import {
   jsonResponse,
   makeScriptedClient,
   neverResponds,
+  page,
   type Responder,
   settle,
   useFakeTimeWithoutJitter,
@@ -20,9 +21,9 @@ useFakeTimeWithoutJitter()
 
 describe("the source of a result", () => {
   it("the source of a result is fresh on the first call of a method and cached on the second call", async () => {
-    const page = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
+    const list = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
     const respondOk: Responder = ({ url }) =>
-      jsonResponse(200, /(prompts|versions)$/.test(url) ? page : { data: {} })
+      jsonResponse(200, /(prompts|versions)$/.test(url) ? list : { data: {} })
     const { client, requests } = makeScriptedClient([respondOk], { cache: {} })
     for (const source of ["fresh", "cached"]) {
       const results = await Promise.all(allCalls.map((call) => call(client)))
@@ -103,8 +104,7 @@ describe("cache eviction by errors", () => {
   it.each([401, 403, 404])(
     "a %i with an HTML body evicts the cached result, as an error response of the service does",
     async (status) => {
-      const page = () => new Response("<html>", { status, headers: { "content-type": "text/html" } })
-      const { read, sentEtags } = makeCachingClient([revalidatable("a"), page, revalidatable("b")])
+      const { read, sentEtags } = makeCachingClient([revalidatable("a"), page(status), revalidatable("b")])
       await read()
       await advance(1_000)
       expect(await read()).toEqual(["a", "stale", 0])
@@ -115,9 +115,9 @@ describe("cache eviction by errors", () => {
   )
 
   it("a response that arrives after a 401 is not cached if its request was sent before the 401", async () => {
-    let respond: (response: Response) => void = () => {}
+    const response = Promise.withResolvers<Response>()
     const { read, client, requests } = makeCachingClient([
-      () => new Promise<Response>((resolve) => (respond = resolve)),
+      () => response.promise,
       () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked")
     ])
     const early = client.prompts.get(toId("early"))
@@ -126,7 +126,7 @@ describe("cache eviction by errors", () => {
     // A call after the 401 does not wait for the request that was sent before the 401.
     expect(await captureError(read("early"))).toMatchObject({ status: 401 })
     expect(requests).toHaveLength(3)
-    respond(ok("early"))
+    response.resolve(ok("early"))
     expect((await early).data.title).toBe("early")
     expect(await captureError(read("early"))).toMatchObject({ status: 401 })
   })

@@ -12,6 +12,7 @@ import {
   envelope,
   makeScriptedClient,
   ok,
+  page,
   type Responder,
   serviceUnavailable,
   settle,
@@ -135,7 +136,7 @@ const transientFailures: Record<string, Responder> = {
       () => errorResponse(status, "SOME_CODE", "Later")
     ])
   ),
-  "502 in HTML": () => new Response("<html>", { status: 502, headers: { "content-type": "text/html" } })
+  "502 in HTML": page(502)
 }
 
 describe("a retry", () => {

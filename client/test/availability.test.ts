@@ -10,12 +10,13 @@ import {
   key,
   makeScriptedClient,
   neverResponds,
+  page,
   type Responder,
   rateLimited,
   serviceUnavailable,
   useFakeTimeWithoutJitter
 } from "./support.ts"
-import { bundle, id, makeService, otherId, page, respondWithText } from "./availabilityService.ts"
+import { bundle, id, makeService, otherId, respondWithText } from "./availabilityService.ts"
 
 useFakeTimeWithoutJitter()
 
@@ -143,14 +144,14 @@ describe("a revoked key", () => {
   )
 
   it("a rejected key stays rejected after a late response to a request that was sent before the rejection", async () => {
-    let respond: (response: Response) => void = () => {}
+    const response = Promise.withResolvers<Response>()
     const service = makeService({ bundle })
-    service.respondWith(() => new Promise<Response>((resolve) => (respond = resolve)))
+    service.respondWith(() => response.promise)
     const early = service.client.prompts.getResolved(otherId)
     await flush()
     service.respondWith(decisions["401"]!)
     expect(await captureError(service.read())).toMatchObject({ status: 401 })
-    respond(jsonResponse(200, { data: { resolved_content: "early" } }))
+    response.resolve(jsonResponse(200, { data: { resolved_content: "early" } }))
     expect((await early).data.resolved_content).toBe("early")
     service.respondWith(connectionRefused)
     expect(await captureError(service.read())).toMatchObject({ name: "ConnectionError" })

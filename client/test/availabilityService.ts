@@ -31,6 +31,3 @@ export const makeService = (options: Partial<ClientOptions> = {}) => {
   }
   return { ...scripted, read, readText, respondWith: (next: Responder) => (respond = next) }
 }
-
-export const page = (status: number) => () =>
-  new Response("<html>", { status, headers: { "content-type": "text/html" } })

@@ -51,14 +51,13 @@ describe("the timeout", () => {
   )
 
   it("a call times out even if fetch ignores its signal, and a late error response is not retried", async () => {
-    let respond: (response: Response) => void = () => {}
-    const ignoreSignal = () => new Promise<Response>((resolve) => (respond = resolve))
-    const { client, requests } = makeScriptedClient([ignoreSignal])
+    const response = Promise.withResolvers<Response>()
+    const { client, requests } = makeScriptedClient([() => response.promise])
     expect(await settle(client.prompts.get(promptId))).toMatchObject({
       error: { name: "TimeoutError" },
       took: 30_000
     })
-    respond(serviceUnavailable())
+    response.resolve(serviceUnavailable())
     await advance(60_000)
     expect(requests).toHaveLength(1)
   })
@@ -123,18 +122,17 @@ describe("a signal", () => {
   )
 
   it("after an abort, the body of a late response is cancelled, and nothing is logged as a warning", async () => {
-    let respond: (response: Response) => void = () => {}
-    const { client, log } = makeScriptedClient([
-      () => new Promise<Response>((resolve) => (respond = resolve)),
-      neverResponds
-    ])
+    const response = Promise.withResolvers<Response>()
+    const { client, log } = makeScriptedClient([() => response.promise, neverResponds])
     const controller = new AbortController()
     const late = client.prompts.get(promptId, { signal: controller.signal })
     await flush()
     controller.abort()
     expect(await captureError(late)).toBeInstanceOf(AbortError)
     const cancel = vi.fn()
-    respond(new Response(new ReadableStream({ cancel }), { headers: { "content-type": "application/json" } }))
+    response.resolve(
+      new Response(new ReadableStream({ cancel }), { headers: { "content-type": "application/json" } })
+    )
     await flush()
     expect(cancel).toHaveBeenCalledTimes(1)
 

@@ -101,6 +101,12 @@ export const errorResponse = (
 export const serviceUnavailable = (): Response =>
   errorResponse(503, "SERVICE_UNAVAILABLE", "Service unavailable", { "x-request-id": "req-503" })
 
+/** Responds with an HTML page. */
+export const page =
+  (status: number): Responder =>
+  () =>
+    new Response("<html>", { status, headers: { "content-type": "text/html" } })
+
 export const rateLimited = (retryAfter: string): Response =>
   errorResponse(429, "RATE_LIMITED", "Rate limit exceeded", {
     "retry-after": retryAfter,
