@@ -111,69 +111,49 @@ const withPrompt = (
 
 describe("importFiles", () => {
   it.live(
-    "importFiles stores a changed body as a new version, whose parent is the version that was current before",
+    "importFiles stores a changed body as a new version, whose number follows the highest version number and whose parent is the version that was current before",
     () =>
       Effect.gen(function* () {
         const { archive: own } = sample()
-        const [greeting] = own.prompts
-        const { read, changes, after } = yield* importAndRead(own, (read) =>
-          withPrompt(read, greeting!.id, (file) => ({ ...file, current_content: "Changed" }))
+        const [one, seven] = [version(1), version(7)]
+        const greeting = { ...own.prompts[0]!, current_version: 1, versions: [one, seven] }
+        const before = { ...own, prompts: [greeting, ...own.prompts.slice(1)] }
+        const { read, changes, after } = yield* importAndRead(before, (read) =>
+          withPrompt(read, greeting.id, (file) => ({ ...file, current_content: "Changed" }))
         )
         assert.deepStrictEqual(summarize(changes), [
           {
             kind: "prompt",
-            id: greeting!.id,
-            path: `prompts/${greeting!.id}.md`,
+            id: greeting.id,
+            path: `prompts/${greeting.id}.md`,
             name: "Greeting",
             change: "new version"
           }
         ])
-        const before = findPrompt(read, greeting!.id)
-        const changed = findPrompt(after, greeting!.id)
+        const changed = findPrompt(after, greeting.id)
         assert.deepStrictEqual(changed, {
-          ...before,
+          ...findPrompt(read, greeting.id),
           current_content: "Changed",
-          current_version: 4,
+          current_version: 8,
           updated_at: now,
           versions: [
-            ...before.versions,
+            one,
+            seven,
             {
-              id: changed.versions[3]!.id,
-              version_number: versionNumber(4),
+              id: changed.versions[2]!.id,
+              version_number: versionNumber(8),
               content: "Changed",
               change_summary: "",
               change_source: "import",
-              parent_version_id: before.versions[2]!.id,
+              parent_version_id: one.id,
               metadata: {},
               created_at: now
             }
           ]
         })
         assert.deepStrictEqual(
-          after.prompts.filter(({ id }) => id !== greeting!.id),
-          read.prompts.filter(({ id }) => id !== greeting!.id)
-        )
-      }).pipe(Effect.provide(layer))
-  )
-
-  it.live(
-    "importFiles gives a new version the number after the highest version number, even if the current version has a lower number",
-    () =>
-      Effect.gen(function* () {
-        const [one, seven] = [version(1), version(7)]
-        const stored = prompt({ current_version: 1, versions: [one, seven] })
-        const { after } = yield* importAndRead(archive({ prompts: [stored] }), (read) =>
-          withPrompt(read, stored.id, (file) => ({ ...file, current_content: "Changed" }))
-        )
-        const { current_version, versions } = after.prompts[0]!
-        assert.strictEqual(current_version, 8)
-        assert.deepStrictEqual(
-          versions.map(({ version_number, parent_version_id }) => [version_number, parent_version_id]),
-          [
-            [1, null],
-            [7, null],
-            [8, one.id]
-          ] as Array<unknown>
+          after.prompts.filter(({ id }) => id !== greeting.id),
+          read.prompts.filter(({ id }) => id !== greeting.id)
         )
       }).pipe(Effect.provide(layer))
   )
