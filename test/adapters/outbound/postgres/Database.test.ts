@@ -213,29 +213,6 @@ describe.concurrent("queries of a PostgreSQL server", () => {
     }
   )
 
-  it.live("a query that waits for a lock fails after 3 s and delays no key lookup", () =>
-    Effect.gen(function* () {
-      const { queryPrompts: read, queryKeys: lookUp, transact } = yield* Database
-      const sql = yield* PgClient.PgClient
-      yield* sql`create table held ()`
-      yield* transact(
-        Effect.gen(function* () {
-          yield* sql`lock table held in access exclusive mode`
-          const blocked = yield* Effect.forkChild(
-            measure(Effect.flip(read({ text: "select count(*) from held", params: [] })))
-          )
-          for (let i = 0; i < 20; i++) {
-            assert.isBelow((yield* measure(lookUp(select1))).millis, 1000)
-          }
-          const { value, millis } = yield* Fiber.join(blocked)
-          assert.strictEqual(value, Unavailable)
-          assert.isAtLeast(millis, 2900)
-          assert.isBelow(millis, 4500)
-        })
-      )
-    }).pipe(Effect.provide(emptyDatabase))
-  )
-
   it.live("a query fails with Unavailable if the server has no connection left", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
