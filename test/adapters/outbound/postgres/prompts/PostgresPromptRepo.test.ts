@@ -4,9 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import * as KeyStore from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
-import * as Keys from "../../../../../src/application/ports/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../../../src/application/ports/PromptRepo.ts"
 import * as Resolution from "../../../../../src/domain/Resolution.ts"
 import { Version, type VersionNumber } from "../../../../../src/domain/Version.ts"
@@ -15,17 +13,15 @@ import {
   archive,
   folder,
   fragment,
-  key,
   newId,
   prompt,
   tag,
-  fragmentBinding,
-  user
+  fragmentBinding
 } from "../../../../support/archives.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
-const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, workspaceStore).pipe(
+const ports = Layer.mergeAll(PostgresPromptRepo.layer, workspaceStore).pipe(
   Layer.provideMerge(migratedDatabase)
 )
 
@@ -150,19 +146,6 @@ describe("prompts of rows that other programs wrote", () => {
           const version = yield* repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined)
           assert.strictEqual(JSON.stringify(encodeMetadata(version)), `{"metadata":${expected[index]}}`)
         }
-      })
-    )
-
-    it.effect("KeyStore.find returns an unknown tier as stored", () =>
-      Effect.gen(function* () {
-        const { own, sql } = yield* twoWorkspaces
-        const { find } = yield* Keys.KeyStore
-        const owner = user()
-        const { stored } = key(own.id, owner)
-        yield* loadArchive({ ...own.archive, users: [owner], api_keys: [stored] })
-        yield* sql`update workspaces set tier = 'enterprise' where id = ${own.id}`
-        const { workspace } = yield* find(stored.key_hash)
-        assert.deepStrictEqual(workspace, { id: own.id, tier: "enterprise", billing_status: "active" })
       })
     )
 
