@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { lockTables, promptTables } from "../../support/database/locks.ts"
+import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
 import {
   expectBystandersUnaffected,
   expectCodesInTime,
@@ -31,19 +31,13 @@ describe("a database that fails or blocks", () => {
   const lock = async (tables: string) => {
     release = await lockTables(api.env.DATABASE_URL, tables)
   }
-  const countLockWaits = async () => {
-    const [row] = await api.sql(
-      `select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-    )
-    return (row as { readonly n: number }).n
-  }
 
   afterEach(() => release())
 
   it("while the prompt tables are locked, reads get 503, and requests without access get 401 or 403 within 1 s", async () => {
     await lock(promptTables)
     const blocked = sendReads(100)
-    await expect.poll(countLockWaits).toBeGreaterThan(0)
+    await waitForBlockedQuery(api.sql)
     const freeKey = `Bearer ${free.keys.active.plaintext}`
     const firstForbidden = await send(api.service(), resolved, freeKey)
     const unknown = await send(api.service(), resolved, `Bearer key_live_${"0".repeat(64)}`)
@@ -69,7 +63,7 @@ describe("a database that fails or blocks", () => {
       send(api.service(), path, `Bearer ${keys.second.plaintext}`),
       send(api.service(), path, `Bearer key_live_${"0".repeat(64)}`)
     ])
-    await expect.poll(countLockWaits).toBeGreaterThan(0)
+    await waitForBlockedQuery(api.sql)
     const reads = [
       await send(api.service(), uncachedPath(versions), authorization),
       await send(api.service(), "/readyz", undefined)

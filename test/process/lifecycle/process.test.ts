@@ -2,9 +2,9 @@ import { once } from "node:events"
 import { Agent, get, type IncomingMessage } from "node:http"
 import { connect, createServer } from "node:net"
 import { text } from "node:stream/consumers"
-import { afterEach, describe, expect, it, vi } from "vitest"
+import { afterEach, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { lockTables, promptTables } from "../../support/database/locks.ts"
+import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
 import { exchangeAll, getHeader } from "../../support/clients/rawHttp.ts"
 import { run, type Service, startService } from "../../support/service.ts"
@@ -29,12 +29,6 @@ describe("a service that receives SIGTERM", () => {
     const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
     const socket = connect(service.port, "127.0.0.1", () => socket.write(request.repeat(4)))
     return socket
-  }
-
-  const waitForBlockedQuery = (sql: (text: string) => Promise<ReadonlyArray<unknown>>) => {
-    const blocked =
-      "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    return vi.waitUntil(async () => (await sql(blocked)).length > 0, { timeout: 5_000 })
   }
 
   const waitUntilRefusing = (service: Service) =>
