@@ -147,10 +147,11 @@ const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof makeEver
 
 describe("admit", () => {
   it.effect(
-    "admit and check fail with the first error that applies; if no error applies, only admit checks the rate limits",
+    "admit and check fail with the first error that applies, and notify Outage of each rejected key and of each workspace whose tier or billing status denies API access; if no error applies, only admit checks the rate limits",
     () =>
       Effect.gen(function* () {
         const { admit, check } = yield* Admission
+        const rejected = yield* Rejections
         const workspaces = makeEveryState()
         yield* load(workspaces)
         for (const { home, states } of workspaces) {
@@ -164,42 +165,26 @@ describe("admit", () => {
               tier: home.tier
             }
             const expected = error === undefined ? Result.succeed(caller) : Result.fail(error)
+            const isOfWorkspace =
+              error !== undefined && ["ApiNotAllowed", "Disputed", "PastDue"].includes(error._tag)
+            const notified = isOfWorkspace ? [home.id] : error === undefined ? [] : [key.stored.key_hash]
             assert.deepStrictEqual(
               yield* Effect.flip(admit(key.plaintext)),
               error ?? RateLimited("key", 0, 0)
             )
+            assert.deepStrictEqual(rejected.splice(0), notified, JSON.stringify(errors))
             assert.deepStrictEqual(yield* Effect.result(check(key.plaintext)), expected)
+            assert.deepStrictEqual(rejected.splice(0), notified, JSON.stringify(errors))
           }
         }
-        for (const [token, error] of malformedTokens)
-          assert.deepStrictEqual(yield* Effect.flip(check(token)), error)
-      }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 500 })))
-  )
-
-  it.effect(
-    "Admission.admit and Admission.check notify Outage of each rejected key, and of each workspace whose tier or billing status denies API access",
-    () =>
-      Effect.gen(function* () {
-        const { admit, check } = yield* Admission
-        const rejected = yield* Rejections
-        const workspaces = makeEveryState()
-        yield* load(workspaces)
         const unknown = key(null, user())
         for (const run of [admit, check]) {
           assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
           assert.deepStrictEqual(rejected.splice(0), [unknown.stored.key_hash])
-          for (const { home, states } of workspaces) {
-            for (const { key, errors } of states) {
-              yield* Effect.result(run(key.plaintext))
-              const [error] = errors
-              const isOfWorkspace =
-                error !== undefined && ["ApiNotAllowed", "Disputed", "PastDue"].includes(error._tag)
-              const expected = isOfWorkspace ? [home.id] : error === undefined ? [] : [key.stored.key_hash]
-              assert.deepStrictEqual(rejected.splice(0), expected, JSON.stringify(errors))
-            }
-          }
         }
-      }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })))
+        for (const [token, error] of malformedTokens)
+          assert.deepStrictEqual(yield* Effect.flip(check(token)), error)
+      }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 500 })))
   )
 
   it.effect.prop(
