@@ -112,7 +112,7 @@ const selectExpected = (workspace: string, tag: string, { type, folder_id }: Pro
   select p.id from prompts p join prompt_tags pt on pt.prompt_id = p.id join tags t on t.id = pt.tag_id
   where p.workspace_id = '${workspace}' and t.workspace_id = '${workspace}' and t.id = '${tag}' and not p.is_archived
     ${type === undefined ? "" : `and p.prompt_type = '${type}'`}
-    ${folder_id === undefined ? "" : `and p.folder_id = '${folder_id}'`}
+    ${folder_id === undefined ? "" : `and p.folder_id = (select id from folders where id = '${folder_id}' and workspace_id = '${workspace}')`}
   order by p.updated_at desc, p.id desc`
 
 /** Asserts that every list by tag matches the tables that it is derived from. */
