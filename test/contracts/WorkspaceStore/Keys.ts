@@ -55,6 +55,7 @@ export const testKeys = (it: ContractTests): void => {
 
   it.effect.each([
     ["at the given time", late, early, { expires_at: early, revoked_at: null }],
+    ["at its own expiry if this expiry is earlier", early, late, { expires_at: early, revoked_at: null }],
     ["by revocation if the given time has come", late, issuedAt, { expires_at: late, revoked_at: issuedAt }]
   ] as const)(
     "rotateKey adds a key with the workspace, owner and name of another key, and ends the other key %s",
