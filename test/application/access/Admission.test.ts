@@ -147,7 +147,7 @@ const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof makeEver
 
 describe("admit", () => {
   it.effect(
-    "admit and check fail with the first error that applies, and notify Outage of each rejected key and of each workspace whose tier or billing status denies API access; if no error applies, only admit checks the rate limits",
+    "admit and check fail with the first error that applies, and report the rejected key or workspace to Outage; if no error applies, only admit checks the rate limits",
     () =>
       Effect.gen(function* () {
         const { admit, check } = yield* Admission
