@@ -22,7 +22,7 @@ import { freshDatabase, proxyToUrl, toDatabaseUrl } from "../../test/support/pos
 import type { Service } from "../../test/support/service.ts"
 import { acquireService, type Run } from "./run.ts"
 
-/** How long before an outage the load runs with the database, in milliseconds. */
+/** How long the load runs before each outage, in milliseconds. */
 const beforeOutageMs = 5_000
 /** The maximum ratio between the p99 of known reads in an outage and the p99 of a service with a database. */
 const maxRatio = 1.5

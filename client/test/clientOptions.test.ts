@@ -68,7 +68,7 @@ describe("withOptions", () => {
     expect((await client.withOptions({ apiKey: "other" }).prompts.get(promptId)).source).toBe("fresh")
   })
 
-  it("after a 401 to one client, the clients that withOptions derived from it return neither a cached result nor a fallback", async () => {
+  it("after one client receives a 401, the clients that withOptions derived from this client return neither a cached result nor a fallback", async () => {
     const { client } = makeScriptedClient([
       respondOk,
       () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked"),

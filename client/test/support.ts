@@ -101,7 +101,7 @@ export const errorResponse = (
 export const serviceUnavailable = (): Response =>
   errorResponse(503, "SERVICE_UNAVAILABLE", "Service unavailable", { "x-request-id": "req-503" })
 
-/** Responds with an HTML page. */
+/** Returns a responder that sends an HTML page. */
 export const page =
   (status: number): Responder =>
   () =>

@@ -78,7 +78,7 @@ describe("the option basePath of createPromptApi", () => {
   const readServers = async (api: PromptApi, path: string) =>
     JSON.parse(await (await send(api, path)).text()).servers
 
-  it("the server URL of the OpenAPI document, redirects and links to /openapi.json start with basePath or are relative", async () => {
+  it("the server URL of the OpenAPI document and the redirects to /docs start with basePath, and links to openapi.json are relative", async () => {
     const api = await makeApi({ basePath })
     expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([{ url: basePath }])
     const page = await (await send(api, `${basePath}/docs`)).text()

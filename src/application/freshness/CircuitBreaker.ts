@@ -25,7 +25,7 @@ export const whenSlow = (onSlow: () => void): (() => void) => {
 }
 
 /** Returns true if a call was interrupted or failed as unavailable. */
-const isSilent = (exit: Exit.Exit<unknown, unknown>): boolean =>
+const isUnresponsive = (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) &&
   exit.cause.reasons.some(
     (reason) => Cause.isInterruptReason(reason) || (Cause.isFailReason(reason) && isUnavailable(reason.error))
@@ -57,7 +57,7 @@ export class CircuitBreaker {
       const observed = Effect.onExit(call, (exit) =>
         Effect.sync(() => {
           stop()
-          if (isSilent(exit)) this.#fail(startedAt)
+          if (isUnresponsive(exit)) this.#fail(startedAt)
           else this.#succeed()
         })
       )

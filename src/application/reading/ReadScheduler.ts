@@ -18,13 +18,13 @@ const maxWorkspaces = 10_000
  * A step is large if it processes at least this many UTF-16 code units. A smaller step usually takes less than a tenth
  * of a millisecond.
  */
-const smallUnits = 32 * 1024
+const minLargeUnits = 32 * 1024
 
 /**
  * The number of event-loop turns between two large steps. Node accepts one connection in each turn, so it accepts this
  * many connections between two large steps. An empty turn takes only microseconds.
  */
-const turnsBetween = 16
+const turnsBetweenLargeSteps = 16
 
 /** The permits of one workspace. */
 class Permits {
@@ -65,18 +65,19 @@ class Permits {
 /** Makes the function that returns the permits of a workspace. */
 const makeFindPermits = () => {
   /** The workspace that was read last is the last entry. */
-  const permitsOf = new Map<WorkspaceId, Permits>()
+  const permitsByWorkspace = new Map<WorkspaceId, Permits>()
   return (workspace: WorkspaceId): Permits => {
-    const permits = permitsOf.get(workspace) ?? new Permits()
-    permitsOf.delete(workspace)
-    permitsOf.set(workspace, permits)
-    const [leastRecent] = permitsOf.keys()
-    if (permitsOf.size > maxWorkspaces && leastRecent !== undefined) permitsOf.delete(leastRecent)
+    const permits = permitsByWorkspace.get(workspace) ?? new Permits()
+    permitsByWorkspace.delete(workspace)
+    permitsByWorkspace.set(workspace, permits)
+    const [leastRecent] = permitsByWorkspace.keys()
+    if (permitsByWorkspace.size > maxWorkspaces && leastRecent !== undefined)
+      permitsByWorkspace.delete(leastRecent)
     return permits
   }
 }
 
-/** Makes the effect that waits for the turn of the next large step. */
+/** Makes the effect that waits until the next large step may start. */
 const makeWaitForTurn = (): Effect.Effect<void> => {
   const waiting: Array<() => void> = []
   let turnsLeft = 0
@@ -91,7 +92,7 @@ const makeWaitForTurn = (): Effect.Effect<void> => {
   }
 
   const startCountdown = (): void => {
-    turnsLeft = turnsBetween
+    turnsLeft = turnsBetweenLargeSteps
     setImmediate(countDown)
   }
 
@@ -114,8 +115,8 @@ const countUnits = (value: unknown): number => {
 }
 
 /**
- * Decides when the reads of each workspace run, so that no workspace takes all the memory, all the connections to the
- * database, or the event loop for a long time.
+ * Limits the reads of each workspace that run at the same time, and spreads large steps over turns of the event loop.
+ * This bounds the memory that one workspace takes, and the time for which it occupies the database and the event loop.
  */
 export class ReadScheduler extends Context.Service<
   ReadScheduler,
@@ -154,10 +155,10 @@ export class ReadScheduler extends Context.Service<
   static readonly layer: Layer.Layer<ReadScheduler> = Layer.sync(ReadScheduler, () => {
     const findPermits = makeFindPermits()
     const waitForTurn = makeWaitForTurn()
-    const encoding = Semaphore.makeUnsafe(1)
+    const encodePermit = Semaphore.makeUnsafe(1)
 
     const takeTurn = (workspace: WorkspaceId, units: number): Effect.Effect<void> =>
-      units < smallUnits
+      units < minLargeUnits
         ? Effect.void
         : Effect.andThen(
             Effect.suspend(() => findPermits(workspace).restrict),
@@ -170,12 +171,12 @@ export class ReadScheduler extends Context.Service<
       takeTurnFor: (workspace, read) => Effect.tap(read, (result) => takeTurn(workspace, countUnits(result))),
       encode: (workspace, result, toJson, toBytes) => {
         const units = countUnits(result)
-        if (units < smallUnits) return Effect.sync(() => toBytes(toJson(result)))
+        if (units < minLargeUnits) return Effect.sync(() => toBytes(toJson(result)))
         return takeTurn(workspace, units).pipe(
           Effect.andThen(Effect.sync(() => toJson(result))),
           Effect.tap((json) => takeTurn(workspace, json.length)),
           Effect.map(toBytes),
-          encoding.withPermit
+          encodePermit.withPermit
         )
       }
     })

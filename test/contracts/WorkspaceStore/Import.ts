@@ -51,7 +51,7 @@ const nothingWritten: RowCounts = { added: 0, changed: 0, removed: 0 }
 
 export const testImport = (it: ContractTests): void => {
   it.effect.prop(
-    "importWorkspace replaces the content of any workspace with the content of any archive and returns the number of rows that it writes, a dry run returns the same number, and a second import of the same archive writes nothing",
+    "importWorkspace replaces the content of any workspace with the content of any archive, returns the same result as a dry run, and writes nothing if the same archive is imported again",
     { from: archives, to: archives },
     Effect.fnUntraced(function* ({ from, to }) {
       const { importWorkspace } = yield* WorkspaceStore

@@ -53,16 +53,16 @@ const selectBlocked = `select from pg_stat_activity where datname = current_data
   and cardinality(pg_blocking_pids(pid)) > 0`
 
 const waitForRows = (rows: Effect.Effect<ReadonlyArray<unknown>, unknown>): Effect.Effect<void> => {
-  const again: Effect.Effect<void> = Effect.flatMap(Effect.orDie(rows), ({ length }) =>
-    length > 0 ? Effect.void : Effect.andThen(Effect.sleep("20 millis"), again)
+  const poll: Effect.Effect<void> = Effect.flatMap(Effect.orDie(rows), ({ length }) =>
+    length > 0 ? Effect.void : Effect.andThen(Effect.sleep("20 millis"), poll)
   )
-  return Effect.orDie(Effect.timeout(again, "20 seconds"))
+  return Effect.orDie(Effect.timeout(poll, "20 seconds"))
 }
 
 /** Waits until a connection of the client's database waits for a lock of another connection. */
 export const waitForBlocked = (client: PgClient.PgClient): Effect.Effect<void> =>
   waitForRows(client.unsafe(selectBlocked))
 
-/** Like `waitForBlocked`, for a test that is not an Effect. `sql` runs a statement in the database. */
+/** Like `waitForBlocked`, but returns a promise. `sql` runs a statement in the database. */
 export const waitForBlockedQuery = (sql: (text: string) => Promise<ReadonlyArray<unknown>>): Promise<void> =>
   Effect.runPromise(waitForRows(Effect.promise(() => sql(selectBlocked))))

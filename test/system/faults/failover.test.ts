@@ -19,7 +19,7 @@ import { type Service, startService, unlimited } from "../../support/service.ts"
  * behind HAProxy, from the switch of HAProxy.
  */
 const visibilityMs = 5_000
-/** Polls for longer than any event takes on a busy machine. */
+/** The options of `expect.poll`. The timeout is longer than any event takes on a busy machine. */
 const pollOptions = { timeout: 20_000, interval: 20 }
 
 const settings = {

@@ -40,8 +40,8 @@ export type ErrorTag = ApiError["_tag"]
 
 /**
  * What an error is about. An error about the workspace, such as a missing prompt, depends on the content that the
- * workspace had at the time of the read. For MCP, such an error is the result of a call, so its response has the status
- * 200.
+ * workspace had at the time of the read. The MCP endpoint reports such an error with the HTTP status 200, because the
+ * request itself was valid.
  */
 export type ErrorSubject = "request" | "caller" | "workspace" | "service"
 

@@ -64,9 +64,9 @@ export const makeOutageResponder = (
   }
 
   /**
-   * Responds with the known response. Checks the expiry of the key and the rate limits, as for a cached response. A
-   * request that was already admitted is not counted again. If the known response may no longer be served, runs
-   * `otherwise`, which admits and counts the request again.
+   * Responds with the known response. Checks the expiry of the key and the rate limits, as for a cached response. Does
+   * not count a request that was already admitted. If the known response may no longer be served, runs `otherwise`,
+   * which admits the request from the start and so counts it again.
    */
   const respondKnown = (context: RequestContext, otherwise: Respond): Respond =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {

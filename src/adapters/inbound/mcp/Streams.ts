@@ -63,7 +63,7 @@ interface OpenStream {
   readonly caller: AdmittedCaller
   /** The latest known revision of the workspace; undefined if the change feed has been down since the stream opened. */
   revision: number | undefined
-  /** Runs when the workspace may have changed. */
+  /** Runs when the workspace has changed, or may have changed while the change feed was down. */
   readonly onChange: () => void
   readonly close: () => void
 }
@@ -71,8 +71,8 @@ interface OpenStream {
 /**
  * Makes the function that opens a stream for a caller. The stream ends when the service drains, or when a check finds
  * that the caller's key no longer works or belongs to another workspace. The key is checked after a change in the
- * workspace, and every 5 s. Several changes within `checkIntervalMs` count as one. While the change feed is down, changes
- * are not noticed. When the feed comes up again, this counts as a change of every workspace.
+ * workspace, and every 5 s. Several changes within `checkIntervalMs` count as one. While the change feed is down,
+ * streams receive no changes. When the feed comes up again, every stream behaves as if its workspace had changed.
  */
 export const makeStreamOpener = Effect.gen(function* () {
   const admission = yield* Admission
@@ -104,7 +104,7 @@ export const makeStreamOpener = Effect.gen(function* () {
     }
   }
 
-  const isFull = (key: ApiKeyId): boolean =>
+  const hasReachedLimit = (key: ApiKeyId): boolean =>
     streams.size >= maxStreams.perProcess ||
     [...streams].filter(({ caller }) => caller.keyId === key).length >= maxStreams.perKey
 
@@ -113,7 +113,8 @@ export const makeStreamOpener = Effect.gen(function* () {
     token: string | undefined,
     { opening, changed, closing }: StreamMessages
   ): Effect.Effect<HttpResponse, RpcError> => {
-    if (isFull(caller.keyId) || lifecycle.phase() === "draining") return Effect.fail(toRpcError(Unavailable))
+    if (hasReachedLimit(caller.keyId) || lifecycle.phase() === "draining")
+      return Effect.fail(toRpcError(Unavailable))
     return Effect.succeed({
       status: 200,
       headers,

@@ -83,7 +83,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
   )
 }
 
-/** Checks readiness with a query that a replica may run. */
+/** Provides a readiness check whose query a replica may also run. */
 export const readinessLayer: Layer.Layer<Readiness, never, Database> = Layer.effect(
   Readiness,
   Effect.map(Database, ({ queryPrompts }) => ({

@@ -111,7 +111,7 @@ const withPrompt = (
 
 describe("importFiles", () => {
   it.live(
-    "importFiles stores a changed body as a new version, whose number follows the highest version number and whose parent is the version that was current before",
+    "importFiles stores a changed body as a new version: its number is one more than the highest number, and its parent is the version that was current before the import",
     () =>
       Effect.gen(function* () {
         const { archive: own } = sample()

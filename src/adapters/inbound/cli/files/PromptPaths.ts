@@ -96,9 +96,9 @@ const isReadablePath = (kind: ImportedFile["kind"], path: string): boolean =>
 
 /**
  * Assigns a path to each fragment and to each prompt that is not archived: the path of its first record whose path is
- * readable and not taken. A path is taken if an earlier record has it, even if the workspace does not have the prompt
- * or fragment of that record. If there is no such path, the path is made from the folder and the title or name, and
- * the file contains the id.
+ * readable and not taken. A path is taken if it was assigned for an earlier record, even if the workspace does not have
+ * the prompt or fragment of that record. If no record has a usable path, the path is made from the folder and the title
+ * or name, and the file contains the id.
  */
 export const assignPaths = (
   content: FileSource,

@@ -1,4 +1,4 @@
-// Reads the head of a request: the route of its target, the token in `Authorization`, and its id.
+// Reads the head of a request: the route of its target, the token in `Authorization`, and the request id.
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { operationalPaths, PromptsGroup } from "../../contract/Api.ts"
 

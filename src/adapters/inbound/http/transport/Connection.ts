@@ -66,7 +66,7 @@ export class TrackedResponse extends ServerResponse {
   /** The workspace whose unsent memory includes `ownedBytes`. */
   workspace: WorkspaceId | undefined = undefined
   /** The value that `shouldKeepAlive` had before a shutdown set it to false. */
-  keepAliveBeforeDrain = true
+  shouldKeepAliveBeforeDrain = true
   /** True if the request has an `Expect` header other than `100-continue`. */
   hasUnmetExpectation = false
   /**

@@ -85,7 +85,7 @@ export class ConnectionTracker {
     const last = responses[responses.length - 1]
     if (this.#isDraining && last !== undefined) {
       if (last.headersSent) return
-      last.shouldKeepAlive = last.keepAliveBeforeDrain
+      last.shouldKeepAlive = last.shouldKeepAliveBeforeDrain
     }
     connection.latestRequest = request
     // Upgrades are not supported, and Node stops parsing after an Upgrade header: close the connection after the
@@ -94,7 +94,7 @@ export class ConnectionTracker {
     responses.push(response)
     response.connectionState = connection
     response.on("close", onResponseClose)
-    if (this.#isDraining) this.#closeAfterNewest(connection)
+    if (this.#isDraining) this.#closeAfterLastResponse(connection)
     const { maxRequests, maxWaitingPerConnection, maxParsedPerConnection } = this.#limits
     const isOverShare =
       ++this.#requests > maxRequests && responses.length * this.#connections.size > maxRequests
@@ -192,7 +192,7 @@ export class ConnectionTracker {
   startDraining(): void {
     this.#isDraining = true
     this.#sweep()
-    for (const connection of this.#connections.values()) this.#closeAfterNewest(connection)
+    for (const connection of this.#connections.values()) this.#closeAfterLastResponse(connection)
   }
 
   destroyIdle(): void {
@@ -224,10 +224,10 @@ export class ConnectionTracker {
     }
   }
 
-  #closeAfterNewest({ responses }: Connection): void {
+  #closeAfterLastResponse({ responses }: Connection): void {
     const last = responses[responses.length - 1]
     if (last === undefined) return
-    last.keepAliveBeforeDrain = last.shouldKeepAlive
+    last.shouldKeepAliveBeforeDrain = last.shouldKeepAlive
     last.shouldKeepAlive = false
   }
 

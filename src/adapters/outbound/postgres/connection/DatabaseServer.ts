@@ -88,7 +88,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   const sockets = new Set<Socket>()
   /** The servers to which connections have led since the change feed came up. */
   const servers = new Set<string>()
-  const hasMismatch = Latch.makeUnsafe(false)
+  const mismatchLatch = Latch.makeUnsafe(false)
   let selected: ServerAddress | Error = isSelected ? new Error("no server is selected") : first
   /** The server of the change feed; `undefined` while the feed is down. */
   let feedServer: string | undefined
@@ -160,16 +160,16 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
       }),
     unfollow: Effect.sync(() => {
       feedServer = undefined
-      hasMismatch.closeUnsafe()
+      mismatchLatch.closeUnsafe()
     }),
     confirm: (server) => {
       servers.add(server)
       if (feedServer === undefined || feedServer === server) return true
       feedServer = undefined
       closeSockets()
-      hasMismatch.openUnsafe()
+      mismatchLatch.openUnsafe()
       return false
     },
-    serverMismatch: hasMismatch.await
+    serverMismatch: mismatchLatch.await
   }
 }

@@ -25,7 +25,7 @@ export interface Statement {
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
 export type AddParameter = (value: unknown) => string
 
-/** Makes a statement that returns fewer than `expectedRows` rows if something was not found. */
+/** Makes a statement. If `expectedRows` is 1, the statement returns no row if something was not found. */
 export const makeStatement = (
   workspace: WorkspaceId,
   expectedRows: 0 | 1,

@@ -33,7 +33,7 @@ export interface PromptKey {
 const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
     join prompts p on p.workspace_id = requested.workspace_id and p.id = requested.id`
 
-/** Returns a function that makes a statement. `text` is the text of the statement and contains `requestedPrompts`. */
+/** Makes the function that converts the keys of prompts to a statement. `text` must contain `requestedPrompts`. */
 const selectByKey =
   (text: string) =>
   (prompts: ReadonlyArray<PromptKey>): Statement => ({
@@ -48,7 +48,7 @@ const selectByKey =
 
 /**
  * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the
- * position in `prompts`, counted from 1.
+ * position of the prompt in the argument, counted from 1.
  */
 export const selectPromptsByKey =
   selectByKey(`select requested.ordinal::int, ${pages.summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
@@ -68,9 +68,10 @@ const aggregateFragments = (value: string, name: string): string =>
   `coalesce(array_agg(${value} order by position, id) filter (where bytes <= ${sizes.sourceBytes}), '{}') as ${name}`
 
 /**
- * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position in `prompts`, counted
- * from 1. If the contents together are larger than `sizes.sourceBytes`, `too_large` is true and the row has no
- * fragments. The contents are then not read, because `octet_length` does not read the text itself.
+ * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position of the prompt in the
+ * argument, counted from 1. If the contents together are larger than `sizes.sourceBytes`, `too_large` is true and the
+ * row has no fragments. In this case, PostgreSQL does not read the contents of the fragments, because `octet_length`
+ * does not read the text itself.
  */
 export const selectSources =
   selectByKey(`select requested.ordinal::int, ${pages.toColumns(repeatedFieldNames)}, p.current_content, p.current_version, source.*

@@ -41,8 +41,8 @@ const withSetting = <E>(
 const withinOneSecond = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
 
 /**
- * Changes a key, its owner and its workspace. Fails if a change takes more than a second, which means that the change
- * waits for a lock.
+ * Changes a key, its owner and its workspace. Fails if a change takes more than a second: the change then waits for
+ * a lock.
  */
 const expectSecurityChanges = Effect.fnUntraced(function* (
   client: PgClient,
