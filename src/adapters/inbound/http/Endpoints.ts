@@ -59,8 +59,6 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
 /** Returns the body of the response to an admitted caller. */
 export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<BodyWithEtag, ApiError>
 
-export type EndpointsByRoute = ReadonlyMap<string, Endpoint>
-
 type Params = EndpointSpec["~Params"]["Type"]
 type Query = EndpointSpec["~Query"]["Type"]
 
@@ -90,11 +88,10 @@ const makeEndpoint = (
 export const makeEndpoints = Effect.gen(function* () {
   const handlers = makeHandlers(yield* Prompts)
   const scheduler = yield* ReadScheduler
-  const endpoints: EndpointsByRoute = new Map(
+  return new Map<string, Endpoint>(
     Object.values(PromptsGroup.endpoints).map((spec) => [
       spec.path,
       makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>, scheduler)
     ])
   )
-  return endpoints
 })
