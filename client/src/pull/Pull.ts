@@ -37,8 +37,8 @@ const requireBundle = async (directory: string): Promise<ReadonlyArray<BundledPr
 }
 
 /**
- * Reads the prompts from the service. Rejects with a `CommandError` if a flag, a variable or the key is invalid, if no
- * prompt matches (without `--allow-empty`), or if a request fails.
+ * Reads the prompts from the service. Rejects with a `CommandError` if a flag, a variable or the key is invalid, if a
+ * request fails, or if no prompt matches and `--allow-empty` is not set.
  */
 const readService = async (
   options: PullOptions,

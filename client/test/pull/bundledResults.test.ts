@@ -23,7 +23,8 @@ it.effect.prop(
         title,
         target_model,
         prompt_type: "template",
-        // A bundle with an unpaired surrogate in a content is invalid. In the other fields, JSON escapes unpaired surrogates.
+        // A bundle with an unpaired surrogate in a content is invalid. In the other fields, JSON escapes unpaired
+        // surrogates.
         content: content.toWellFormed(),
         version,
         fragment_count

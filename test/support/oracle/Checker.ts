@@ -108,8 +108,8 @@ const listFacts = (
 /**
  * Returns the violations of the rules. Each fact of a response must be true in a database state that was current at
  * some time in the allowed period. The period begins `boundMs` plus the response's `Age` before the request was sent,
- * and ends when the response arrives. The facts that a caller receives from one process for one target must never become older from one response
- * to the next.
+ * and ends when the response arrives. The facts that a caller receives from one process for one target must never
+ * become older from one response to the next.
  */
 export const check = ({ commits, observations }: Timeline, boundMs: number): ReadonlyArray<Violation> => {
   /** The oldest commit that each caller may still see, by process, target and fact. */

@@ -75,7 +75,7 @@ describe("Redis RateLimiter", () => {
 
   describe("the Redis rate limiter while Redis is up", () => {
     it.effect(
-      "two processes together admit the limit of a key, but each process counts the limit per process alone",
+      "two processes together admit the limit of a key, and each of them admits the whole limit per process",
       () =>
         Effect.gen(function* () {
           const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
