@@ -14,7 +14,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import type { Sql } from "postgres"
-import { ArchiveWriter } from "../src/application/formats/ArchiveWriter.ts"
+import { ArchiveWriter } from "../src/application/transfer/ArchiveWriter.ts"
 import {
   archive,
   fragment,

@@ -56,7 +56,7 @@ export const memoryLayer: Layer.Layer<
 )
 
 export type { MemoryState } from "./adapters/outbound/memory/MemoryState.ts"
-export type { Archive } from "./application/formats/Archive.ts"
+export type { Archive } from "./application/transfer/Archive.ts"
 export type { ContractTest, LoadWorkspace } from "./testing/contract.ts"
 export { importArchive } from "./testing/importArchive.ts"
 export { makeKeyStoreTests } from "./testing/keyStoreTests.ts"

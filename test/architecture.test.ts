@@ -50,12 +50,15 @@ const rules: ReadonlyArray<Rule> = [
     mayImport: ["src/application/ports/*", "src/domain/**", "effect/{Context,Effect,Stream}"]
   },
   {
-    files: "src/application/formats/**",
-    mayImport: ["src/application/formats/**", "src/domain/**", ...effect]
-  },
-  {
-    files: "src/application/formats/ContentHash.ts",
-    mayImport: ["src/application/formats/**", "src/domain/**", "node:crypto"]
+    files: "src/application/transfer/**",
+    mayImport: [
+      "src/application/transfer/**",
+      "src/domain/**",
+      "node:{crypto,path}",
+      "diff",
+      "yaml",
+      ...effect
+    ]
   },
   {
     files: "src/adapters/inbound/contract/*",

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto"
-import { type Archive, archiveFormat } from "../application/formats/Archive.ts"
+import { type Archive, archiveFormat } from "../application/transfer/Archive.ts"
 import { type ApiKey, type ApiKeyId, type KeyHash, keyPrefix, type UserId } from "../domain/ApiKey.ts"
 import type { BillingStatus, Tier } from "../domain/Billing.ts"
 import type { FolderId } from "../domain/FolderId.ts"

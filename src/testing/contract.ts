@@ -1,7 +1,7 @@
 import * as assert from "node:assert/strict"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
-import type { Archive } from "../application/formats/Archive.ts"
+import type { Archive } from "../application/transfer/Archive.ts"
 import type { Page } from "../domain/Page.ts"
 
 /** A test of a contract suite, for any test runner. If the store breaks the rule, `run` fails or dies. */

@@ -1,6 +1,6 @@
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
-import type { Archive } from "../application/formats/Archive.ts"
+import type { Archive } from "../application/transfer/Archive.ts"
 import { PromptType } from "../domain/Prompt.ts"
 import { maxInt32, minInt32 } from "../domain/Sizes.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"

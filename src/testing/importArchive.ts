@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type MemoryState, storeArchive } from "../adapters/outbound/memory/MemoryState.ts"
 import { readParts } from "../application/administration/ArchiveTransfer.ts"
-import { archiveFromParts } from "../application/formats/Archive.ts"
-import { toRawParts } from "../application/formats/RawPart.ts"
+import { archiveFromParts } from "../application/transfer/Archive.ts"
+import { toRawParts } from "../application/transfer/RawPart.ts"
 import type { InvalidContent } from "../domain/workspace/Problem.ts"
 
 /**

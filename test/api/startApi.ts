@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from "vitest"
-import type { Archive } from "../../src/application/formats/Archive.ts"
+import type { Archive } from "../../src/application/transfer/Archive.ts"
 import { key } from "../support/archives.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import { readMetric } from "../support/services/metrics.ts"

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { subscribe } from "node:diagnostics_channel"
 import { METHODS } from "node:http"
 import { migrations } from "../../src/adapters/outbound/postgres/schema/Migrations.ts"
-import type { Archive } from "../../src/application/formats/Archive.ts"
+import type { Archive } from "../../src/application/transfer/Archive.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 
 /** True under Vitest. Benchmarks also load this module, but send too many requests to record. */

@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
 import { afterAll, beforeAll } from "vitest"
-import type { Archive } from "../../src/application/formats/Archive.ts"
+import type { Archive } from "../../src/application/transfer/Archive.ts"
 import { connectTo, makeResources } from "./database.ts"
 import { freshName, makeMigratedDatabase, toDatabaseUrl } from "./postgres.ts"
 

@@ -16,9 +16,9 @@ import type { Tier } from "../../domain/Billing.ts"
 import type { InvalidContent } from "../../domain/workspace/Problem.ts"
 import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type ContentFile, InvalidFiles } from "../formats/files/ContentFile.ts"
-import { type ConflictingEdits } from "../formats/files/FileRecords.ts"
-import type { RawPart } from "../formats/RawPart.ts"
+import { type ContentFile, InvalidFiles } from "../transfer/ContentFile.ts"
+import { type ConflictingEdits } from "../transfer/FileRecords.ts"
+import type { RawPart } from "../transfer/RawPart.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import {
   type ChangeOptions,

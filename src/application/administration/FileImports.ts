@@ -10,10 +10,10 @@ import {
   type WorkspaceContent
 } from "../../domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type ContentFile, type FileChange, InvalidFiles, readItems } from "../formats/files/ContentFile.ts"
-import { findDuplicates, matchFiles } from "../formats/files/FileMatch.ts"
-import { applyFiles } from "../formats/files/FileMerge.ts"
-import { findEdits, toImportedFiles } from "../formats/files/FileRecords.ts"
+import { type ContentFile, type FileChange, InvalidFiles, readItems } from "../transfer/ContentFile.ts"
+import { findDuplicates, matchFiles } from "../transfer/FileMatch.ts"
+import { applyFiles } from "../transfer/FileMerge.ts"
+import { findEdits, toImportedFiles } from "../transfer/FileRecords.ts"
 import type { ChangeOptions, WorkspaceStore } from "../ports/WorkspaceStore.ts"
 
 /**

@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import type { HttpResponse } from "../../support/clients/rawHttp.ts"
 
 const positiveIntUpTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))

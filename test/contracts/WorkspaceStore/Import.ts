@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import {
   type RowCounts,

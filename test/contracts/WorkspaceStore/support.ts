@@ -1,7 +1,7 @@
 import { assert, type Vitest } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { InvalidContent } from "../../../src/domain/workspace/Problem.ts"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import {

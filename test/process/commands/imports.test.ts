@@ -4,7 +4,7 @@ import { createWriteStream, mkdirSync, readFileSync, rmSync, statSync, writeFile
 import { dirname, join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { describe, expect, it } from "vitest"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { archive, prompt, sample, version, workspace } from "../../support/archives.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
 import { currentProgram, run as runProgram } from "../../support/service.ts"

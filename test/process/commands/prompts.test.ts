@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import { archive, prompt, workspace } from "../../support/archives.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"

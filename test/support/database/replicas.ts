@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { key, sample } from "../archives.ts"
 import { type Cluster, freshCluster, makeStandby } from "./cluster.ts"
 import { connectTo } from "../database.ts"

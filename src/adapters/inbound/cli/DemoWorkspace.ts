@@ -3,7 +3,7 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { Administration } from "../../../application/administration/Administration.ts"
-import { toRawParts } from "../../../application/formats/RawPart.ts"
+import { toRawParts } from "../../../application/transfer/RawPart.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /**

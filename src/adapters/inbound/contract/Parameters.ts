@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { formatIssue } from "../../../application/formats/ProblemList.ts"
+import { formatIssue } from "../../../application/transfer/ProblemList.ts"
 import { FolderId } from "../../../domain/FolderId.ts"
 import { InvalidParameter, parsePositiveInt, positiveIntRule } from "../../../domain/Page.ts"
 import { PromptType } from "../../../domain/Prompt.ts"

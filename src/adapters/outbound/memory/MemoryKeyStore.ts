@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { ArchiveKey } from "../../../application/formats/Archive.ts"
+import type { ArchiveKey } from "../../../application/transfer/Archive.ts"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { InvalidKey, type KeyRecord } from "../../../domain/ApiKey.ts"
 import { MemoryState } from "./MemoryState.ts"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Struct from "effect/Struct"
-import type { Archive } from "../../../application/formats/Archive.ts"
+import type { Archive } from "../../../application/transfer/Archive.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { isVisible } from "../../../domain/HistoryCutoff.ts"
 import { paginate } from "../../../domain/Page.ts"

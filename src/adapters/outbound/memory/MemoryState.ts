@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { Archive, ArchiveKey, ArchiveUser } from "../../../application/formats/Archive.ts"
+import type { Archive, ArchiveKey, ArchiveUser } from "../../../application/transfer/Archive.ts"
 import type { ApiKeyId, UserId } from "../../../domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 

@@ -4,7 +4,7 @@ import * as CachingKeyStore from "../../../../src/adapters/outbound/caching/Cach
 import * as CachingPromptRepo from "../../../../src/adapters/outbound/caching/CachingPromptRepo.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import { MemoryState, storeArchive } from "../../../../src/adapters/outbound/memory/MemoryState.ts"
-import type { Archive } from "../../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../../src/application/transfer/Archive.ts"
 import { WorkspaceRevisions } from "../../../../src/application/freshness/WorkspaceRevisions.ts"
 import * as Outage from "../../../../src/application/freshness/Outage.ts"
 import { makeKeyStoreTests } from "../../../../src/testing/keyStoreTests.ts"

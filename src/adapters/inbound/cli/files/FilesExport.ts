@@ -6,7 +6,7 @@ import { CommandError } from "../output/CommandError.ts"
 import { pluralize, print, printExported, toPrintable } from "../output/Output.ts"
 import { withProgress } from "../output/Progress.ts"
 import { administerWorkspace } from "../WithDatabase.ts"
-import { planUpdate } from "./DirectoryUpdate.ts"
+import { planUpdate } from "../../../../application/transfer/DirectoryUpdate.ts"
 import { readTexts, requireNoFiles, updateDirectory } from "./PromptDirectory.ts"
 
 export interface DirectoryExportOptions {

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
 import type { FileImport } from "../../../../application/administration/FileImports.ts"
-import { maxProblems } from "../../../../application/formats/ProblemList.ts"
-import { findSlotWarnings } from "../../../../application/formats/files/SlotWarnings.ts"
+import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
+import { findSlotWarnings } from "../../../../application/transfer/SlotWarnings.ts"
 import type { Problem } from "../../../../domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { describeChange, renderDiff } from "../output/ChangeText.ts"
@@ -10,7 +10,7 @@ import { CommandError } from "../output/CommandError.ts"
 import { pluralize, print, toPrintable, warn } from "../output/Output.ts"
 import { withProgress } from "../output/Progress.ts"
 import { readTexts } from "./PromptDirectory.ts"
-import { parsePromptFiles } from "./PromptText.ts"
+import { parsePromptFiles } from "../../../../application/transfer/PromptText.ts"
 
 export interface DirectoryImportOptions {
   readonly path: string

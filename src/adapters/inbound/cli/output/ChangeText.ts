@@ -1,7 +1,7 @@
-import type { FileChange } from "../../../../application/formats/files/ContentFile.ts"
+import type { FileChange } from "../../../../application/transfer/ContentFile.ts"
 import { toPrintable } from "./Output.ts"
 import { diffTexts, maxDifferentLines } from "./TextDiff.ts"
-import { renderState } from "../files/PromptText.ts"
+import { renderState } from "../../../../application/transfer/PromptText.ts"
 
 /** Replaces the control characters of a line, except tabs. */
 const toPrintableLine = (line: string): string => line.split("\t").map(toPrintable).join("\t")

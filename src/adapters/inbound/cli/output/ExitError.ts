@@ -1,8 +1,8 @@
 import * as Data from "effect/Data"
 import type { InvalidContent, Problem } from "../../../../domain/workspace/Problem.ts"
-import { maxProblems } from "../../../../application/formats/ProblemList.ts"
-import type { ConflictingEdits } from "../../../../application/formats/files/FileRecords.ts"
-import type { InvalidFiles } from "../../../../application/formats/files/ContentFile.ts"
+import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
+import type { ConflictingEdits } from "../../../../application/transfer/FileRecords.ts"
+import type { InvalidFiles } from "../../../../application/transfer/ContentFile.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type {
   KeyNotFound,

@@ -1,6 +1,6 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import { ProblemList } from "../../../../application/formats/ProblemList.ts"
+import { ProblemList } from "../../../../application/transfer/ProblemList.ts"
 import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import { contentTables } from "./ContentTables.ts"
 import * as queries from "./ImportQueries.ts"

@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { maxProblems } from "../../../../application/formats/ProblemList.ts"
+import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
 import type { Statement } from "../driver/Query.ts"
 import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
 import {

@@ -10,7 +10,7 @@ import { parseJson } from "../../../../../src/domain/Json.ts"
 import { CommandError } from "../../../../../src/adapters/inbound/cli/output/CommandError.ts"
 import { workspaceLists } from "../../../../../src/domain/workspace/WorkspaceParts.ts"
 import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
-import { type RawPart, toRawParts } from "../../../../../src/application/formats/RawPart.ts"
+import { type RawPart, toRawParts } from "../../../../../src/application/transfer/RawPart.ts"
 import {
   archive,
   archives,

@@ -10,10 +10,10 @@ import {
   requireNoFiles,
   updateDirectory
 } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
-import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
-import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
-import type { Archive } from "../../../../../src/application/formats/Archive.ts"
-import { type ContentFile, InvalidFiles } from "../../../../../src/application/formats/files/ContentFile.ts"
+import { parsePromptFiles } from "../../../../../src/application/transfer/PromptText.ts"
+import { assignPaths } from "../../../../../src/application/transfer/PromptPaths.ts"
+import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
+import { type ContentFile, InvalidFiles } from "../../../../../src/application/transfer/ContentFile.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId, sample } from "../../../../support/archives.ts"
 import { matchWith, sortByPath, renderFiles } from "./promptFiles.ts"

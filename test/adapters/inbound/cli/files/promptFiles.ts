@@ -1,11 +1,11 @@
-import { makeRenderer } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { makeRenderer } from "../../../../../src/application/transfer/PromptText.ts"
 import {
   type ContentFile,
   type FileSource,
   type PromptState,
   readItems
-} from "../../../../../src/application/formats/files/ContentFile.ts"
-import { matchFiles } from "../../../../../src/application/formats/files/FileMatch.ts"
+} from "../../../../../src/application/transfer/ContentFile.ts"
+import { matchFiles } from "../../../../../src/application/transfer/FileMatch.ts"
 
 /** Sorts files in the order in which a directory is read. */
 export const sortByPath = (files: ReadonlyArray<ContentFile>): ReadonlyArray<ContentFile> =>

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { describeChange, renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
-import type { FileChange, PromptState } from "../../../../../src/application/formats/files/ContentFile.ts"
+import type { FileChange, PromptState } from "../../../../../src/application/transfer/ContentFile.ts"
 import { newId } from "../../../../support/archives.ts"
 
 const state = (overrides: Partial<PromptState> = {}): PromptState => ({

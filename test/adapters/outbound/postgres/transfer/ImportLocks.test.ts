@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { Archive } from "../../../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
 import {
   decodeTryLock,
   tryLockWorkspace

@@ -3,23 +3,13 @@ import { diffChars } from "diff"
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import {
-  ArchiveFolder,
-  ArchiveFragment,
-  ArchivePrompt,
-  ArchiveVersion
-} from "../../../../application/formats/Archive.ts"
-import {
-  type ContentFile,
-  type ContentState,
-  getContent,
-  InvalidFiles
-} from "../../../../application/formats/files/ContentFile.ts"
-import { formatIssue } from "../../../../application/formats/ProblemList.ts"
-import type { Problem } from "../../../../domain/workspace/Problem.ts"
-import { fitsName, sizes } from "../../../../domain/Sizes.ts"
-import { limitFragments, limitTags } from "../../../../domain/workspace/Workspace.ts"
-import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { ArchiveFolder, ArchiveFragment, ArchivePrompt, ArchiveVersion } from "./Archive.ts"
+import { type ContentFile, type ContentState, getContent, InvalidFiles } from "./ContentFile.ts"
+import { formatIssue } from "./ProblemList.ts"
+import type { Problem } from "../../domain/workspace/Problem.ts"
+import { fitsName, sizes } from "../../domain/Sizes.ts"
+import { limitFragments, limitTags } from "../../domain/workspace/Workspace.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
 import { deriveId, extension, fragmentName, pathToFolder } from "./PromptPaths.ts"
 

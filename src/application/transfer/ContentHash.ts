@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
-import type { ContentState } from "./files/ContentFile.ts"
+import type { ContentState } from "./ContentFile.ts"
 
 /** Sorts the members of objects by name, because PostgreSQL does not keep the member order of free-form JSON. */
 const sortMembers = (value: unknown): unknown => {

@@ -6,17 +6,17 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { planUpdate } from "../../../../../src/adapters/inbound/cli/files/DirectoryUpdate.ts"
-import { updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
-import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
-import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
-import { readItems } from "../../../../../src/application/formats/files/ContentFile.ts"
-import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
-import { toImportedFiles } from "../../../../../src/application/formats/files/FileRecords.ts"
-import type { PromptId } from "../../../../../src/domain/Prompt.ts"
-import type { WorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import { findPrompts, matchWith, renderFiles } from "./promptFiles.ts"
+import { planUpdate } from "../../../src/application/transfer/DirectoryUpdate.ts"
+import { updateDirectory } from "../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { assignPaths } from "../../../src/application/transfer/PromptPaths.ts"
+import { parsePromptFiles } from "../../../src/application/transfer/PromptText.ts"
+import { readItems } from "../../../src/application/transfer/ContentFile.ts"
+import { applyFiles } from "../../../src/application/transfer/FileMerge.ts"
+import { toImportedFiles } from "../../../src/application/transfer/FileRecords.ts"
+import type { PromptId } from "../../../src/domain/Prompt.ts"
+import type { WorkspaceContent } from "../../../src/domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import { findPrompts, matchWith, renderFiles } from "../../adapters/inbound/cli/files/promptFiles.ts"
 import {
   archive,
   archives,
@@ -28,8 +28,8 @@ import {
   tag,
   toWorkspaceContent,
   fragmentBinding
-} from "../../../../support/archives.ts"
-import { makeTestDirectory } from "../../../../support/testDirectory.ts"
+} from "../../support/archives.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 type Texts = ReadonlyMap<string, string>
 

@@ -5,13 +5,19 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { readTexts, updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
-import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
-import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
-import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import { archive, folder, newId, prompt, storable } from "../../../../support/archives.ts"
-import { findPrompts, firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
-import { makeTestDirectory } from "../../../../support/testDirectory.ts"
+import { readTexts, updateDirectory } from "../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { assignPaths } from "../../../src/application/transfer/PromptPaths.ts"
+import { parsePromptFiles } from "../../../src/application/transfer/PromptText.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import { archive, folder, newId, prompt, storable } from "../../support/archives.ts"
+import {
+  findPrompts,
+  firstPrompt,
+  matchWith,
+  sortByPath,
+  renderFiles
+} from "../../adapters/inbound/cli/files/promptFiles.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 /** Folder names that are hard to express as paths, such as names that differ only in case. */
 const awkwardNames = [

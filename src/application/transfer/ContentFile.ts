@@ -1,7 +1,7 @@
 import * as Struct from "effect/Struct"
-import type { Problem } from "../../../domain/workspace/Problem.ts"
-import type { Fragment, PromptFragment, WorkspacePrompt } from "../../../domain/workspace/Workspace.ts"
-import type { WorkspaceContent } from "../../../domain/workspace/WorkspaceContent.ts"
+import type { Problem } from "../../domain/workspace/Problem.ts"
+import type { Fragment, PromptFragment, WorkspacePrompt } from "../../domain/workspace/Workspace.ts"
+import type { WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
 
 /** The fields of a prompt that its file states unchanged. */
 const promptFields = [

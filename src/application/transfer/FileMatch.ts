@@ -1,4 +1,4 @@
-import type { Problem } from "../../../domain/workspace/Problem.ts"
+import type { Problem } from "../../domain/workspace/Problem.ts"
 import { type ContentFile, toFileKey, toKey } from "./ContentFile.ts"
 
 /**

@@ -9,9 +9,9 @@ import {
   readItems,
   toFileKey,
   toKey
-} from "../../../../application/formats/files/ContentFile.ts"
-import type { ImportedFile } from "../../../../domain/workspace/ImportedFile.ts"
-import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+} from "./ContentFile.ts"
+import type { ImportedFile } from "../../domain/workspace/ImportedFile.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 export const extension = ".md"
 

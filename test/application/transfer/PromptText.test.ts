@@ -1,10 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
-import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
-import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import { archives, newId } from "../../../../support/archives.ts"
-import { firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
+import { assignPaths } from "../../../src/application/transfer/PromptPaths.ts"
+import { parsePromptFiles } from "../../../src/application/transfer/PromptText.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import { archives, newId } from "../../support/archives.ts"
+import {
+  firstPrompt,
+  matchWith,
+  sortByPath,
+  renderFiles
+} from "../../adapters/inbound/cli/files/promptFiles.ts"
 
 const read = (workspace: WorkspaceId, files: Record<string, string>) =>
   parsePromptFiles(workspace, new Map(Object.entries(files)))

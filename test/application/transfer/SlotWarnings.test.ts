@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import { parsePromptFiles } from "../../../../src/adapters/inbound/cli/files/PromptText.ts"
-import { findSlotWarnings } from "../../../../src/application/formats/files/SlotWarnings.ts"
-import { findSlots } from "../../../../src/domain/Resolution.ts"
-import { newId } from "../../../support/archives.ts"
+import { parsePromptFiles } from "../../../src/application/transfer/PromptText.ts"
+import { findSlotWarnings } from "../../../src/application/transfer/SlotWarnings.ts"
+import { findSlots } from "../../../src/domain/Resolution.ts"
+import { newId } from "../../support/archives.ts"
 
 const warn = (bindings: string, tone = "Write in a {{tone}} tone, in {{ language }}.") =>
   findSlotWarnings(

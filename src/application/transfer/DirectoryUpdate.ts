@@ -1,17 +1,11 @@
 import * as Result from "effect/Result"
-import {
-  type ContentFile,
-  InvalidFiles,
-  readItems,
-  toFileKey,
-  toKey
-} from "../../../../application/formats/files/ContentFile.ts"
-import { findDuplicates, matchFiles } from "../../../../application/formats/files/FileMatch.ts"
-import { indexRecords, toImportedFiles } from "../../../../application/formats/files/FileRecords.ts"
-import { hashState } from "../../../../application/formats/ContentHash.ts"
-import type { ImportedFile } from "../../../../domain/workspace/ImportedFile.ts"
-import type { WorkspaceContent } from "../../../../domain/workspace/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { type ContentFile, InvalidFiles, readItems, toFileKey, toKey } from "./ContentFile.ts"
+import { findDuplicates, matchFiles } from "./FileMatch.ts"
+import { indexRecords, toImportedFiles } from "./FileRecords.ts"
+import { hashState } from "./ContentHash.ts"
+import type { ImportedFile } from "../../domain/workspace/ImportedFile.ts"
+import type { WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { assignPaths } from "./PromptPaths.ts"
 import { makeRenderer, parsePromptFiles } from "./PromptText.ts"
 

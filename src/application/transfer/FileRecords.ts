@@ -1,7 +1,7 @@
-import type { ImportedFile } from "../../../domain/workspace/ImportedFile.ts"
-import type { Problem } from "../../../domain/workspace/Problem.ts"
-import type { WorkspaceContent } from "../../../domain/workspace/WorkspaceContent.ts"
-import { hashState } from "../ContentHash.ts"
+import type { ImportedFile } from "../../domain/workspace/ImportedFile.ts"
+import type { Problem } from "../../domain/workspace/Problem.ts"
+import type { WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
+import { hashState } from "./ContentHash.ts"
 import { type ContentFile, type ContentItem, type FileChange, toFileKey, toKey } from "./ContentFile.ts"
 
 /**

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import { type Archive, archiveFormat } from "../../../src/application/formats/Archive.ts"
+import { type Archive, archiveFormat } from "../../../src/application/transfer/Archive.ts"
 import { archive, archives, instant, key, parseArchive, toArchiveText, user } from "../../support/archives.ts"
 
 /** Returns the archive with the members of each prompt in the order of an export. */

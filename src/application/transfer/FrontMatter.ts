@@ -10,8 +10,8 @@ import {
   stringify,
   type Tags
 } from "yaml"
-import { formatDecimal, isExactNumber, parseNumber } from "../../../../domain/Json.ts"
-import type { Problem } from "../../../../domain/workspace/Problem.ts"
+import { formatDecimal, isExactNumber, parseNumber } from "../../domain/Json.ts"
+import type { Problem } from "../../domain/workspace/Problem.ts"
 
 // The text of a prompt or a fragment: optional front matter in YAML between two lines of `---`, then the body.
 // docs/prompts-as-files.md describes the format.

@@ -2,18 +2,18 @@ import { assert, describe, it } from "@effect/vitest"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Administration } from "../../../../src/application/administration/Administration.ts"
-import type { Archive } from "../../../../src/application/formats/Archive.ts"
+import { Administration } from "../../../src/application/administration/Administration.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import {
   type ContentFile,
   type FileChange,
   InvalidFiles,
   type PromptState,
   readItems
-} from "../../../../src/application/formats/files/ContentFile.ts"
-import { WorkspaceNotFound } from "../../../../src/application/ports/WorkspaceStore.ts"
-import type { PromptId } from "../../../../src/domain/Prompt.ts"
-import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
+} from "../../../src/application/transfer/ContentFile.ts"
+import { WorkspaceNotFound } from "../../../src/application/ports/WorkspaceStore.ts"
+import type { PromptId } from "../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,
   compareIds,
@@ -30,10 +30,10 @@ import {
   workspace,
   loadArchive,
   exportArchive
-} from "../../../support/archives.ts"
-import { atTime } from "../../../support/clock.ts"
-import { workspaceStore } from "../../../support/database/workspaceStore.ts"
-import { migratedDatabase } from "../../../support/postgres.ts"
+} from "../../support/archives.ts"
+import { atTime } from "../../support/clock.ts"
+import { workspaceStore } from "../../support/database/workspaceStore.ts"
+import { migratedDatabase } from "../../support/postgres.ts"
 
 const layer = Administration.layer.pipe(
   Layer.provide(SecureRandom.layerWebCrypto),

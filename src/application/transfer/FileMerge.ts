@@ -1,16 +1,16 @@
 import * as Equal from "effect/Equal"
-import type { FolderId } from "../../../domain/FolderId.ts"
-import type { PromptId, TagId } from "../../../domain/Prompt.ts"
-import type { Timestamp } from "../../../domain/Timestamp.ts"
-import type { VersionId, VersionNumber } from "../../../domain/Version.ts"
-import type { Fragment, PromptVersion } from "../../../domain/workspace/Workspace.ts"
+import type { FolderId } from "../../domain/FolderId.ts"
+import type { PromptId, TagId } from "../../domain/Prompt.ts"
+import type { Timestamp } from "../../domain/Timestamp.ts"
+import type { VersionId, VersionNumber } from "../../domain/Version.ts"
+import type { Fragment, PromptVersion } from "../../domain/workspace/Workspace.ts"
 import {
   type ContentEdit,
   type CurrentPrompt,
   emptyHistory,
   type PromptEdit,
   type WorkspaceContent
-} from "../../../domain/workspace/WorkspaceContent.ts"
+} from "../../domain/workspace/WorkspaceContent.ts"
 import {
   type ContentFile,
   type ContentItem,

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { hashState } from "../../../src/application/formats/ContentHash.ts"
+import { hashState } from "../../../src/application/transfer/ContentHash.ts"
 
 it("hashState returns the hashes that existing databases contain, whatever the order of the members of free-form JSON", () => {
   const hashPrompt = (variable_overrides: Readonly<Record<string, unknown>>) =>
