@@ -1,10 +1,11 @@
 #!/bin/sh
-# Creates the roles of deploy/roles.sql, and the role and the replication slot of the standby, when the primary of
-# deploy/compose.yaml is initialized. All roles have the password POSTGRES_PASSWORD.
+# Creates the roles of deploy/roles.sql, the role and the replication slot of the standby, and the role of HAProxy, when
+# the primary of deploy/compose.yaml is initialized. All roles except haproxy have the password POSTGRES_PASSWORD.
 set -eu
 psql --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" --file="${ROLES_FILE:-/deploy/roles.sql}"
 psql --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" --set=ON_ERROR_STOP=1 --set=password="$POSTGRES_PASSWORD" <<'SQL'
 create role standby login replication;
+create role haproxy login;
 alter role standby password :'password';
 alter role prompts_owner password :'password';
 alter role prompts_service password :'password';
@@ -16,3 +17,6 @@ alter system set max_slot_wal_keep_size = '4GB';
 select pg_reload_conf();
 SQL
 echo "host replication standby all scram-sha-256" >>"$PGDATA/pg_hba.conf"
+# HAProxy's checks cannot send a password. The role has no privileges, and the database postgres has no data. The first
+# rule that matches a connection decides, so this rule comes first.
+sed -i '1i host postgres haproxy all trust' "$PGDATA/pg_hba.conf"

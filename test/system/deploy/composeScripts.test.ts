@@ -26,7 +26,7 @@ describe("the scripts of deploy/compose.yaml", () => {
   })
   afterAll(() => resources.release())
 
-  it("the Compose scripts create roles with passwords, and a standby that follows the primary and can be restarted", async () => {
+  it("the Compose scripts create roles, let HAProxy connect without a password, and create a standby that follows the primary and can be restarted", async () => {
     const { sql } = await resources.acquire(connectTo({ DATABASE_URL: primary.url }))
     const [{ data }] = (await sql("select current_setting('data_directory') as data")) as [{ data: string }]
     const { port } = new URL(primary.url)
@@ -50,6 +50,15 @@ describe("the scripts of deploy/compose.yaml", () => {
     expect(roles).toEqual(names.map((name) => ({ name })))
     const rules = "select count(*)::int as count from pg_hba_file_rules where 'standby' = any(user_name)"
     expect(await sql(rules)).toEqual([{ count: 1 }])
+    const first = `select database, user_name, auth_method from pg_hba_file_rules order by line_number limit 1`
+    expect(await sql(first)).toEqual([
+      { database: ["postgres"], user_name: ["haproxy"], auth_method: "trust" }
+    ])
+    const privileges = `select rolcanlogin, rolsuper, rolreplication, rolpassword is null as has_no_password
+      from pg_authid where rolname = 'haproxy'`
+    expect(await sql(privileges)).toEqual([
+      { rolcanlogin: true, rolsuper: false, rolreplication: false, has_no_password: true }
+    ])
 
     const user = makeSpawnOptions()
     const copy = join(home, "data")

@@ -6,10 +6,7 @@ import { afterAll, describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import { serveVariables } from "../../../src/adapters/inbound/cli/input/Environment.ts"
 import { connectionLimits } from "../../../src/adapters/inbound/http/transport/ConnectionLimits.ts"
-import {
-  defaultMaxConnections,
-  findDefaultMaxConnections
-} from "../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
+import { defaultMaxConnections } from "../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import { parseConnectionUrl } from "../../../src/adapters/outbound/postgres/connection/ConnectionUrl.ts"
 import { bin, run } from "../../support/programs/packages.ts"
 import { programPath } from "../../support/programs/programs.ts"
@@ -167,39 +164,38 @@ describe("deploy/compose.yaml", () => {
     }
   })
 
-  it("in deploy/compose.yaml, the URL of every program names both servers and selects the primary, and the instances read from the standby", () => {
-    const findUrl = (service: string, variable: string) =>
-      parseConnectionUrl(
-        compose.services[service].environment[variable].replace(/\$\{POSTGRES_PASSWORD:\?\}/, "s3cret")
-      )
-    const toServers = (hosts: ReadonlyArray<string>) => hosts.map((host) => ({ host, port: 5432 }))
-    for (const name of ["one", "two", "migrate", "admin"])
-      expect(findUrl(name, "DATABASE_URL"), name).toMatchObject({
-        servers: toServers(["primary", "standby"]),
-        targetSessionAttrs: "read-write",
-        database: "prompts",
-        password: "s3cret"
-      })
-    for (const name of ["one", "two"])
-      expect(findUrl(name, "DATABASE_REPLICA_URL"), name).toMatchObject({
-        servers: toServers(["standby"]),
-        user: "prompts_service",
+  it("in deploy/compose.yaml, the URL of every program leads to the HAProxy that follows the primary", () => {
+    for (const name of ["one", "two", "migrate", "admin"]) {
+      const url = compose.services[name].environment.DATABASE_URL
+      expect(parseConnectionUrl(url.replace(/\$\{POSTGRES_PASSWORD:\?\}/, "s3cret")), name).toMatchObject({
+        host: "database",
+        port: 5432,
         database: "prompts"
       })
-    for (const name of ["primary", "standby"]) expect(compose.services).toHaveProperty(name)
-    expect(2 * findDefaultMaxConnections(1)).toBeLessThanOrEqual(100 - 3)
+    }
+    expect(compose.services.database.volumes[0]).toMatch(/^\.\/compose\/haproxy-postgres\.cfg:/)
+    expect(2 * defaultMaxConnections).toBeLessThanOrEqual(100 - 3)
   })
 
-  it("HAProxy accepts deploy/compose/haproxy.cfg, and its servers are the two instances", () => {
-    const file = join(deploy, "compose/haproxy.cfg")
-    const { status, stderr } = spawnSync("haproxy", ["-c", "-f", file], {
-      env: { PATH: programPath },
-      encoding: "utf8"
-    })
-    expect({ status, stderr }).toMatchObject({ status: 0 })
-    const servers = readFileSync(file, "utf8").matchAll(/^ {2}server \w+ (\w+):3000$/gm)
-    expect([...servers].map(([, name]) => name)).toEqual(["one", "two"])
-  })
+  it.each([
+    ["haproxy.cfg", 3000, ["one", "two"]],
+    ["haproxy-postgres.cfg", 5432, ["primary", "standby"]]
+  ] as const)(
+    "HAProxy accepts deploy/compose/%s, and its servers are services of deploy/compose.yaml",
+    (name, port, expected) => {
+      const file = join(deploy, "compose", name)
+      const { status, stderr } = spawnSync("haproxy", ["-c", "-f", file], {
+        env: { PATH: programPath },
+        encoding: "utf8"
+      })
+      expect({ status, stderr }).toMatchObject({ status: 0 })
+      const servers = [...readFileSync(file, "utf8").matchAll(/^ {2}server \w+ (\w+):(\d+)/gm)]
+      expect(servers.map(([, host, port]) => [host, Number(port)])).toEqual(
+        expected.map((host) => [host, port])
+      )
+      for (const host of expected) expect(compose.services).toHaveProperty(host)
+    }
+  )
 
   it("promtool accepts deploy/compose/prometheus.yml", () => {
     const { code, output } = promtool([

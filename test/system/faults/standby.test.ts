@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Key, key, sample } from "../../support/archives.ts"
 import type { Cluster } from "../../support/database/cluster.ts"
-import { startClusters } from "../../support/database/replicas.ts"
+import { startPair } from "../../support/database/failover.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import { listWarnings } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
@@ -25,11 +25,11 @@ describe("a hot standby of another PostgreSQL server", () => {
   let metricsPort: number
 
   beforeAll(async () => {
-    const clusters = await resources.acquire(
-      startClusters([{ archive: { ...archive, api_keys: [...archive.api_keys, third.stored] } }])
+    const pair = await resources.acquire(
+      startPair({ ...archive, api_keys: [...archive.api_keys, third.stored] })
     )
-    standby = clusters.standbys[0]!
-    primary = await resources.acquire(connectTo({ DATABASE_URL: clusters.primary.url }))
+    standby = pair.standby
+    primary = await resources.acquire(connectTo({ DATABASE_URL: pair.primary.url }))
     metricsPort = await freePort()
     service = await startObservedService({ DATABASE_URL: standby.url, METRICS_PORT: String(metricsPort) })
   })
