@@ -12,8 +12,7 @@ import { makeResources } from "../test/support/database.ts"
 import { generateHistory } from "../test/support/oracle/History.ts"
 import { report, summarize } from "../test/support/oracle/Report.ts"
 import { runHistory } from "../test/support/oracle/Run.ts"
-import { startServers } from "../test/support/oracle/Servers.ts"
-import { startStage } from "../test/support/oracle/Stage.ts"
+import { startServer, startStage } from "../test/support/oracle/Stage.ts"
 
 const { values } = parseArgs({
   options: { seconds: { type: "string", default: "3600" }, seed: { type: "string" } }
@@ -26,11 +25,14 @@ if (fixedSeed !== undefined && !Number.isSafeInteger(fixedSeed)) throw new Error
 const until = performance.now() + seconds * 1_000
 const resources = makeResources()
 try {
-  const servers = await resources.acquire(startServers)
+  const serverUrl = await resources.acquire(startServer)
   const stages = await Promise.all(
     (["transaction", "session"] as const).map((poolMode) =>
       resources.acquire(
-        startStage(servers, { poolMode, outageMaxAge: poolMode === "session" ? "300 seconds" : "0 seconds" })
+        startStage(serverUrl, {
+          poolMode,
+          outageMaxAge: poolMode === "session" ? "300 seconds" : "0 seconds"
+        })
       )
     )
   )

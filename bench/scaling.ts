@@ -1,11 +1,8 @@
-/** The scenarios with several processes and with a standby (`--only scale`). */
-import { setTimeout } from "node:timers/promises"
-import { freshCluster, makeStandby } from "../test/support/database/cluster.ts"
-import { makeResources } from "../test/support/database.ts"
+/** The scenario with several processes (`--only scale`). */
 import type { Scenario } from "./comparisons.ts"
-import { createDataset, thousand } from "./dataset.ts"
+import { thousand } from "./dataset.ts"
 import { type Stream, startGenerator } from "./load.ts"
-import { atLeast, atMost, type Measurement } from "./measurement.ts"
+import { atMost, type Measurement } from "./measurement.ts"
 import { makeServiceStart, type ServerProcess } from "./processes.ts"
 import { eachOnce, numbers, thousandPrompts } from "./requests.ts"
 
@@ -19,8 +16,6 @@ const withoutCache = (requests: Stream, count: number): Stream =>
       (_, index) => `${requests.targets[index % requests.targets.length]!}?u=${unknownParameters++}`
     )
   })
-
-// ---- processes
 
 const counts = [1, 2, 4]
 /** The requests per second to each process. These rates leave processors idle. */
@@ -78,58 +73,4 @@ const processes: Scenario = {
   }
 }
 
-// ---- a standby
-
-/** Returns how many reads a service has run on the standby and on the primary. */
-const countReads = async (metricsPort: string) => {
-  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-  const read = (target: string) =>
-    Number(new RegExp(`replica_reads_total\\{target="${target}"\\} (\\d+)`).exec(text)?.[1] ?? 0)
-  return { standby: read("replica"), primary: read("primary") }
-}
-
-/** Measures the share of uncached reads that run on a standby. Starts a primary and a standby for this. */
-const standby: Scenario = {
-  group: "scale",
-  title: "Uncached reads that run on the standby",
-  workspaces: [],
-  measure: async ({ generator, scale, start }) => {
-    const resources = makeResources()
-    try {
-      const cluster = await resources.acquire(freshCluster)
-      await cluster.start()
-      const dataset = await createDataset(cluster.url)
-      await dataset.load(thousand)
-      const replica = await resources.acquire(makeStandby(cluster))
-      await replica.start()
-      const url = new URL(replica.url)
-      url.pathname = new URL(dataset.url).pathname
-      const options = await makeServiceStart(dataset.url, { DATABASE_REPLICA_URL: url.href })
-      const server = await start(options)
-      const samples: Array<number> = []
-      try {
-        await setTimeout(5_000)
-        for (let round = 0; round < scale.rounds; round++) {
-          const before = await countReads(options.env.METRICS_PORT!)
-          await generator.run({
-            port: server.port,
-            seconds: 60,
-            streams: [withoutCache(thousandPrompts, 5_000)]
-          })
-          const after = await countReads(options.env.METRICS_PORT!)
-          const onStandby = after.standby - before.standby
-          samples.push(onStandby / (onStandby + after.primary - before.primary))
-        }
-      } finally {
-        await server.stop()
-        await replica.stop()
-        await dataset.drop()
-      }
-      return [{ title: standby.title, unit: "of all", goal: atLeast(0.9, 0.98), samples }]
-    } finally {
-      await resources.release()
-    }
-  }
-}
-
-export const scaling: ReadonlyArray<Scenario> = [processes, standby]
+export const scaling: ReadonlyArray<Scenario> = [processes]

@@ -9,9 +9,7 @@ export type Disturbance = { readonly pauseMs: number } & (
   | { readonly kind: "rolling restart" }
   | { readonly kind: "restart PgBouncer" }
   | { readonly kind: "close the feed" | "silence the feed"; readonly instance: number }
-  | { readonly kind: "slow reads" | "delay the standby"; readonly delayMs: number }
-  | { readonly kind: "freeze the standby"; readonly durationMs: number }
-  | { readonly kind: "restart the standby" }
+  | { readonly kind: "slow reads"; readonly delayMs: number }
 )
 
 const instances = 2
@@ -23,10 +21,7 @@ const kinds = [
   ["restart PgBouncer", 2],
   ["close the feed", 2],
   ["silence the feed", 1],
-  ["slow reads", 2],
-  ["delay the standby", 6],
-  ["freeze the standby", 1],
-  ["restart the standby", 1]
+  ["slow reads", 2]
 ] as const
 
 const deck = kinds.flatMap(([kind, weight]) => Array.from({ length: weight }, () => kind))
@@ -43,13 +38,8 @@ export const makeDisturbance = (random: Random): Disturbance => {
       return { pauseMs, kind, instance }
     case "slow reads":
       return { pauseMs, kind, delayMs: 5 + random.int(150) }
-    case "delay the standby":
-      return { pauseMs, kind, delayMs: random.pick([0, 20, 200, 1_000, 5_000]) }
-    case "freeze the standby":
-      return { pauseMs, kind, durationMs: 500 + random.int(2_000) }
     case "rolling restart":
     case "restart PgBouncer":
-    case "restart the standby":
       return { pauseMs, kind }
   }
 }
@@ -64,13 +54,8 @@ export const describeDisturbance = (disturbance: Disturbance): string => {
       return `${disturbance.kind} of instance ${disturbance.instance}`
     case "slow reads":
       return `delay reads by ${disturbance.delayMs} ms`
-    case "delay the standby":
-      return `delay the standby by ${disturbance.delayMs} ms`
-    case "freeze the standby":
-      return `freeze the standby for ${disturbance.durationMs} ms`
     case "rolling restart":
     case "restart PgBouncer":
-    case "restart the standby":
       return disturbance.kind
   }
 }
@@ -93,11 +78,5 @@ export const disturb = async (stage: Stage, disturbance: Disturbance): Promise<v
     case "slow reads":
       for (const { reads } of stage.instances) reads.delay(disturbance.delayMs)
       return
-    case "delay the standby":
-      return stage.servers.delayStandby(disturbance.delayMs)
-    case "freeze the standby":
-      return stage.servers.freezeStandby(disturbance.durationMs)
-    case "restart the standby":
-      return stage.servers.restartStandby()
   }
 }

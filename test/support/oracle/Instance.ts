@@ -4,10 +4,6 @@ import { freePort } from "../ports.ts"
 import { type Proxy, proxyToUrl } from "../postgres.ts"
 import { endProcess } from "../programs/programs.ts"
 import { type Service, startService, unlimited } from "../service.ts"
-import { readMetric } from "../services/metrics.ts"
-
-/** The series that counts the reads that the standby ran. */
-const replicaReads = 'prompt_retrieval_replica_reads_total{target="replica"}'
 
 /** A process of the service that can be replaced by another process on the same port. */
 export interface Instance {
@@ -17,8 +13,6 @@ export interface Instance {
   readonly process: () => string | undefined
   /** Ends the process and starts another process. */
   readonly restart: (signal: "SIGTERM" | "SIGKILL") => Promise<void>
-  /** Returns how many reads the standby ran for the process. */
-  readonly countReplicaReads: () => Promise<number>
   /** The proxy between the process and the database that the process reads. */
   readonly reads: Proxy
   /** The proxy between the process and the database whose notifications the process receives. */
@@ -42,13 +36,12 @@ export const startInstance = ({
   Effect.gen(function* () {
     const reads = yield* proxyToUrl(databaseUrl)
     const feed = yield* proxyToUrl(feedUrl)
-    const [port, metricsPort] = yield* Effect.promise(() => Promise.all([freePort(), freePort()]))
+    const port = yield* Effect.promise(freePort)
     const start = () =>
       startService({
         DATABASE_URL: reads.url,
         DATABASE_FEED_URL: feed.url,
         PORT: String(port),
-        METRICS_PORT: String(metricsPort),
         ...unlimited,
         SHUTDOWN_GRACE: "100ms",
         LOG_LEVEL: "Warn",
@@ -63,7 +56,6 @@ export const startInstance = ({
       url: service.url,
       reads,
       feed,
-      countReplicaReads: () => readMetric(metricsPort, replicaReads),
       process: () => (generation === undefined ? undefined : `${name}, process ${generation}`),
       restart: async (signal) => {
         const next = generation! + 1

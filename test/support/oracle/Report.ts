@@ -43,13 +43,12 @@ export const report = (result: RunResult): string => {
 }
 
 /** Summarizes a run in one line. */
-export const summarize = ({ history, timeline, violations, replicaReads }: RunResult): string => {
+export const summarize = ({ history, timeline, violations }: RunResult): string => {
   const { commits, disturbed, observations } = timeline
   const count = (tag: Outcome["_tag"]) => observations.filter(({ outcome }) => outcome._tag === tag).length
   return [
     `seed ${history.seed}: ${commits.length} commits`,
     `${observations.length} responses (${count("Content")} with content, ${count("Rejection")} rejections, ${count("Unavailable")} unavailable)`,
-    `${replicaReads} reads of the standby so far`,
     `${disturbed.map(({ name }) => name).join(", ")}`,
     `${violations.length} violations`
   ].join("; ")

@@ -4,17 +4,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import { freshCluster } from "../database/cluster.ts"
 import { type PoolMode, runPgBouncer } from "../database/pgbouncer.ts"
 import { freshName } from "../postgres.ts"
 import { type Instance, startInstance } from "./Instance.ts"
-import type { Servers } from "./Servers.ts"
 
-/**
- * Two instances of the service on one database behind PgBouncer, with a standby, on which histories run one after
- * another.
- */
+/** Two instances of the service on one database behind PgBouncer, on which histories run one after another. */
 export interface Stage {
-  readonly servers: Servers
   /** Connects to the database directly. */
   readonly sql: PgClient.PgClient
   readonly instances: ReadonlyArray<Instance>
@@ -32,20 +28,24 @@ const connect = (url: string) =>
     Effect.orDie
   )
 
-/** Starts a stage with a new database. */
+/** Starts a PostgreSQL server for several stages, and returns its URL. Closing the scope stops and removes it. */
+export const startServer: Effect.Effect<string, never, Scope.Scope> = Effect.gen(function* () {
+  const cluster = yield* freshCluster
+  yield* Effect.promise(() => cluster.start(["max_connections=300"]))
+  return cluster.url
+})
+
+/** Starts a stage with a new database on a server. */
 export const startStage = (
-  servers: Servers,
+  serverUrl: string,
   { poolMode, outageMaxAge }: StageOptions
 ): Effect.Effect<Stage, never, Scope.Scope> =>
   Effect.gen(function* () {
     const database = freshName()
     yield* Effect.scoped(
-      Effect.flatMap(connect(servers.primaryUrl), (sql) =>
-        Effect.orDie(sql.unsafe(`create database ${database}`))
-      )
+      Effect.flatMap(connect(serverUrl), (sql) => Effect.orDie(sql.unsafe(`create database ${database}`)))
     )
-    const toUrl = (serverUrl: string) => new URL(`/${database}`, serverUrl).href
-    const feedUrl = toUrl(servers.primaryUrl)
+    const feedUrl = new URL(`/${database}`, serverUrl).href
     const pooler = yield* runPgBouncer(feedUrl, poolMode)
     const instances = yield* Effect.forEach(
       ["instance 0", "instance 1"],
@@ -54,9 +54,9 @@ export const startStage = (
           name,
           databaseUrl: pooler.url,
           feedUrl,
-          env: { OUTAGE_MAX_AGE: outageMaxAge, DATABASE_REPLICA_URL: toUrl(servers.standbyUrl) }
+          env: { OUTAGE_MAX_AGE: outageMaxAge }
         }),
       { concurrency: 2 }
     )
-    return { servers, sql: yield* connect(feedUrl), instances, restartPooler: pooler.restart }
+    return { sql: yield* connect(feedUrl), instances, restartPooler: pooler.restart }
   })

