@@ -16,7 +16,6 @@ import { assertReadable } from "../adapters/outbound/postgres/schema/ReadPrivile
 import { metricRegistry } from "../application/support/Observability.ts"
 import { makeRepeatingLog } from "../application/support/RepeatingLog.ts"
 import { Lifecycle } from "../application/support/Lifecycle.ts"
-import { WorkspaceRevisions } from "../application/freshness/WorkspaceRevisions.ts"
 import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"
 import { databaseLayer, serviceLayer } from "./layers/RequestLayers.ts"
 import { startServing } from "./Startup.ts"
@@ -82,7 +81,7 @@ const startServingOrRetry = Effect.catchTag(
 
 const apiLayer = ({ databaseUrl, databaseFeedUrl, ...settings }: PromptApiSettings) =>
   serviceLayer(settings).pipe(
-    Layer.provideMerge(PostgresChangeFeed.makeLayer(new WorkspaceRevisions(), databaseFeedUrl)),
+    Layer.provideMerge(PostgresChangeFeed.makeLayer(databaseFeedUrl)),
     Layer.provideMerge(Layer.merge(databaseLayer({ url: databaseUrl }), Lifecycle.starting))
   )
 

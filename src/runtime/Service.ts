@@ -22,15 +22,7 @@ export interface ServeOptions {
 }
 
 /** Logs the main settings, as the first line of every start. */
-const logStart = ({
-  databaseUrl,
-  databaseFeedUrl,
-  databaseReplicaUrls,
-  dataDir,
-  redisUrl,
-  rateLimits,
-  mcp
-}: ServiceConfig) =>
+const logStart = ({ databaseUrl, databaseFeedUrl, dataDir, redisUrl, rateLimits, mcp }: ServiceConfig) =>
   Effect.logInfo("Starting prompt-retrieval", {
     version: programVersion,
     node: process.versions.node,
@@ -40,9 +32,6 @@ const logStart = ({
         : describeDatabaseUrl(Redacted.value(databaseUrl)),
     ...(databaseFeedUrl !== undefined && {
       database_feed: describeDatabaseUrl(Redacted.value(databaseFeedUrl))
-    }),
-    ...(databaseReplicaUrls !== undefined && {
-      database_replicas: databaseReplicaUrls.map((url) => describeDatabaseUrl(Redacted.value(url))).join(" ")
     }),
     redis: redisUrl === undefined ? "none" : describeRedisUrl(Redacted.value(redisUrl)),
     rate_limit_per_key: rateLimits.perKey,

@@ -57,38 +57,21 @@ describe("docs/operations.md, Metrics", () => {
   })
   afterAll(() => service?.stop())
 
-  const readMetricTable = (heading: string) =>
-    readTable(document, heading).map(([name, type, labels, description]) => ({
-      name: readNames(name!)[0]!,
-      type: type!,
-      labels: readNames(labels!),
-      description: description!
-    }))
-  const documented = readMetricTable("Metrics")
+  const documented = readTable(document, "Metrics").map(([name, type, labels, description]) => ({
+    name: readNames(name!)[0]!,
+    type: type!,
+    labels: readNames(labels!),
+    description: description!
+  }))
 
   it("docs/operations.md lists every metric of /metrics with its type, labels and description", async () => {
     const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
     expect(parseMetrics(await response.text())).toEqual(documented.toSorted(compareNames))
   })
 
-  it("docs/operations.md lists every metric that only a service with replicas has", async () => {
-    const port = await freePort()
-    const unreachable = `postgres://postgres@127.0.0.1:${await freePort()}/test`
-    const env = { DATABASE_URL: unreachable, DATABASE_REPLICA_URL: unreachable, METRICS_PORT: String(port) }
-    const replicated = await startService(env, "/healthz")
-    try {
-      const metrics = parseMetrics(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
-      expect(metrics.filter(({ name }) => name.startsWith("prompt_retrieval_replica_"))).toEqual(
-        readMetricTable("Metrics of replicas").toSorted(compareNames)
-      )
-    } finally {
-      await replicated.stop()
-    }
-  })
-
   it("alerts and dashboard use only metrics that docs/operations.md lists", () => {
     const names = new Set(
-      [...documented, ...readMetricTable("Metrics of replicas")].flatMap(({ name, type }) =>
+      documented.flatMap(({ name, type }) =>
         type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name]
       )
     )

@@ -8,12 +8,8 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { type Variable, type VariableName, variables } from "../../adapters/inbound/cli/input/Environment.ts"
 import { parsePublicUrl } from "../../adapters/inbound/http/request/PublicUrl.ts"
-import {
-  findDefaultMaxConnections,
-  findMinMaxConnections
-} from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
+import { minMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import { postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
-import { splitServers } from "./ServerUrl.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
 
 /**
@@ -152,35 +148,18 @@ const databaseUrl = Config.option(Config.String("DATABASE_URL")).pipe(
   })
 )
 
-/**
- * `DATABASE_REPLICA_URL`, split into one URL for each host, and `DATABASE_MAX_CONNECTIONS`, whose default and minimum
- * depend on the number of replicas.
- */
-const replicas = Config.all({
-  databaseReplicaUrls: readUrl("DATABASE_REPLICA_URL", postgresUrl, (urls) =>
-    splitServers(urls).map((url) => Redacted.make(url))
-  ),
-  maxConnections: Config.withDefault(Config.String("DATABASE_MAX_CONNECTIONS"), "")
-}).pipe(
-  Config.mapEffect(({ databaseReplicaUrls, maxConnections }) => {
-    const count = databaseReplicaUrls?.length ?? 0
-    const min = findMinMaxConnections(count)
-    const databaseMaxConnections =
-      maxConnections === "" ? findDefaultMaxConnections(count) : parseInteger(maxConnections)
-    if (databaseMaxConnections !== undefined && databaseMaxConnections >= min) {
-      return Effect.succeed({ databaseReplicaUrls, databaseMaxConnections })
-    }
-    const hosts =
-      count === 0 ? "" : ` with ${count} ${count === 1 ? "host" : "hosts"} in DATABASE_REPLICA_URL`
-    return Effect.fail(
-      makeConfigError(`DATABASE_MAX_CONNECTIONS must be an integer of at least ${min}${hosts}`)
-    )
-  })
-)
+const maxConnectionsReader: Reader<number> = {
+  rule: `must be an integer of at least ${minMaxConnections}`,
+  parse: (text) => {
+    const value = parseInteger(text)
+    return value !== undefined && value >= minMaxConnections ? value : undefined
+  }
+}
 
-const otherConfig = Config.all({
+const serviceConfig = Config.all({
   databaseUrl,
   databaseFeedUrl: readUrl("DATABASE_FEED_URL", postgresUrl, (url) => Redacted.make(url)),
+  databaseMaxConnections: readWithDefault("DATABASE_MAX_CONNECTIONS", maxConnectionsReader),
   dataDir: readWithDefault("DATA_DIR", textReader),
   redisUrl: readUrl("REDIS_URL", redisUrl, (url) => Redacted.make(url)),
   host: readWithDefault("HOST", textReader),
@@ -223,24 +202,16 @@ const otherConfig = Config.all({
   )
 })
 
-const serviceConfig = Config.map(Config.all([otherConfig, replicas]), ([config, replicas]) => ({
-  ...config,
-  ...replicas
-}))
-
 /** The configuration of this process, from its environment. `variables` in `Environment.ts` describes the values. */
 export type ServiceConfig = Config.Success<typeof serviceConfig>
 
 /**
- * Fails if `DATABASE_FEED_URL` or `DATABASE_REPLICA_URL` is set and `DATABASE_URL` is not. The embedded database has
- * its own change feed and no replicas.
+ * Fails if `DATABASE_FEED_URL` is set and `DATABASE_URL` is not. The embedded database has its own change feed.
  */
-const assertDatabaseUrl = ({ databaseUrl, databaseFeedUrl, databaseReplicaUrls }: ServiceConfig) => {
-  if (databaseUrl !== undefined) return Effect.void
-  const fail = (name: string) => Effect.fail(new InvalidConfig({ message: `${name} needs DATABASE_URL` }))
-  if (databaseFeedUrl !== undefined) return fail("DATABASE_FEED_URL")
-  return databaseReplicaUrls !== undefined ? fail("DATABASE_REPLICA_URL") : Effect.void
-}
+const assertDatabaseUrl = ({ databaseUrl, databaseFeedUrl }: ServiceConfig) =>
+  databaseUrl === undefined && databaseFeedUrl !== undefined
+    ? Effect.fail(new InvalidConfig({ message: "DATABASE_FEED_URL needs DATABASE_URL" }))
+    : Effect.void
 
 /** The environment of this process. Keeps empty variables, because `readConfig` rejects an empty `DATABASE_URL`. */
 export const environment = ConfigProvider.fromEnv({ preserveEmptyStrings: true })

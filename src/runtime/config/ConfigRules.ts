@@ -18,7 +18,7 @@ export const makeRule = <A>(text: string, isValid: (value: A) => boolean): Rule<
   findProblem: (value) => (isValid(value) ? undefined : text)
 })
 
-/** The URL of one or several PostgreSQL servers. */
+/** The URL of a PostgreSQL server. */
 export const postgresUrl: Rule<string> = { text: databaseUrlRule, findProblem: findDatabaseUrlProblem }
 
 /** The URL of a Redis server. The path of the URL can be the number of a database. */

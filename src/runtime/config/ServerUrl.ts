@@ -19,8 +19,8 @@ const parseServerUrl = (text: string, schemes: ReadonlyArray<string>): URL | und
 }
 
 /**
- * Returns the rule that a URL of PostgreSQL servers breaks. The rule begins with "must", to follow a name, and does not
- * contain the URL. Returns undefined for a valid URL.
+ * Returns the rule that the URL of a PostgreSQL server breaks. The rule begins with "must", to follow a name, and does
+ * not contain the URL. Returns undefined for a valid URL.
  */
 export const findDatabaseUrlProblem = (text: string): string | undefined => {
   const url = parseConnectionUrl(text)
@@ -30,28 +30,15 @@ export const findDatabaseUrlProblem = (text: string): string | undefined => {
 const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host))
 
 /**
- * Formats the URL of PostgreSQL servers for logs, with user, hosts, ports and database, but without password and other
+ * Formats the URL of a PostgreSQL server for logs, with user, host, port and database, but without password and other
  * parameters. The URL must be valid.
  */
 export const describeDatabaseUrl = (text: string): string => {
-  const { servers, database, user } = parseConnectionUrl(text) as ConnectionUrl
+  const { host, port, database, user } = parseConnectionUrl(text) as ConnectionUrl
   const credentials = user === undefined ? "" : `${encodeURIComponent(user)}@`
-  const addresses = servers.map(({ host, port }) => `${formatHost(host)}:${port}`)
   const path = database === undefined ? "" : `/${encodeURIComponent(database)}`
-  return `postgres://${credentials}${addresses.join(",")}${path}`
+  return `postgres://${credentials}${formatHost(host)}:${port}${path}`
 }
-
-/** Returns a URL for each server of a valid URL. */
-export const splitServers = (text: string): ReadonlyArray<string> => {
-  const { servers, formatServerUrl } = parseConnectionUrl(text) as ConnectionUrl
-  return servers.map(formatServerUrl)
-}
-
-/** Formats the host and the port of a PostgreSQL server for logs and metrics. The URL must name one server. */
-export const describeDatabaseHost = (text: string): string =>
-  (parseConnectionUrl(text) as ConnectionUrl).servers
-    .map(({ host, port }) => `${formatHost(host)}:${port}`)
-    .join()
 
 /** Returns true if the Redis driver accepts the text as the URL of a server. */
 export const isRedisUrl = (text: string): boolean => {

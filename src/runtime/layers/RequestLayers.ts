@@ -27,7 +27,7 @@ import { Prompts } from "../../application/reading/Prompts.ts"
 export const databaseLayer = Database.layer
 
 /** The change notifications of a PostgreSQL server. */
-export const changeFeedLayer = PostgresChangeFeed.layer
+export const changeFeedLayer = PostgresChangeFeed.makeLayer()
 
 /**
  * The address of the API, the rate limits, the server that counts requests, and the use of known responses in an

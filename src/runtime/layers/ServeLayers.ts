@@ -1,43 +1,24 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import { MountedEndpoint } from "../../adapters/inbound/contract/MountedEndpoint.ts"
 import { makeHttpEndpoint } from "../../adapters/inbound/mcp/HttpEndpoint.ts"
-import {
-  defaultMaxConnections,
-  divideWithReplicas
-} from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
+import { defaultMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import * as PostgresPromptTitles from "../../adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
-import * as ReplicatedDatabase from "../../adapters/outbound/postgres/replica/ReplicatedDatabase.ts"
 import { Lifecycle } from "../../application/support/Lifecycle.ts"
-import { WorkspaceRevisions } from "../../application/freshness/WorkspaceRevisions.ts"
 import type { ServiceConfig } from "../config/Config.ts"
 import { databaseLayer, serviceLayer } from "./RequestLayers.ts"
-import { describeDatabaseHost } from "../config/ServerUrl.ts"
 
 // The composition root of `serve`.
 
-const replicatedDatabaseLayer = (databaseUrl: Redacted.Redacted, config: ServiceConfig) => {
-  const { databaseFeedUrl, databaseReplicaUrls = [], databaseMaxConnections } = config
-  const budget = divideWithReplicas(databaseMaxConnections, databaseReplicaUrls.length)
-  const replicas = databaseReplicaUrls.map((url) => ({
-    name: describeDatabaseHost(Redacted.value(url)),
-    url
-  }))
-  return Layer.provideMerge(
-    ReplicatedDatabase.layer({ replicas, budget, feedUrl: databaseFeedUrl }),
-    databaseLayer({ url: databaseUrl }, budget.primary)
-  )
-}
-
-const singleDatabaseLayer = (
-  databaseUrl: Redacted.Redacted,
+const databaseWithFeedLayer = (
+  url: Redacted.Redacted,
   { databaseFeedUrl, databaseMaxConnections }: ServiceConfig
 ) =>
   Layer.provideMerge(
-    PostgresChangeFeed.makeLayer(new WorkspaceRevisions(), databaseFeedUrl),
-    databaseLayer({ url: databaseUrl }, databaseMaxConnections)
+    PostgresChangeFeed.makeLayer(databaseFeedUrl),
+    databaseLayer({ url }, databaseMaxConnections)
   )
 
 /** The embedded database, which this process runs. Its modules are loaded only when this layer is built. */
@@ -48,17 +29,14 @@ const embeddedDatabaseLayer = (config: ServiceConfig) =>
         () => import("../../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")
       )
       const { url } = yield* open(config)
-      return singleDatabaseLayer(url, { ...config, databaseMaxConnections: defaultMaxConnections })
+      return databaseWithFeedLayer(url, { ...config, databaseMaxConnections: defaultMaxConnections })
     })
   )
 
-const servedDatabaseLayer = (config: ServiceConfig) => {
-  const { databaseUrl, databaseReplicaUrls } = config
-  if (databaseUrl === undefined) return embeddedDatabaseLayer(config)
-  return databaseReplicaUrls !== undefined
-    ? replicatedDatabaseLayer(databaseUrl, config)
-    : singleDatabaseLayer(databaseUrl, config)
-}
+const servedDatabaseLayer = (config: ServiceConfig) =>
+  config.databaseUrl === undefined
+    ? embeddedDatabaseLayer(config)
+    : databaseWithFeedLayer(config.databaseUrl, config)
 
 const makeMcpEndpointLayer = (publicUrl: string | undefined) => {
   const origin = publicUrl === undefined ? undefined : new URL(publicUrl).origin

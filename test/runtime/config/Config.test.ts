@@ -17,7 +17,6 @@ const readFrom = (env: Record<string, string>) =>
 const defaults = {
   databaseUrl: undefined,
   databaseFeedUrl: undefined,
-  databaseReplicaUrls: undefined,
   databaseMaxConnections: 12,
   dataDir: ".data",
   redisUrl: undefined,
@@ -43,7 +42,6 @@ it.effect(
       assert.deepStrictEqual(yield* readFrom({}), defaults)
       const names = [
         "DATABASE_FEED_URL",
-        "DATABASE_REPLICA_URL",
         "DATABASE_MAX_CONNECTIONS",
         "DATA_DIR",
         "REDIS_URL",
@@ -66,7 +64,6 @@ it.effect("readConfig returns the value of every variable", () =>
     const config = yield* readFrom({
       DATABASE_URL: databaseUrl,
       DATABASE_FEED_URL: "postgres://ada:secret@primary/prompts",
-      DATABASE_REPLICA_URL: "postgres://ada:s@r1:5433,[::1]/prompts?sslmode=require",
       DATABASE_MAX_CONNECTIONS: "10",
       DATA_DIR: "/data",
       REDIS_URL: "rediss://cache/1",
@@ -90,16 +87,11 @@ it.effect("readConfig returns the value of every variable", () =>
         ...config,
         databaseUrl: Redacted.value(config.databaseUrl!),
         databaseFeedUrl: Redacted.value(config.databaseFeedUrl!),
-        databaseReplicaUrls: config.databaseReplicaUrls!.map(Redacted.value),
         redisUrl: Redacted.value(config.redisUrl!)
       },
       {
         databaseUrl,
         databaseFeedUrl: "postgres://ada:secret@primary/prompts",
-        databaseReplicaUrls: [
-          "postgres://ada:s@r1:5433/prompts?sslmode=require&host=r1&port=5433",
-          "postgres://ada:s@r1:5433/prompts?sslmode=require&host=%3A%3A1&port=5432"
-        ],
         databaseMaxConnections: 10,
         dataDir: "/data",
         redisUrl: "rediss://cache/1",
@@ -136,17 +128,8 @@ it.effect.each([
   ],
   [{ DATABASE_FEED_URL: "postgres://host/s3cret" }, "DATABASE_FEED_URL needs DATABASE_URL"],
   [
-    { DATABASE_URL: "postgres://host/db", DATABASE_REPLICA_URL: "postgres://a,b:s3cret/db" },
-    "DATABASE_REPLICA_URL must be a URL like postgres://user:password@host:5432/database"
-  ],
-  [{ DATABASE_REPLICA_URL: "postgres://host/s3cret" }, "DATABASE_REPLICA_URL needs DATABASE_URL"],
-  [
-    {
-      DATABASE_URL: "postgres://host/db",
-      DATABASE_REPLICA_URL: "postgres://a,b/db",
-      DATABASE_MAX_CONNECTIONS: "9"
-    },
-    "DATABASE_MAX_CONNECTIONS must be an integer of at least 10 with 2 hosts in DATABASE_REPLICA_URL"
+    { DATABASE_URL: "postgres://ada:s3cret@a,b/db" },
+    "DATABASE_URL must have exactly one host: use an address that follows the primary, such as HAProxy, a pooler, a DNS name, or the endpoint of Patroni or of a cloud"
   ],
   [{ DATABASE_MAX_CONNECTIONS: "5" }, "DATABASE_MAX_CONNECTIONS must be an integer of at least 6"],
   [{ DATABASE_MAX_CONNECTIONS: "s3cret" }, "DATABASE_MAX_CONNECTIONS must be an integer of at least 6"],

@@ -34,8 +34,6 @@ const healthy: Series = {
   [processDenials]: "0x150",
   rate_limiter_shared_up: "1x150",
   change_feed_up: "1x150",
-  'replica_up{replica="standby:5432"}': "1x150",
-  'replica_lag_seconds{replica="standby:5432"}': "0.2x150",
   outage_responses_total: "0x150",
   outage_seconds_left: "300x150",
   'postgres_statements_running{pool="read"}': "2x150",
@@ -85,10 +83,6 @@ const conditions: Readonly<Record<string, Condition>> = {
   PromptRetrievalChangeFeedDown: {
     fires: { change_feed_up: "1x140 0x10" },
     quiet: { change_feed_up: "1x146 0x4" }
-  },
-  PromptRetrievalReplicaDown: {
-    fires: { 'replica_up{replica="standby:5432"}': "1x140 0x10" },
-    quiet: { 'replica_up{replica="standby:5432"}': "1x146 0x4" }
   },
   PromptRetrievalEventLoopLate: {
     fires: { nodejs_eventloop_lag_p99_seconds: "0.11x150" },

@@ -27,15 +27,10 @@ export const variables = {
       "URL of a connection that bypasses poolers, for change notifications; if unset, `DATABASE_URL`",
     document: "docs/deployment.md#pgbouncer"
   },
-  DATABASE_REPLICA_URL: {
-    description: "URL of one or several standbys that run reads, with their hosts separated by commas",
-    document: "docs/deployment.md#read-replicas"
-  },
   DATABASE_MAX_CONNECTIONS: {
-    description:
-      "Maximum number of connections to PostgreSQL, at least 6. `DATABASE_REPLICA_URL` raises the default and the minimum",
+    description: "Maximum number of connections to PostgreSQL, at least 6",
     defaultValue: "12",
-    document: "docs/deployment.md#read-replicas"
+    document: "docs/limits.md#postgresql"
   },
   DATA_DIR: { description: "Directory of the embedded database", defaultValue: ".data" },
   REDIS_URL: {

@@ -2,7 +2,7 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { DatabaseServer } from "./DatabaseServer.ts"
-import { makeConnectionError, statementTimeoutMs } from "../driver/Timeouts.ts"
+import { statementTimeoutMs } from "../driver/Timeouts.ts"
 
 /**
  * A condition that is true if the session belongs to this connection alone. `$1` is the process id that was reported
@@ -44,8 +44,6 @@ export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean
     ({ rows }) => (rows[0] as unknown as SetUpRow).is_own
   )
 
-const replacedServerError = makeConnectionError("the connection leads to another server than the change feed")
-
 /**
  * Sets up the session of a connection. Succeeds with true if the session belongs to this connection alone. Only then
  * can statements be prepared.
@@ -54,7 +52,8 @@ export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, 
 
 /**
  * Returns the function that sets up the sessions of one database. The function fails if a session is on another server
- * than the change feed. The function also logs a warning, once, if the sessions of a pooler have no statement timeout.
+ * than the earlier sessions. The function also logs a warning, once, if the sessions of a pooler have no statement
+ * timeout.
  */
 export const makeSetUpSession = (databaseServer: DatabaseServer["Service"]): SetUpSession => {
   let hasWarned = false
@@ -62,7 +61,7 @@ export const makeSetUpSession = (databaseServer: DatabaseServer["Service"]): Set
     Effect.gen(function* () {
       const { rows } = yield* connection.query(setUp, [String(connection.processId)], false)
       const { is_own, role, timeout, server } = rows[0] as unknown as SetUpRow
-      if (!databaseServer.confirm(server)) return yield* Effect.fail(replacedServerError)
+      yield* databaseServer.confirm(server)
       if (timeout === "0" && !hasWarned) {
         hasWarned = true
         yield* Effect.logWarning(

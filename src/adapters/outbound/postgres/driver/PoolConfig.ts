@@ -4,7 +4,7 @@ import { makeColumnTypes } from "./ColumnTypes.ts"
 import type { ConnectionConfig } from "../connection/DatabaseServer.ts"
 import { connectTimeout } from "./Timeouts.ts"
 
-/** How to reach a database. The URL may name several PostgreSQL servers. */
+/** How to reach a database. */
 export interface DatabaseOptions {
   readonly url: Redacted.Redacted
 }

@@ -12,12 +12,6 @@ export type Row = PgConnection.Row
 export interface Statement {
   readonly text: string
   readonly params: ReadonlyArray<unknown>
-  /**
-   * The number of rows that the statement returns if everything that is requested exists. Fewer rows mean that
-   * something was not found. Replicas run only statements with this field. If the number can be more than 1, the rows
-   * have a column `ordinal` that distinguishes them.
-   */
-  readonly expectedRows?: number
   /** The workspace that the statement reads. A pool keeps one connection for the statements of other workspaces. */
   readonly workspace?: WorkspaceId | undefined
 }
@@ -25,17 +19,15 @@ export interface Statement {
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
 export type AddParameter = (value: unknown) => string
 
-/** Makes a statement. If `expectedRows` is 1, the statement returns no row if something was not found. */
+/** Makes a statement that reads a workspace. */
 export const makeStatement = (
   workspace: WorkspaceId,
-  expectedRows: 0 | 1,
   makeText: (parameter: AddParameter) => string
 ): Statement => {
   const params: Array<unknown> = []
   return {
     text: makeText((value) => `$${params.push(value)}`),
     params,
-    expectedRows,
     workspace
   }
 }

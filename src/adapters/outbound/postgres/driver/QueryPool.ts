@@ -7,17 +7,17 @@ import * as Semaphore from "effect/Semaphore"
 import type { SqlError } from "effect/sql/SqlError"
 import { runUntil } from "../../../../application/support/Deadline.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { ConnectionGenerations } from "../connection/ConnectionGenerations.ts"
+import { ConnectionGenerations } from "./ConnectionGenerations.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/SessionSetup.ts"
 import { isConnectionLost } from "./SqlErrors.ts"
 import {
   connectTimeoutError,
-  type Deadlines,
-  defaultDeadlines,
+  connectTimeoutMs,
   poolExhaustedError,
-  queryTimeoutError
+  queryTimeoutError,
+  queryTimeoutMs
 } from "./Timeouts.ts"
 import type { UnavailableMapper } from "./UnavailableMapper.ts"
 
@@ -35,8 +35,8 @@ interface InFlightQuery {
 }
 
 /**
- * Runs queries on the connections of one pool. A query fails if it has no connection after `connectMs`, or no response
- * after another `queryMs`. In the second case, the connection is discarded, because the server may be gone without
+ * Runs queries on the connections of one pool. A query fails if it has no connection after `connectTimeout`, or no
+ * response after another `queryTimeout`. In the second case, the connection is discarded, because the server may be gone without
  * having closed the connection. The connections must be multiplexed: with other connections, the driver would wait for
  * the server even after a deadline.
  */
@@ -45,7 +45,6 @@ class QueryPool {
   readonly #gauges: PoolGauges
   readonly #maxConnections: number
   readonly #setUpSession: SetUpSession
-  readonly #deadlines: Deadlines
   readonly #generations = new ConnectionGenerations()
   /**
    * For each connection whose session is set up: true if the session belongs to this connection alone. Statements on
@@ -54,14 +53,7 @@ class QueryPool {
   readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
   readonly #permitsOf = new Map<WorkspaceId, WorkspacePermits>()
 
-  constructor(
-    pool: PgPool.PgPool,
-    gauges: PoolGauges,
-    maxConnections: number,
-    setUpSession: SetUpSession,
-    deadlines: Deadlines
-  ) {
-    this.#deadlines = deadlines
+  constructor(pool: PgPool.PgPool, gauges: PoolGauges, maxConnections: number, setUpSession: SetUpSession) {
     this.#pool = pool
     this.#gauges = gauges
     this.#maxConnections = maxConnections
@@ -140,7 +132,7 @@ class QueryPool {
       query.setPhase("waiting")
       const discard = query.connection === undefined ? Effect.void : this.#discardLost(query.connection)
       const fresh = Effect.timeoutOrElse(this.#acquireFresh, {
-        duration: this.#deadlines.connectMs,
+        duration: connectTimeoutMs,
         orElse: () => this.#failWithoutConnection
       })
       const retry = Effect.flatMap(fresh, (connection) => this.#send(query, connection))
@@ -170,12 +162,11 @@ class QueryPool {
     query: InFlightQuery,
     attempts: Effect.Effect<A, SqlError>
   ): Effect.Effect<A, SqlError> {
-    const { connectMs, queryMs } = this.#deadlines
     return runUntil(attempts, (end) => {
       let timer = setTimeout(() => {
         if (query.connection === undefined) end(this.#failWithoutConnection)
-        else timer = setTimeout(() => end(this.#failAfterQueryTimeout(query)), queryMs)
-      }, connectMs)
+        else timer = setTimeout(() => end(this.#failAfterQueryTimeout(query)), queryTimeoutMs)
+      }, connectTimeoutMs)
       return () => clearTimeout(timer)
     })
   }
@@ -198,12 +189,11 @@ export const makeQuery = (
   pool: string,
   maxConnections: number,
   mapToUnavailable: UnavailableMapper,
-  setUpSession: SetUpSession,
-  deadlines: Deadlines = defaultDeadlines
+  setUpSession: SetUpSession
 ): Effect.Effect<Query, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
     const connections = yield* PgPool.make({ ...config, maxConnections })
     const gauges = yield* makePoolGauges(pool, maxConnections)
-    const queries = new QueryPool(connections, gauges, maxConnections, setUpSession, deadlines)
+    const queries = new QueryPool(connections, gauges, maxConnections, setUpSession)
     return (statement) => mapToUnavailable(queries.run(statement))
   })

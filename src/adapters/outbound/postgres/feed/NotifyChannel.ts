@@ -12,8 +12,5 @@ export const allWorkspaces = "*"
 export const recordChange = (revisions: WorkspaceRevisions, payload: string): void =>
   payload === allWorkspaces ? revisions.invalidateAll() : revisions.invalidate(payload)
 
-/**
- * The prefix of payloads that report no change: heartbeats of a change feed, and markers of a `Fence`. Only the process
- * that sent such a payload uses it.
- */
+/** The prefix of heartbeats. Their payloads report no change. Only the process that sent a heartbeat uses it. */
 export const heartbeatPrefix = "heartbeat "

@@ -10,7 +10,6 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer.ts"
 import { checkOwnSession, serverIdentity } from "../connection/SessionSetup.ts"
-import { makeConnectionError } from "../driver/Timeouts.ts"
 import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
 import { PauseDetector } from "./PauseDetector.ts"
 import { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceRevisions.ts"
@@ -32,12 +31,6 @@ const heartbeatInterval = "1 second"
 const checkInterval = "250 millis"
 const reconnectDelay = "500 millis"
 
-/**
- * Receives the payload of each notification after the feed has recorded the change. On each new connection, the
- * notifications before the first heartbeat that arrives in time are not passed on.
- */
-export type NotificationObserver = (payload: string) => void
-
 /** Sends a notification, and returns the identity of the server, because the server behind a pooler may change. */
 const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
 
@@ -45,8 +38,6 @@ const reasons = {
   pooler: "a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL",
   otherDatabase: "DATABASE_FEED_URL must lead to the same database as DATABASE_URL"
 } as const
-
-const otherServerError = makeConnectionError("the connection leads to another server than before")
 
 /** Formats the moment at which a heartbeat is sent, for the payload of the heartbeat. */
 const formatSentAt = ({ monotonic, wall }: Instant): string => `${monotonic} ${wall}`
@@ -66,24 +57,18 @@ const parseSentAt = (text: string): Instant => {
  * notifications. The notifier uses the same URL as all queries, so the heartbeats also detect a listener that is
  * connected to another database. Behind a pooler that drops notifications, and on a read-only server, the feed stays
  * down and logs this once.
+ *
+ * @param listenerUrl the URL of the listener; if undefined, the URL of the database
  */
-const makeChangeFeed = (
-  revisions: WorkspaceRevisions,
-  listenerUrl: Redacted.Redacted | undefined,
-  observer: NotificationObserver | undefined
-) =>
+const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
   Effect.gen(function* () {
-    const sql = yield* PgClient.PgClient
+    const { config: notifierConfig } = yield* PgClient.PgClient
     const server = yield* DatabaseServer
-    const listenerServer = listenerUrl === undefined ? server : makeDatabaseServer(listenerUrl)
-    const makeConfig = ({ feedConfig }: DatabaseServer["Service"]) => ({
-      ...sql.config,
-      password: undefined,
-      ssl: undefined,
-      ...feedConfig
-    })
-    const notifierConfig = makeConfig(server)
-    const listenerConfig = makeConfig(listenerServer)
+    const listenerConfig =
+      listenerUrl === undefined
+        ? notifierConfig
+        : { ...notifierConfig, ...makeDatabaseServer(listenerUrl).config }
+    const revisions = new WorkspaceRevisions()
     const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
     const revisionOf = (workspace: string) => revisions.revisionOf(workspace)
     /** When the feed goes down if no other heartbeat arrives; `undefined` while the feed is down. */
@@ -111,9 +96,8 @@ const makeChangeFeed = (
     // after the pause arrives after these changes.
     const isUp = () => isAlive() && lastContact !== undefined && lastContact.at.monotonic >= pauses.lastEnd()
 
-    const markDown = Effect.suspend(() => {
+    const markDown = Effect.sync(() => {
       upUntil = undefined
-      return server.unfollow
     })
 
     const onHeartbeat = (sentAt: Instant): Effect.Effect<void> => {
@@ -123,57 +107,41 @@ const makeChangeFeed = (
       return reportUp
     }
 
-    /**
-     * Makes the handler of one connection's notifications. `identity` is the server to which the heartbeats are sent.
-     */
-    const makeNotificationHandler = (identity: string) => {
+    const confirmServer = (rows: PgConnection.Result["rows"]) =>
+      server.confirm((rows[0] as unknown as { readonly server: string }).server)
+
+    /** Makes the handler of one connection's notifications. */
+    const makeNotificationHandler = () => {
       let isFirst = true
-      const handle = (payload: string): Effect.Effect<void> => {
+      return (payload: string): Effect.Effect<void> => {
         if (payload.startsWith(ownHeartbeatPrefix)) {
           const sentAt = parseSentAt(payload.slice(ownHeartbeatPrefix.length))
           // A heartbeat that arrives too late does not prove that the feed works now.
           if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
-          if (!isFirst) return onHeartbeat(sentAt)
-          isFirst = false
           // The feed may have missed changes before this connection listened, so all workspaces are invalidated. This
           // happens only now: until the first heartbeat, `lastContact` must return the revisions of the last contact.
-          revisions.invalidateAll()
-          return Effect.andThen(
-            server.follow(identity),
-            Effect.suspend(() => onHeartbeat(sentAt))
-          )
+          if (isFirst) revisions.invalidateAll()
+          isFirst = false
+          return onHeartbeat(sentAt)
         }
         if (!payload.startsWith(heartbeatPrefix)) recordChange(revisions, payload)
         return Effect.void
       }
-      return (payload: string): Effect.Effect<void> =>
-        Effect.andThen(
-          handle(payload),
-          Effect.sync(() => {
-            if (!isFirst) observer?.(payload)
-          })
-        )
     }
 
     /**
      * Sends heartbeats until the connection is lost, or until a pooler connects it to another server.
      *
-     * @param identity the server of the connection
      * @param reason why the heartbeats may not arrive
      */
-    const sendHeartbeats = (
-      notifier: PgConnection.PgConnection,
-      identity: string,
-      reason: string | undefined
-    ) =>
+    const sendHeartbeats = (notifier: PgConnection.PgConnection, reason: string | undefined) =>
       Effect.suspend(() =>
         notifier.query(sendNotification, [channel, ownHeartbeatPrefix + formatSentAt(readInstant())])
       ).pipe(
         Effect.tap(({ rows }) =>
           Effect.suspend(() => {
             if (!isUp()) suspectedReason = reason
-            const { server: responding } = rows[0] as unknown as { readonly server: string }
-            return responding === identity ? Effect.void : Effect.fail(otherServerError)
+            return confirmServer(rows)
           })
         ),
         Effect.repeat(Schedule.spaced(heartbeatInterval))
@@ -193,7 +161,7 @@ const makeChangeFeed = (
 
     /**
      * Listens until the listener or the notifier is lost, until both are closed because no heartbeat arrives, or until
-     * another connection leads to another server (`serverMismatch`).
+     * any connection leads to another server (`DatabaseServer`).
      */
     const listen = Effect.gen(function* () {
       const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
@@ -207,13 +175,13 @@ const makeChangeFeed = (
         concurrency: 2
       })
       const { rows } = yield* notifier.query(`select ${serverIdentity} as server`, [], false)
-      const { server: identity } = rows[0] as unknown as { readonly server: string }
+      yield* confirmServer(rows)
       const isDirect = yield* checkOwnSession(listener)
       const notifications = yield* listener.listen(channel)
       // Closes the connections before `listener.listen` is undone: to undo it, the driver would wait for a response,
       // which a silent connection never gives.
       yield* Effect.addFinalizer(() => disconnect)
-      const onNotification = makeNotificationHandler(identity)
+      const onNotification = makeNotificationHandler()
       const handleNotifications = Effect.forever(
         Effect.flatMap(Queue.take(notifications), ({ payload }) => onNotification(payload))
       )
@@ -222,11 +190,7 @@ const makeChangeFeed = (
           ? undefined
           : reasons.otherDatabase
         : reasons.pooler
-      yield* Effect.raceAllFirst([
-        handleNotifications,
-        sendHeartbeats(notifier, identity, reason),
-        server.serverMismatch
-      ])
+      yield* Effect.raceFirst(handleNotifications, sendHeartbeats(notifier, reason))
     }).pipe(Effect.ensuring(markDown))
 
     yield* Effect.scoped(listen).pipe(
@@ -245,19 +209,12 @@ const makeChangeFeed = (
   })
 
 /**
- * Provides the change feed of a PostgreSQL server. The feed records changes in `revisions`.
+ * Provides the change feed of a PostgreSQL server.
  *
  * @param listenerUrl the URL of the connection that listens; if undefined, the URL of the database. The URL must not
  * lead to a pooler that runs each transaction in another session: such a connection cannot listen.
- * @param observer receives each notification after the feed has recorded it
  */
 export const makeLayer = (
-  revisions: WorkspaceRevisions,
-  listenerUrl?: Redacted.Redacted,
-  observer?: NotificationObserver
+  listenerUrl?: Redacted.Redacted
 ): Layer.Layer<ChangeFeed, never, PgClient.PgClient | DatabaseServer> =>
-  Layer.effect(ChangeFeed, makeChangeFeed(revisions, listenerUrl, observer))
-
-export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient | DatabaseServer> = Layer.unwrap(
-  Effect.sync(() => makeLayer(new WorkspaceRevisions()))
-)
+  Layer.effect(ChangeFeed, makeChangeFeed(listenerUrl))

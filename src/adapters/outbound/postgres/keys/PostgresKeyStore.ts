@@ -30,8 +30,7 @@ const selectKeysText = `select requested.ordinal::int, k.id, k.revoked_at is not
  */
 export const selectKeysByHash = (hashes: ReadonlyArray<KeyHash>): Statement => ({
   text: selectKeysText,
-  params: [`{${hashes.join()}}`],
-  expectedRows: hashes.length
+  params: [`{${hashes.join()}}`]
 })
 
 const decodeKeyRecord: (row: unknown) => KeyRecord = Schema.decodeUnknownSync(

@@ -80,7 +80,7 @@ const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
  * of the page are fetched from the table. If the page is empty, selects one row that has the total and no prompt.
  */
 export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
-  makeStatement(workspace, 0, (parameter) => {
+  makeStatement(workspace, (parameter) => {
     const workspaceParam = parameter(workspace)
     const matching = selectMatching(workspaceParam, filter, parameter)
     return `select total.count as total, p.*
@@ -93,7 +93,7 @@ export const decodePromptList = makePageDecoder(PromptSummary, "id")
 
 /** Selects one page of prompts without the total. */
 export const selectPromptPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
-  makeStatement(workspace, 0, (parameter) => {
+  makeStatement(workspace, (parameter) => {
     const workspaceParam = parameter(workspace)
     const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
     return `${selectPage(ids)} order by p.updated_at desc, p.id desc`
@@ -108,7 +108,7 @@ export const selectVersions = (
   oldest: Timestamp | undefined,
   page: Page
 ): Statement =>
-  makeStatement(workspace, 1, (parameter) => {
+  makeStatement(workspace, (parameter) => {
     const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}`
     const visible = `prompt_versions v where v.prompt_id = p.id${
       oldest === undefined ? "" : ` and v.created_at >= ${parameter(oldest)}`

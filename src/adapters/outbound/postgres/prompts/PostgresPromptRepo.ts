@@ -42,7 +42,6 @@ const selectByKey =
       `{${prompts.map(({ workspace }) => workspace).join()}}`,
       `{${prompts.map(({ id }) => id).join()}}`
     ],
-    expectedRows: prompts.length,
     workspace: prompts[0]?.workspace
   })
 
@@ -132,7 +131,6 @@ export const selectVersion = (
 ): Statement =>
   makeStatement(
     workspace,
-    1,
     (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
         parent.id as parent_version_id, v.metadata, v.created_at
       from prompts p join prompt_versions v on v.prompt_id = p.id

@@ -15,7 +15,7 @@ export const selectTitles = (
   workspace: WorkspaceId,
   after: Pick<PromptTitle, "id" | "updated_at"> | undefined
 ): Statement =>
-  makeStatement(workspace, 0, (parameter) => {
+  makeStatement(workspace, (parameter) => {
     const isOfWorkspace = `p.workspace_id = ${parameter(workspace)} and not p.is_archived`
     const follows =
       after === undefined

@@ -4,9 +4,6 @@ import * as Schema from "effect/Schema"
 import {
   defaultMaxConnections,
   divideConnections,
-  divideWithReplicas,
-  findDefaultMaxConnections,
-  findMinMaxConnections,
   minMaxConnections
 } from "../../../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
 
@@ -34,37 +31,5 @@ describe("divideConnections", () => {
       transactions: 4,
       changeFeed: 2
     })
-  })
-})
-
-describe("divideWithReplicas", () => {
-  it("divideWithReplicas uses all connections, at least one per purpose, and a greater maximum never gives a purpose fewer connections", () => {
-    for (const replicas of [1, 2, 5]) {
-      for (let max = findMinMaxConnections(replicas); max < 200; max++) {
-        const { primary, prompts, keys } = divideWithReplicas(max, replicas)
-        assert.strictEqual(primary + prompts + keys + replicas, max)
-        assert.isAtLeast(primary, minMaxConnections)
-        assert.isAtLeast(Math.min(prompts, keys), 1)
-        const greater = divideWithReplicas(max + 1, replicas)
-        assert.isTrue(greater.primary >= primary && greater.prompts >= prompts && greater.keys >= keys)
-      }
-    }
-  })
-
-  it("divideWithReplicas divides the default maximum as docs/limits.md says", () => {
-    assert.deepStrictEqual(divideWithReplicas(findDefaultMaxConnections(2), 2), {
-      primary: defaultMaxConnections,
-      prompts: 3,
-      keys: 2
-    })
-    assert.deepStrictEqual(
-      [
-        findDefaultMaxConnections(0),
-        findDefaultMaxConnections(1),
-        findMinMaxConnections(0),
-        findMinMaxConnections(1)
-      ],
-      [12, 18, 6, 9]
-    )
   })
 })
