@@ -1,8 +1,14 @@
-import { formatDecimal, isExactNumber } from "./Json.ts"
-
 const countTextBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text))
 
-const countNumberBytes = (text: string): number => (formatDecimal(text) ?? text).length
+/** Returns the length of a number that is written without an exponent. */
+const countNumberBytes = (number: number): number => {
+  const [mantissa = "", exponent] = String(number).split("e")
+  if (exponent === undefined) return mantissa.length
+  const sign = number < 0 ? 1 : 0
+  const power = Number(exponent)
+  const digits = mantissa.match(/\d/g)?.length ?? 0
+  return power > 0 ? sign + power + 1 : sign + "0.".length + digits - 1 - power
+}
 
 /**
  * Returns the size of a JSON value: the number of bytes of the text that PostgreSQL writes for the value. In this text,
@@ -10,9 +16,8 @@ const countNumberBytes = (text: string): number => (formatDecimal(text) ?? text)
  */
 export const countJsonBytes = (value: unknown): number => {
   if (typeof value === "string") return countTextBytes(value)
-  if (typeof value === "number") return countNumberBytes(String(value))
+  if (typeof value === "number") return countNumberBytes(value)
   if (typeof value !== "object" || value === null) return String(value).length
-  if (isExactNumber(value)) return countNumberBytes(value.rawJSON)
   const members = Array.isArray(value)
     ? value.map(countJsonBytes)
     : Object.entries(value).map(([name, member]) => countTextBytes(name) + 2 + countJsonBytes(member))

@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import { isExactNumber, isJsonObject } from "./Json.ts"
+import { isJsonObject } from "./Json.ts"
 import { pickRepeatedFields, type PromptId, type RepeatedFields, type ResolvedPrompt } from "./Prompt.ts"
 import { fitsBytes, sizes } from "./Sizes.ts"
 
@@ -83,7 +83,7 @@ export const toSlotText = (value: unknown): string | undefined => {
     case "boolean":
       return String(value)
     default:
-      return isExactNumber(value) ? value.rawJSON : undefined
+      return undefined
   }
 }
 

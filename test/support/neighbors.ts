@@ -39,10 +39,10 @@ const content = `repeat('Answer briefly. ', ${sizes.contentBytes / 16})`
 const controls = `repeat(chr(1), ${sizes.contentBytes})`
 const summary = `repeat(chr(1), ${sizes.summaryBytes})`
 const slots = `repeat(rpad('{{name}}', ${Math.floor(sizes.contentBytes / sizes.contentSlots)}, 'x'), ${sizes.contentSlots})`
-/** A JSON object with many numbers such as 1.0, which JavaScript would print as 1. They take the longest to parse. */
+/** A JSON object with many members. */
 const json = (() => {
   let text = '{"name": "value"'
-  for (let i = 0; text.length < sizes.jsonBytes - 20; i++) text += `, "${i.toString(36)}": 1.0`
+  for (let i = 0; text.length < sizes.jsonBytes - 20; i++) text += `, "${i.toString(36)}": 1`
   return `${quote(`${text}}`)}::jsonb`
 })()
 const fragment = (text: string) => `insert into fragments (workspace_id, content) values ($1, ${text})`

@@ -1,41 +1,12 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
+import { isJsonObject } from "../../domain/Json.ts"
 import { InvalidContent } from "../../domain/workspace/Problem.ts"
 import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
 import { Archive } from "./Archive.ts"
 import { formatIssue, ProblemList } from "./ProblemList.ts"
 import { archiveMembers, isWorkspaceList, type RawPart } from "./RawPart.ts"
 import { ReferenceChecker } from "./ReferenceChecker.ts"
-
-/** The fields that keep every digit of their numbers. */
-const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]
-
-/**
- * The depth of the deepest numbers of an item outside the free-form fields, such as `version_number` in the `versions`
- * of a prompt.
- */
-const maxNumberDepth = 3
-
-/**
- * Converts the numbers outside an item's free-form fields to JavaScript numbers, so that 1.0 is valid as an integer.
- */
-const roundNumbers = (value: unknown, depth = 0): unknown => {
-  if (typeof value !== "object" || value === null) return value
-  if (isExactNumber(value)) return Number(value.rawJSON)
-  if (depth === maxNumberDepth) return value
-  if (Array.isArray(value)) {
-    const items = value.map((item) => roundNumbers(item, depth + 1))
-    return items.some((item, index) => item !== value[index]) ? items : value
-  }
-  let isRounded = false
-  const entries = Object.entries(value).map(([name, member]) => {
-    const rounded = freeFormFields.includes(name) ? member : roundNumbers(member, depth + 1)
-    isRounded ||= rounded !== member
-    return [name, rounded] as const
-  })
-  return isRounded ? Object.fromEntries(entries) : value
-}
 
 type Decode<A> = (value: unknown) => Result.Result<A, Schema.SchemaError>
 
@@ -131,7 +102,7 @@ export class ArchiveReader {
   }
 
   #decode<A>(decode: Decode<A>, path: string, value: unknown): A | undefined {
-    const decoded = decode(roundNumbers(value))
+    const decoded = decode(value)
     if (Result.isSuccess(decoded)) return decoded.success
     for (const issue of formatIssue(decoded.failure.issue).issues) {
       this.#format.add(appendPath(path, issue.path ?? []), issue.message)

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto"
-import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
+import { isJsonObject } from "../../domain/Json.ts"
 import type { ContentState } from "./ContentFile.ts"
 
 /** Sorts the members of objects by name, because PostgreSQL does not keep the member order of free-form JSON. */
 const sortMembers = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(sortMembers)
-  if (!isJsonObject(value) || isExactNumber(value)) return value
+  if (!isJsonObject(value)) return value
   const members = Object.entries(value).map(([name, member]) => [name, sortMembers(member)] as const)
   return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)))
 }

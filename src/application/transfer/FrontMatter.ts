@@ -1,16 +1,6 @@
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
-import {
-  isCollection,
-  isMap,
-  isNode,
-  isScalar,
-  parseDocument,
-  type ScalarTag,
-  stringify,
-  type Tags
-} from "yaml"
-import { formatDecimal, isExactNumber, parseNumber } from "../../domain/Json.ts"
+import { isCollection, isMap, isNode, isScalar, parseDocument, stringify } from "yaml"
 import type { Problem } from "../../domain/workspace/Problem.ts"
 
 // The text of a prompt or a fragment: optional front matter in YAML between two lines of `---`, then the body.
@@ -42,33 +32,8 @@ const splitText = (text: string) => {
   }
 }
 
-/**
- * Parses a number in YAML. The result keeps all digits of a number that PostgreSQL can store, in the form in which
- * PostgreSQL prints the number.
- */
-const toNumber = (text: string): unknown => {
-  const decimal = /^0[ox]/.test(text) ? String(BigInt(text)) : formatDecimal(text)
-  return decimal === undefined ? Number(text) : parseNumber(decimal)
-}
-
-const toText = (value: unknown): string => (isExactNumber(value) ? value.rawJSON : String(value))
-
-/** The YAML tag of numbers. Keeps all digits of a number. */
-const exactNumber: ScalarTag = {
-  tag: "tag:yaml.org,2002:float",
-  default: true,
-  test: /^(?:0o[0-7]+|0x[0-9a-fA-F]+|[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?)$/,
-  identify: isExactNumber,
-  resolve: toNumber,
-  stringify: ({ value }) => toText(value)
-}
-
-/** The YAML tag of numbers that are keys. Converts such a key to text, with all of its digits. */
-const exactKey: ScalarTag = { ...exactNumber, default: "key", resolve: (text) => toText(toNumber(text)) }
-
 const yamlOptions = {
   aliasDuplicateObjects: false,
-  customTags: (tags: Tags): Tags => [exactKey, exactNumber, ...tags],
   lineWidth: 0,
   logLevel: "error",
   prettyErrors: false
@@ -94,7 +59,7 @@ const parseYaml = (path: string, yaml: string): Result.Result<unknown, ReadonlyA
 
 /**
  * Parses a text into front matter and body. A text without front matter is all body. One trailing newline is not part
- * of the body. A number whose digits a JavaScript number cannot all keep becomes an `ExactNumber`.
+ * of the body.
  */
 export const parseText = (
   path: string,

@@ -2,7 +2,6 @@ import * as Schema from "effect/Schema"
 import { ApiKeyId, KeyHash, UserId } from "../ApiKey.ts"
 import { BillingStatus, Tier } from "../Billing.ts"
 import { FolderId } from "../FolderId.ts"
-import { isExactNumber, isStorableNumber } from "../Json.ts"
 import { countJsonBytes } from "../JsonSize.ts"
 import { Prompt, PromptId, Tag, TagId } from "../Prompt.ts"
 import { fitsBytes, fitsSlots, sizes } from "../Sizes.ts"
@@ -19,13 +18,11 @@ const findTextProblem = (text: string): string | undefined => {
   return text.isWellFormed() ? undefined : "must be well-formed Unicode"
 }
 
-const numberProblem = "must hold numbers that JSON can write"
-
 const findJsonProblem = (value: unknown, depth = 0): string | undefined => {
   if (typeof value === "string") return findTextProblem(value)
-  if (typeof value === "number") return Number.isFinite(value) ? undefined : numberProblem
+  if (typeof value === "number")
+    return Number.isFinite(value) ? undefined : "must hold numbers that JSON can write"
   if (typeof value !== "object" || value === null) return undefined
-  if (isExactNumber(value)) return isStorableNumber(value.rawJSON) ? undefined : numberProblem
   if (depth === sizes.jsonLevels) return `must nest at most ${sizes.jsonLevels} levels deep`
   for (const [key, member] of Object.entries(value)) {
     const problem = findTextProblem(key) ?? findJsonProblem(member, depth + 1)
@@ -59,10 +56,7 @@ const Content = makeText(sizes.contentBytes).check(
   )
 )
 
-/**
- * A JSON object of any structure that PostgreSQL can store and that does not exceed `sizes`. A number may be an
- * `ExactNumber`.
- */
+/** A JSON object of any structure that PostgreSQL can store and that does not exceed `sizes`. */
 export const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
   Schema.makeFilter((map: object) => {
     const problem = findJsonProblem(map)

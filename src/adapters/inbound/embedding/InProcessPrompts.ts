@@ -5,7 +5,6 @@ import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/support/Deadline.ts"
-import { toPlainNumbers } from "../../../domain/Json.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import type { Prompt, PromptSummary, PromptType, ResolvedPrompt } from "../../../domain/Prompt.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
@@ -70,11 +69,6 @@ export interface InProcessPrompts {
   readonly getResolved: (caller: HostCaller, id: string) => Promise<Single<ResolvedPrompt>>
   readonly versions: {
     readonly list: (caller: HostCaller, id: string, page?: PageParameters) => Promise<Paged<VersionSummary>>
-    /**
-     * Resolves to a version. A number in `metadata` that JavaScript cannot represent exactly, such as
-     * 1234567890123456789, becomes the nearest JavaScript number. `JSON.stringify` still writes the exact number, both
-     * for the whole result and for each object or array that contains the number.
-     */
     readonly get: (caller: HostCaller, id: string, version: number) => Promise<Single<Version>>
   }
 }
@@ -188,8 +182,7 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
           caller,
           Effect.fnUntraced(function* (caller) {
             const promptId = yield* parseId(id)
-            const found = yield* prompts.getVersion(caller, promptId, yield* parseVersion(version))
-            return toPlainNumbers(toDataEnvelope(found))
+            return toDataEnvelope(yield* prompts.getVersion(caller, promptId, yield* parseVersion(version)))
           })
         )
     }

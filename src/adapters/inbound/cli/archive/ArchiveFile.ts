@@ -10,22 +10,16 @@ import * as Stream from "effect/Stream"
 import { isWorkspaceList, type RawPart } from "../../../../application/transfer/RawPart.ts"
 import { workspaceLists } from "../../../../domain/workspace/WorkspaceParts.ts"
 import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
-import { parseNumber } from "../../../../domain/Json.ts"
 import { type CommandError, makeReadError } from "../output/CommandError.ts"
 import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
 
-/** Splits JSON into tokens. Numbers keep every digit, and strings keep every U+FEFF. */
-class ExactTokenizer extends Tokenizer {
+/** Splits JSON into tokens. Strings keep every U+FEFF. */
+class ArchiveTokenizer extends Tokenizer {
   constructor() {
     super({ stringBufferSize: 64 * 1024 })
     // The library's own decoder deletes U+FEFF at the start of every piece of a string.
     const { bufferedString } = this as unknown as { bufferedString: { decoder: unknown } }
     bufferedString.decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-  }
-
-  override parseNumber(text: string): number {
-    // The result may be an `ExactNumber`, which is an object. The parser passes any value through.
-    return parseNumber(text) as number
   }
 }
 
@@ -37,7 +31,7 @@ const makePartReader = () => {
   let parts: Array<RawPart> = []
   let syntaxError: Error | undefined
   let sawRoot = false
-  const tokenizer = new ExactTokenizer()
+  const tokenizer = new ArchiveTokenizer()
   const parser = new TokenParser({ paths: ["$", "$.*", ...workspaceLists.map((list) => `$.${list}.*`)] })
   tokenizer.onToken = parser.write.bind(parser)
   tokenizer.onEnd = () => {

@@ -1,6 +1,5 @@
 import * as PgTypes from "@effect/sql-pg/PgTypes"
 import * as Result from "effect/Result"
-import { parseJson } from "../../../../domain/Json.ts"
 import { type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
 
 /** Milliseconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01. */
@@ -21,22 +20,8 @@ const textCodec: PgTypes.Codec<string> = {
 }
 
 /**
- * Makes the codec of `json` or `jsonb`. Decoded numbers are exact (`parseJson`). `start` is the number of bytes before
- * the text: `jsonb` has a version byte.
- */
-const makeExactJsonCodec = (oid: number, start: number): PgTypes.Codec<unknown> => {
-  const parse = (bytes: Uint8Array): unknown => parseJson(utf8.decode(bytes))
-  return {
-    encode: (value) => PgTypes.encode(value, oid),
-    decode: (bytes) => Result.succeed(parse(bytes.subarray(start))),
-    read: (bytes, offset, size) => Result.succeed(parse(bytes.subarray(offset + start, offset + size)))
-  }
-}
-
-/**
- * Returns the driver's column types with three changes: a `timestamptz` is decoded to the domain's `Timestamp`, the
- * numbers of JSON stay exact, and a text keeps every U+FEFF. A row therefore already has the values that the API
- * returns.
+ * Returns the driver's column types with two changes: a `timestamptz` is decoded to the domain's `Timestamp`, and a
+ * text keeps every U+FEFF. A row therefore already has the values that the API returns.
  */
 export const makeColumnTypes = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()
@@ -50,11 +35,5 @@ export const makeColumnTypes = (): PgTypes.Registry => {
     { arrayOid: PgTypes.OID.timestamptzArray }
   )
   types.register(PgTypes.OID.text, textCodec, { arrayOid: PgTypes.OID.textArray })
-  types.register(PgTypes.OID.json, makeExactJsonCodec(PgTypes.OID.json, 0), {
-    arrayOid: PgTypes.OID.jsonArray
-  })
-  types.register(PgTypes.OID.jsonb, makeExactJsonCodec(PgTypes.OID.jsonb, 1), {
-    arrayOid: PgTypes.OID.jsonbArray
-  })
   return types
 }

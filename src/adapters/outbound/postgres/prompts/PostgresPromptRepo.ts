@@ -3,7 +3,6 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { type PromptFilter, PromptRepo } from "../../../../application/ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../../../../application/support/Observability.ts"
-import { parseJson } from "../../../../domain/Json.ts"
 import {
   Prompt,
   type PromptId,
@@ -108,7 +107,7 @@ const decodeSource = (row: Row): ResolutionSource => {
       // Parsed on each access, because the parsed overrides of a whole prompt may take much more memory than their
       // texts.
       get variable_overrides() {
-        return parseJson(overrides[index] ?? "{}")
+        return JSON.parse(overrides[index] ?? "{}")
       }
     }))
   }

@@ -1,14 +1,13 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it, layer } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { countJsonBytes } from "../../../../../src/domain/JsonSize.ts"
-import { parseJson } from "../../../../../src/domain/Json.ts"
-import { sizes } from "../../../../../src/domain/Sizes.ts"
+import { maxInt32, minInt32, sizes } from "../../../../../src/domain/Sizes.ts"
 import * as domain from "../../../../../src/domain/workspace/Workspace.ts"
-import { jsonMaps } from "../../../../support/json.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
 const id = (index: number) => `00000000-0000-4000-8000-00000000000${index}`
@@ -30,6 +29,22 @@ const characters = (count: number) => "😀".repeat(count)
 const slots = (count: number) => "{{ n }}{{}}{ {x} }\n".repeat(count)
 const json = (count: number) => JSON.stringify({ a: "x".repeat(count - 9) })
 const nested = (levels: number) => `{"a":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`
+
+const int = (minimum: number, maximum: number) =>
+  Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
+
+/** Generates numbers of all magnitudes. `String` writes some of them with an exponent. */
+const numbers = Arbitrary.array(
+  Arbitrary.map(Arbitrary.all([int(minInt32, maxInt32), int(-330, 299)]), ([digits, exponent]) =>
+    Number(`${digits}e${exponent}`)
+  ),
+  { maxLength: 4 }
+)
+
+/** Generates texts that PostgreSQL can store. */
+const texts = Arbitrary.map(Arbitrary.schema(Schema.String), (text) =>
+  text.replaceAll("\0", "").toWellFormed()
+)
 
 interface Limit {
   readonly make: (size: number) => string
@@ -107,7 +122,7 @@ describe("the sizes of values", () => {
             const cast = isJson ? "$1::text::jsonb" : "$1::text"
             const stored = yield* Effect.exit(sql.unsafe(`update ${table} set ${name} = ${cast}`, [value]))
             assert.strictEqual(Exit.isSuccess(stored), isAccepted, `${column} stores ${size}`)
-            const imported = decode(isJson ? parseJson(value) : value)
+            const imported = decode(isJson ? JSON.parse(value) : value)
             assert.strictEqual(Result.isSuccess(imported), isAccepted, `${column} imports ${size}`)
           }
         })
@@ -144,14 +159,15 @@ describe("the sizes of values", () => {
 
     it.effect.prop(
       "an import counts the bytes of JSON as PostgreSQL does",
-      { map: jsonMaps },
-      ({ map }) =>
-        Effect.gen(function* () {
-          const sql = yield* PgClient.PgClient
-          const text = map
-          const [row] = yield* sql`select octet_length((${text}::text::jsonb)::text) as bytes`
-          assert.deepStrictEqual(row, { bytes: countJsonBytes(parseJson(text)) })
-        }),
+      { numbers, names: Arbitrary.array(texts, { maxLength: 4 }) },
+      Effect.fnUntraced(function* ({ numbers, names }) {
+        const sql = yield* PgClient.PgClient
+        const map = Object.fromEntries(
+          names.map((name) => [name, { [name]: [...numbers, name, true, null] }])
+        )
+        const [row] = yield* sql`select octet_length((${JSON.stringify(map)}::text::jsonb)::text) as bytes`
+        assert.deepStrictEqual(row, { bytes: countJsonBytes(map) })
+      }),
       { arbitrary: { runs: 200 } }
     )
   })
