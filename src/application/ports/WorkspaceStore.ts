@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
-import type { AuditEvent, ExportFormat, ImportSummary } from "../../domain/workspace/AuditEvent.ts"
+import type { AuditEvent } from "../../domain/workspace/AuditEvent.ts"
 import type { BillingStatus, Tier } from "../../domain/Billing.ts"
 import type { InvalidContent } from "../../domain/workspace/Problem.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
@@ -90,6 +90,18 @@ export interface RowCounts {
   readonly removed: number
 }
 
+/** The imported workspace, and the number of items of each kind in its archive. */
+export interface ImportSummary {
+  readonly workspace_id: string
+  readonly prompts: number
+  readonly versions: number
+  readonly fragments: number
+  readonly folders: number
+  readonly tags: number
+  readonly users: number
+  readonly api_keys: number
+}
+
 /** The numbers of items in an imported archive, and the numbers of rows that the import added, changed and removed. */
 export interface ImportResult extends ImportSummary {
   readonly rows: RowCounts
@@ -102,7 +114,7 @@ export interface ChangeOptions {
    * locked.
    */
   readonly dryRun?: boolean
-  /** Where the content comes from, for the audit log. */
+  /** Where the content comes from, for the audit log. The default is `unknown`. */
   readonly source?: string
 }
 
@@ -165,8 +177,7 @@ export interface WorkspaceDirectory {
 
 /**
  * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at all.
- * In the transaction of its change, a method records the audit events that `AuditEvent.ts` defines for the change, with
- * the name of the `Actor`. A method that changes nothing records nothing, with two exceptions: the import of an archive
+ * In the transaction of its change, a method records an `AuditEvent` with the name of the `Actor`. A method that changes nothing records nothing, with two exceptions: the import of an archive
  * and `recordExport`.
  */
 export class WorkspaceStore extends Context.Service<
@@ -231,7 +242,7 @@ export class WorkspaceStore extends Context.Service<
     /** Records in the audit log that a workspace is exported. */
     readonly recordExport: (
       workspace: WorkspaceId,
-      format: ExportFormat
+      format: "archive" | "files"
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
      * Passes a whole workspace to `sink`, part by part, from one snapshot. Lists are ordered by id, versions by number,

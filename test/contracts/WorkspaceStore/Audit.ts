@@ -67,7 +67,7 @@ export const testAudit = (it: ContractTests): void => {
         const named = { name: "Production", owner: owner.email }
         assert.deepStrictEqual(yield* readLog(home.id), [
           { ...common, action: "workspace.created", subject: "Acme", details: { tier: "free" } },
-          { ...common, action: "workspace.renamed", subject: "Acme Inc", details: { from: "Acme" } },
+          { ...common, action: "workspace.changed", subject: "Acme", details: { name: "Acme Inc" } },
           {
             ...common,
             action: "workspace.changed",
@@ -86,7 +86,12 @@ export const testAudit = (it: ContractTests): void => {
             subject: first.stored.id,
             details: { ...named, ends_at: endsAt, new_key: second.stored.id, new_key_expires_at: null }
           },
-          { ...common, action: "key.revoked", subject: second.stored.id, details: named },
+          {
+            ...common,
+            action: "key.revoked",
+            subject: second.stored.id,
+            details: { ...named, revoked_at: "2026-04-01T00:00:00.000Z" }
+          },
           {
             ...common,
             action: "workspace.imported",
@@ -170,8 +175,8 @@ export const testAudit = (it: ContractTests): void => {
       for (const name of ["a", "b", "c"]) yield* store.setWorkspace(home.id, { name })
       const all = yield* listEvents({ workspace: home.id, limit: 10 })
       assert.deepStrictEqual(
-        all.map(({ subject }) => subject),
-        ["c", "b", "a", home.name]
+        all.map(({ details }) => details.name),
+        ["c", "b", "a", undefined]
       )
       const ids = all.map(({ id }) => BigInt(id))
       assert.isTrue(ids.every((id, index) => index === 0 || id < ids[index - 1]!))

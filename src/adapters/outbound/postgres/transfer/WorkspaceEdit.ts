@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
-import { toWorkspaceEditedEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import {
   type ContentEdit,
   isEmptyEdit,
@@ -56,6 +55,16 @@ const writeEdit = Effect.fnUntraced(function* (
   yield* sql.unsafe(queries.checkConstraints)
 })
 
+/** Returns the numbers of items that an edit writes, and of fragments that the edit removes. */
+const countItems = ({ prompts, fragments, removedFragments, folders, tags }: ContentEdit) => ({
+  prompts: prompts.length,
+  versions: prompts.filter(({ version }) => version !== undefined).length,
+  fragments: fragments.length,
+  removed_fragments: removedFragments.length,
+  folders: folders.length,
+  tags: tags.length
+})
+
 /**
  * Passes a workspace's content to `makeEdit`, and writes the edit that `makeEdit` returns. An attempt reads and writes
  * in one snapshot. PostgreSQL rejects the attempt if another transaction has changed one of the written rows since the
@@ -85,7 +94,13 @@ export const editContent = <A, E>(
     contestedPrompts = edit.prompts.map(({ row }) => row.id)
     if (!isEmptyEdit(edit)) {
       yield* writeEdit(sql, workspace, edit, dryRun)
-      if (!dryRun) yield* record([toWorkspaceEditedEntry(workspace, options?.source, edit)])
+      if (!dryRun)
+        yield* record({
+          action: "workspace.edited",
+          workspace_id: workspace,
+          subject: options?.source ?? "unknown",
+          details: countItems(edit)
+        })
     }
     if (!dryRun && edit.importedFiles !== undefined)
       yield* sql.unsafe(queries.writeImportedFiles, [workspace, JSON.stringify(edit.importedFiles)])

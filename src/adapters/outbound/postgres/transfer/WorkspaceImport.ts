@@ -1,8 +1,13 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { ChangeOptions, ImportResult, RowCounts } from "../../../../application/ports/WorkspaceStore.ts"
-import { type ImportSummary, toWorkspaceImportedEntry } from "../../../../domain/workspace/AuditEvent.ts"
+import type {
+  ChangeOptions,
+  ImportResult,
+  ImportSummary,
+  RowCounts
+} from "../../../../application/ports/WorkspaceStore.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { WorkspacePart } from "../../../../domain/workspace/WorkspaceParts.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { executeCounted } from "../driver/Query.ts"
@@ -17,7 +22,7 @@ const stageArchive = Effect.fnUntraced(function* <E>(
   { add, end, count }: Staging,
   parts: Stream.Stream<WorkspacePart, E>
 ) {
-  let workspace_id = ""
+  let workspace_id = "" as WorkspaceId
   yield* Stream.runForEachArray(parts, (parts) => {
     for (const part of parts) if (part.list === "workspace") workspace_id = part.item.id
     return add(parts)
@@ -98,7 +103,16 @@ export const importWorkspace = <E>(
       const staging = yield* makeStaging(sql)
       const summary = yield* stageArchive(staging, parts)
       const write = mergeArchive(sql, staging, summary.workspace_id, dryRun)
-      const recorded = Effect.tap(write, record([toWorkspaceImportedEntry(options?.source, summary)]))
+      const { workspace_id, ...counts } = summary
+      const recorded = Effect.tap(
+        write,
+        record({
+          action: "workspace.imported",
+          workspace_id,
+          subject: options?.source ?? "unknown",
+          details: counts
+        })
+      )
       const rows = yield* runAttempts(sql.withTransaction, dryRun, dryRun ? write : recorded)
       return { ...summary, rows } satisfies ImportResult
     })

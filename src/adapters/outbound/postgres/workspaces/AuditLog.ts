@@ -2,7 +2,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { Actor } from "../../../../application/administration/Actor.ts"
-import type { AuditFilter } from "../../../../application/ports/WorkspaceStore.ts"
+import type { AuditFilter, KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
 import { type AuditEntry, AuditEvent } from "../../../../domain/workspace/AuditEvent.ts"
 import { execute, type Statement } from "../driver/Query.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
@@ -13,18 +13,28 @@ const insertEvent = (actor: string, { action, workspace_id, subject, details }: 
   params: [actor, action, workspace_id, subject, JSON.stringify(details)]
 })
 
-/** Appends entries to the audit log in the current transaction, in their order. */
-export type AuditRecorder = (entries: ReadonlyArray<AuditEntry>) => Effect.Effect<void, SqlError>
+/** Appends an event to the audit log in the current transaction. */
+export type AuditRecorder = (entry: AuditEntry) => Effect.Effect<void, SqlError>
 
 /** Makes the recorder that writes the current actor to each event. */
 export const makeAuditRecorder: Effect.Effect<AuditRecorder, never, PgClient.PgClient | Actor> = Effect.gen(
   function* () {
     const sql = yield* PgClient.PgClient
     const actor = yield* Actor
-    return (entries) =>
-      Effect.forEach(entries, (entry) => execute(sql, insertEvent(actor, entry)), { discard: true })
+    return (entry) => Effect.asVoid(execute(sql, insertEvent(actor, entry)))
   }
 )
+
+/** Describes what happened to a key. The details also name the key and its owner. */
+export const describeKey = (
+  action: string,
+  { id, workspace_id, name, owner }: Pick<KeyInfo, "id" | "workspace_id" | "name" | "owner">,
+  details: AuditEntry["details"] = {}
+): AuditEntry => ({ action, workspace_id, subject: id, details: { name, owner, ...details } })
+
+/** Returns the fields of `after` whose values differ from those of `before`. */
+export const findChanges = <A extends AuditEntry["details"]>(before: A, after: A): AuditEntry["details"] =>
+  Object.fromEntries(Object.entries(after).filter(([name, value]) => value !== before[name]))
 
 /** Selects events of the audit log, latest first. */
 export const selectEvents = ({ workspace, limit }: AuditFilter): Statement => ({

@@ -12,9 +12,9 @@ import {
   WorkspaceStore
 } from "../../../../application/ports/WorkspaceStore.ts"
 import { type ApiKeyId, endKey, isActive, type UserId } from "../../../../domain/ApiKey.ts"
-import * as audit from "../../../../domain/workspace/AuditEvent.ts"
+import type { AuditEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { decodeEvents, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
+import { decodeEvents, describeKey, findChanges, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
 import { execute, type Statement } from "../driver/Query.ts"
 import type { RowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace } from "../transfer/WorkspaceExport.ts"
@@ -52,22 +52,25 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     })
 
     /**
-     * Changes one row, records the change, and returns the changed row. Fails with `notFound` if the row does not
-     * exist.
+     * Changes one row, records the fields that changed if there are any, and returns the changed row. Fails with
+     * `notFound` if the row does not exist.
      */
-    const updateOne = <A, E>(change: {
+    const updateOne = <A extends AuditEntry["details"], E>(change: {
       /** Selects the row and locks it. */
       readonly select: Statement
       readonly update: Statement
       readonly decode: RowDecoder<A>
       readonly notFound: E
-      readonly describe: (before: A, after: A) => ReadonlyArray<audit.AuditEntry>
+      readonly describe: (before: A) => AuditEntry
     }) =>
       transact(
         Effect.gen(function* () {
           const before = yield* executeOne(change.select, change.decode, change.notFound)
           const after = yield* executeOne(change.update, change.decode, change.notFound)
-          yield* record(change.describe(before, after))
+          const changes = findChanges(before, after)
+          const entry = change.describe(before)
+          if (Object.keys(changes).length > 0)
+            yield* record({ ...entry, details: { ...entry.details, ...changes } })
           return after
         })
       )
@@ -92,9 +95,10 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
       const { id, email } = yield* addOrLockUser(owner.newUserId, owner.email)
       yield* execute(sql, queries.insertKey(workspace, id, key))
-      yield* record([
-        audit.toKeyIssuedEntry({ ...key, workspace_id: workspace, owner: email, revoked_at: null })
-      ])
+      const { expires_at } = key
+      yield* record(
+        describeKey("key.issued", { ...key, workspace_id: workspace, owner: email }, { expires_at })
+      )
     })
 
     /**
@@ -124,7 +128,13 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         queries.decodeKeys,
         KeyNotFound
       )
-      yield* record([audit.toKeyRotatedEntry(ended, replacement)])
+      yield* record(
+        describeKey("key.rotated", ended, {
+          ends_at: ended.revoked_at ?? ended.expires_at,
+          new_key: replacement.id,
+          new_key_expires_at: replacement.expires_at
+        })
+      )
       return ended
     })
 
@@ -141,8 +151,15 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       if (active > 0 && !withActiveKeys) return yield* Effect.fail(UserHasActiveKeys(active))
       yield* execute(sql, queries.deleteKeysOfUser(user.id))
       yield* execute(sql, queries.deleteUser(user.id))
-      yield* record(audit.toUserDeletedEntries(user, keys))
-      return { ...user, api_keys: keys.length }
+      const api_keys = keys.length
+      yield* record({
+        action: "user.deleted",
+        workspace_id: null,
+        subject: user.email,
+        details: { api_keys }
+      })
+      for (const key of keys) yield* record(describeKey("key.deleted", key))
+      return { ...user, api_keys }
     })
 
     const deleteWorkspace = Effect.fnUntraced(function* (id: WorkspaceId) {
@@ -156,9 +173,13 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       )
       const counts = queries.decodeRowsToDelete(yield* execute(sql, queries.countAndLockRowsToDelete(id)))
       yield* execute(sql, queries.deleteWorkspace(id))
-      const deleted = { ...found, ...counts }
-      yield* record([audit.toWorkspaceDeletedEntry(deleted)])
-      return deleted
+      yield* record({
+        action: "workspace.deleted",
+        workspace_id: id,
+        subject: found.name,
+        details: counts
+      })
+      return { ...found, ...counts }
     })
 
     return WorkspaceStore.of({
@@ -167,7 +188,12 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         transact(
           Effect.andThen(
             execute(sql, queries.insertWorkspace(workspace)),
-            record([audit.toWorkspaceCreatedEntry(workspace)])
+            record({
+              action: "workspace.created",
+              workspace_id: workspace.id,
+              subject: workspace.name,
+              details: { tier: workspace.tier }
+            })
           )
         ),
       setWorkspace: (id, changes) =>
@@ -176,7 +202,12 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
           update: queries.updateWorkspace(id, changes),
           decode: queries.decodeWorkspaces,
           notFound: WorkspaceNotFound,
-          describe: audit.toWorkspaceChangedEntries
+          describe: ({ name }) => ({
+            action: "workspace.changed",
+            workspace_id: id,
+            subject: name,
+            details: {}
+          })
         }),
       deleteWorkspace: (id) => transact(deleteWorkspace(id)),
       users: (id) => Effect.map(queryWorkspace(id, queries.selectUsers(id)), queries.decodeUsers),
@@ -186,7 +217,12 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
           update: queries.updateUser(email, mustResetPassword),
           decode: queries.decodeUsers,
           notFound: UserNotFound,
-          describe: audit.toUserChangedEntries
+          describe: (user) => ({
+            action: "user.changed",
+            workspace_id: null,
+            subject: user.email,
+            details: {}
+          })
         }),
       deleteUser: (...user) => transact(deleteUser(...user)),
       keys: (id) => Effect.map(queryWorkspace(id, queries.selectKeys(id)), queries.decodeKeys),
@@ -198,7 +234,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
           update: queries.revokeKey(id, at),
           decode: queries.decodeKeys,
           notFound: KeyNotFound,
-          describe: audit.toKeyRevokedEntries
+          describe: (key) => describeKey("key.revoked", key)
         }),
       rotateKey: (...key) => transact(rotateKey(...key)),
       importWorkspace: (parts, options) => importWorkspace(sql, transact, parts, options, record),
@@ -208,7 +244,8 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         transact(
           Effect.flatMap(
             executeOne(queries.selectWorkspace(id), queries.decodeWorkspaces, WorkspaceNotFound),
-            (workspace) => record([audit.toWorkspaceExportedEntry(workspace, format)])
+            ({ name }) =>
+              record({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
           )
         ),
       exportWorkspace: (workspace, sink) => readSnapshot(exportWorkspace(sql, workspace, sink)),
