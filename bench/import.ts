@@ -14,33 +14,21 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import type { Sql } from "postgres"
-import { ArchiveWriter } from "../src/application/transfer/ArchiveWriter.ts"
-import {
-  archive,
-  fragment,
-  fragmentBinding,
-  prompt,
-  tag,
-  toExportParts,
-  version
-} from "../test/support/archives.ts"
+import { writeArchive } from "../src/application/transfer/ArchiveText.ts"
+import { archive, fragment, fragmentBinding, prompt, tag, version } from "../test/support/archives.ts"
 import { runCommand } from "./command.ts"
 import type { Scenario } from "./comparisons.ts"
 import { median } from "./load.ts"
 import { atMost } from "./measurement.ts"
 
-function* generateArchive(count: number): Generator<string> {
-  const { workspace } = archive()
+/** Makes an archive of a workspace with `count` prompts, each with 2 versions, a tag and a fragment. */
+const generateArchive = (count: number) => {
   const tags = Array.from({ length: 20 }, (_, index) => tag(`tag ${index}`))
   const fragments = Array.from({ length: 100 }, () => fragment(`Write as {{name}} does. ${randomUUID()}`))
-  const writer = new ArchiveWriter()
-  yield writer.write({ list: "workspace", item: workspace })
-  for (const item of tags) yield writer.write({ list: "tags", item })
-  for (const item of fragments) yield writer.write({ list: "fragments", item })
-  for (let index = 0; index < count; index++) {
+  const prompts = Array.from({ length: count }, (_, index) => {
     const content = `${randomUUID()} Answer {{question}} in "quotes".\n`.repeat(12)
     const first = version(1, { content })
-    const item = prompt({
+    return prompt({
       title: `Prompt ${index}`,
       current_content: content,
       current_version: 2,
@@ -50,14 +38,9 @@ function* generateArchive(count: number): Generator<string> {
       ],
       versions: [first, version(2, { content, parent_version_id: first.id })]
     })
-    for (const part of toExportParts([{ list: "prompts", item }])) yield writer.write(part)
-  }
-  yield writer.end()
+  })
+  return archive({ tags, fragments, prompts })
 }
-
-/** Writes an archive of a workspace with `count` prompts, each with 2 versions, a tag and a fragment. */
-const writeArchive = (file: string, count: number): Promise<void> =>
-  pipeline(generateArchive(count), createWriteStream(file))
 
 /** The tables that an import writes, each after the tables that it refers to. */
 const tables = [
@@ -97,7 +80,7 @@ export const importScenario: Scenario = {
     const file = join(directory, "archive.json")
     const title = `${importScenario.title} of ${scale.importedPrompts.toLocaleString("en")} prompts`
     try {
-      await writeArchive(file, scale.importedPrompts)
+      await pipeline(writeArchive(generateArchive(scale.importedPrompts)), createWriteStream(file))
       const runs: Array<{ readonly duration: number; readonly copied: number; readonly peakMiB: number }> = []
       for (let i = 0; i < scale.imports; i++) {
         const [imported, copied] = [await createDatabase(), await createDatabase()]

@@ -48,8 +48,6 @@ revoke create on schema public from public;
 grant usage, create on schema public to :"owner";
 grant usage on schema public to :"service", :"admin";
 grant connect on database :"DBNAME" to :"owner", :"service", :"admin";
--- Imports and edits of content use temporary tables.
-grant temporary on database :"DBNAME" to :"admin";
 
 -- Privileges on the tables of later migrations.
 alter default privileges for role :"owner" in schema public grant select on tables to :"service";

@@ -17,16 +17,7 @@ interface Rule {
  */
 const effect = ["effect/*", "effect/crypto/SecureRandom"]
 const core = ["src/application/**", "src/domain/**"]
-const anyPackage = [
-  "effect/**",
-  "@effect/**",
-  "node:*",
-  "node:*/*",
-  "lru-cache",
-  "yaml",
-  "diff",
-  "@streamparser/**"
-]
+const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "lru-cache", "yaml", "diff"]
 
 /**
  * Imports point from adapters to the application and the domain, and from the application to the domain. An adapter

@@ -115,7 +115,7 @@ const pick = <A>(from: ReadonlyArray<A>, index: number): A => from[index % from.
 const distinct = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(items)]
 
 /**
- * Archives that `ArchiveReader` accepts, without users and keys. Many contain equal times, equal folder names, awkward
+ * Archives that `decodeArchive` accepts, without users and keys. Many contain equal times, equal folder names, awkward
  * texts, archived prompts, or versions with gaps in their numbers. Each archive has new ids, even during shrinking, so
  * that it does not conflict with an earlier archive in a shared database.
  */

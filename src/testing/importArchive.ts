@@ -1,9 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
 import { type MemoryState, storeArchive } from "../adapters/outbound/memory/MemoryState.ts"
-import { readParts } from "../application/administration/ArchiveTransfer.ts"
-import { archiveFromParts } from "../application/transfer/Archive.ts"
-import { toRawParts } from "../application/transfer/RawPart.ts"
+import { decodeArchive } from "../application/transfer/ArchiveDecoder.ts"
 import type { InvalidContent } from "../domain/workspace/Problem.ts"
 
 /**
@@ -14,7 +11,7 @@ import type { InvalidContent } from "../domain/workspace/Problem.ts"
  * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes.
  */
 export const importArchive = (archive: unknown): Effect.Effect<void, InvalidContent, MemoryState> =>
-  Stream.suspend(() => readParts(Stream.fromIterable(toRawParts(archive)))).pipe(
-    Stream.runCollect,
-    Effect.flatMap((parts) => storeArchive(archiveFromParts(parts)))
+  Effect.flatMap(
+    Effect.suspend(() => Effect.fromResult(decodeArchive(archive))),
+    storeArchive
   )

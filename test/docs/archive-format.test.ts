@@ -8,7 +8,8 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { describe, expect, it } from "vitest"
 import { Archive } from "../../src/application/transfer/Archive.ts"
-import { archives, exportArchive, loadArchive, parseArchive, toArchiveText } from "../support/archives.ts"
+import { decodeArchive } from "../../src/application/transfer/ArchiveDecoder.ts"
+import { archives, exportArchive, loadArchive, toArchiveText } from "../support/archives.ts"
 import { workspaceStore } from "../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../support/postgres.ts"
 import { readCodeBlocks, root } from "./markdown.ts"
@@ -77,7 +78,7 @@ describe("docs/archive-format.md", () => {
 
   it("the example in docs/archive-format.md is accepted by an import and returned unchanged by an export", async () => {
     const imported = Effect.gen(function* () {
-      yield* loadArchive(Result.getOrThrow(parseArchive(readExample())))
+      yield* loadArchive(Result.getOrThrow(decodeArchive(readExample())))
       return yield* exportArchive(readExample().workspace.id)
     })
     const store = Layer.provide(workspaceStore, migratedDatabase)

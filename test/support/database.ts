@@ -1,13 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Stream from "effect/Stream"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import { Actor } from "../../src/application/administration/Actor.ts"
 import { Administration } from "../../src/application/administration/Administration.ts"
-import { toRawParts } from "../../src/application/transfer/RawPart.ts"
 import type { Archive } from "../../src/application/transfer/Archive.ts"
 import { administrationLayer, type DatabaseOptions, databaseLayer } from "../../src/index.ts"
 import { recordImported } from "./leaks.ts"
@@ -62,9 +60,9 @@ export const connectTo = (env: Readonly<Record<string, string>>) =>
       importArchive: (archive: Archive): Promise<unknown> => {
         recordImported(archive)
         return Effect.runPromise(
-          Effect.flatMap(Administration, (administration) =>
-            administration.importArchive(Stream.fromIterable(toRawParts(archive)))
-          ).pipe(Effect.provideContext(context))
+          Effect.flatMap(Administration, (administration) => administration.importArchive(archive)).pipe(
+            Effect.provideContext(context)
+          )
         )
       },
       sql: (text: string, params: ReadonlyArray<unknown> = []): Promise<ReadonlyArray<unknown>> =>

@@ -3,7 +3,6 @@ import * as Context from "effect/Context"
 import { SecureRandom } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Stream from "effect/Stream"
 import {
   type ApiKey,
   type ApiKeyId,
@@ -18,7 +17,8 @@ import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type ContentFile, InvalidFiles } from "../transfer/ContentFile.ts"
 import { type ConflictingEdits } from "../transfer/FileRecords.ts"
-import type { RawPart } from "../transfer/RawPart.ts"
+import type { Archive, ArchiveTooLarge } from "../transfer/Archive.ts"
+import { decodeArchive } from "../transfer/ArchiveDecoder.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import {
   type ChangeOptions,
@@ -36,7 +36,6 @@ import {
   WorkspaceStore
 } from "../ports/WorkspaceStore.ts"
 
-import { readParts, writeArchive } from "./ArchiveTransfer.ts"
 import { type FileImport, type FileImportOptions, makeFileImports } from "./FileImports.ts"
 
 /** A key that was just issued. `key` is its plaintext, which is stored nowhere (specification 5.4). */
@@ -92,19 +91,18 @@ export class Administration extends Context.Service<
       email: string,
       withActiveKeys: boolean
     ) => Effect.Effect<DeletedUser, UserNotFound | UserHasActiveKeys | Unavailable>
-    /** Imports an archive as `WorkspaceStore.importWorkspace` imports its parts. */
-    readonly importArchive: <E = never>(
-      source: Stream.Stream<RawPart, E>,
+    /** Imports an archive, given as its parsed JSON, as `WorkspaceStore.importWorkspace` does. */
+    readonly importArchive: (
+      json: unknown,
       options?: ChangeOptions
-    ) => Effect.Effect<ImportResult, E | InvalidContent | Unavailable>
+    ) => Effect.Effect<ImportResult, InvalidContent | Unavailable>
     /**
-     * Writes a workspace as an archive, from which `importArchive` can restore the workspace. The archive of an
-     * unchanged workspace always has the same text. The audit log records the export before anything is written.
+     * Exports a workspace as `WorkspaceStore.exportWorkspace` does. The audit log records the export before anything is
+     * read.
      */
-    readonly exportArchive: <E>(
-      workspace: WorkspaceId,
-      write: (text: string) => Effect.Effect<void, E>
-    ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
+    readonly exportArchive: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<Archive, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
     /**
      * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not at
      * all. Returns the changes; a dry run returns the changes that the import would make. If nothing was edited in
@@ -192,17 +190,16 @@ export class Administration extends Context.Service<
         ) {
           return yield* store.deleteUser(email, { now: yield* Clock.currentTimeMillis, withActiveKeys })
         }),
-        importArchive: Effect.fn("Administration.importArchive")(
-          <E = never>(source: Stream.Stream<RawPart, E>, options?: ChangeOptions) =>
-            store.importWorkspace(readParts(source), options)
-        ),
-        exportArchive: (workspace, write) =>
-          store
-            .recordExport(workspace, "archive")
-            .pipe(
-              Effect.andThen(writeArchive(store, workspace, write)),
-              Effect.withSpan("Administration.exportArchive")
-            ),
+        importArchive: Effect.fn("Administration.importArchive")(function* (
+          json: unknown,
+          options?: ChangeOptions
+        ) {
+          return yield* store.importWorkspace(yield* Effect.fromResult(decodeArchive(json)), options)
+        }),
+        exportArchive: Effect.fn("Administration.exportArchive")(function* (workspace: WorkspaceId) {
+          yield* store.recordExport(workspace, "archive")
+          return yield* store.exportWorkspace(workspace)
+        }),
         ...makeFileImports(store, random)
       })
     })

@@ -1,6 +1,5 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type * as Stream from "effect/Stream"
 import type { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
 import type { AuditEvent } from "../../domain/workspace/AuditEvent.ts"
 import type { BillingStatus, Tier } from "../../domain/Billing.ts"
@@ -9,7 +8,7 @@ import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../domain/workspace/Workspace.ts"
 import type { ContentEdit, WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import type { ExportPart, WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
+import type { Archive, ArchiveTooLarge } from "../transfer/Archive.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
 /** No workspace has the given id. */
@@ -82,7 +81,6 @@ export interface WorkspaceChanges {
 /**
  * The numbers of rows that an import adds, changes and removes; all are 0 if the workspace equals the archive. The
  * workspace itself, each item of a list, each version, each binding of a fragment and each tag of a prompt is a row.
- * The tags of a removed prompt are not counted.
  */
 export interface RowCounts {
   readonly added: number
@@ -110,8 +108,7 @@ export interface ImportResult extends ImportSummary {
 /** Options of an import or an edit. */
 export interface ChangeOptions {
   /**
-   * If true, the change is only tried (a dry run): the content is checked as for the change, but no row is changed or
-   * locked.
+   * If true, the change is made and rolled back (a dry run). The dry run waits for the same locks as the change.
    */
   readonly dryRun?: boolean
   /** Where the content comes from, for the audit log. The default is `unknown`. */
@@ -218,40 +215,37 @@ export class WorkspaceStore extends Context.Service<
       key: NewKey
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
-     * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that the parts do not contain
-     * are deleted. Rows that do not change are neither written nor locked against changes, so importing the same parts
-     * again changes nothing.
+     * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that the archive does not
+     * contain are deleted. Rows that do not change are neither written nor locked against changes, so importing the
+     * same archive again changes nothing. The references and the unique values of the archive must be valid, as
+     * `checkReferences` defines.
      *
      * An import never weakens security. An existing workspace keeps its tier and billing status. Users and keys are
      * added or updated, but never removed. `must_reset_password` may become true, but never false. A revoked key stays
      * revoked, and an existing key never expires later than before.
      *
-     * `parts` may come in any order. All ids must be unique, and `parts` must contain every item to which a part
-     * refers. Until the stream ends, no other reader or writer waits for the import. If the stream fails, nothing
-     * changes.
-     *
-     * Fails with `InvalidContent` if an id belongs to another workspace. Also fails with this error if the id or email
-     * of a user belongs to another user, or if the hash of a key belongs to another key. Returns the numbers of items
-     * in the parts, and the numbers of rows that the import added, changed and removed. A dry run returns the numbers
-     * of rows that the import would add, change and remove.
+     * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if an id belongs to
+     * another workspace. Also fails with this error if the id or email of a user belongs to another user, or if the
+     * hash of a key belongs to another key. A key without a workspace belongs to its owner. Returns the numbers of
+     * items in the archive, and the numbers of rows that the import, or a dry run, added, changed and removed.
      */
-    readonly importWorkspace: <E = never>(
-      parts: Stream.Stream<WorkspacePart, E>,
+    readonly importWorkspace: (
+      archive: Archive,
       options?: ChangeOptions
-    ) => Effect.Effect<ImportResult, E | InvalidContent | Unavailable>
+    ) => Effect.Effect<ImportResult, InvalidContent | Unavailable>
     /** Records in the audit log that a workspace is exported. */
     readonly recordExport: (
       workspace: WorkspaceId,
       format: "archive" | "files"
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
-     * Passes a whole workspace to `sink`, part by part, from one snapshot. Lists are ordered by id, versions by number,
-     * and fragments of a prompt by position. The keys come with their owners. Only a few parts are in memory at a time.
+     * Returns a whole workspace from one snapshot. Lists are ordered by id, versions by number, and fragments of a
+     * prompt by position. The keys come with their owners. May fail with `ArchiveTooLarge` if the file of the archive
+     * would be larger than an import accepts.
      */
-    readonly exportWorkspace: <E>(
-      workspace: WorkspaceId,
-      sink: (parts: ReadonlyArray<ExportPart>) => Effect.Effect<void, E>
-    ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
+    readonly exportWorkspace: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<Archive, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
     /**
      * Passes a workspace's content to `makeEdit`, which returns an edit and a result. Applies the edit and returns the
      * result. Writes only the rows that the edit names, and never users, keys or the workspace's own row.

@@ -21,7 +21,6 @@ import {
   WorkspaceTag
 } from "../../domain/workspace/Workspace.ts"
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type WorkspacePart, workspaceLists } from "../../domain/workspace/WorkspaceParts.ts"
 
 // A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`, but
 // ids may contain uppercase letters, and times may be any ISO 8601 times with an offset.
@@ -112,12 +111,12 @@ export const Archive = Schema.Struct({
 }).annotate({ title: "Workspace archive", description: "A whole workspace as one JSON file." })
 export type Archive = typeof Archive.Type
 
-export const archiveFromParts = (parts: Iterable<WorkspacePart>): Archive => {
-  const items = Map.groupBy(parts, ({ list }) => list)
-  const getItems = (list: WorkspacePart["list"]) => (items.get(list) ?? []).map(({ item }) => item)
-  return {
-    format: archiveFormat,
-    workspace: getItems("workspace")[0],
-    ...Object.fromEntries(workspaceLists.map((list) => [list, getItems(list)]))
-  } as Archive
-}
+/** The lists of an archive in the order of an export. An item refers only to items of earlier lists. */
+export const archiveLists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
+
+/** Maximum size of an archive's file in bytes. An import has the whole text in memory. */
+export const maxArchiveBytes = 256 * 1024 * 1024
+
+/** The file of an archive is or would be larger than `maxArchiveBytes`. */
+export const ArchiveTooLarge = { _tag: "ArchiveTooLarge" } as const
+export type ArchiveTooLarge = typeof ArchiveTooLarge

@@ -1,55 +1,23 @@
-import type { PromptVersion, StoredKey, WorkspacePrompt } from "../../domain/workspace/Workspace.ts"
-import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
+import type { PromptVersion, WorkspacePrompt } from "../../domain/workspace/Workspace.ts"
+import type { Archive } from "./Archive.ts"
 import { ProblemList } from "./ProblemList.ts"
 
 const duplicate = "is a duplicate"
 
-/** Sets of ids and other values that must be unique, by kind. */
-class UniqueValues {
-  readonly #values = new Map<string, Set<string>>()
-
-  /** Adds a value. Returns false if the value was added before. */
-  add(kind: string, value: string): boolean {
-    const values = this.#values.get(kind) ?? new Set()
-    if (values.has(value)) return false
-    this.#values.set(kind, values.add(value))
-    return true
-  }
-
-  has(kind: string, value: string): boolean {
-    return this.#values.get(kind)?.has(value) === true
-  }
-}
-
-/** The lists with items to which other items refer. */
-type ReferenceTarget = "users" | "folders" | "tags" | "fragments"
-
-/** The references to an item that was not read yet: the path of the first reference, and the number of references. */
-interface PendingReferences {
-  readonly path: string
-  count: number
-}
-
-/**
- * The references to items that were not read yet, by the id of the item, in the order of the first reference to each
- * id.
- */
-class References {
-  readonly #pending = new Map<string, PendingReferences>()
+/** The references to items that do not exist. */
+class MissingItems {
+  /** The path of the first reference to each id, and the number of references. */
+  readonly #references = new Map<string, { readonly path: string; count: number }>()
 
   add(path: string, id: string): void {
-    const pending = this.#pending.get(id)
-    if (pending === undefined) this.#pending.set(id, { path, count: 1 })
-    else pending.count++
+    const reference = this.#references.get(id)
+    if (reference === undefined) this.#references.set(id, { path, count: 1 })
+    else reference.count++
   }
 
-  resolve(id: string): void {
-    this.#pending.delete(id)
-  }
-
-  /** Adds one problem for each id that does not exist, at the path of its first reference. */
+  /** Adds one problem for each id, at the path of its first reference. */
   report(problems: ProblemList, message: string): void {
-    for (const { path, count } of this.#pending.values()) {
+    for (const { path, count } of this.#references.values()) {
       const others = count - 1
       const more =
         others === 0 ? "" : `; ${others} other reference${others === 1 ? " has" : "s have"} the same id`
@@ -58,111 +26,120 @@ class References {
   }
 }
 
+/** Adds a problem for each value that a set already contains. */
+class UniqueValues {
+  readonly #values = new Set<string>()
+  readonly #problems: ProblemList
+
+  constructor(problems: ProblemList) {
+    this.#problems = problems
+  }
+
+  /** Returns true if the value is new. */
+  add(path: string, value: string): boolean {
+    if (this.#values.has(value)) {
+      this.#problems.add(path, duplicate)
+      return false
+    }
+    this.#values.add(value)
+    return true
+  }
+}
+
+/** Checks that the numbers of a prompt's versions are unique, and that each parent is an earlier version. */
+const checkVersions = (versions: ReadonlyArray<PromptVersion>, path: string, problems: ProblemList): void => {
+  const numbers = new Set<number>()
+  const numberById = new Map(versions.map(({ id, version_number }) => [id, version_number]))
+  for (const [index, { version_number, parent_version_id }] of versions.entries()) {
+    const isNewNumber = !numbers.has(version_number)
+    if (!isNewNumber) problems.add(`${path}[${index}].version_number`, duplicate)
+    numbers.add(version_number)
+    if (parent_version_id === null) continue
+    const parent = numberById.get(parent_version_id)
+    const parentPath = `${path}[${index}].parent_version_id`
+    if (parent === undefined) problems.add(parentPath, "is not a version of this prompt")
+    else if (isNewNumber && parent >= version_number) problems.add(parentPath, "is not an earlier version")
+  }
+}
+
+/** The lists with items to which other items refer. */
+type ReferenceTarget = "users" | "folders" | "tags" | "fragments"
+
 /**
- * Collects the problems that the schemas of the parts cannot find: duplicates, references to items that do not exist,
- * and versions whose parent is not an earlier version of the same prompt. The parts may come in any order. Several
- * references to one missing item of a list are reported as one problem. An item with the id of an earlier item is one
- * problem, even if other values that must be unique are also equal. Keeps ids, other unique values and paths in memory,
- * but no parts.
+ * Finds the problems that the schema of an archive cannot find: duplicates, references to items that do not exist, and
+ * versions whose parent is not an earlier version of the same prompt. Several references to one missing item are one
+ * problem. An item with the id of an earlier item is one problem, even if other values that must be unique are also
+ * equal.
  */
-export class ReferenceChecker {
-  readonly problems = new ProblemList()
-  readonly #seen = new UniqueValues()
-  readonly #unresolved: Readonly<Record<ReferenceTarget, References>> = {
-    users: new References(),
-    folders: new References(),
-    tags: new References(),
-    fragments: new References()
+export const checkReferences = (archive: Archive): ProblemList => {
+  const problems = new ProblemList()
+  const makeTarget = (list: ReferenceTarget) => ({
+    ids: new Set<string>(archive[list].map(({ id }) => id)),
+    missing: new MissingItems()
+  })
+  const targets = {
+    users: makeTarget("users"),
+    folders: makeTarget("folders"),
+    tags: makeTarget("tags"),
+    fragments: makeTarget("fragments")
   }
-  /** The references of keys to workspaces. */
-  readonly #workspaces = new References()
-  #workspace: string | undefined
-
-  /** Checks a part against the parts before it. */
-  check(part: WorkspacePart, path: string): void {
-    if (part.list === "workspace") {
-      this.#workspace = part.item.id
-      return
-    }
-    const isNew = this.#requireUnique(`${path}.id`, part.list, part.item.id)
-    switch (part.list) {
-      case "users":
-        this.#unresolved.users.resolve(part.item.id)
-        if (isNew) this.#requireUnique(`${path}.email`, "emails", part.item.email.toLowerCase())
-        break
-      case "api_keys":
-        if (isNew) this.#requireUnique(`${path}.key_hash`, "hashes", part.item.key_hash)
-        this.#checkKey(part.item, path)
-        break
-      case "tags":
-        this.#unresolved.tags.resolve(part.item.id)
-        if (isNew) this.#requireUnique(`${path}.name`, "tag names", part.item.name)
-        break
-      case "folders":
-      case "fragments":
-        this.#unresolved[part.list].resolve(part.item.id)
-        break
-      case "prompts":
-        this.#checkPrompt(part.item, path, isNew)
+  const otherWorkspaces = new MissingItems()
+  const requireItem = (list: ReferenceTarget, path: string, id: string) => {
+    const { ids, missing } = targets[list]
+    if (!ids.has(id)) missing.add(path, id)
+  }
+  /** Runs `check` for the items of a list with new ids. */
+  const requireUniqueIds = <A extends { readonly id: string }>(
+    list: string,
+    items: ReadonlyArray<A>,
+    check: (item: A, path: string) => void = () => {}
+  ) => {
+    const ids = new UniqueValues(problems)
+    for (const [index, item] of items.entries()) {
+      const path = `${list}[${index}]`
+      if (ids.add(`${path}.id`, item.id)) check(item, path)
     }
   }
 
-  /** Adds the problems of references to items that no part contained. Call this method once, after the last part. */
-  end(): void {
-    if (this.#workspace !== undefined) this.#workspaces.resolve(this.#workspace)
-    this.#workspaces.report(this.problems, "is the id of another workspace")
-    for (const [list, references] of Object.entries(this.#unresolved)) {
-      references.report(this.problems, `is not in ${list}`)
-    }
+  const [emails, hashes, tagNames] = [
+    new UniqueValues(problems),
+    new UniqueValues(problems),
+    new UniqueValues(problems)
+  ]
+  requireUniqueIds("users", archive.users, ({ email }, path) =>
+    emails.add(`${path}.email`, email.toLowerCase())
+  )
+  requireUniqueIds("api_keys", archive.api_keys, ({ key_hash }, path) =>
+    hashes.add(`${path}.key_hash`, key_hash)
+  )
+  for (const [index, { created_by, workspace_id }] of archive.api_keys.entries()) {
+    requireItem("users", `api_keys[${index}].created_by`, created_by)
+    if (workspace_id !== null && workspace_id !== archive.workspace.id)
+      otherWorkspaces.add(`api_keys[${index}].workspace_id`, workspace_id)
   }
+  requireUniqueIds("folders", archive.folders)
+  requireUniqueIds("tags", archive.tags, ({ name }, path) => tagNames.add(`${path}.name`, name))
+  requireUniqueIds("fragments", archive.fragments)
 
-  #requireUnique(path: string, kind: string, value: string): boolean {
-    const isNew = this.#seen.add(kind, value)
-    if (!isNew) this.problems.add(path, duplicate)
-    return isNew
-  }
-
-  #requireKnown(path: string, list: ReferenceTarget, id: string | null): void {
-    if (id !== null && !this.#seen.has(list, id)) this.#unresolved[list].add(path, id)
-  }
-
-  #checkKey(key: StoredKey, path: string): void {
-    this.#requireKnown(`${path}.created_by`, "users", key.created_by)
-    if (key.workspace_id !== null) this.#workspaces.add(`${path}.workspace_id`, key.workspace_id)
-  }
-
-  #checkPrompt(prompt: WorkspacePrompt, path: string, isNew: boolean): void {
-    this.#requireKnown(`${path}.folder_id`, "folders", prompt.folder_id)
-    const tags = new Set<string>()
-    for (const [index, tag] of prompt.tags.entries()) {
+  const [bindingIds, versionIds] = [new UniqueValues(problems), new UniqueValues(problems)]
+  requireUniqueIds("prompts", archive.prompts, ({ fragments, versions }, path) => {
+    for (const [index, { id }] of fragments.entries()) bindingIds.add(`${path}.fragments[${index}].id`, id)
+    for (const [index, { id }] of versions.entries()) versionIds.add(`${path}.versions[${index}].id`, id)
+  })
+  const checkPrompt = ({ folder_id, tags, fragments, versions }: WorkspacePrompt, path: string) => {
+    if (folder_id !== null) requireItem("folders", `${path}.folder_id`, folder_id)
+    const ownTags = new UniqueValues(problems)
+    for (const [index, tag] of tags.entries()) {
       const tagPath = `${path}.tags[${index}]`
-      if (tags.has(tag)) this.problems.add(tagPath, duplicate)
-      else this.#requireKnown(tagPath, "tags", tag)
-      tags.add(tag)
+      if (ownTags.add(tagPath, tag)) requireItem("tags", tagPath, tag)
     }
-    for (const [index, fragment] of prompt.fragments.entries()) {
-      const fragmentPath = `${path}.fragments[${index}]`
-      if (isNew) this.#requireUnique(`${fragmentPath}.id`, "prompt fragments", fragment.id)
-      this.#requireKnown(`${fragmentPath}.fragment_id`, "fragments", fragment.fragment_id)
-    }
-    this.#checkVersions(prompt.versions, `${path}.versions`, isNew)
+    for (const [index, { fragment_id }] of fragments.entries())
+      requireItem("fragments", `${path}.fragments[${index}].fragment_id`, fragment_id)
+    checkVersions(versions, `${path}.versions`, problems)
   }
+  for (const [index, prompt] of archive.prompts.entries()) checkPrompt(prompt, `prompts[${index}]`)
 
-  #checkVersions(versions: ReadonlyArray<PromptVersion>, path: string, isNewPrompt: boolean): void {
-    const numbers = new Set<number>()
-    const numberById = new Map(versions.map(({ id, version_number }) => [id, version_number]))
-    for (const [index, { id, version_number, parent_version_id }] of versions.entries()) {
-      const versionPath = `${path}[${index}]`
-      const isNewNumber = !numbers.has(version_number)
-      if (!isNewNumber) this.problems.add(`${versionPath}.version_number`, duplicate)
-      numbers.add(version_number)
-      if (isNewPrompt) this.#requireUnique(`${versionPath}.id`, "versions", id)
-      if (parent_version_id === null) continue
-      const parent = numberById.get(parent_version_id)
-      if (parent === undefined)
-        this.problems.add(`${versionPath}.parent_version_id`, "is not a version of this prompt")
-      else if (isNewNumber && parent >= version_number)
-        this.problems.add(`${versionPath}.parent_version_id`, "is not an earlier version")
-    }
-  }
+  otherWorkspaces.report(problems, "is the id of another workspace")
+  for (const [list, { missing }] of Object.entries(targets)) missing.report(problems, `is not in ${list}`)
+  return problems
 }

@@ -9,7 +9,6 @@ import type {
   WorkspacePrompt,
   WorkspaceTag
 } from "./Workspace.ts"
-import type { WorkspacePart } from "./WorkspaceParts.ts"
 
 /** The current version and the last version of a prompt. */
 export interface VersionHistory {
@@ -77,15 +76,3 @@ export const isEmptyEdit = (edit: ContentEdit): boolean =>
   [edit.folders, edit.tags, edit.fragments, edit.removedFragments, edit.prompts].every(
     (list) => list.length === 0
   )
-
-/** Returns the parts that an edit writes. The lists of a prompt contain only the items that the edit writes. */
-export function* toEditedParts({ folders, tags, fragments, prompts }: ContentEdit): Generator<WorkspacePart> {
-  for (const item of folders) yield { list: "folders", item }
-  for (const item of tags) yield { list: "tags", item }
-  for (const item of fragments) yield { list: "fragments", item }
-  for (const { row, tags = [], fragments = [], version } of prompts)
-    yield {
-      list: "prompts",
-      item: { ...row, tags, fragments, versions: version === undefined ? [] : [version] }
-    }
-}

@@ -14,7 +14,6 @@ import {
   prompt,
   sample,
   tag,
-  toPartStream,
   user,
   version,
   workspace
@@ -54,7 +53,7 @@ export const testAudit = (it: ContractTests): void => {
           fragments: [fragment("text")],
           prompts: [prompt({ versions: [version(1), version(2)] })]
         })
-        yield* store.importWorkspace(toPartStream(imported), { source: "acme.json" })
+        yield* store.importWorkspace(imported, { source: "acme.json" })
         const edit: ContentEdit = { ...emptyEdit, tags: [tag("draft")] }
         yield* store.editContent(home.id, () => Effect.succeed([edit, undefined] as const), {
           source: "prompts"
@@ -147,7 +146,7 @@ export const testAudit = (it: ContractTests): void => {
       yield* loadArchive(own)
       const before = yield* readLog(own.workspace.id)
       assert.strictEqual(before.length, 1)
-      yield* store.importWorkspace(toPartStream(own), { dryRun: true })
+      yield* store.importWorkspace(own, { dryRun: true })
       yield* Effect.flip(loadArchive({ ...own, prompts: [prompt({ id: taken.prompts[0]!.id })] }))
       yield* store.editContent(
         own.workspace.id,

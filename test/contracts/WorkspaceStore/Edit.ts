@@ -22,7 +22,6 @@ import {
   fragment,
   newId,
   sample,
-  toPartStream,
   toWorkspaceContent,
   fragmentBinding,
   version,
@@ -267,7 +266,7 @@ export const testEdit = (it: ContractTests): void => {
         yield* replace([changed, three])
         assert.deepStrictEqual(sort(yield* readFiles), sort([changed, three]))
         // An archive contains no list of imported files, so importing an archive keeps the existing list.
-        yield* importWorkspace(toPartStream(archive({ workspace: home })))
+        yield* importWorkspace(archive({ workspace: home }))
         assert.deepStrictEqual(sort(yield* readFiles), sort([changed, three]))
         assert.deepStrictEqual((yield* readContent(other.id)).importedFiles, [])
       })
@@ -312,7 +311,7 @@ export const testEdit = (it: ContractTests): void => {
       const { folders, ...rest } = yield* exportArchive(home.id)
       assert.deepStrictEqual({ ...rest, folders: [folders[0]!] }, original)
       // Deletes the content, so that other tests of the same database can use its ids.
-      yield* importWorkspace(toPartStream(archive({ workspace: home })))
+      yield* importWorkspace(archive({ workspace: home }))
     })
   )
 }

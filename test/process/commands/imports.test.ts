@@ -1,8 +1,7 @@
-import { spawn } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { createWriteStream, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { pipeline } from "node:stream/promises"
 import { describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { archive, prompt, sample, version, workspace } from "../../support/archives.ts"
@@ -127,12 +126,6 @@ describe("the command import", { timeout: 240_000 }, () => {
       stdout: `Nothing changed in workspace ${id}, which already has the archive's ${items}\n`,
       stderr: ""
     })
-    expect(await load(text.slice(0, 100))).toEqual({
-      code: 1,
-      stdout: "",
-      stderr:
-        "prompt-retrieval: nothing was imported; the archive has 1 problem:\nthe archive: is truncated at byte 100\n"
-    })
   })
 
   it.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
@@ -149,7 +142,7 @@ describe("the command import", { timeout: 240_000 }, () => {
         stdio: "ignore"
       })
       const exit = once(child, "exit")
-      const inside = `select from pg_stat_activity where datname = current_database() and query like 'insert into %'
+      const inside = `select from pg_stat_activity where datname = current_database() and query like '%insert into %'
         and xact_start is not null and pid <> pg_backend_pid()`
       await expect.poll(async () => (await sql(inside)).length, { timeout: 30_000, interval: 20 }).toBe(1)
       child.kill(signal)
@@ -162,24 +155,47 @@ describe("the command import", { timeout: 240_000 }, () => {
     }
   )
 
-  it("import --dry-run of an archive of more than 100 MiB works with a heap of 80 MiB, even if the prompts come before all other members", async () => {
+  const invalid = "prompt-retrieval: nothing was imported; the archive has 1 problem:\nthe archive: "
+  const text = JSON.stringify(archive({ workspace: workspace({ name: "Ä" }) }))
+
+  it.each<readonly [string, string | Uint8Array]>([
+    ["no bytes", ""],
+    ["text that is not JSON", "format: prompt-retrieval/workspace@1"],
+    ["two archives", text + text],
+    ["half an archive", text.slice(0, 100)],
+    ["Latin-1", Buffer.from(text, "latin1")],
+    ["UTF-16", Buffer.from(text, "utf16le")],
+    ["half a character", Buffer.from([...Buffer.from("{}"), 0xc3])]
+  ])("import rejects a file that contains %s", async (_, content) => {
+    const file = join(scratch, "invalid.json")
+    writeFileSync(file, content)
+    const { code, stdout, stderr } = await run(["import", file], env)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
+    expect(stderr).toContain(`${invalid}is not a JSON document in UTF-8: `)
+  })
+
+  it("import accepts a byte order mark", async () => {
+    expect(await run(["import", "-"], env, `\ufeff${text}`)).toMatchObject({ code: 0, stderr: "" })
+  })
+
+  it("import stops reading a file or a pipe after 256 MiB, and names the limit and pg_dump", async () => {
+    const rejected = {
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(
+        /^(Importing: .*\n)*prompt-retrieval: the archive is larger than 256 MiB; copy the database with pg_dump instead\n$/
+      )
+    }
     const file = join(scratch, "large.json")
-    const { prompts: _, ...others } = archive()
-    const members = Object.entries(others)
-      .toReversed()
-      .map(([name, value]) => `,"${name}":${JSON.stringify(value)}`)
-    await pipeline(function* () {
-      yield '{"prompts":['
-      for (let index = 0; index < 900; index++) {
-        yield `${index === 0 ? "" : ","}${JSON.stringify(prompt({ current_content: "content ".repeat(15_000) }))}`
-      }
-      yield `]${members.join("")}}`
-    }, createWriteStream(file))
-    expect(statSync(file).size).toBeGreaterThan(100 * MiB)
-    const limited = { ...env, NODE_OPTIONS: "--max-old-space-size=80" }
-    expect(await runProgram(["import", file, "--dry-run"], limited)).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/^Would import 900 prompts, .*: 901 rows added, 0 changed, 0 removed\n$/)
+    writeFileSync(file, "")
+    truncateSync(file, 256 * MiB + 1)
+    expect(await runProgram(["import", file], env)).toEqual(rejected)
+    // The pipe never ends.
+    const command = `yes | "${process.execPath}" "${currentProgram}" import -`
+    const { status, stdout, stderr } = spawnSync("sh", ["-c", command], {
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+      encoding: "utf8"
     })
+    expect({ code: status, stdout, stderr }).toEqual(rejected)
   })
 })

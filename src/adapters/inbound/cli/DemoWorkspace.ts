@@ -1,9 +1,7 @@
 import { basename, extname, relative, sep } from "node:path"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
 import { Administration } from "../../../application/administration/Administration.ts"
-import { toRawParts } from "../../../application/transfer/RawPart.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /**
@@ -53,9 +51,7 @@ export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
   } = demo
   if (owner === undefined || prompt === undefined)
     return yield* Effect.die(new Error("the demo workspace has no user or no prompt"))
-  yield* Effect.orDie(
-    administration.importArchive(Stream.fromIterable(toRawParts(demo)), { source: "the demo workspace" })
-  )
+  yield* Effect.orDie(administration.importArchive(demo, { source: "the demo workspace" }))
   const { key } = yield* Effect.orDie(
     administration.issueKey(WorkspaceId.make(workspace.id), owner.email, "Demo")
   )

@@ -26,11 +26,13 @@ export class Database extends Context.Service<
     readonly queryKeys: Query
     /**
      * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. An SQL error that `work` does
-     * not catch becomes `Unavailable` or a defect, as `UnavailableMapper` decides.
+     * not catch becomes `Unavailable` or a defect, as `UnavailableMapper` decides. `handle` can first handle the errors
+     * of the whole transaction, including the errors of its commit, for example run the transaction again.
      */
-    readonly transact: <A, E, R>(
-      work: Effect.Effect<A, E, R>
-    ) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
+    readonly transact: <A, E, R, B = A, F = E | SqlError>(
+      work: Effect.Effect<A, E, R>,
+      handle?: (transaction: Effect.Effect<A, E | SqlError, R>) => Effect.Effect<B, F, R>
+    ) => Effect.Effect<B, Exclude<F, SqlError> | Unavailable, R>
   }
 >()("prompt-retrieval/PostgresDatabase") {
   /**
@@ -62,8 +64,14 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
       return Database.of({
         queryPrompts: yield* makePool("read", connections.prompts),
         queryKeys: yield* makePool("lookup", connections.keys),
-        transact: (work) =>
-          mapToUnavailable(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work)))
+        transact: <A, E, R, B = A, F = E | SqlError>(
+          work: Effect.Effect<A, E, R>,
+          handle = (transaction: Effect.Effect<A, E | SqlError, R>) =>
+            transaction as unknown as Effect.Effect<B, F, R>
+        ) =>
+          mapToUnavailable(
+            handle(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work)))
+          )
       })
     })
   ).pipe(

@@ -1,11 +1,9 @@
-import { createReadStream } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
-import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
+import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
-import type { Administration } from "../../../../application/administration/Administration.ts"
-import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { encodeArchive } from "../../../../application/transfer/ArchiveText.ts"
 import { type CommandError, makeWriteError } from "../output/CommandError.ts"
 import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
 import { administerWorkspace } from "../WithDatabase.ts"
@@ -17,6 +15,9 @@ import {
   type Output,
   openSpecial
 } from "../output/OutputFile.ts"
+import { withProgress } from "../output/Progress.ts"
+
+type Chunks = ReadonlyArray<Uint8Array>
 
 /** Runs one step of writing to `target`. The error message names `target`. */
 const attempt = <A>(
@@ -28,49 +29,43 @@ const attempt = <A>(
     catch: (error) => makeWriteError(target, error)
   })
 
-/**
- * Writes the complete archive to a temporary file, then moves or copies the temporary file to the output. So a slow
- * reader of the output keeps no transaction open, and a failure leaves an existing file unchanged. If the output is a
- * regular file, the temporary file is on the same file system, so that a rename can replace the regular file.
- */
-const exportArchive = Effect.fnUntraced(function* (
-  administration: Administration["Service"],
-  workspace: WorkspaceId,
+/** Writes a temporary file beside a regular file, and renames it. A failure leaves an existing file unchanged. */
+const replaceFile = Effect.fnUntraced(function* (
   target: string,
-  output: Output
+  { path, existing }: Extract<Output, { readonly kind: "file" }>,
+  chunks: Chunks
 ) {
-  const isFile = output.kind === "file"
-  const directory = yield* makeTemporaryDirectory(
-    join(isFile ? dirname(output.path) : tmpdir(), ".export-"),
-    (error) => makeWriteError(target, error)
+  const directory = yield* makeTemporaryDirectory(join(dirname(path), ".export-"), (error) =>
+    makeWriteError(target, error)
   )
-  const temporaryFile = join(directory, isFile ? basename(output.path) : "archive")
-  const writeArchive = (handle: FileHandle) =>
-    administration.exportArchive(workspace, (text) => attempt(target, () => handle.writeFile(text)))
-  const finish = async (handle: FileHandle) => {
-    if (isFile && output.existing !== undefined) await copyOwnership(handle, output.existing)
+  const temporaryFile = join(directory, basename(path))
+  const write = async (handle: FileHandle) => {
+    await handle.writeFile(chunks)
+    if (existing !== undefined) await copyOwnership(handle, existing)
     await handle.sync()
   }
   yield* Effect.acquireUseRelease(
     attempt(target, () => open(temporaryFile, "wx", 0o600)),
-    (handle) =>
-      Effect.andThen(
-        writeArchive(handle),
-        attempt(target, () => finish(handle))
-      ),
+    (handle) => attempt(target, () => write(handle)),
     (handle) => Effect.promise(() => handle.close())
   )
-  yield* attempt(target, async (signal) => {
-    switch (output.kind) {
-      case "file":
-        return moveIntoPlace(temporaryFile, output.path)
-      case "special":
-        return pipeline(createReadStream(temporaryFile), await openSpecial(output, signal), { signal })
-      case "standard":
-        return pipeline(createReadStream(temporaryFile), output.stream, { end: false, signal })
-    }
-  })
+  yield* attempt(target, () => moveIntoPlace(temporaryFile, path))
 }, Effect.scoped)
+
+const writeChunks = (target: string, output: Output, chunks: Chunks) => {
+  switch (output.kind) {
+    case "file":
+      return replaceFile(target, output, chunks)
+    case "special":
+      return attempt(target, async (signal) =>
+        pipeline(Readable.from(chunks), await openSpecial(output, signal), { signal })
+      )
+    case "standard":
+      return attempt(target, (signal) =>
+        pipeline(Readable.from(chunks), output.stream, { end: false, signal })
+      )
+  }
+}
 
 /** Exports a workspace as an archive. Writes to standard output if `out` is undefined. */
 export const runArchiveExport = Effect.fnUntraced(function* (
@@ -82,9 +77,11 @@ export const runArchiveExport = Effect.fnUntraced(function* (
     out === undefined
       ? { kind: "standard", stream: process.stdout }
       : yield* attempt(out, () => inspectOutput(out))
-  const id = yield* administerWorkspace(workspace, (administration, id) =>
-    Effect.as(exportArchive(administration, id, out ?? "the archive", output), id)
-  )
+  const archive = yield* administerWorkspace(workspace, (administration, id) =>
+    administration.exportArchive(id)
+  ).pipe(withProgress("Exporting"))
+  const chunks = yield* Effect.fromResult(encodeArchive(archive))
+  yield* writeChunks(out ?? "the archive", output, chunks)
   const isStdout = output.kind === "standard" && output.stream === process.stdout
-  if (out !== undefined && !isStdout) yield* printExported(id, out, json)
+  if (out !== undefined && !isStdout) yield* printExported(archive.workspace.id, out, json)
 })

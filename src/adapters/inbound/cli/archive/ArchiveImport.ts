@@ -1,9 +1,41 @@
+import { createReadStream } from "node:fs"
 import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
 import type { ImportResult, RowCounts } from "../../../../application/ports/WorkspaceStore.ts"
-import { readArchiveFile, spoolToFile } from "./ArchiveFile.ts"
+import { ArchiveTooLarge, maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
+import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+import { makeReadError } from "../output/CommandError.ts"
 import { pluralize, print } from "../output/Output.ts"
 import { withProgress } from "../output/Progress.ts"
+
+/** Reads a file, or standard input if the path is `-`. Stops reading at the maximum size of an archive. */
+const readBytes = (path: string) =>
+  Effect.tryPromise({
+    try: async () => {
+      const source: AsyncIterable<Uint8Array> = path === "-" ? process.stdin : createReadStream(path)
+      const chunks: Array<Uint8Array> = []
+      let size = 0
+      for await (const chunk of source) {
+        size += chunk.length
+        if (size > maxArchiveBytes) return undefined
+        chunks.push(chunk)
+      }
+      return Buffer.concat(chunks)
+    },
+    catch: (error) => makeReadError(path, error)
+  }).pipe(
+    Effect.filterOrFail(
+      (bytes) => bytes !== undefined,
+      () => ArchiveTooLarge
+    )
+  )
+
+const parseJson = (bytes: Uint8Array) =>
+  Effect.try({
+    try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)),
+    catch: (error) =>
+      InvalidContent([{ path: "", message: `is not a JSON document in UTF-8: ${(error as Error).message}` }])
+  })
 
 const describeRows = ({ added, changed, removed }: RowCounts): string =>
   `${pluralize(added, "row")} added, ${changed} changed, ${removed} removed`
@@ -34,19 +66,13 @@ export const importArchive = Effect.fnUntraced(function* (
   administration: Administration["Service"],
   { path, dryRun, json }: ImportOptions
 ) {
-  const file = yield* spoolToFile(path)
-  let readBytes = 0
-  const addBytes = (count: number) => {
-    readBytes += count
-  }
-  const describeProgress = () =>
-    `${Math.min(100, Math.floor((100 * readBytes) / file.size))}% of ${(file.size / 2 ** 20).toFixed(1)} MiB`
-  const imported = yield* administration
-    .importArchive(readArchiveFile(file.path, addBytes), {
-      dryRun,
-      source: path === "-" ? "standard input" : path
-    })
-    .pipe(withProgress("Importing", describeProgress))
+  const imported = yield* readBytes(path).pipe(
+    Effect.flatMap(parseJson),
+    Effect.flatMap((archive) =>
+      administration.importArchive(archive, { dryRun, source: path === "-" ? "standard input" : path })
+    ),
+    withProgress("Importing")
+  )
   yield* print(json, imported, describeImport(imported, dryRun))
   return hasChanges(imported.rows)
-}, Effect.scoped)
+})

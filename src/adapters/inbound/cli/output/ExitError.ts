@@ -3,6 +3,7 @@ import type { InvalidContent, Problem } from "../../../../domain/workspace/Probl
 import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
 import type { ConflictingEdits } from "../../../../application/transfer/FileRecords.ts"
 import type { InvalidFiles } from "../../../../application/transfer/ContentFile.ts"
+import { type ArchiveTooLarge, maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type {
   KeyNotFound,
@@ -21,6 +22,7 @@ import { pluralize, quote, toPrintable } from "./Output.ts"
 
 export type Failure =
   | AmbiguousName
+  | ArchiveTooLarge
   | CommandError
   | ConflictingEdits
   | InvalidContent
@@ -90,6 +92,8 @@ type Describe<E> = (error: E, input: CommandInput) => string
 const messages: { readonly [Tag in Failure["_tag"]]: Describe<Extract<Failure, { readonly _tag: Tag }>> } = {
   AmbiguousName: ({ kind, name, ids }) =>
     `${ids.length} ${kind} have the name ${quote(name)}: use one of the ids ${ids.join(", ")}`,
+  ArchiveTooLarge: () =>
+    `the archive is larger than ${maxArchiveBytes / 2 ** 20} MiB; copy the database with pg_dump instead`,
   CommandError: ({ message }) => message,
   ConflictingEdits: ({ edits }) => describeEdits(edits),
   InvalidContent: (error) => describeProblems("the archive", error),

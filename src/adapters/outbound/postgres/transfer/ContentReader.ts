@@ -1,5 +1,6 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
 import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { toTier } from "../../../../domain/Billing.ts"
 import {
@@ -20,14 +21,20 @@ export const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspa
   return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : { ...row, tier: toTier(row.tier) }
 })
 
+/** Reads a list of a workspace. */
+export const readList = <A>(
+  sql: PgClient,
+  workspace: WorkspaceId,
+  { text, decode }: queries.ListQuery<A>
+): Effect.Effect<ReadonlyArray<A>, SqlError> => Effect.map(sql.unsafe(text, [workspace]), decode)
+
 /** Reads the current state of a workspace's content. Must run in a transaction with one snapshot. */
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   yield* readWorkspace(sql, workspace)
-  const readList = <A>({ text, decode }: queries.ListQuery<A>) =>
-    Effect.map(sql.unsafe(text, [workspace]), decode)
-  const promptFragments = Map.groupBy(yield* readList(queries.promptFragments), ({ promptId }) => promptId)
+  const read = <A>(query: queries.ListQuery<A>) => readList(sql, workspace, query)
+  const promptFragments = Map.groupBy(yield* read(queries.promptFragments), ({ promptId }) => promptId)
   const histories = new Map(
-    (yield* readList(queries.histories)).map(
+    (yield* read(queries.histories)).map(
       ({ id, current_id, last_id, last_number }): readonly [PromptId, VersionHistory] => {
         const last =
           last_id === null || last_number === null ? null : { id: last_id, version_number: last_number }
@@ -35,18 +42,18 @@ export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace
       }
     )
   )
-  const prompts = (yield* readList(queries.prompts)).map(
+  const prompts = (yield* read(queries.prompts)).map(
     (prompt): CurrentPrompt => ({
       ...prompt,
       fragments: (promptFragments.get(prompt.id) ?? []).map(({ item }) => item),
       history: histories.get(prompt.id) ?? emptyHistory
     })
   )
-  const [imported] = yield* readList(queries.importedFiles)
+  const [imported] = yield* read(queries.importedFiles)
   return {
-    folders: yield* readList(queries.lists.folders),
-    tags: yield* readList(queries.lists.tags),
-    fragments: yield* readList(queries.lists.fragments),
+    folders: yield* read(queries.lists.folders),
+    tags: yield* read(queries.lists.tags),
+    fragments: yield* read(queries.lists.fragments),
     prompts,
     importedFiles: imported?.files ?? []
   } satisfies WorkspaceContent

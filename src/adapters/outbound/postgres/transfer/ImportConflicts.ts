@@ -1,45 +1,114 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import { ProblemList } from "../../../../application/transfer/ProblemList.ts"
-import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
-import { contentTables } from "./ContentTables.ts"
-import * as queries from "./ImportQueries.ts"
-import type { Staging } from "./Staging.ts"
+import * as Schema from "effect/Schema"
+import type { Archive } from "../../../../application/transfer/Archive.ts"
+import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
+import { InvalidContent, type Problem } from "../../../../domain/workspace/Problem.ts"
+import { makeRowDecoder } from "../driver/RowDecoder.ts"
+import { toKeyRow } from "./AccountWriter.ts"
+import { type Content, type ContentTable, contentTables, isOwn, listRows } from "./ContentTables.ts"
 
-type Conflict = ReturnType<typeof queries.decodeConflicts>[number]
+/** `ordinal` is the position of the given row, starting with 1. `by_id` is true if the id conflicts. */
+const decodeConflicts = makeRowDecoder(Schema.Struct({ ordinal: Schema.Int, by_id: Schema.Boolean }))
+
+const selectConflicts = (conflicts: string): string =>
+  `select ordinal::int, by_id from (${conflicts}) c order by ordinal, by_id desc`
+
+/** Selects the positions of the ids `$2` that belong to another workspace than `$1`. */
+const findConflictingIds = (table: ContentTable): string =>
+  selectConflicts(`select s.ordinal, true as by_id
+    from unnest($2::uuid[]) with ordinality s (id, ordinal) join ${table} t on t.id = s.id
+    where not ${isOwn(table)}`)
+
+const givenUsers = "json_populate_recordset(null::users, $1::json) with ordinality s"
+
+/** Selects the positions of the users `$1` whose id or email belongs to another user. */
+const findConflictingUsers = selectConflicts(`select s.ordinality as ordinal, true as by_id
+    from ${givenUsers} join users u on u.id = s.id
+    where lower(u.email) <> lower(s.email)
+    union all
+    select s.ordinality, false
+    from ${givenUsers} join users u on lower(u.email) = lower(s.email)
+    where u.id <> s.id`)
+
+const givenKeys = "json_populate_recordset(null::api_keys, $1::json) with ordinality s"
 
 /**
- * Fails if a staged row has an id, email or hash that belongs to another workspace, user or key. The error contains the
- * first conflicts and the number of all conflicts.
+ * Selects the positions of the keys `$1` whose id belongs to another workspace than `$2`, or whose hash belongs to
+ * another key. A key without a workspace belongs to its owner.
  */
-export const rejectConflicts = Effect.fnUntraced(function* (
+const findConflictingKeys = selectConflicts(`select s.ordinality as ordinal, true as by_id
+    from ${givenKeys} join api_keys k on k.id = s.id
+    where k.workspace_id is distinct from $2
+      and (k.workspace_id, k.created_by) is distinct from (s.workspace_id, s.created_by)
+    union all
+    select s.ordinality, false
+    from ${givenKeys} join api_keys k on k.key_hash = s.key_hash
+    where k.id <> s.id`)
+
+/** Converts the rows of a statement to problems. `listPaths` returns the path of each given row. */
+const toProblems = (
+  rows: ReadonlyArray<unknown>,
+  listPaths: () => ReadonlyArray<string>,
+  describe: (isId: boolean) => readonly [column: string, owner: "workspace" | "user" | "key"]
+): ReadonlyArray<Problem> => {
+  const conflicts = decodeConflicts(rows)
+  const paths = conflicts.length === 0 ? [] : listPaths()
+  return conflicts.map(({ ordinal, by_id }) => {
+    const [column, owner] = describe(by_id)
+    return { path: `${paths[ordinal - 1]}.${column}`, message: `belongs to another ${owner}` }
+  })
+}
+
+/** Finds the ids of content that belong to another workspace. */
+const findContentConflicts = (sql: PgClient, workspace: string, content: Content) =>
+  Effect.map(
+    Effect.forEach(contentTables, (table) => {
+      const rows = () => [...listRows(table, workspace, content)]
+      const ids = rows().map(({ row }) => row.id)
+      return Effect.map(sql.unsafe(findConflictingIds(table), [workspace, ids]), (conflicts) =>
+        toProblems(
+          conflicts,
+          () => rows().map(({ path }) => path),
+          () => ["id", "workspace"]
+        )
+      )
+    }),
+    (problems) => problems.flat()
+  )
+
+/** Finds the users and keys whose ids, emails or hashes belong to another user, key or workspace. */
+const findAccountConflicts = Effect.fnUntraced(function* (
   sql: PgClient,
-  { has }: Staging,
-  workspace: string
+  { workspace, users, api_keys }: Archive
 ) {
-  const problems = new ProblemList()
-  const add = (
-    rows: ReadonlyArray<unknown>,
-    describe: (conflict: Conflict) => readonly [column: string, owner: "workspace" | "user" | "key"]
-  ) => {
-    const conflicts = queries.decodeConflicts(rows)
-    const first = conflicts.map((conflict) => {
-      const [column, owner] = describe(conflict)
-      return { path: `${conflict.path}.${column}`, message: `belongs to another ${owner}` }
-    })
-    problems.addAll(first, conflicts[0]?.count ?? 0)
-  }
-  if (has("users")) {
-    const users = yield* sql.unsafe(queries.findConflictingUsers)
-    add(users, ({ by_id }) => [by_id ? "id" : "email", "user"])
-  }
-  if (has("api_keys")) {
-    const keys = yield* sql.unsafe(queries.findConflictingKeys, [workspace])
-    add(keys, ({ by_id }) => (by_id ? ["id", "workspace"] : ["key_hash", "key"]))
-  }
-  for (const table of contentTables.filter(has)) {
-    const rows = yield* sql.unsafe(queries.findConflictingIds(table), [workspace])
-    add(rows, () => ["id", "workspace"])
-  }
-  if (problems.count > 0) return yield* Effect.fail(InvalidContent(problems.first, problems.count))
+  const listPaths = (list: "users" | "api_keys", items: ReadonlyArray<unknown>) => () =>
+    items.map((_, index) => `${list}[${index}]`)
+  const byUser = yield* sql.unsafe(findConflictingUsers, [JSON.stringify(users)])
+  const byKey = yield* sql.unsafe(findConflictingKeys, [JSON.stringify(api_keys.map(toKeyRow)), workspace.id])
+  return [
+    ...toProblems(byUser, listPaths("users", users), (isId) => [isId ? "id" : "email", "user"]),
+    ...toProblems(byKey, listPaths("api_keys", api_keys), (isId) =>
+      isId ? ["id", "workspace"] : ["key_hash", "key"]
+    )
+  ]
+})
+
+const rejectProblems = (problems: ReadonlyArray<Problem>): Effect.Effect<void, InvalidContent> =>
+  problems.length === 0
+    ? Effect.void
+    : Effect.fail(InvalidContent(problems.slice(0, maxProblems), problems.length))
+
+/**
+ * Fails if content has an id that belongs to another workspace. The error contains the first conflicts and the number
+ * of all conflicts.
+ */
+export const rejectContentConflicts = (sql: PgClient, workspace: string, content: Content) =>
+  Effect.flatMap(findContentConflicts(sql, workspace, content), rejectProblems)
+
+/** Like `rejectContentConflicts`, for a whole archive with its users and keys. */
+export const rejectArchiveConflicts = Effect.fnUntraced(function* (sql: PgClient, archive: Archive) {
+  const accounts = yield* findAccountConflicts(sql, archive)
+  const content = yield* findContentConflicts(sql, archive.workspace.id, archive)
+  yield* rejectProblems([...accounts, ...content])
 })

@@ -6,53 +6,58 @@ import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/p
 import {
   type ContentEdit,
   isEmptyEdit,
-  toEditedParts,
   type WorkspaceContent
 } from "../../../../domain/workspace/WorkspaceContent.ts"
-import type { PromptId } from "../../../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { readContent } from "./ContentReader.ts"
-import { rejectConflicts } from "./ImportConflicts.ts"
-import * as queries from "./ImportQueries.ts"
-import { repeatableRead, runAttempts, type Transact } from "./WriteAttempts.ts"
-import { makeStaging } from "./Staging.ts"
-import { writeContent } from "./WorkspaceImport.ts"
+import type { Content } from "./ContentTables.ts"
+import { checkConstraints, deferConstraints, deleteOtherPromptRows, writeContent } from "./ContentWriter.ts"
+import { rejectContentConflicts } from "./ImportConflicts.ts"
+import { decodeTryLock, lockWorkspace, tryLockWorkspace } from "./WorkspaceLock.ts"
+import { runAttempts, serializable, type Transact } from "./WriteAttempts.ts"
 
-/**
- * Another transaction holds the import lock of the workspace, or may have held the lock since this edit's snapshot was
- * taken.
- */
+/** Another transaction holds the lock of the workspace. */
 const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const
 type WorkspaceLocked = typeof WorkspaceLocked
 
 const isWorkspaceLocked = (error: unknown): error is WorkspaceLocked => error === WorkspaceLocked
 
+/** Returns the content that an edit writes. The lists of a prompt contain only the items that the edit writes. */
+const toWrittenContent = ({ folders, tags, fragments, prompts }: ContentEdit): Content => ({
+  folders,
+  tags,
+  fragments,
+  prompts: prompts.map(({ row, tags = [], fragments = [], version }) => ({
+    ...row,
+    tags,
+    fragments,
+    versions: version === undefined ? [] : [version]
+  }))
+})
+
+const deleteFragments = "delete from fragments where id = any($1::uuid[]) and workspace_id = $2"
+
 /**
  * Writes an edit of a workspace's content in the current transaction. Rows that the edit does not name do not change.
  */
-const writeEdit = Effect.fnUntraced(function* (
-  sql: PgClient,
-  workspace: WorkspaceId,
-  edit: ContentEdit,
-  dryRun: boolean
-) {
-  const staging = yield* makeStaging(sql)
-  yield* staging.add(toEditedParts(edit))
-  yield* staging.end
-  yield* rejectConflicts(sql, staging, workspace)
-  if (dryRun) return
-
-  yield* sql.unsafe(queries.deferConstraints)
-  const findPromptsWith = (list: "tags" | "fragments") =>
-    edit.prompts.filter((prompt) => prompt[list] !== undefined).map(({ row }) => row.id)
-  // Delete rows before inserting rows, because the schema limits the number of rows of a prompt.
-  yield* sql.unsafe(queries.deleteOtherBindingsOfPrompts, [findPromptsWith("fragments")])
-  yield* writeContent(sql, staging, workspace)
-  yield* sql.unsafe(queries.deleteOtherTagsOfPrompts, [findPromptsWith("tags")])
-  yield* sql.unsafe(queries.insertTags)
-  yield* sql.unsafe(queries.deleteFragments, [edit.removedFragments, workspace])
-  yield* sql.unsafe(queries.checkConstraints)
+const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId, edit: ContentEdit) {
+  const content = toWrittenContent(edit)
+  yield* rejectContentConflicts(sql, workspace, content)
+  yield* sql.unsafe(deferConstraints)
+  for (const [table, list] of [
+    ["prompt_tags", "tags"],
+    ["prompt_fragments", "fragments"]
+  ] as const) {
+    const prompts = edit.prompts.filter((prompt) => prompt[list] !== undefined).map(({ row }) => row.id)
+    yield* deleteOtherPromptRows(sql, table, content, {
+      condition: "t.prompt_id = any($1::uuid[])",
+      value: prompts
+    })
+  }
+  yield* writeContent(sql, workspace, content)
+  yield* sql.unsafe(deleteFragments, [edit.removedFragments, workspace])
+  yield* sql.unsafe(checkConstraints)
 })
 
 /** Returns the numbers of items that an edit writes, and of fragments that the edit removes. */
@@ -65,11 +70,15 @@ const countItems = ({ prompts, fragments, removedFragments, folders, tags }: Con
   tags: tags.length
 })
 
+/** Replaces the list of imported files of workspace `$1` with the JSON array `$2` if the list has changed. */
+const writeImportedFiles = `insert into imported_files as t (workspace_id, files) values ($1, $2::jsonb)
+  on conflict (workspace_id) do update set files = excluded.files where t.files <> excluded.files`
+
 /**
  * Passes a workspace's content to `makeEdit`, and writes the edit that `makeEdit` returns. An attempt reads and writes
- * in one snapshot. PostgreSQL rejects the attempt if another transaction has changed one of the written rows since the
- * snapshot. The next attempt therefore first locks the prompts of the failed edit, so that no other transaction can
- * change them while the attempt runs.
+ * in one serializable transaction, which PostgreSQL rejects if another transaction interferes. The transaction takes its
+ * snapshot before it could wait for the lock of the workspace, so another transaction waits for the lock first: the
+ * snapshot then contains the changes of earlier imports and edits.
  */
 export const editContent = <A, E>(
   sql: PgClient,
@@ -79,36 +88,27 @@ export const editContent = <A, E>(
   options: ChangeOptions | undefined,
   record: AuditRecorder
 ): Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable> => {
-  const dryRun = options?.dryRun === true
-  let contestedPrompts: ReadonlyArray<PromptId> = []
-
-  const lockOrFail = Effect.gen(function* () {
-    const { locked } = queries.decodeTryLock(yield* sql.unsafe(queries.tryLockWorkspace, [workspace]))
-    if (!locked) return yield* Effect.fail(WorkspaceLocked)
-    if (contestedPrompts.length > 0) yield* sql.unsafe(queries.lockPrompts, [contestedPrompts])
-  })
   const attemptEdit = Effect.gen(function* () {
-    yield* sql.unsafe(repeatableRead)
-    if (!dryRun) yield* lockOrFail
+    yield* sql.unsafe(serializable)
+    const { locked } = decodeTryLock(yield* sql.unsafe(tryLockWorkspace, [workspace]))
+    if (!locked) return yield* Effect.fail(WorkspaceLocked)
     const [edit, result] = yield* makeEdit(yield* readContent(sql, workspace))
-    contestedPrompts = edit.prompts.map(({ row }) => row.id)
     if (!isEmptyEdit(edit)) {
-      yield* writeEdit(sql, workspace, edit, dryRun)
-      if (!dryRun)
-        yield* record({
-          action: "workspace.edited",
-          workspace_id: workspace,
-          subject: options?.source ?? "unknown",
-          details: countItems(edit)
-        })
+      yield* writeEdit(sql, workspace, edit)
+      yield* record({
+        action: "workspace.edited",
+        workspace_id: workspace,
+        subject: options?.source ?? "unknown",
+        details: countItems(edit)
+      })
     }
-    if (!dryRun && edit.importedFiles !== undefined)
-      yield* sql.unsafe(queries.writeImportedFiles, [workspace, JSON.stringify(edit.importedFiles)])
+    if (edit.importedFiles !== undefined)
+      yield* sql.unsafe(writeImportedFiles, [workspace, JSON.stringify(edit.importedFiles)])
     return result
   })
-  const waitForLock = transact(sql.unsafe(queries.lockWorkspace, [workspace]))
+  const waitForLock = transact(sql.unsafe(lockWorkspace, [workspace]))
   const run: Effect.Effect<A, unknown> = Effect.catchIf(
-    Effect.suspend(() => runAttempts(transact, dryRun, attemptEdit)),
+    runAttempts(transact, options?.dryRun === true, attemptEdit),
     isWorkspaceLocked,
     () => Effect.andThen(waitForLock, run)
   )

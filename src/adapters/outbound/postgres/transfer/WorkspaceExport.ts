@@ -1,93 +1,63 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import type { SqlError } from "effect/sql/SqlError"
-import type { PromptId } from "../../../../domain/Prompt.ts"
+import * as Schema from "effect/Schema"
+import {
+  type Archive,
+  archiveFormat,
+  ArchiveTooLarge,
+  maxArchiveBytes
+} from "../../../../application/transfer/Archive.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { ExportPart } from "../../../../domain/workspace/WorkspaceParts.ts"
-import { readWorkspace } from "./ContentReader.ts"
+import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
+import { readList, readWorkspace } from "./ContentReader.ts"
 import * as queries from "./ExportQueries.ts"
 
-/**
- * The number of rows that are read together. The number is small, because a row may have 1 MiB of text and 64 KiB of
- * JSON.
- */
-const fetchedRows = 16
+/** Sums up the sizes of the largest values of workspace `$1`, without reading the values. */
+const selectSize = `select ((select coalesce(sum(octet_length(current_content)), 0) from prompts where workspace_id = $1)
+  + (select coalesce(sum(octet_length(content)), 0)
+    from prompts p join prompt_versions v on v.prompt_id = p.id where p.workspace_id = $1))::float8 as bytes`
 
-/** Reads the next rows of a list. Returns no rows at the end of the list. */
-type Cursor<A> = Effect.Effect<ReadonlyArray<A>, SqlError>
+const decodeSize = makeFirstRowDecoder(Schema.Struct({ bytes: Schema.Number }))
 
-const openCursor = <A>(
-  sql: PgClient,
-  workspace: WorkspaceId,
-  name: string,
-  { text, decode }: queries.ListQuery<A>
-): Effect.Effect<Cursor<A>, SqlError> =>
-  Effect.as(
-    sql.unsafe(`declare export_${name} no scroll cursor for ${text}`, [workspace]),
-    Effect.map(sql.unsafe(`fetch ${fetchedRows} from export_${name}`), decode)
-  )
-
-/** Runs `use` with the rows of a list, a few rows at a time, in their order. */
-const forEachPage = Effect.fnUntraced(function* <A, E>(
-  cursor: Cursor<A>,
-  use: (rows: ReadonlyArray<A>) => Effect.Effect<void, E>
-) {
-  for (let rows = yield* cursor; rows.length > 0; rows = yield* cursor) yield* use(rows)
-})
-
-/**
- * Returns a function that reads the items of one prompt and runs `use` with them. The function must be called for every
- * prompt, in the order of the cursor.
- */
-const makeChildReader = <A>(cursor: Cursor<queries.Child<A>>) => {
-  let rows: ReadonlyArray<queries.Child<A>> = []
-  let isEnd = false
-  return Effect.fnUntraced(function* <E>(
-    prompt: PromptId,
-    use: (items: ReadonlyArray<A>) => Effect.Effect<void, E>
-  ) {
-    for (;;) {
-      const next = rows.findIndex(({ promptId }) => promptId !== prompt)
-      const own = next === -1 ? rows : rows.slice(0, next)
-      rows = rows.slice(own.length)
-      if (own.length > 0) yield* use(own.map(({ item }) => item))
-      if (rows.length > 0 || isEnd) return
-      rows = yield* cursor
-      isEnd = rows.length === 0
-    }
-  })
+const groupByPrompt = <A>(items: ReadonlyArray<queries.Child<A>>): ReadonlyMap<string, ReadonlyArray<A>> => {
+  const groups = new Map<string, Array<A>>()
+  for (const { promptId, item } of items) {
+    const group = groups.get(promptId)
+    if (group === undefined) groups.set(promptId, [item])
+    else group.push(item)
+  }
+  return groups
 }
 
 /**
- * Passes a workspace to `sink`, part by part in the order of an archive: lists by id, versions by number, fragment
- * bindings by position. Must run in a transaction with one snapshot.
+ * Reads a whole workspace as an archive: lists by id, versions by number, fragment bindings by position. Must run in a
+ * transaction with one snapshot. Reads nothing else if the values are larger than an archive.
  */
-export const exportWorkspace = Effect.fnUntraced(function* <E>(
-  sql: PgClient,
-  workspace: WorkspaceId,
-  sink: (parts: ReadonlyArray<ExportPart>) => Effect.Effect<void, E>
-) {
-  const open = <A>(name: string, query: queries.ListQuery<A>) => openCursor(sql, workspace, name, query)
-  yield* sink([{ list: "workspace", item: yield* readWorkspace(sql, workspace) }])
-  for (const [list, query] of Object.entries(queries.lists)) {
-    yield* forEachPage(yield* open<ExportPart["item"]>(list, query), (items) =>
-      sink(items.map((item) => ({ list, item }) as ExportPart))
-    )
-  }
-  const forEachFragment = makeChildReader(yield* open("prompt_fragments", queries.promptFragments))
-  const forEachVersion = makeChildReader(yield* open("prompt_versions", queries.versions))
-  yield* forEachPage(
-    yield* open("prompts", queries.prompts),
-    Effect.fnUntraced(function* (prompts) {
-      for (const prompt of prompts) {
-        yield* sink([{ list: "prompts", item: prompt }])
-        yield* forEachFragment(prompt.id, (items) =>
-          sink(items.map((item) => ({ list: "prompt_fragments", item })))
-        )
-        yield* forEachVersion(prompt.id, (items) =>
-          sink(items.map((item) => ({ list: "prompt_versions", item })))
-        )
-      }
-    })
-  )
+export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
+  const info = yield* readWorkspace(sql, workspace)
+  const { bytes } = decodeSize(yield* sql.unsafe(selectSize, [workspace]))
+  if (bytes > maxArchiveBytes) return yield* Effect.fail(ArchiveTooLarge)
+  const read = <A>(query: queries.ListQuery<A>) => readList(sql, workspace, query)
+  const users = yield* read(queries.lists.users)
+  const api_keys = yield* read(queries.lists.api_keys)
+  const folders = yield* read(queries.lists.folders)
+  const tags = yield* read(queries.lists.tags)
+  const fragments = yield* read(queries.lists.fragments)
+  const prompts = yield* read(queries.prompts)
+  const bindings = groupByPrompt(yield* read(queries.promptFragments))
+  const versions = groupByPrompt(yield* read(queries.versions))
+  return {
+    format: archiveFormat,
+    workspace: info,
+    users,
+    api_keys,
+    folders,
+    tags,
+    fragments,
+    prompts: prompts.map((prompt) => ({
+      ...prompt,
+      fragments: bindings.get(prompt.id) ?? [],
+      versions: versions.get(prompt.id) ?? []
+    }))
+  } satisfies Archive
 })

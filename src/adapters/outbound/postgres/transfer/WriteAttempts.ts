@@ -1,25 +1,25 @@
 import * as Effect from "effect/Effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import type { Database } from "../Database.ts"
-import { sqlState } from "../driver/SqlErrors.ts"
-import { isConstraintViolation, toInvalidContent } from "./Staging.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+import type { Database } from "../Database.ts"
+import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 
 export type Transact = Database["Service"]["transact"]
 
-/** Maximum number of attempts of a write if concurrent transactions interfere. */
-const maxAttempts = 10
+/** Maximum number of further attempts of a write if concurrent transactions interfere. */
+const maxRetries = 4
 
 /**
- * The SQLSTATEs of errors that a concurrent transaction may cause by adding, deleting or changing a row, or by a
+ * Returns true for an error that a concurrent transaction may cause by adding, deleting or changing a row, or by a
  * deadlock.
  */
-const concurrencyPattern = /^(23503|23505|40001|40P01)$/
+const isConcurrencyError = (error: unknown): boolean =>
+  isSqlError(error) && /^(23503|23505|40001|40P01)$/.test(sqlState(error))
 
-/** The attempt failed, probably because a concurrent transaction interfered. The write can be attempted again. */
-const AttemptFailed = { _tag: "AttemptFailed" } as const
-type AttemptFailed = typeof AttemptFailed
+/** Returns true for errors of class 22 and 23: PostgreSQL cannot store a value, or the value violates a constraint. */
+const isContentError = (error: unknown): error is SqlError =>
+  isSqlError(error) && /^2[23]/.test(sqlState(error))
 
 /** The error that rolls back the transaction of a dry run. It carries the result of the dry run. */
 class DryRunResult<A> {
@@ -29,44 +29,34 @@ class DryRunResult<A> {
   }
 }
 
-const isAttemptFailed = (error: unknown): error is AttemptFailed => error === AttemptFailed
-
 /**
- * Converts an SQL error to `AttemptFailed` if a concurrent transaction may have caused the error and another attempt is
- * left. Otherwise, converts a constraint violation to `InvalidContent`. Other errors do not change.
- */
-const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | AttemptFailed => {
-  if (!isLast && concurrencyPattern.test(sqlState(error))) return AttemptFailed
-  return isConstraintViolation(error) ? toInvalidContent(error) : error
-}
-
-/**
- * Runs a write in a transaction. Within another transaction, a savepoint takes the place of the transaction. Runs the
- * write again if a concurrent transaction interferes, up to `maxAttempts` times in total. Rolls back a dry run.
+ * Runs a write in a transaction. Runs the write again if a concurrent transaction interferes, up to `maxRetries` times.
+ * Fails with `InvalidContent` if PostgreSQL cannot store the content. Rolls back a dry run.
  */
 export const runAttempts = <A, E>(
-  transact: <B, F, R>(work: Effect.Effect<B, F, R>) => Effect.Effect<B, F | SqlError | Unavailable, R>,
+  transact: Transact,
   dryRun: boolean,
-  write: Effect.Effect<A, E | SqlError>
-): Effect.Effect<A, E | SqlError | InvalidContent | Unavailable> => {
+  write: Effect.Effect<A, E>
+): Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable> => {
   const isDryRunResult = (error: unknown): error is DryRunResult<A> => error instanceof DryRunResult
-  const run = (attempt: number): Effect.Effect<A, unknown> =>
-    write.pipe(
-      Effect.catchIf(isSqlError, (error) => Effect.fail(toWriteError(error, attempt === maxAttempts))),
-      Effect.flatMap((value) => (dryRun ? Effect.fail(new DryRunResult(value)) : Effect.succeed(value))),
-      transact,
-      Effect.catchIf(isDryRunResult, ({ value }) => Effect.succeed(value)),
-      Effect.catchIf(isAttemptFailed, () => run(attempt + 1))
+  const work: Effect.Effect<A, unknown> = dryRun
+    ? Effect.flatMap(write, (value) => Effect.fail(new DryRunResult(value)))
+    : write
+  const run = transact(work, (transaction) =>
+    transaction.pipe(
+      Effect.retry({ times: maxRetries, while: isConcurrencyError }),
+      Effect.catchIf(isContentError, (error) =>
+        Effect.fail(InvalidContent([{ path: "", message: `cannot be stored: ${describeSqlError(error)}` }]))
+      ),
+      Effect.catchIf(isDryRunResult, ({ value }) => Effect.succeed(value))
     )
+  )
   // TypeScript cannot remove the handled errors from a union with a generic error type.
-  return run(1) as Effect.Effect<A, E | SqlError | InvalidContent | Unavailable>
+  return run as Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable>
 }
 
-/**
- * The first statement of a transaction in which all statements use one snapshot. The second statement takes the
- * snapshot.
- */
-export const repeatableRead = "set transaction isolation level repeatable read"
+/** The first statement of a transaction that PostgreSQL rejects if it cannot run as if it were alone. */
+export const serializable = "set transaction isolation level serializable"
 
-/** Like `repeatableRead`, for a transaction that changes nothing. */
-export const repeatableReadReadOnly = `${repeatableRead}, read only`
+/** The first statement of a transaction that changes nothing and whose statements use one snapshot. */
+export const repeatableReadReadOnly = "set transaction isolation level repeatable read, read only"

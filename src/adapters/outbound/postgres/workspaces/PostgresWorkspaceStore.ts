@@ -21,7 +21,7 @@ import { exportWorkspace } from "../transfer/WorkspaceExport.ts"
 import { importWorkspace } from "../transfer/WorkspaceImport.ts"
 import { readContent } from "../transfer/ContentReader.ts"
 import { editContent } from "../transfer/WorkspaceEdit.ts"
-import { lockWorkspace } from "../transfer/ImportQueries.ts"
+import { lockWorkspace } from "../transfer/WorkspaceLock.ts"
 import { repeatableReadReadOnly } from "../transfer/WriteAttempts.ts"
 import { Database } from "../Database.ts"
 import * as queries from "./WorkspaceQueries.ts"
@@ -237,7 +237,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
           describe: (key) => describeKey("key.revoked", key)
         }),
       rotateKey: (...key) => transact(rotateKey(...key)),
-      importWorkspace: (parts, options) => importWorkspace(sql, transact, parts, options, record),
+      importWorkspace: (archive, options) => importWorkspace(sql, transact, archive, options, record),
       editContent: (workspace, makeEdit, options) =>
         editContent(sql, transact, workspace, makeEdit, options, record),
       recordExport: (id, format) =>
@@ -248,7 +248,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
               record({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
           )
         ),
-      exportWorkspace: (workspace, sink) => readSnapshot(exportWorkspace(sql, workspace, sink)),
+      exportWorkspace: (workspace) => readSnapshot(exportWorkspace(sql, workspace)),
       readContent: (workspace) => readSnapshot(readContent(sql, workspace)),
       addKey: (...key) => transact(addKey(...key)),
       auditEvents: (filter) => Effect.map(query(selectEvents(filter)), decodeEvents)

@@ -3,7 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
-import { loadArchive, sample, toPartStream } from "../../../../support/archives.ts"
+import { loadArchive, sample } from "../../../../support/archives.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
@@ -115,13 +115,10 @@ describe("the notifications of a write", () => {
         Effect.gen(function* () {
           const store = yield* WorkspaceStore
           const { archive } = sample()
-          assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(toPartStream(archive))), [
+          assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(archive)), [
             archive.workspace.id
           ])
-          assert.deepStrictEqual(
-            yield* collectNotifications(store.importWorkspace(toPartStream(archive))),
-            []
-          )
+          assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(archive)), [])
         })
     )
   })

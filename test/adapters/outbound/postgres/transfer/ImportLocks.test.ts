@@ -1,16 +1,10 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
-import {
-  decodeTryLock,
-  tryLockWorkspace
-} from "../../../../../src/adapters/outbound/postgres/transfer/ImportQueries.ts"
-import { repeatableRead } from "../../../../../src/adapters/outbound/postgres/transfer/WriteAttempts.ts"
+import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/transfer/WorkspaceLock.ts"
 import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import {
@@ -27,9 +21,9 @@ import {
   sample,
   user,
   version,
-  toPartStream,
-  toWorkspaceParts
+  workspace
 } from "../../../../support/archives.ts"
+import { inExportOrder } from "../../../../contracts/WorkspaceStore/support.ts"
 import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
 import { openStoreAndClient } from "../../../../support/database/storeAndClient.ts"
 
@@ -59,12 +53,6 @@ const expectSecurityChanges = Effect.fnUntraced(function* (
     yield* withinOneSecond(client.unsafe(statement, [id]))
 })
 
-/** Selects the modes of the locks that other connections hold on tables and indexes. */
-const heldLocks = `select distinct l.mode from pg_locks l join pg_class c on c.oid = l.relation
-  where c.relkind in ('r', 'i') and c.relpersistence = 'p' and c.relnamespace = 'public'::regnamespace
-    and l.pid <> pg_backend_pid() and l.database = (select oid from pg_database where datname = current_database())
-  order by l.mode`
-
 const exportFrom = (store: WorkspaceStore["Service"], workspace: WorkspaceId) =>
   Effect.provideService(exportArchive(workspace), WorkspaceStore, store)
 
@@ -78,48 +66,11 @@ const retitle = (content: WorkspaceContent, id: string, title: string): ContentE
 }
 
 describe("imports and concurrent writers", () => {
-  it.live(
-    "a revocation, a forced reset, the use of a key and a billing change do not wait for a slow import",
-    () =>
-      withSetting(
-        Effect.fnUntraced(function* ({ store, other }) {
-          const { archive: own, keys } = sample()
-          yield* store.importWorkspace(toPartStream(own))
-          const [key, owner] = [keys.active.stored, own.users[0]!]
-          const stalled = yield* Deferred.make<void>()
-          const resume = yield* Deferred.make<void>()
-          const slow = Stream.concat(
-            Stream.fromIterable(toWorkspaceParts(own)),
-            Stream.unwrap(
-              Effect.as(
-                Effect.andThen(Deferred.succeed(stalled, undefined), Deferred.await(resume)),
-                Stream.empty
-              )
-            )
-          )
-          const fiber = yield* Effect.forkScoped(store.importWorkspace(slow))
-          yield* Deferred.await(stalled)
-          assert.deepStrictEqual(yield* other.unsafe(heldLocks), [{ mode: "AccessShareLock" }])
-          yield* expectSecurityChanges(other, key.id, owner.id, own.workspace.id)
-          yield* Deferred.succeed(resume, undefined)
-          yield* Fiber.join(fiber)
-          const after = yield* exportFrom(store, own.workspace.id)
-          assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
-          assert.isTrue(after.users.find(({ id }) => id === owner.id)!.must_reset_password)
-          assert.deepStrictEqual(after.workspace, {
-            ...own.workspace,
-            billing_status: "disputed",
-            tier: "free"
-          })
-        })
-      )
-  )
-
   it.live("security changes do not wait while the content of an archive is merged", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own, keys } = sample()
-        yield* store.importWorkspace(toPartStream(own))
+        yield* store.importWorkspace(own)
         const [key, owner] = [keys.active.stored, own.users[0]!]
         // The import waits for this row. While it waits, it holds all its other locks.
         const release = yield* holdLocks(other, [
@@ -133,7 +84,7 @@ describe("imports and concurrent writers", () => {
           users: own.users.map((user) => ({ ...user, must_reset_password: true })),
           prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" }))
         }
-        const fiber = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed)))
+        const fiber = yield* Effect.forkScoped(store.importWorkspace(changed))
         yield* waitForBlocked(other)
         yield* expectSecurityChanges(other, key.id, owner.id, own.workspace.id)
         yield* release
@@ -151,12 +102,12 @@ describe("imports and concurrent writers", () => {
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const [own, theirs] = [sample().archive, sample().archive]
-        yield* store.importWorkspace(toPartStream(own))
-        yield* store.importWorkspace(toPartStream(theirs))
+        yield* store.importWorkspace(own)
+        yield* store.importWorkspace(theirs)
         const [mine] = own.prompts
         const release = yield* holdLocks(other, ["select from prompts where id = $1 for update", [mine!.id]])
         const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
-        const imported = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed)))
+        const imported = yield* Effect.forkScoped(store.importWorkspace(changed))
         const edited = yield* Effect.forkScoped(
           store.editContent(own.workspace.id, (content) =>
             Effect.succeed([retitle(content, mine!.id, "Revised"), undefined] as const)
@@ -173,62 +124,10 @@ describe("imports and concurrent writers", () => {
         yield* withinOneSecond(
           other.unsafe("delete from prompt_versions where prompt_id = $1", [theirs.prompts[1]!.id])
         )
-        yield* withinOneSecond(store.importWorkspace(toPartStream({ ...theirs, prompts: [] })))
+        yield* withinOneSecond(store.importWorkspace({ ...theirs, prompts: [] }))
         yield* release
         yield* Fiber.join(imported)
         yield* Fiber.join(edited)
-      })
-    )
-  )
-
-  it.live("a dry run locks tables only with AccessShareLock, and does not wait for row locks", () =>
-    withSetting(
-      Effect.fnUntraced(function* ({ store, other }) {
-        const { archive: own } = sample()
-        yield* store.importWorkspace(toPartStream(own))
-        const changed: Archive = {
-          ...own,
-          workspace: { ...own.workspace, name: "Renamed" },
-          api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
-          users: [...own.users, user()],
-          folders: [...own.folders, folder()],
-          prompts: own.prompts.slice(1).map((prompt) => ({ ...prompt, title: "Changed" }))
-        }
-        // The dry run does not wait for these locks.
-        const release = yield* holdLocks(other, [
-          `with p as (select from prompts for update), k as (select from api_keys for update),
-            u as (select from users for update) select from workspaces for update`,
-          []
-        ])
-        yield* withinOneSecond(store.importWorkspace(toPartStream(changed), { dryRun: true }))
-        yield* withinOneSecond(
-          store.editContent(
-            own.workspace.id,
-            (content) =>
-              Effect.succeed([retitle(content, own.prompts[0]!.id, "Revised"), undefined] as const),
-            { dryRun: true }
-          )
-        )
-        yield* release
-        // The transaction of `editContent` is open while the edit is made.
-        const [reading, resume] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-        const fiber = yield* Effect.forkScoped(
-          store.editContent(
-            own.workspace.id,
-            () =>
-              Effect.gen(function* () {
-                yield* Deferred.succeed(reading, undefined)
-                yield* Deferred.await(resume)
-                return [emptyEdit, undefined] as const
-              }),
-            { dryRun: true }
-          )
-        )
-        yield* Deferred.await(reading)
-        assert.deepStrictEqual(yield* other.unsafe(heldLocks), [{ mode: "AccessShareLock" }])
-        yield* Deferred.succeed(resume, undefined)
-        yield* Fiber.join(fiber)
-        assert.deepStrictEqual((yield* exportFrom(store, own.workspace.id)).workspace, own.workspace)
       })
     )
   )
@@ -237,14 +136,7 @@ describe("imports and concurrent writers", () => {
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
-        yield* store.importWorkspace(toPartStream(own))
-        // Numbers that a JavaScript number cannot represent.
-        yield* other.unsafe(
-          `update prompt_versions set metadata = '{"run_id": 1234567890123456789, "huge": 1e400}'`
-        )
-        yield* other.unsafe(
-          `update prompt_fragments set variable_overrides = '{"account": 1234567890123456789}'`
-        )
+        yield* store.importWorkspace(own)
         const rows = (condition: string) =>
           other.unsafe(`select 'p' as t, id, xmin::text from prompts where ${condition}
             union all select 'v', id, xmin::text from prompt_versions
@@ -262,10 +154,6 @@ describe("imports and concurrent writers", () => {
           Effect.succeed([retitle(content, first!.id, "Revised"), undefined] as const)
         )
         assert.deepStrictEqual(yield* rows(`id <> '${first!.id}'`), others)
-        const [numbers] = yield* other.unsafe(
-          "select bool_and(metadata::text like '%1234567890123456789%') as kept from prompt_versions"
-        )
-        assert.deepStrictEqual(numbers, { kept: true })
       })
     )
   )
@@ -274,7 +162,7 @@ describe("imports and concurrent writers", () => {
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
-        yield* store.importWorkspace(toPartStream(own))
+        yield* store.importWorkspace(own)
         const [edited, untouched] = own.prompts
         let runs = 0
         yield* store.editContent(own.workspace.id, (content) =>
@@ -307,7 +195,7 @@ describe("imports and concurrent writers", () => {
       withSetting(
         Effect.fnUntraced(function* ({ store, other }) {
           const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
-          yield* store.importWorkspace(toPartStream(own))
+          yield* store.importWorkspace(own)
           const [first] = own.prompts
           let runs = 0
           yield* store.editContent(own.workspace.id, (content) =>
@@ -347,10 +235,10 @@ describe("imports and concurrent writers", () => {
       Effect.fnUntraced(function* ({ store, other }) {
         const [home, owner] = [archive().workspace, user()]
         const { archive: taken } = sample()
-        yield* store.importWorkspace(toPartStream(taken))
+        yield* store.importWorkspace(taken)
         const release = yield* holdLocks(other, ["insert into users (email) values ($1)", [owner.email]])
         const fiber = yield* Effect.forkScoped(
-          Effect.flip(store.importWorkspace(toPartStream(archive({ workspace: home, users: [owner] }))))
+          Effect.flip(store.importWorkspace(archive({ workspace: home, users: [owner] })))
         )
         yield* waitForBlocked(other)
         yield* release
@@ -368,47 +256,148 @@ describe("imports and concurrent writers", () => {
         for (let round = 0; round < 5; round++) {
           const users = [user({ must_reset_password: true }), user()]
           const home = () => archive({ users: users.toReversed(), folders: [folder()] })
-          yield* Effect.all(
-            [store.importWorkspace(toPartStream(home())), store.importWorkspace(toPartStream(home()))],
-            { concurrency: 2 }
-          )
+          yield* Effect.all([store.importWorkspace(home()), store.importWorkspace(home())], {
+            concurrency: 2
+          })
         }
       })
     )
   )
 
   it.live(
-    "editContent never uses a snapshot that is older than the end of an earlier import or edit of the workspace",
+    "concurrent imports of two archives of one workspace leave exactly the content of one archive",
     () =>
       withSetting(
-        Effect.fnUntraced(function* ({ store, other }) {
-          const { archive: own } = sample()
-          yield* store.importWorkspace(toPartStream(own))
-          /** Takes the snapshot, runs `meanwhile` on another connection, and then tries to take the lock. */
-          const tryLockAfter = (meanwhile: Effect.Effect<unknown, unknown>) =>
-            other.withTransaction(
-              Effect.gen(function* () {
-                yield* other.unsafe(repeatableRead)
-                yield* other.unsafe("select")
-                yield* Effect.orDie(meanwhile)
-                return decodeTryLock(yield* other.unsafe(tryLockWorkspace, [own.workspace.id])).locked
+        Effect.fnUntraced(function* ({ store }) {
+          for (let round = 0; round < 5; round++) {
+            const home = workspace()
+            const archives = [sample().archive, sample().archive].map(
+              ({ users: _, api_keys: __, ...content }): Archive => ({
+                ...content,
+                workspace: home,
+                users: [],
+                api_keys: []
               })
             )
-          const revise = store.editContent(own.workspace.id, ({ folders }) =>
-            Effect.succeed([
-              { ...emptyEdit, folders: [folder({ name: `Folder ${folders.length}` })] },
-              undefined
-            ] as const)
-          )
-          assert.isFalse(yield* tryLockAfter(revise))
-          // Transaction ids belong to the whole server. If a transaction of another database commits at the wrong
-          // moment, `tryLockWorkspace` returns false although the lock is free, so the test tries again.
-          const tryLock: Effect.Effect<boolean, unknown> = Effect.flatMap(
-            tryLockAfter(Effect.void),
-            (locked) => (locked ? Effect.succeed(true) : tryLock)
-          )
-          assert.isTrue(yield* Effect.timeout(tryLock, "20 seconds"))
+            yield* Effect.forEach(archives, (archive) => store.importWorkspace(archive), {
+              concurrency: "unbounded"
+            })
+            const stored = yield* exportFrom(store, home.id)
+            assert.deepInclude(archives.map(inExportOrder), stored)
+          }
         })
       )
+  )
+
+  it.live.each([true, false])(
+    "an import loses no version of an editor's open transaction, and waits for the editor only if it changes the same prompt: %s",
+    (changesPrompt) =>
+      withSetting(
+        Effect.fnUntraced(function* ({ store, other }) {
+          const own = archive({ prompts: [prompt({ versions: [version(1)] }), prompt()] })
+          yield* store.importWorkspace(own)
+          const [edited, removed] = own.prompts
+          const commit = yield* holdLocks(
+            other,
+            [
+              "insert into prompt_versions (prompt_id, version_number, content) values ($1, 2, 'Edited')",
+              [edited!.id]
+            ],
+            ["update prompts set current_content = 'Edited', current_version = 2 where id = $1", [edited!.id]]
+          )
+          const imported = yield* Effect.forkScoped(
+            store.importWorkspace({
+              ...own,
+              prompts: [changesPrompt ? { ...edited!, title: "Imported" } : edited!]
+            })
+          )
+          if (changesPrompt) yield* waitForBlocked(other)
+          else yield* Fiber.join(imported)
+          yield* commit
+          yield* Fiber.join(imported)
+          const [after, ...others] = (yield* exportFrom(store, own.workspace.id)).prompts
+          assert.deepStrictEqual(
+            after!.versions.map(({ version_number, content }) => `${version_number} ${content}`),
+            ["1 Content of version 1", "2 Edited"]
+          )
+          assert.deepStrictEqual(
+            [after!.title, after!.current_content, after!.current_version],
+            changesPrompt ? ["Imported", edited!.current_content, 1] : [edited!.title, "Edited", 2]
+          )
+          assert.isFalse(others.some(({ id }) => id === removed!.id))
+        })
+      )
+  )
+
+  it.live("an import rejects an id that another transaction adds to another workspace at the same time", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const [theirs, own] = [workspace(), archive({ prompts: [prompt({ versions: [version(1)] })] })]
+        const taken = own.prompts[0]!.id
+        yield* store.importWorkspace(archive({ workspace: theirs }))
+        const commit = yield* holdLocks(other, [
+          "insert into prompts (id, workspace_id) values ($1, $2)",
+          [taken, theirs.id]
+        ])
+        const imported = yield* Effect.forkScoped(Effect.flip(store.importWorkspace(own)))
+        yield* waitForBlocked(other)
+        yield* commit
+        assert.deepStrictEqual(
+          yield* Fiber.join(imported),
+          InvalidContent(
+            ["prompts[0].id", "prompts[0].versions[0].id"].map((path) => ({
+              path,
+              message: "belongs to another workspace"
+            }))
+          )
+        )
+        const [stored] = (yield* exportFrom(store, theirs.id)).prompts
+        assert.deepStrictEqual([stored!.id, stored!.title, stored!.versions], [taken, "", []])
+      })
+    )
+  )
+
+  it.live("editContent waits for an import of its workspace, and reads what the import wrote", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const { archive: own } = sample()
+        yield* store.importWorkspace(own)
+        const home = own.workspace.id
+        const commit = yield* holdLocks(
+          other,
+          [lockWorkspace, [home]],
+          ["insert into folders (workspace_id, name) values ($1, 'Imported')", [home]]
+        )
+        const edited = yield* Effect.forkScoped(
+          store.editContent(home, ({ folders }) =>
+            Effect.succeed([emptyEdit, folders.map(({ name }) => name)] as const)
+          )
+        )
+        yield* waitForBlocked(other)
+        yield* commit
+        assert.include(yield* Fiber.join(edited), "Imported")
+      })
+    )
+  )
+
+  it.live("concurrent edits of several workspaces all succeed", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store }) {
+        const archives = Array.from({ length: 8 }, () => sample().archive)
+        yield* Effect.forEach(archives, (archive) => store.importWorkspace(archive))
+        yield* Effect.forEach(
+          archives,
+          ({ workspace, prompts }) =>
+            store.editContent(workspace.id, (content) =>
+              Effect.succeed([retitle(content, prompts[0]!.id, "Revised"), undefined] as const)
+            ),
+          { concurrency: "unbounded" }
+        )
+        for (const { workspace, prompts } of archives) {
+          const after = yield* exportFrom(store, workspace.id)
+          assert.strictEqual(after.prompts.find(({ id }) => id === prompts[0]!.id)!.title, "Revised")
+        }
+      })
+    )
   )
 })

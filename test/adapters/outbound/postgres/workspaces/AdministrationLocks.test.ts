@@ -5,7 +5,7 @@ import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { KeyNotFound } from "../../../../../src/application/ports/WorkspaceStore.ts"
-import { archive, instant, key, makeTenant, newId, toPartStream } from "../../../../support/archives.ts"
+import { archive, instant, key, makeTenant, newId } from "../../../../support/archives.ts"
 import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
 import { openStoreAndClient } from "../../../../support/database/storeAndClient.ts"
 
@@ -18,7 +18,7 @@ const late = instant("2099-01-01T00:00:00.000Z")
 const makeSetting = Effect.gen(function* () {
   const { store, other } = yield* openStoreAndClient
   const { home, owner, key: own, archive } = makeTenant()
-  yield* store.importWorkspace(toPartStream(archive))
+  yield* store.importWorkspace(archive)
   return { store, other, home, owner, own }
 })
 type Setting = Effect.Success<typeof makeSetting>
@@ -104,10 +104,10 @@ describe("administration and concurrent writers", () => {
           users: [owner],
           api_keys: Array.from({ length: 5 }, () => key(home.id, owner).stored)
         })
-        yield* store.importWorkspace(toPartStream(original))
+        yield* store.importWorkspace(original)
         const round = Effect.gen(function* () {
           const changes: ReadonlyArray<Effect.Effect<unknown, { readonly _tag: string }>> = [
-            store.importWorkspace(toPartStream(original)),
+            store.importWorkspace(original),
             store.deleteWorkspace(home.id),
             store.deleteUser(owner.email, { now: Date.now(), withActiveKeys: true }),
             store.addKey(home.id, { email: owner.email, newUserId: newId() }, makeNewKey(setting)),

@@ -3,15 +3,13 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import { importTables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentTables.ts"
+import { contentTables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentTables.ts"
 import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
 import { emptyEdit } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
-import type { ExportPart } from "../../../../../src/domain/workspace/WorkspaceParts.ts"
+import { ArchiveTooLarge } from "../../../../../src/application/transfer/Archive.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,
-  archiveFromExport,
-  compareIds,
   exportArchive,
   fragment,
   instant,
@@ -22,13 +20,14 @@ import {
   tag,
   fragmentBinding,
   version,
-  workspace,
-  toPartStream
+  workspace
 } from "../../../../support/archives.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
 const store = Layer.provideMerge(workspaceStore, migratedDatabase)
+
+const importTables = ["workspaces", "users", "api_keys", ...contentTables, "prompt_tags"]
 
 /** Reads every row of the tables that an import writes. Each write of a row changes its `xmin` and `ctid`. */
 const readEveryRow = Effect.gen(function* () {
@@ -46,9 +45,9 @@ describe("the PostgreSQL workspace store", () => {
         Effect.gen(function* () {
           const { importWorkspace } = yield* WorkspaceStore
           const { archive } = sample()
-          yield* importWorkspace(toPartStream(archive))
+          yield* importWorkspace(archive)
           const before = yield* readEveryRow
-          yield* importWorkspace(toPartStream(archive))
+          yield* importWorkspace(archive)
           assert.deepStrictEqual(yield* readEveryRow, before)
           assert.isTrue(before.every((rows) => rows.length > 0))
         })
@@ -71,7 +70,7 @@ describe("the PostgreSQL workspace store", () => {
         ] as const
         for (const [one, message] of rejected) {
           assert.deepStrictEqual(
-            yield* Effect.flip(importWorkspace(toPartStream(archive({ prompts: [one] })))),
+            yield* Effect.flip(importWorkspace(archive({ prompts: [one] }))),
             InvalidContent([{ path: "", message }])
           )
         }
@@ -84,7 +83,7 @@ describe("the PostgreSQL workspace store", () => {
         const store = yield* WorkspaceStore
         const sql = yield* PgClient.PgClient
         const { archive: own, keys } = sample()
-        yield* store.importWorkspace(toPartStream(own))
+        yield* store.importWorkspace(own)
         const [home, owner] = [own.workspace, own.users[0]!]
         const { workspace_id: _, created_by: __, revoked_at: ___, ...added } = key(home.id, owner).stored
         const { name: ____, ...replacement } = added
@@ -99,7 +98,7 @@ describe("the PostgreSQL workspace store", () => {
           addKey: store.addKey(home.id, { email: "new@example.org", newUserId: newId() }, added),
           revokeKey: store.revokeKey(keys.active.stored.id, at),
           rotateKey: store.rotateKey(keys.active.stored.id, replacement, at),
-          importWorkspace: store.importWorkspace(toPartStream({ ...own, prompts: [] })),
+          importWorkspace: store.importWorkspace({ ...own, prompts: [] }),
           editContent: store.editContent(home.id, () => Effect.succeed([edit, undefined] as const))
         }
         const before = yield* readEveryRow
@@ -119,61 +118,23 @@ describe("the PostgreSQL workspace store", () => {
         const { importWorkspace } = yield* WorkspaceStore
         const sql = yield* PgClient.PgClient
         const { archive: made } = sample({ tier: "team" })
-        yield* importWorkspace(toPartStream(made))
+        yield* importWorkspace(made)
         yield* sql`update workspaces set tier = 'enterprise' where id = ${made.workspace.id}`
         const exported = yield* exportArchive(made.workspace.id)
         assert.deepStrictEqual(exported.workspace, { ...made.workspace, tier: "free" })
       })
     )
 
-    it.effect("exportWorkspace emits at most 6 MiB at a time, however long a history or a list is", () =>
+    it.effect("exportWorkspace fails with ArchiveTooLarge if the texts of a workspace exceed 256 MiB", () =>
       Effect.gen(function* () {
-        const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
-        const snippet = fragment("Snippet")
-        const long = prompt({
-          fragments: Array.from({ length: 100 }, (_, index) =>
-            fragmentBinding(snippet, index % 3, { variable_overrides: { text: "o".repeat(60_000) } })
-          ),
-          versions: Array.from({ length: 2_500 }, (_, index) =>
-            version(2_500 - index, { content: "v".repeat(10_000) })
-          )
-        })
-        const original = archive({
-          fragments: [
-            snippet,
-            ...Array.from({ length: 1_200 }, (_, index) =>
-              fragment("f".repeat(index % 100 === 0 ? 1_000_000 : 10))
-            )
-          ],
-          prompts: [
-            long,
-            ...Array.from({ length: 450 }, () =>
-              prompt({ current_content: "p".repeat(50_000), versions: [version(1), version(2)] })
-            )
-          ]
-        })
-        yield* importWorkspace(toPartStream(original))
-        const parts: Array<ExportPart> = []
-        let largest = 0
-        yield* exportWorkspace(original.workspace.id, (some) =>
-          Effect.sync(() => {
-            largest = Math.max(largest, JSON.stringify(some).length)
-            parts.push(...some)
-          })
-        )
-        assert.isBelow(largest, 6 * 1024 * 1024)
-        const exported = archiveFromExport(parts)
-        assert.deepStrictEqual(exported.fragments, original.fragments.toSorted(compareIds))
-        assert.deepStrictEqual(
-          exported.prompts.map(({ id }) => id),
-          original.prompts.map(({ id }) => id).sort()
-        )
-        const { fragments, versions } = exported.prompts.find(({ id }) => id === long.id)!
-        assert.deepStrictEqual(versions, long.versions.toReversed())
-        assert.deepStrictEqual(
-          fragments,
-          long.fragments.toSorted(compareIds).sort((a, b) => a.position - b.position)
-        )
+        const { importWorkspace } = yield* WorkspaceStore
+        const sql = yield* PgClient.PgClient
+        const own = archive({ prompts: [prompt()] })
+        yield* importWorkspace(own)
+        yield* sql`insert into prompt_versions (prompt_id, version_number, content)
+          select ${own.prompts[0]!.id}, n, repeat('x', 1048576) from generate_series(1, 257) n`
+        assert.deepStrictEqual(yield* Effect.flip(exportArchive(own.workspace.id)), ArchiveTooLarge)
+        yield* importWorkspace(own)
       })
     )
 
@@ -194,7 +155,7 @@ describe("the PostgreSQL workspace store", () => {
           fragments: [snippet, fragment("y".repeat(1_000_000)), fragment("z".repeat(1_000_000))],
           prompts
         })
-        yield* importWorkspace(toPartStream(original))
+        yield* importWorkspace(original)
         const countRows = (from: string) => `(select count(*)::int from ${from} where p.workspace_id = $1)`
         const [counts] = yield* sql.unsafe(
           `select ${countRows("prompts p")} as prompts,

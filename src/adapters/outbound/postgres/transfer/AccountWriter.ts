@@ -1,0 +1,53 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import type { Archive } from "../../../../application/transfer/Archive.ts"
+import { StoredKey, User, type Workspace } from "../../../../domain/workspace/Workspace.ts"
+import { executeCounted } from "../driver/Query.ts"
+import { makeUpsert, upsertRows } from "./ContentWriter.ts"
+
+/** Adds a workspace. An existing workspace keeps its tier and its billing status. */
+const insertWorkspace = `insert into workspaces (id, name, tier, billing_status) values ($1, $2, $3, $4)
+  on conflict (id) do nothing`
+
+/** Adds the workspace if it does not exist. Returns the number of added rows. */
+export const addWorkspace = (sql: PgClient, { id, name, tier, billing_status }: Workspace) =>
+  executeCounted(sql, { text: insertWorkspace, params: [id, name, tier, billing_status] })
+
+const renameWorkspace = "update workspaces set name = $2 where id = $1 and name <> $2"
+
+/** An existing user keeps the email. `must_reset_password` can only become true. */
+const upsertUsers = makeUpsert("users", {
+  columns: Object.keys(User.fields),
+  updates: ["must_reset_password = true"],
+  differs: (stored, given) => `${given}.must_reset_password and not ${stored}.must_reset_password`
+})
+
+/** Renames keys, revokes keys, and makes keys expire earlier. An existing key keeps its hash, owner and workspace. */
+const upsertKeys = makeUpsert("api_keys", {
+  columns: Object.keys(StoredKey.fields),
+  updates: [
+    "name = excluded.name",
+    "revoked_at = coalesce(t.revoked_at, excluded.revoked_at)",
+    "expires_at = least(t.expires_at, excluded.expires_at)"
+  ],
+  differs: (stored, given) => `${given}.name <> ${stored}.name
+    or (${stored}.revoked_at is null and ${given}.revoked_at is not null)
+    or ${given}.expires_at < coalesce(${stored}.expires_at, 'infinity')`
+})
+
+/** Returns the row of a key, in which PostgreSQL reads the hexadecimal digits of the hash as bytes. */
+export const toKeyRow = (key: StoredKey): object => ({ ...key, key_hash: `\\x${key.key_hash}` })
+
+/** Merges the users and keys of an archive and the name of its workspace. Returns how many rows were added and changed. */
+export const mergeAccounts = Effect.fnUntraced(function* (
+  sql: PgClient,
+  { workspace: { id, name }, users, api_keys }: Archive
+) {
+  const writtenUsers = yield* upsertRows(sql, upsertUsers, users)
+  const writtenKeys = yield* upsertRows(sql, upsertKeys, api_keys.map(toKeyRow))
+  const renamed = yield* executeCounted(sql, { text: renameWorkspace, params: [id, name] })
+  return {
+    added: writtenUsers.added + writtenKeys.added,
+    changed: writtenUsers.changed + writtenKeys.changed + renamed
+  }
+})

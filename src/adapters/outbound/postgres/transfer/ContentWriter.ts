@@ -1,0 +1,149 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import * as Iterable from "effect/Iterable"
+import * as Schema from "effect/Schema"
+import type { SqlError } from "effect/sql/SqlError"
+import { executeCounted, findById } from "../driver/Query.ts"
+import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
+import { type Content, type ContentTable, contentColumns, contentTables, listRows } from "./ContentTables.ts"
+
+/** How `makeUpsert` writes a row whose id is in the table already. */
+interface UpsertRules {
+  readonly columns: ReadonlyArray<string>
+  /** The assignments of an update of the row `t` to the given row `excluded`. */
+  readonly updates: ReadonlyArray<string>
+  /** Returns the condition that a stored row must be updated to a given row. */
+  readonly differs: (stored: string, given: string) => string
+}
+
+/**
+ * Makes the statement that adds the rows of the JSON array `$1`, and updates the rows that are in the table already and
+ * must be updated. Other rows are neither written nor locked. Rows are written in the order of their ids, so that two
+ * transactions that write the same rows do not deadlock. Returns how many rows were added and changed.
+ */
+export const makeUpsert = (table: string, { columns, updates, differs }: UpsertRules): string => {
+  const otherColumns = columns.filter((name) => name !== "id")
+  // Only an added row has no `xmax`: an update locks the row first.
+  return `with written as (
+      insert into ${table} as t (${columns})
+      select ${columns.map((name) => `s.${name}`)}
+      from json_populate_recordset(null::${table}, $1::json) s
+      left join ${findById(table, "s.id", otherColumns)} o on true
+      where o.id is null or ${differs("o", "s")}
+      order by s.id
+      on conflict (id) do update set ${updates} where ${differs("t", "excluded")}
+      returning t.xmax = 0 as is_added
+    )
+    select count(*) filter (where is_added)::int as added, count(*) filter (where not is_added)::int as changed
+    from written`
+}
+
+/** Rows keep their workspace or prompt. */
+const fixedColumns: ReadonlyArray<string> = ["id", "workspace_id", "prompt_id"]
+
+const upsertContent = (table: ContentTable): string => {
+  const columns = contentColumns[table]
+  const changing = columns.filter((name) => !fixedColumns.includes(name))
+  const list = (row: string) => `(${changing.map((name) => `${row}.${name}`)})`
+  return makeUpsert(table, {
+    columns,
+    updates: changing.map((name) => `${name} = excluded.${name}`),
+    differs: (stored, given) => `${list(stored)} is distinct from ${list(given)}`
+  })
+}
+
+const decodeCounts = makeFirstRowDecoder(Schema.Struct({ added: Schema.Int, changed: Schema.Int }))
+
+/** The size at which a batch of rows is sent, in characters of JSON. */
+const fullBatchLength = 1024 * 1024
+
+/** Runs a statement of `makeUpsert` with all rows, in batches. Returns how many rows were added and changed. */
+export const upsertRows = Effect.fnUntraced(function* (
+  sql: PgClient,
+  statement: string,
+  rows: Iterable<object>
+) {
+  let [added, changed] = [0, 0]
+  let batch: Array<string> = []
+  let length = 0
+  const send = Effect.gen(function* () {
+    const counts = decodeCounts(yield* sql.unsafe(statement, [`[${batch}]`]))
+    added += counts.added
+    changed += counts.changed
+    batch = []
+    length = 0
+  })
+  for (const row of rows) {
+    const json = JSON.stringify(row)
+    batch.push(json)
+    length += json.length
+    if (length >= fullBatchLength) yield* send
+  }
+  if (batch.length > 0) yield* send
+  return { added, changed }
+})
+
+/** The first statement of a write: rows may swap names, numbers and parents, so constraints are checked at the end. */
+export const deferConstraints = "set constraints all deferred"
+export const checkConstraints = "set constraints all immediate"
+
+type Pair = readonly [string, string]
+
+/** Returns the first and the second values of pairs, as the parameters of `unnest`. */
+const unzip = (pairs: ReadonlyArray<Pair>): ReadonlyArray<ReadonlyArray<string>> => [
+  pairs.map(([first]) => first),
+  pairs.map(([, second]) => second)
+]
+
+/** The tables with rows of a prompt, each with the two columns that identify a row and its prompt. */
+const promptTables = {
+  prompt_tags: "prompt_id, tag_id",
+  prompt_fragments: "id, prompt_id",
+  prompt_versions: "id, prompt_id"
+}
+
+/** Lists the rows of a table of `promptTables` by the two columns. */
+const listPairs = (table: keyof typeof promptTables, { prompts }: Content): ReadonlyArray<Pair> =>
+  prompts.flatMap(({ id: prompt, tags, fragments, versions }): ReadonlyArray<Pair> => {
+    if (table === "prompt_tags") return tags.map((tag) => [prompt, tag])
+    return (table === "prompt_fragments" ? fragments : versions).map(({ id }) => [id, prompt])
+  })
+
+/**
+ * Deletes the rows of prompts that the content does not contain or contains in another prompt. `prompts` is the SQL
+ * condition with `$1` that a row `t` belongs to the prompts. Returns the number of deleted rows.
+ */
+export const deleteOtherPromptRows = (
+  sql: PgClient,
+  table: keyof typeof promptTables,
+  content: Content,
+  prompts: { readonly condition: string; readonly value: unknown }
+): Effect.Effect<number, SqlError> =>
+  executeCounted(sql, {
+    text: `delete from ${table} t where ${prompts.condition}
+      and (${promptTables[table]}) not in (select * from unnest($2::uuid[], $3::uuid[]))`,
+    params: [prompts.value, ...unzip(listPairs(table, content))]
+  })
+
+/** Adds the tags that prompts do not have yet. */
+const insertTags = `insert into prompt_tags (prompt_id, tag_id)
+  select s.* from unnest($1::uuid[], $2::uuid[]) s (prompt_id, tag_id)
+  where not exists (select from prompt_tags t where t.prompt_id = s.prompt_id and t.tag_id = s.tag_id)
+  on conflict do nothing`
+
+/**
+ * Adds and updates the rows of a workspace's content, and returns how many rows were added and changed. Rows of a prompt
+ * that are not in the content must be deleted before, because the schema limits the number of rows of a prompt.
+ */
+export const writeContent = Effect.fnUntraced(function* (sql: PgClient, workspace: string, content: Content) {
+  const params = unzip(listPairs("prompt_tags", content))
+  let [added, changed] = [0, 0]
+  for (const table of contentTables) {
+    const rows = Iterable.map(listRows(table, workspace, content), ({ row }) => row)
+    const counts = yield* upsertRows(sql, upsertContent(table), rows)
+    added += counts.added
+    changed += counts.changed
+  }
+  added += yield* executeCounted(sql, { text: insertTags, params })
+  return { added, changed }
+})

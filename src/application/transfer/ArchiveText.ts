@@ -1,0 +1,49 @@
+import * as Result from "effect/Result"
+import { type Archive, archiveFormat, ArchiveTooLarge, archiveLists, maxArchiveBytes } from "./Archive.ts"
+
+/**
+ * Writes one item of a list. Omits the `expires_at` of a key that never expires, so that older versions of the program
+ * can import the archive.
+ */
+const writeItem = (item: object): string =>
+  JSON.stringify("expires_at" in item && item.expires_at === null ? { ...item, expires_at: undefined } : item)
+
+/** Writes the text of an archive in pieces. Each item of a list is on its own line, for readable diffs. */
+export function* writeArchive(archive: Archive): Generator<string> {
+  yield `{"format":"${archiveFormat}",\n"workspace":${JSON.stringify(archive.workspace)}`
+  for (const list of archiveLists) {
+    let separator = `,\n"${list}":[\n`
+    for (const item of archive[list]) {
+      yield separator + writeItem(item)
+      separator = ",\n"
+    }
+    yield archive[list].length === 0 ? `,\n"${list}":[]` : "\n]"
+  }
+  yield "}\n"
+}
+
+/** The minimum number of characters of a chunk, except the last. */
+const chunkLength = 1024 * 1024
+
+/** Encodes the text of an archive, in chunks. Fails if an import would reject the text because of its size. */
+export const encodeArchive = (
+  archive: Archive
+): Result.Result<ReadonlyArray<Uint8Array>, ArchiveTooLarge> => {
+  const chunks: Array<Uint8Array> = []
+  const encoder = new TextEncoder()
+  let text = ""
+  let bytes = 0
+  const encode = () => {
+    const chunk = encoder.encode(text)
+    chunks.push(chunk)
+    bytes += chunk.length
+    text = ""
+  }
+  for (const piece of writeArchive(archive)) {
+    text += piece
+    if (text.length >= chunkLength) encode()
+    if (bytes > maxArchiveBytes) return Result.fail(ArchiveTooLarge)
+  }
+  encode()
+  return bytes > maxArchiveBytes ? Result.fail(ArchiveTooLarge) : Result.succeed(chunks)
+}
