@@ -20,7 +20,7 @@ import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./P
 import { databaseLayer, serviceLayer } from "./layers/RequestLayers.ts"
 import { startServing } from "./Startup.ts"
 import * as HostLogger from "./telemetry/HostLogger.ts"
-import { formatJsonLine } from "./telemetry/JsonLogger.ts"
+import { formatJson, toLogEntry } from "./telemetry/Logging.ts"
 
 /** The API inside another Node service. */
 export interface PromptApi {
@@ -45,7 +45,7 @@ const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
   Layer.merge(
     logger === undefined
       ? Layer.merge(
-          Logger.layer([Logger.withConsoleError(formatJsonLine)]),
+          Logger.layer([Logger.withConsoleError(Logger.make((options) => formatJson(toLogEntry(options))))]),
           Layer.succeed(References.MinimumLogLevel, "Warn")
         )
       : HostLogger.layer(logger),

@@ -2,7 +2,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
-import { toLogEntry } from "./LogEntry.ts"
+import { toLogEntry } from "./Logging.ts"
 
 /** The fields of a log line. They never contain a key, a query string or the content of a prompt. */
 export type HostLogFields = Readonly<Record<string, unknown>>

@@ -2,8 +2,7 @@ import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 import type { ServiceConfig } from "../config/Config.ts"
 import { formatUrl } from "../config/ServerUrl.ts"
-import * as JsonLogger from "./JsonLogger.ts"
-import * as PrettyLogger from "./PrettyLogger.ts"
+import * as Logging from "./Logging.ts"
 
 // Optional parts are imported only if the configuration enables them, because each import makes the start slower.
 
@@ -12,7 +11,7 @@ export const withLogging =
   ({ logLevel, logFormat }: ServiceConfig) =>
   <A, E, R>(program: Effect.Effect<A, E, R>) =>
     program.pipe(
-      Effect.provide(logFormat === "json" ? JsonLogger.layer : PrettyLogger.layer),
+      Effect.provide(Logging.layer(logFormat)),
       Effect.provideService(References.MinimumLogLevel, logLevel)
     )
 

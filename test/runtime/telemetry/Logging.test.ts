@@ -1,16 +1,25 @@
+import { once } from "node:events"
+import { Writable } from "node:stream"
+import { setImmediate } from "node:timers/promises"
+import { stripVTControlCharacters } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Formatter from "effect/Formatter"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
-import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
-import { formatEntry, formatJsonLine } from "../../../src/runtime/telemetry/JsonLogger.ts"
+import {
+  formatJson,
+  formatPretty,
+  makeStreamLogger,
+  toLogEntry
+} from "../../../src/runtime/telemetry/Logging.ts"
+
+const nextTurn = Effect.promise(() => setImmediate())
 
 const collectLines = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect<A, E, R>) {
   const lines: Array<string> = []
-  const logger = Logger.map(formatJsonLine, (line) => void lines.push(line))
+  const logger = Logger.make((options) => void lines.push(formatJson(toLogEntry(options))))
   yield* program.pipe(
     Effect.provide(Logger.layer([logger])),
     Effect.provideService(References.MinimumLogLevel, "All")
@@ -94,6 +103,16 @@ describe("a JSON log line", () => {
     })
   )
 
+  it.effect("a JSON log line contains a bigint as text, and no circular reference", () =>
+    Effect.gen(function* () {
+      const circular: Record<string, unknown> = { big: 2n ** 64n }
+      circular.self = circular
+      assert.deepStrictEqual(yield* collectEntries(Effect.logInfo("message", { circular })), [
+        { ...header, circular: { big: "18446744073709551616n" } }
+      ])
+    })
+  )
+
   it.effect("a JSON log line contains <redacted> in place of a redacted value", () =>
     Effect.gen(function* () {
       const secret = Redacted.make("key_live_secret")
@@ -110,12 +129,72 @@ describe("a JSON log line", () => {
   )
 })
 
-const makeEntry = (field: unknown) => ({ ...header, field })
+describe("the pretty log format", () => {
+  const time = "2026-01-01T12:34:56.789Z"
+  const format = (entry: Parameters<typeof formatPretty>[0]) => stripVTControlCharacters(formatPretty(entry))
 
-it.prop(
-  "formatEntry writes JSON fields as Effect's own formatter does",
-  { field: Schema.Json },
-  ({ field }) => {
-    assert.strictEqual(formatEntry(makeEntry(field)), Formatter.formatJson(makeEntry(field)))
-  }
+  it("the pretty log format writes a request on one line, without null fields", () => {
+    const fields = { method: "GET", route: null, status: 200, nested: { list: [1, "x".repeat(100)] } }
+    assert.strictEqual(
+      format({ time, level: "info", msg: "request", ...fields }),
+      `12:34:56.789 INFO  request method=GET status=200 nested={ list: [ 1, '${"x".repeat(100)}' ] }`
+    )
+  })
+
+  it("the pretty log format writes an error below the line", () => {
+    assert.strictEqual(
+      format({ time, level: "error", msg: "Request failed", request_id: "id", err: "Error: no\n    at x" }),
+      "12:34:56.789 ERROR Request failed request_id=id\nError: no\n    at x"
+    )
+  })
+})
+
+/** A stream whose reader reads nothing until `resume` is called. `texts` holds what was read. */
+const makeStoppedReader = () => {
+  const texts: Array<string> = []
+  let resume = () => {}
+  const resumed = new Promise<void>((resolve) => {
+    resume = resolve
+  })
+  const stream = new Writable({
+    write: (chunk, _, done) => {
+      texts.push(String(chunk))
+      void resumed.then(() => done())
+    }
+  })
+  return { stream, texts, resume }
+}
+
+it.live.each([
+  ["json", formatJson, /"level":"warn","msg":"Log reader too slow; lines dropped","dropped":(\d+)/],
+  ["pretty", formatPretty, /WARN\S* +Log reader too slow; lines dropped dropped=(\d+)/]
+] as const)(
+  "while nothing reads the %s log, lines beyond 4 MiB are dropped, and their number is logged when the reader resumes",
+  ([, format, pattern]) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { stream, texts, resume } = makeStoppedReader()
+        const logger = yield* makeStreamLogger(stream, format)
+        const provideLogger = Effect.provide(Logger.layer([logger]))
+        const logLine = Effect.logInfo("line", { text: "x".repeat(10_000) })
+        const [turns, linesPerTurn] = [40, 50]
+        for (let turn = 0; turn < turns; turn++) {
+          yield* provideLogger(Effect.repeat(logLine, { times: linesPerTurn - 1 }))
+          yield* nextTurn
+          assert.isBelow(stream.writableLength, 5 * 1024 * 1024)
+        }
+        resume()
+        yield* Effect.promise(() => once(stream, "drain"))
+        yield* nextTurn
+        yield* provideLogger(Effect.logInfo("again"))
+        yield* nextTurn
+        yield* nextTurn
+        const text = texts.join("")
+        const dropped = Number(pattern.exec(text)?.[1])
+        const written = text.match(/x{10000}/g)?.length ?? 0
+        assert.isAbove(dropped, 0)
+        assert.strictEqual(written + dropped, turns * linesPerTurn)
+        assert.match(text.trimEnd().split("\n").at(-1)!, /again/)
+      })
+    )
 )

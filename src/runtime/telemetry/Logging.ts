@@ -1,0 +1,126 @@
+import type { Writable } from "node:stream"
+import { inspect, styleText } from "node:util"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Formatter from "effect/Formatter"
+import type * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
+
+/** A log line as a flat object: `time`, `level` and `msg`, then the fields, then `err` if there is an error. */
+export interface LogEntry {
+  /** ISO 8601, UTC. */
+  time: string
+  level: string
+  msg: string
+  [field: string]: unknown
+}
+
+/** Returns true for an object like those of object literals, and false for an instance of a class. */
+const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
+
+const toText = (value: unknown): string => (typeof value === "string" ? value : Formatter.formatJson(value))
+
+/**
+ * Converts a log call to an entry. Texts are joined to `msg`. Annotations and the properties of plain objects become
+ * fields. A cause or an `Error` becomes the text `err`, which includes the stack. No field replaces `time`, `level` or
+ * `msg`.
+ */
+export const toLogEntry = ({ message, logLevel, cause, date, fiber }: Logger.Options<unknown>): LogEntry => {
+  const time = date.toISOString()
+  const level = logLevel.toLowerCase()
+  const entry: LogEntry = { time, level, msg: "" }
+  Object.assign(entry, fiber.getRef(References.CurrentLogAnnotations))
+  let msg = ""
+  for (const part of Array.isArray(message) ? message : [message]) {
+    if (isPlainObject(part)) Object.assign(entry, part)
+    else if (part instanceof Error) entry.err = Cause.pretty(Cause.die(part))
+    else msg = msg === "" ? toText(part) : `${msg} ${toText(part)}`
+  }
+  if (cause.reasons.length > 0) entry.err = Cause.pretty(cause)
+  entry.time = time
+  entry.level = level
+  entry.msg = msg
+  return entry
+}
+
+/** Formats an entry as one line of JSON. Redacted values stay redacted. */
+export const formatJson = (entry: LogEntry): string => {
+  try {
+    return JSON.stringify(entry)
+  } catch {
+    // Effect's formatter also writes a bigint or a circular reference, but takes four times as long.
+    return Formatter.formatJson(entry)
+  }
+}
+
+const colors: Readonly<Record<string, Parameters<typeof styleText>[0]>> = {
+  trace: "gray",
+  debug: "gray",
+  info: "green",
+  warn: "yellow",
+  error: "red",
+  fatal: "red"
+}
+
+const formatValue = (value: unknown): string =>
+  typeof value === "string" ? value : inspect(value, { breakLength: Number.POSITIVE_INFINITY })
+
+/** Formats an entry for people: time of day, level, message and fields on one line, then the error, if any. */
+export const formatPretty = ({ time, level, msg, err, ...fields }: LogEntry): string => {
+  const label = styleText(colors[level] ?? "reset", level.toUpperCase().padEnd(5), { stream: process.stderr })
+  const pairs = Object.entries(fields).flatMap(([name, value]) =>
+    value === null || value === undefined ? [] : [`${name}=${formatValue(value)}`]
+  )
+  const line = [time.slice(11, 23), label, msg, ...pairs].join(" ")
+  return err === undefined ? line : `${line}\n${err}`
+}
+
+/** While the stream holds more bytes than this that nothing has read, lines are dropped. */
+const maxUnreadBytes = 4 * 1024 * 1024
+
+/**
+ * Makes a logger that writes the lines of one event-loop turn together, because the write dominates the cost of a log
+ * line. If the reader of the stream stops, the logger drops and counts lines instead of filling the memory. It writes
+ * the count once everything before has been read.
+ */
+export const makeStreamLogger = (stream: Writable, format: (entry: LogEntry) => string) =>
+  Effect.gen(function* () {
+    let lines: Array<string> = []
+    let dropped = 0
+    const flush = (): void => {
+      if (lines.length === 0) return
+      stream.write(lines.join(""))
+      lines = []
+    }
+    const add = (entry: LogEntry): void => {
+      if (lines.push(`${format(entry)}\n`) === 1) setImmediate(flush)
+    }
+    const reportDropped = (): void => {
+      add({
+        time: new Date().toISOString(),
+        level: "warn",
+        msg: "Log reader too slow; lines dropped",
+        dropped
+      })
+      dropped = 0
+    }
+    // If the process ends by `process.exit`, the exit listener writes the last lines.
+    yield* Effect.acquireRelease(
+      Effect.sync(() => process.on("exit", flush)),
+      () =>
+        Effect.sync(() => {
+          flush()
+          process.off("exit", flush)
+        })
+    )
+    return Logger.make((options) => {
+      if (stream.writableLength <= maxUnreadBytes) add(toLogEntry(options))
+      else if (++dropped === 1) stream.once("drain", reportDropped)
+    })
+  })
+
+/** Logs to stderr in JSON, or in a format for terminals. */
+export const layer = (format: "json" | "pretty"): Layer.Layer<never> =>
+  Logger.layer([makeStreamLogger(process.stderr, format === "json" ? formatJson : formatPretty)])
