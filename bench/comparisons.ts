@@ -138,7 +138,7 @@ export const compareWithBare = async (
   const { port } = server
   // Fills the response cache before the first round.
   await harness.generator.run({ port, seconds: 60, streams: [eachOnce(requests)] })
-  const side = { streams: () => [requests], warmUp: [requests] }
+  const side = { streams: () => [requests], warmUp: () => [requests] }
   const rounds = await alternate(harness, { port, ...side }, { port: bare.port, ...side })
   await bare.stop()
   return rounds
@@ -182,7 +182,7 @@ export const uncachedScenario = (
   measure: async (harness) => {
     const [server, baseline] = [await startService(harness), await fastifyBaseline(harness)]
     const requests = splitByRound(makeRequests(), harness.scale.rounds)
-    await assertSameAsBaseline(harness, server, requests.warmUp[0]!)
+    await assertSameAsBaseline(harness, server, requests.warmUp(0)[0]!)
     const rounds = await alternate(
       harness,
       { port: server.port, ...requests },

@@ -12,7 +12,6 @@ export interface Scale {
   readonly mixedRequests: number
   /** How often an archive is imported. */
   readonly imports: number
-  readonly importedPrompts: number
 }
 
 /** The dataset, the load generator and the servers that scenarios measure with. */
@@ -77,15 +76,36 @@ export interface Rounds {
 export interface Side {
   readonly port: number
   readonly streams: (round: number) => ReadonlyArray<Stream>
-  /** The requests before the first round. Without these requests, the first round is cold. */
-  readonly warmUp?: ReadonlyArray<Stream>
+  /** Returns the requests of a round of the warm-up, counted from 0. Without a warm-up, the first round is cold. */
+  readonly warmUp?: (round: number) => ReadonlyArray<Stream>
+}
+
+/**
+ * The largest number of rounds of a warm-up. V8 needs up to 15 s on a slow machine until it has optimized the code of a
+ * server.
+ */
+const maxWarmUpRounds = 10
+
+/** The rate of a server is steady if the rates of two successive rounds differ by at most this share. */
+const steadyDifference = 0.03
+
+/** Sends requests to a side, round after round, until the rate is steady. */
+const warmUpSide = async ({ generator, scale }: Harness, { port, warmUp }: Side): Promise<void> => {
+  if (warmUp === undefined) return
+  let previous = 0
+  for (let round = 0; round < maxWarmUpRounds; round++) {
+    const { streams } = await generator.run({ port, seconds: scale.seconds, streams: warmUp(round) })
+    const rate = streams.reduce((sum, { perSecond }) => sum + perSecond, 0)
+    if (Math.abs(rate - previous) <= steadyDifference * rate) return
+    previous = rate
+  }
 }
 
 /** Measures two sides in alternating rounds, A B A B …, so that other load on the machine affects both equally. */
-export const alternate = async ({ generator, scale }: Harness, a: Side, b: Side): Promise<Rounds> => {
+export const alternate = async (harness: Harness, a: Side, b: Side): Promise<Rounds> => {
+  const { generator, scale } = harness
   const results: { a: Array<LoadResult>; b: Array<LoadResult> } = { a: [], b: [] }
-  for (const { port, warmUp } of [a, b])
-    if (warmUp !== undefined) await generator.run({ port, seconds: scale.seconds, streams: warmUp })
+  for (const side of [a, b]) await warmUpSide(harness, side)
   for (let round = 0; round < scale.rounds; round++) {
     for (const [side, into] of [
       [a, results.a],

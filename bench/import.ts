@@ -4,28 +4,30 @@ import { once } from "node:events"
 import {
   closeSync,
   createReadStream,
-  createWriteStream,
   mkdtempSync,
   openSync,
   rmSync,
+  statSync,
+  writeFileSync,
   writeSync
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import type { Sql } from "postgres"
-import { writeArchive } from "../src/application/transfer/ArchiveText.ts"
 import { archive, fragment, fragmentBinding, prompt, tag, version } from "../test/support/archives.ts"
 import { runCommand } from "./command.ts"
 import type { Scenario } from "./comparisons.ts"
 import { median } from "./load.ts"
 import { atMost } from "./measurement.ts"
 
-/** Makes an archive of a workspace with `count` prompts, each with 2 versions, a tag and a fragment. */
-const generateArchive = (count: number) => {
+const importedPrompts = 20_000
+
+/** Makes the archive of a workspace. Each prompt has 2 versions, a tag and a fragment. */
+const generateArchive = () => {
   const tags = Array.from({ length: 20 }, (_, index) => tag(`tag ${index}`))
   const fragments = Array.from({ length: 100 }, () => fragment(`Write as {{name}} does. ${randomUUID()}`))
-  const prompts = Array.from({ length: count }, (_, index) => {
+  const prompts = Array.from({ length: importedPrompts }, (_, index) => {
     const content = `${randomUUID()} Answer {{question}} in "quotes".\n`.repeat(12)
     const first = version(1, { content })
     return prompt({
@@ -78,9 +80,10 @@ export const importScenario: Scenario = {
   measure: async ({ createDatabase, scale }) => {
     const directory = mkdtempSync(join(tmpdir(), "bench-import-"))
     const file = join(directory, "archive.json")
-    const title = `${importScenario.title} of ${scale.importedPrompts.toLocaleString("en")} prompts`
+    const title = `${importScenario.title} of ${importedPrompts.toLocaleString("en")} prompts`
     try {
-      await pipeline(writeArchive(generateArchive(scale.importedPrompts)), createWriteStream(file))
+      writeFileSync(file, JSON.stringify(generateArchive()))
+      const fileMiB = statSync(file).size / 1024 ** 2
       const runs: Array<{ readonly duration: number; readonly copied: number; readonly peakMiB: number }> = []
       for (let i = 0; i < scale.imports; i++) {
         const [imported, copied] = [await createDatabase(), await createDatabase()]
@@ -97,7 +100,7 @@ export const importScenario: Scenario = {
         {
           title,
           unit: "of the time to COPY its rows",
-          goal: atMost(4, 2),
+          goal: atMost(5, 4),
           samples: runs.map(({ duration, copied }) => duration / copied),
           detail: {
             "import ms": median(runs.map(({ duration }) => duration)),
@@ -105,10 +108,11 @@ export const importScenario: Scenario = {
           }
         },
         {
-          title: `Peak memory of the import`,
-          unit: "MiB",
-          goal: atMost(300, 200),
-          samples: runs.map(({ peakMiB }) => peakMiB)
+          title: "Peak memory of the import",
+          unit: "of the size of the archive",
+          goal: atMost(6, 5),
+          samples: runs.map(({ peakMiB }) => peakMiB / fileMiB),
+          detail: { "archive MiB": fileMiB }
         }
       ]
     } finally {

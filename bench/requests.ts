@@ -66,11 +66,15 @@ export const shuffledPages = (workspace: Workspace): ReadonlyArray<string> =>
     numbers(10).flatMap((i) => numbers(lastPage(workspace, 19 + i)).map((number) => page(number, 19 + i)))
   )
 
-/** The requests of each round, and the requests before the first round. Rounds are counted from 0. */
+/** The requests of each round, and of each round of the warm-up. Rounds are counted from 0. */
 export interface RoundStreams {
   readonly streams: (round: number) => ReadonlyArray<Stream>
-  readonly warmUp: ReadonlyArray<Stream>
+  readonly warmUp: (round: number) => ReadonlyArray<Stream>
 }
+
+/** Adds a parameter that the API ignores. It differs in each round, so that no cached response matches a target. */
+const addUnusedParameter = (target: string, round: number): string =>
+  `${target}${target.includes("?") ? "&" : "?"}warm=${round}`
 
 /**
  * Splits requests into separate groups for each round and for the warm-up. The warm-up always uses 32 connections, so
@@ -92,7 +96,12 @@ export const splitByRound = (requests: Stream, rounds: number): RoundStreams => 
   }
   return {
     streams: (round) => slice(round + 1),
-    warmUp: slice(0).map((stream) => ({ ...stream, connections }))
+    warmUp: (round) =>
+      slice(0).map((stream) => ({
+        ...stream,
+        connections,
+        targets: stream.targets.map((target) => addUnusedParameter(target, round))
+      }))
   }
 }
 

@@ -27,8 +27,7 @@ const full: Scale = {
   starts: 7,
   coldReads: 100_000,
   mixedRequests: 1_000_000,
-  imports: 2,
-  importedPrompts: 100_000
+  imports: 2
 }
 const quick: Scale = {
   seconds: 0.3,
@@ -36,8 +35,7 @@ const quick: Scale = {
   starts: 3,
   coldReads: 5_000,
   mixedRequests: 10_000,
-  imports: 1,
-  importedPrompts: 10_000
+  imports: 1
 }
 
 const readArguments = () => {

@@ -84,7 +84,7 @@ const flood: Scenario = {
     const [server, baseline] = [await startService(harness), await fastifyBaseline(harness)]
     const streams = [unknownKeys, { ...onePrompt, connections: 4 }]
     for (const requests of streams) await assertSameAsBaseline(harness, server, requests)
-    const side = { streams: () => streams, warmUp: streams }
+    const side = { streams: () => streams, warmUp: () => streams }
     const rounds = await alternate(harness, { port: server.port, ...side }, { port: baseline.port, ...side })
     return [
       toRatios(flood.title, atLeast(1.8, 2.5), rounds, "Fastify"),
