@@ -70,10 +70,10 @@ select to_regclass('public.api_keys') is not null as has_tables
   revoke insert, update, delete on public.prompt_retrieval_migrations from :"admin";
 \endif
 
--- The service reads neither the audit log nor the record of imported files, and audit events are only added.
+-- The service reads neither the audit log nor the states that imports of files recorded. Audit events are only added.
 select format('revoke select on %s from %I', oid::regclass, :'service')
 from pg_class
-where relnamespace = 'public'::regnamespace and relname in ('audit_events', 'imported_files')
+where relnamespace = 'public'::regnamespace and relname in ('audit_events', 'imported_states')
 \gexec
 select format('revoke update, delete on public.audit_events from %I', :'admin')
 where to_regclass('public.audit_events') is not null

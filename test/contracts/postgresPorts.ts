@@ -4,7 +4,7 @@ import * as PostgresPromptRepo from "../../src/adapters/outbound/postgres/prompt
 import * as PostgresPromptTitles from "../../src/adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
 import { makeKeyStoreTests } from "../../src/testing/keyStoreTests.ts"
 import { makePromptRepoTests } from "../../src/testing/promptRepoTests.ts"
-import { testFileImport } from "./FileImport.ts"
+import { testFileTransfer } from "./FileTransfer.ts"
 import { testPromptTitles } from "./PromptTitles.ts"
 import { runContract } from "./runContract.ts"
 import { testWorkspaceStore } from "./WorkspaceStore/contract.ts"
@@ -19,7 +19,7 @@ const ports = Layer.mergeAll(
   workspaceStore
 )
 
-/** Runs the contract suites of the stores in PostgreSQL, and of imports of files, each suite on a new database. */
+/** Runs the contract suites of the stores in PostgreSQL, and of imports and exports of files, each suite on a new database. */
 export const testPorts = <E>(
   name: string,
   database: Layer.Layer<Layer.Success<typeof migratedDatabase>, E>
@@ -29,5 +29,5 @@ export const testPorts = <E>(
   runContract(`PromptRepo: ${name}`, makePromptRepoTests(loadArchive), fresh())
   testPromptTitles(name, loadArchive, fresh())
   testWorkspaceStore(name, fresh())
-  testFileImport(name, fresh())
+  testFileTransfer(name, fresh())
 }

@@ -4,8 +4,11 @@ import { writeArchive } from "../../src/application/transfer/ArchiveText.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import type { PromptVersion, WorkspacePrompt } from "../../src/domain/workspace/Workspace.ts"
-import type { ImportedFile } from "../../src/domain/workspace/ImportedFile.ts"
-import type { VersionHistory, WorkspaceContent } from "../../src/domain/workspace/WorkspaceContent.ts"
+import type {
+  ImportedState,
+  VersionHistory,
+  WorkspaceContent
+} from "../../src/domain/workspace/WorkspaceContent.ts"
 import type { VersionId } from "../../src/domain/Version.ts"
 import { archive, key, user, workspace } from "../../src/testing/archives.ts"
 
@@ -69,10 +72,10 @@ const toVersionHistory = (
 
 /** Reduces the content of a whole workspace to its current state. */
 export const toWorkspaceContent = (
-  whole: Omit<WorkspaceContent, "prompts" | "importedFiles"> & {
+  whole: Omit<WorkspaceContent, "prompts" | "importedStates"> & {
     readonly prompts: ReadonlyArray<WorkspacePrompt>
   },
-  importedFiles: ReadonlyArray<ImportedFile> = []
+  importedStates: ReadonlyArray<ImportedState> = []
 ): WorkspaceContent => ({
   folders: whole.folders,
   tags: whole.tags,
@@ -81,5 +84,5 @@ export const toWorkspaceContent = (
     ...prompt,
     history: toVersionHistory(prompt.current_version, versions)
   })),
-  importedFiles
+  importedStates
 })

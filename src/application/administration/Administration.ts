@@ -12,13 +12,14 @@ import {
   type UserId
 } from "../../domain/ApiKey.ts"
 import type { Tier } from "../../domain/Billing.ts"
-import type { InvalidContent } from "../../domain/workspace/Problem.ts"
+import type { InvalidContent, Problem } from "../../domain/workspace/Problem.ts"
 import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type ContentFile, InvalidFiles } from "../transfer/ContentFile.ts"
-import { type ConflictingEdits } from "../transfer/FileRecords.ts"
 import type { Archive, ArchiveTooLarge } from "../transfer/Archive.ts"
 import { decodeArchive } from "../transfer/ArchiveDecoder.ts"
+import type { FileExport, UnimportedFiles } from "../transfer/FileExport.ts"
+import type { ConflictingEdits, FileImport } from "../transfer/FileImport.ts"
+import type { InvalidFiles, Texts } from "../transfer/PromptFile.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import {
   type ChangeOptions,
@@ -36,7 +37,7 @@ import {
   WorkspaceStore
 } from "../ports/WorkspaceStore.ts"
 
-import { type FileImport, type FileImportOptions, makeFileImports } from "./FileImports.ts"
+import { type FileImportOptions, makeFileTransfer } from "./FileTransfer.ts"
 
 /** A key that was just issued. `key` is its plaintext, which is stored nowhere (specification 5.4). */
 export interface IssuedKey {
@@ -57,10 +58,7 @@ export interface RotationTimes {
   readonly expiresAt?: Timestamp | undefined
 }
 
-/**
- * The use cases of operators. `WorkspaceStore` states the rules of the changes. Unlike the `readContent` of
- * `WorkspaceStore`, the `readContent` of this service records an export of files in the audit log.
- */
+/** The use cases of operators. `WorkspaceStore` states the rules of the changes. */
 export class Administration extends Context.Service<
   Administration,
   WorkspaceDirectory & {
@@ -105,23 +103,29 @@ export class Administration extends Context.Service<
     ) => Effect.Effect<Archive, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
     /**
      * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not at
-     * all. Returns the changes; a dry run returns the changes that the import would make. If nothing was edited in
-     * between, importing the same files again changes nothing. Unless `overwrite` is true, fails with
-     * `ConflictingEdits` if the import would undo an edit that was made in the workspace since the latest import.
+     * all. Returns the changes and the warnings about slots; a dry run returns the changes that the import would make.
+     * If nothing was edited in between, importing the same files again changes nothing. Unless `overwrite` is true,
+     * fails with `ConflictingEdits` if the import would undo an edit that was made in the workspace since the latest
+     * import.
      */
     readonly importFiles: (
       workspace: WorkspaceId,
-      files: ReadonlyArray<ContentFile>,
+      texts: Texts,
       options?: FileImportOptions
-    ) => Effect.Effect<FileImport, ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable>
+    ) => Effect.Effect<
+      FileImport & { readonly warnings: ReadonlyArray<Problem> },
+      ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable
+    >
     /**
-     * Records files that describe the current state of a workspace, as if they had just been imported. The next import
-     * of files reports only later edits as conflicts.
+     * Computes the changes that make a directory of files describe a workspace. `texts` contains the existing files.
+     * Unless `overwrite` is true, fails with `UnimportedFiles` if the export would replace or remove a file that was
+     * added or edited since the latest import. The audit log records the export before its result is known.
      */
-    readonly recordFiles: (
+    readonly exportFiles: (
       workspace: WorkspaceId,
-      files: ReadonlyArray<ContentFile>
-    ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
+      texts: Texts,
+      options?: { readonly overwrite: boolean }
+    ) => Effect.Effect<FileExport, InvalidFiles | UnimportedFiles | WorkspaceNotFound | Unavailable>
   }
 >()("prompt-retrieval/Administration") {
   static readonly layer: Layer.Layer<Administration, never, WorkspaceStore | SecureRandom> = Layer.effect(
@@ -156,8 +160,6 @@ export class Administration extends Context.Service<
         keys,
         folders,
         tags,
-        readContent: (workspace) =>
-          Effect.andThen(store.recordExport(workspace, "files"), store.readContent(workspace)),
         auditEvents,
         createWorkspace: Effect.fn("Administration.createWorkspace")(function* (name: string, tier: Tier) {
           const id = (yield* random.uuidV7()) as WorkspaceId
@@ -200,7 +202,7 @@ export class Administration extends Context.Service<
           yield* store.recordExport(workspace, "archive")
           return yield* store.exportWorkspace(workspace)
         }),
-        ...makeFileImports(store, random)
+        ...makeFileTransfer(store, random)
       })
     })
   )

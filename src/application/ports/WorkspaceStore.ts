@@ -161,13 +161,6 @@ export interface WorkspaceDirectory {
   readonly tags: (
     workspace: WorkspaceId
   ) => Effect.Effect<ReadonlyArray<WorkspaceTag>, WorkspaceNotFound | Unavailable>
-  /**
-   * Reads the current state of a workspace's content. Lists are ordered by id, and the fragments of a prompt by
-   * position.
-   */
-  readonly readContent: (
-    workspace: WorkspaceId
-  ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>
   /** Lists events of the audit log, the latest first. */
   readonly auditEvents: (filter: AuditFilter) => Effect.Effect<ReadonlyArray<AuditEvent>, Unavailable>
 }
@@ -247,13 +240,20 @@ export class WorkspaceStore extends Context.Service<
       workspace: WorkspaceId
     ) => Effect.Effect<Archive, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
     /**
+     * Reads the current state of a workspace's content. Lists are ordered by id, and the fragments of a prompt by
+     * position.
+     */
+    readonly readContent: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>
+    /**
      * Passes a workspace's content to `makeEdit`, which returns an edit and a result. Applies the edit and returns the
      * result. Writes only the rows that the edit names, and never users, keys or the workspace's own row.
      *
      * A concurrent change of the same rows is never overwritten: `makeEdit` runs again on the new content. Concurrent
      * edits of one workspace run one after another. Fails with `InvalidContent` if the edit uses an id of another
-     * workspace; the paths of the problems are paths in the edit. The list of imported files is not content, so
-     * replacing the list notifies no reader.
+     * workspace; the paths of the problems are paths in the edit. The states that an import records are not
+     * content, so replacing them notifies no reader.
      */
     readonly editContent: <A, E>(
       workspace: WorkspaceId,

@@ -1,16 +1,6 @@
 import { createHash } from "node:crypto"
 import { posix } from "node:path"
-import {
-  type ContentFile,
-  type ContentItem,
-  type FilePlace,
-  type FileSource,
-  getName,
-  readItems,
-  toFileKey,
-  toKey
-} from "./ContentFile.ts"
-import type { ImportedFile } from "../../domain/workspace/ImportedFile.ts"
+import { type ContentItem, getName } from "./ContentState.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 export const extension = ".md"
@@ -29,7 +19,10 @@ export const deriveId = (workspace: WorkspaceId, name: string): string => {
 }
 
 /** Returns the name by which front matter refers to a fragment: its path below `fragments/`, without the extension. */
-export const fragmentName = (path: string): string => path.slice(path.indexOf("/") + 1, -extension.length)
+export const toFragmentName = (path: string): string => path.slice(path.indexOf("/") + 1, -extension.length)
+
+/** Returns the path of the fragment with a name. */
+export const toFragmentPath = (name: string): string => `fragments/${name}${extension}`
 
 const decodeSegment = (segment: string): string => {
   try {
@@ -75,50 +68,18 @@ const toFileName = (title: string): string =>
 const folderToDirectory = (folder: string): string =>
   `prompts/${folder.split("/").every((part) => plainSegment.test(part)) ? folder : toFileName(folder)}`
 
-/** Returns a path for a new file. `taken` contains the paths that are not available, normalized by `foldCase`. */
-const makePath = ({ id, state }: ContentItem, taken: ReadonlySet<string>): string => {
-  const folder = state.kind === "prompt" ? state.folder : null
-  const directory = folder === null ? `${state.kind}s` : folderToDirectory(folder)
-  let path = `${directory}/${toFileName(getName(state))}`
-  while (taken.has(foldCase(path + extension))) path += `-${id.slice(-8)}`
-  return path + extension
-}
-
 /**
- * Returns true if `readTexts` can read a file at the path. A recorded path that fails this check could lead out of the
- * directory.
+ * Returns a function that makes paths for new files from their folders and their titles or names. A path differs in
+ * more than case from the existing paths, from their directories, and from every path that was made before.
  */
-const isReadablePath = (kind: ImportedFile["kind"], path: string): boolean =>
-  path.startsWith(`${kind}s/`) &&
-  path.endsWith(extension) &&
-  !path.includes("\0") &&
-  path.split("/").every((segment) => segment !== "" && !segment.startsWith("."))
-
-/**
- * Assigns a path to each fragment and to each prompt that is not archived: the path of its first record whose path is
- * readable and not taken. A path is taken if it was assigned for an earlier record, even if the workspace does not have
- * the prompt or fragment of that record. If no record has a usable path, the path is made from the folder and the title
- * or name, and the file contains the id.
- */
-export const assignPaths = (
-  content: FileSource,
-  records: ReadonlyArray<ImportedFile> = []
-): ReadonlyArray<ContentFile> => {
-  const paths = new Set<string>()
-  const places = new Map<string, FilePlace>()
-  for (const { kind, target_id, path, file_id } of records) {
-    const key = toKey(kind, target_id)
-    if (places.has(key) || paths.has(path) || !isReadablePath(kind, path)) continue
-    paths.add(path)
-    places.set(key, { path, file_id })
+export const makePathFactory = (existing: Iterable<string>): ((item: ContentItem) => string) => {
+  const taken = new Set([...existing].flatMap(withAncestors).map(foldCase))
+  return ({ id, state }) => {
+    const folder = state.kind === "prompt" ? state.folder : null
+    const directory = folder === null ? `${state.kind}s` : folderToDirectory(folder)
+    let path = `${directory}/${toFileName(getName(state))}`
+    while (taken.has(foldCase(path + extension))) path += `-${id.slice(-8)}`
+    taken.add(foldCase(path + extension))
+    return path + extension
   }
-  // Recorded paths may differ from each other only in case. A new path must differ in more than case from every other
-  // path and from every directory.
-  const taken = new Set([...paths].flatMap(withAncestors).map(foldCase))
-  const items = [...readItems(content).values()].filter(({ isArchived }) => !isArchived)
-  return items.map((item) => {
-    const place = places.get(toFileKey(item)) ?? { path: makePath(item, taken), file_id: item.id }
-    taken.add(foldCase(place.path))
-    return { id: item.id, ...place, state: item.state }
-  })
 }

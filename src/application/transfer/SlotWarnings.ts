@@ -1,6 +1,6 @@
 import type { Problem } from "../../domain/workspace/Problem.ts"
 import { findSlots, toSlotText } from "../../domain/Resolution.ts"
-import type { ContentFile } from "./ContentFile.ts"
+import type { ContentFile } from "./PromptFile.ts"
 
 /**
  * Returns a warning for each binding that names no slot of its fragment, and for each slot of a fragment that a prompt

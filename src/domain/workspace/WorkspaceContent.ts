@@ -1,4 +1,4 @@
-import type { ImportedFile } from "./ImportedFile.ts"
+import * as Schema from "effect/Schema"
 import type { TagId } from "../Prompt.ts"
 import type { VersionId } from "../Version.ts"
 import type {
@@ -25,14 +25,23 @@ export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
   readonly history: VersionHistory
 }
 
+/** The state that a prompt or fragment had after the latest import of files. */
+export const ImportedState = Schema.Struct({
+  kind: Schema.Literals(["prompt", "fragment"]),
+  id: Schema.String,
+  /** The SHA-256 hash of the state: 64 lowercase hexadecimal digits. */
+  hash: Schema.String
+})
+export type ImportedState = typeof ImportedState.Type
+
 /** The current state of a workspace's content, archived prompts included. */
 export interface WorkspaceContent {
   readonly folders: ReadonlyArray<Folder>
   readonly tags: ReadonlyArray<WorkspaceTag>
   readonly fragments: ReadonlyArray<Fragment>
   readonly prompts: ReadonlyArray<CurrentPrompt>
-  /** The files that the latest import or export of a directory recorded. */
-  readonly importedFiles: ReadonlyArray<ImportedFile>
+  /** The states that the latest import of files recorded. */
+  readonly importedStates: ReadonlyArray<ImportedState>
 }
 
 /** The fields of a prompt that are columns of the table `prompts`. */
@@ -59,8 +68,8 @@ export interface ContentEdit {
   readonly removedFragments: ReadonlyArray<string>
   /** Prompts to add or to change. */
   readonly prompts: ReadonlyArray<PromptEdit>
-  /** Replaces the workspace's list of imported files. If undefined, the list does not change. */
-  readonly importedFiles?: ReadonlyArray<ImportedFile> | undefined
+  /** Replaces the workspace's recorded states. If undefined, the recorded states do not change. */
+  readonly importedStates?: ReadonlyArray<ImportedState> | undefined
 }
 
 export const emptyEdit: ContentEdit = {
@@ -71,7 +80,7 @@ export const emptyEdit: ContentEdit = {
   prompts: []
 }
 
-/** Returns true if an edit changes no content; the edit may still replace the list of imported files. */
+/** Returns true if an edit changes no content; the edit may still replace the recorded states. */
 export const isEmptyEdit = (edit: ContentEdit): boolean =>
   [edit.folders, edit.tags, edit.fragments, edit.removedFragments, edit.prompts].every(
     (list) => list.length === 0

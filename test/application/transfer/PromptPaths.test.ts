@@ -6,17 +6,12 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { readTexts, updateDirectory } from "../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
-import { assignPaths } from "../../../src/application/transfer/PromptPaths.ts"
-import { parsePromptFiles } from "../../../src/application/transfer/PromptText.ts"
+import { makePathFactory } from "../../../src/application/transfer/PromptPaths.ts"
+import { parsePromptFiles } from "../../../src/application/transfer/PromptFile.ts"
+import { readItems } from "../../../src/application/transfer/ContentState.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import { archive, folder, newId, prompt, storable } from "../../support/archives.ts"
-import {
-  findPrompts,
-  firstPrompt,
-  matchWith,
-  sortByPath,
-  renderFiles
-} from "../../adapters/inbound/cli/files/promptFiles.ts"
+import { archive, folder, newId, prompt, storable, toWorkspaceContent } from "../../support/archives.ts"
+import { findDifferences, firstPrompt, parseFiles, renderFiles } from "../../support/promptFiles.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 /** Folder names that are hard to express as paths, such as names that differ only in case. */
@@ -95,14 +90,16 @@ describe("paths of prompts and folders", () => {
     { original: awkwardArchives },
     ({ original }) =>
       Effect.gen(function* () {
-        const files = assignPaths(original)
         const directory = join(root, String(count++))
-        yield* updateDirectory(directory, renderFiles(files), [])
+        const written = renderFiles(original)
+        yield* updateDirectory(directory, written, [])
         const texts = yield* readTexts(directory, true)
-        const read = Result.getOrThrow(parsePromptFiles(original.workspace.id, texts))
-        assert.deepStrictEqual(matchWith(original)(read), sortByPath(files))
+        assert.deepStrictEqual(
+          findDifferences(original.workspace.id, toWorkspaceContent(original), texts),
+          []
+        )
         rmSync(directory, { recursive: true })
-        assertNoCollision(files.map(({ path }) => path))
+        assertNoCollision([...written.keys()])
       }).pipe(Effect.orDie)
   )
 
@@ -110,17 +107,17 @@ describe("paths of prompts and folders", () => {
     const listPaths = (names: ReadonlyArray<string>) => {
       const folders = names.map((name) => folder({ name }))
       const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
-      const texts = renderFiles(assignPaths(archive({ folders, prompts })))
+      const texts = renderFiles(archive({ folders, prompts }))
       return [...texts].map(([path, text]) => [path, /^folder: .*$/m.exec(text)?.[0]])
     }
     assert.deepStrictEqual(listPaths(["Support", "a/b c", "/", "日".repeat(61), ".x:", "%41", "Agent.md"]), [
+      ["prompts/41/agent.md", 'folder: "%41"'],
       ["prompts/Support/agent.md", undefined],
       ["prompts/a/b c/agent.md", undefined],
+      ["prompts/agent-md/agent.md", "folder: Agent.md"],
       ["prompts/untitled/agent.md", "folder: /"],
-      [`prompts/${"日".repeat(50)}/agent.md`, `folder: ${"日".repeat(61)}`],
       ["prompts/x/agent.md", 'folder: ".x:"'],
-      ["prompts/41/agent.md", 'folder: "%41"'],
-      ["prompts/agent-md/agent.md", "folder: Agent.md"]
+      [`prompts/${"日".repeat(50)}/agent.md`, `folder: ${"日".repeat(61)}`]
     ])
   })
 
@@ -129,41 +126,26 @@ describe("paths of prompts and folders", () => {
       ["prompts/%2Ex%3A/50%25/a.md", ""],
       ["prompts/100%/a.md", ""]
     ])
-    const files = findPrompts(Result.getOrThrow(parsePromptFiles(newId(), texts)))
     assert.deepStrictEqual(
-      files.map(({ state }) => state.folder),
+      parseFiles(newId(), texts).map(({ state }) => state.kind === "prompt" && state.folder),
       ["100%", ".x:/50%"].toSorted()
     )
   })
 
   it("no new file gets the path of another file, even on a file system that ignores case", () => {
     const [first, second] = [prompt({ title: "agent" }), prompt({ title: "Agent" })]
-    const content = archive({ prompts: [first, second] })
-    const paths = (records: Parameters<typeof assignPaths>[1]) =>
-      findPrompts(assignPaths(content, records)).map(({ path }) => path)
-    const record = (target_id: string, path: string) => ({
-      kind: "prompt" as const,
-      target_id,
-      path,
-      file_id: null,
-      hash: ""
-    })
+    const items = readItems(toWorkspaceContent(archive({ prompts: [first, second] })))
+    const makePaths = (...existing: ReadonlyArray<string>) => items.map(makePathFactory(existing))
     const [ofFirst, ofSecond] = [first.id.slice(-8), second.id.slice(-8)]
-    assert.deepStrictEqual(paths([]), ["prompts/agent.md", `prompts/agent-${ofSecond}.md`])
-    assert.deepStrictEqual(paths([record(second.id, "prompts/AGENT.md")]), [
-      `prompts/agent-${ofFirst}.md`,
-      "prompts/AGENT.md"
+    assert.deepStrictEqual(makePaths(), ["prompts/agent.md", `prompts/agent-${ofSecond}.md`])
+    assert.deepStrictEqual(makePaths("prompts/AGENT.md", `prompts/agent-${ofFirst}.md`), [
+      `prompts/agent-${ofFirst}-${ofFirst}.md`,
+      `prompts/agent-${ofSecond}.md`
     ])
-    // The paths of other records are taken, and a prompt has only the path of its first record.
-    const pending = [record(newId(), "prompts/agent.md"), record(newId(), `prompts/agent-${ofFirst}.md`)]
-    assert.deepStrictEqual(
-      paths([...pending, record(second.id, "prompts/agent.md"), record(second.id, "prompts/b.md")]),
-      [`prompts/agent-${ofFirst}-${ofFirst}.md`, "prompts/b.md"]
-    )
     // A file cannot have the path of a directory.
-    assert.deepStrictEqual(paths([record(second.id, "prompts/Agent.md/b.md")]), [
+    assert.deepStrictEqual(makePaths("prompts/Agent.md/b.md"), [
       `prompts/agent-${ofFirst}.md`,
-      "prompts/Agent.md/b.md"
+      `prompts/agent-${ofSecond}.md`
     ])
   })
 

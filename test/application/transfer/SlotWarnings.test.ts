@@ -1,20 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Result from "effect/Result"
-import { parsePromptFiles } from "../../../src/application/transfer/PromptText.ts"
 import { findSlotWarnings } from "../../../src/application/transfer/SlotWarnings.ts"
 import { findSlots } from "../../../src/domain/Resolution.ts"
 import { newId } from "../../support/archives.ts"
+import { parseFiles } from "../../support/promptFiles.ts"
 
 const warn = (bindings: string, tone = "Write in a {{tone}} tone, in {{ language }}.") =>
   findSlotWarnings(
-    Result.getOrThrow(
-      parsePromptFiles(
-        newId(),
-        new Map([
-          ["fragments/a/tone.md", tone],
-          ["prompts/agent.md", `---\nfragments:\n  - fragment: a/tone\n    with: ${bindings}\n---\n{{own}}\n`]
-        ])
-      )
+    parseFiles(
+      newId(),
+      new Map([
+        ["fragments/a/tone.md", tone],
+        ["prompts/agent.md", `---\nfragments:\n  - fragment: a/tone\n    with: ${bindings}\n---\n{{own}}\n`]
+      ])
     )
   )
 

@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { ImportedFile } from "../../../src/domain/workspace/ImportedFile.ts"
 import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/workspace/Workspace.ts"
 import {
   type ContentEdit,
   emptyEdit,
+  type ImportedState,
   type PromptEdit
 } from "../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
@@ -231,44 +231,37 @@ export const testEdit = (it: ContractTests): void => {
   )
 
   it.effect(
-    "editContent replaces the list of imported files of its workspace, and readContent returns the list",
+    "editContent replaces the recorded states of its workspace, however many there are, and readContent returns them",
     () =>
       Effect.gen(function* () {
         const { editContent, readContent, importWorkspace } = yield* WorkspaceStore
         const [home, other] = [workspace(), workspace()]
         yield* loadArchive(archive({ workspace: home }))
         yield* loadArchive(archive({ workspace: other }))
-        const file = (overrides: Partial<ImportedFile> = {}): ImportedFile => ({
-          kind: "prompt",
-          target_id: newId(),
-          path: "prompts/ä/a.md",
-          file_id: null,
-          hash: "0".repeat(64),
-          ...overrides
-        })
-        const readFiles = Effect.map(readContent(home.id), ({ importedFiles }) => importedFiles)
-        const replace = (importedFiles: ReadonlyArray<ImportedFile> | undefined, dryRun = false) =>
-          editContent(home.id, () => Effect.succeed([{ ...emptyEdit, importedFiles }, undefined] as const), {
+        const makeState = (): ImportedState => ({ kind: "prompt", id: newId(), hash: "0".repeat(64) })
+        const sort = (states: ReadonlyArray<ImportedState>) =>
+          states.toSorted((a, b) => (a.kind + a.id < b.kind + b.id ? -1 : 1))
+        const readStates = Effect.map(readContent(home.id), ({ importedStates }) => sort(importedStates))
+        const replace = (importedStates: ReadonlyArray<ImportedState> | undefined, dryRun = false) =>
+          editContent(home.id, () => Effect.succeed([{ ...emptyEdit, importedStates }, undefined] as const), {
             dryRun
           })
-        const [one, two] = [file(), file({ path: "prompts/b.md", file_id: newId() })]
+        const [one, two] = [makeState(), makeState()]
+        yield* replace([one, two, makeState()])
         // A prompt and a fragment can have the same id.
-        const three = file({ kind: "fragment", target_id: one.target_id, path: "fragments/a.md" })
-        const sort = (files: ReadonlyArray<ImportedFile>) =>
-          files.toSorted((a, b) => (a.kind + a.target_id < b.kind + b.target_id ? -1 : 1))
-        assert.deepStrictEqual(yield* readFiles, [])
-        yield* replace([one, two, three], true)
-        assert.deepStrictEqual(yield* readFiles, [])
-        yield* replace([one, two, three])
-        assert.deepStrictEqual(sort(yield* readFiles), sort([one, two, three]))
+        const states = [{ ...one, hash: "f".repeat(64) }, two, { ...one, kind: "fragment" as const }]
+        yield* replace(states, true)
+        assert.strictEqual((yield* readStates).length, 3)
+        yield* replace(states)
         yield* replace(undefined)
-        const changed = { ...two, path: "prompts/c.md", hash: "f".repeat(64) }
-        yield* replace([changed, three])
-        assert.deepStrictEqual(sort(yield* readFiles), sort([changed, three]))
-        // An archive contains no list of imported files, so importing an archive keeps the existing list.
+        assert.deepStrictEqual(yield* readStates, sort(states))
+        // An archive contains no states, so importing an archive keeps them.
         yield* importWorkspace(archive({ workspace: home }))
-        assert.deepStrictEqual(sort(yield* readFiles), sort([changed, three]))
-        assert.deepStrictEqual((yield* readContent(other.id)).importedFiles, [])
+        assert.deepStrictEqual(yield* readStates, sort(states))
+        assert.deepStrictEqual((yield* readContent(other.id)).importedStates, [])
+        // Together, these states are larger than the maximum size of a row that the driver reads.
+        yield* replace(Array.from({ length: 130_000 }, makeState))
+        assert.strictEqual((yield* readContent(home.id)).importedStates.length, 130_000)
       })
   )
 

@@ -49,7 +49,7 @@ describe("the command import", { timeout: 240_000 }, () => {
     expect(await load("--detailed-exitcode")).toMatchObject({ code: 0, stderr: "" })
     const unchanged = await run([...update, "--json"], env)
     expect(unchanged).toMatchObject({ code: 0, stderr: "" })
-    expect(JSON.parse(unchanged.stdout)).toMatchObject({ written: [], removed: [], pending: [] })
+    expect(JSON.parse(unchanged.stdout)).toMatchObject({ written: [], removed: [] })
 
     await edit("Answer briefly.")
     write("prompts/agent.md", agent.replace("[draft]", "[draft, new]"))
@@ -59,7 +59,7 @@ describe("the command import", { timeout: 240_000 }, () => {
       stderr: [
         "prompt-retrieval: nothing was imported; the import would undo what was changed in the workspace since the latest import:",
         "prompts/agent.md: was edited",
-        "Bring the changes into the files with export --format files --update, or undo them with --overwrite.",
+        "Export with --format files --update, merge with git, and import the result, or undo the changes with --overwrite.",
         ""
       ].join("\n")
     }
@@ -75,20 +75,35 @@ describe("the command import", { timeout: 240_000 }, () => {
       code: 1,
       stdout: "",
       stderr: [
-        "prompt-retrieval: nothing was written; these files and their prompts in the workspace were both changed since the latest import:",
+        "prompt-retrieval: nothing was written; these files were added or edited since the latest import, and the workspace differs from them:",
         "prompts/agent.md",
-        "Replace the files with export --overwrite, or the prompts with import --overwrite.",
+        "Import the files first, or replace and remove them with --overwrite.",
         ""
       ].join("\n")
     })
-    expect(await run([...update, "--overwrite"], env)).toEqual({
+    expect(await run([...update, "--overwrite", "--json"], env)).toMatchObject({ code: 0, stderr: "" })
+    expect(readFileSync(join(directory, "prompts/agent.md"), "utf8")).toBe(
+      agent.replace("Answer.", "Answer briefly.")
+    )
+
+    // To merge both edits: export into the files of the latest import, import the result, and then merge.
+    write("prompts/agent.md", agent)
+    expect(await run(update, env)).toEqual({
       code: 0,
       stdout: `written: prompts/agent.md\n1 file changed in ${directory}\n`,
       stderr: ""
     })
-    expect(readFileSync(join(directory, "prompts/agent.md"), "utf8")).toBe(
-      agent.replace("Answer.", "Answer briefly.")
-    )
+    // The export records nothing, so the next import still fails if it would undo the edit.
+    write("other/prompts/agent.md", agent)
+    write("other/fragments/tone.md", "Write in a {{tone}} tone.\n")
+    expect(await run(["import", join(directory, "other"), "--workspace", home.id], env)).toEqual(rejected)
+    expect(await load()).toEqual({
+      code: 0,
+      stdout: `Nothing changed in workspace ${home.id}\n`,
+      stderr: ""
+    })
+    write("prompts/agent.md", agent.replace("Answer.", "Answer briefly.").replace("[draft]", "[draft, new]"))
+    expect(await load()).toMatchObject({ code: 0, stderr: "" })
 
     // A binding without a slot and a slot without a binding cause warnings.
     write("prompts/agent.md", agent.replace("{tone: kind}", "{tonee: kind}"))

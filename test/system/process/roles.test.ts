@@ -125,7 +125,7 @@ describe("deploy/roles.sql", () => {
       "insert into workspaces default values",
       "delete from prompt_retrieval_migrations",
       "select from audit_events",
-      "select from imported_files",
+      "select from imported_states",
       "create table other ()"
     ])
       await expect(sql(statement), statement).rejects.toThrow()

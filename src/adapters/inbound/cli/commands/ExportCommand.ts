@@ -22,7 +22,7 @@ export const exportCommand = Command.make(
     update: booleanFlag("update", "For files: bring edits of the workspace into an existing directory"),
     overwrite: booleanFlag(
       "overwrite",
-      "With --update: also replace files that were changed since the latest import"
+      "With --update: also replace and remove files that were added or edited since the latest import"
     ),
     json
   },

@@ -1,55 +1,43 @@
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
+import type { Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { CommandError } from "../output/CommandError.ts"
 import { pluralize, print, printExported, toPrintable } from "../output/Output.ts"
 import { withProgress } from "../output/Progress.ts"
 import { administerWorkspace } from "../WithDatabase.ts"
-import { planUpdate } from "../../../../application/transfer/DirectoryUpdate.ts"
 import { readTexts, requireNoFiles, updateDirectory } from "./PromptDirectory.ts"
 
 export interface DirectoryExportOptions {
   readonly out: string
-  /** Brings the edits of the workspace into an existing directory, and records that the directory contains them. */
+  /** Brings the edits of the workspace into an existing directory. */
   readonly update: boolean
   readonly overwrite: boolean
   readonly json: boolean
 }
 
-/** Writes a workspace into a directory. Returns the paths of the written, removed and pending files. */
+/** Writes a workspace into a directory. Returns the paths of the written and the removed files. */
 const exportFiles = Effect.fnUntraced(function* (
   administration: Administration["Service"],
   workspace: WorkspaceId,
   { out, update, overwrite }: DirectoryExportOptions
 ) {
-  const content = yield* administration.readContent(workspace).pipe(withProgress("Exporting"))
   if (!update) yield* requireNoFiles(out)
-  const texts = update ? yield* readTexts(out, false) : new Map<string, string>()
-  const { files, textsToWrite, pathsToRemove, pending, conflicts } = yield* Effect.fromResult(
-    planUpdate(workspace, content, texts)
-  )
-  if (conflicts.length > 0 && !overwrite)
-    return yield* new CommandError({
-      message: [
-        "nothing was written; these files and their prompts in the workspace were both changed since the latest import:",
-        ...conflicts.map(toPrintable),
-        "Replace the files with export --overwrite, or the prompts with import --overwrite."
-      ].join("\n")
-    })
+  const texts: Texts = update ? yield* readTexts(out, false) : new Map()
+  const { textsToWrite, pathsToRemove } = yield* administration
+    .exportFiles(workspace, texts, { overwrite })
+    .pipe(withProgress("Exporting"))
   yield* updateDirectory(out, textsToWrite, pathsToRemove)
-  if (update) yield* administration.recordFiles(workspace, files)
-  return { workspace_id: workspace, written: [...textsToWrite.keys()], removed: pathsToRemove, pending }
+  return { workspace_id: workspace, written: [...textsToWrite.keys()], removed: pathsToRemove }
 })
 
 const describeUpdate = (
   out: string,
-  { written, removed, pending }: Effect.Success<ReturnType<typeof exportFiles>>
+  { written, removed }: Effect.Success<ReturnType<typeof exportFiles>>
 ): string =>
   [
     ...written.map((path) => toPrintable(`written: ${path}`)),
     ...removed.map((path) => toPrintable(`removed: ${path}`)),
-    ...pending.map((path) => toPrintable(`not imported yet: ${path}`)),
     written.length + removed.length === 0
       ? `Nothing changed in ${out}`
       : `${pluralize(written.length + removed.length, "file")} changed in ${out}`

@@ -1,8 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
-import type { FileImport } from "../../../../application/administration/FileImports.ts"
+import type { FileImport } from "../../../../application/transfer/FileImport.ts"
 import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
-import { findSlotWarnings } from "../../../../application/transfer/SlotWarnings.ts"
 import type { Problem } from "../../../../domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { describeChange, renderDiff } from "../output/ChangeText.ts"
@@ -10,7 +9,6 @@ import { CommandError } from "../output/CommandError.ts"
 import { pluralize, print, toPrintable, warn } from "../output/Output.ts"
 import { withProgress } from "../output/Progress.ts"
 import { readTexts } from "./PromptDirectory.ts"
-import { parsePromptFiles } from "../../../../application/transfer/PromptText.ts"
 
 export interface DirectoryImportOptions {
   readonly path: string
@@ -26,16 +24,16 @@ const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId
 }
 
 /** Lists the changes. In a dry run, each change is followed by its diff, unless the diff is empty. */
-const listChanges = ({ changes, fragmentPaths }: FileImport, dryRun: boolean): ReadonlyArray<string> =>
+const listChanges = ({ changes, fragmentNames }: FileImport, dryRun: boolean): ReadonlyArray<string> =>
   changes.flatMap((change) => {
-    const diff = dryRun ? renderDiff(change, fragmentPaths) : ""
+    const diff = dryRun ? renderDiff(change, fragmentNames) : ""
     return diff === "" ? [describeChange(change)] : [describeChange(change), diff, ""]
   })
 
-const toJsonChanges = ({ changes, fragmentPaths }: FileImport, dryRun: boolean) =>
+const toJsonChanges = ({ changes, fragmentNames }: FileImport, dryRun: boolean) =>
   changes.map((change) => {
     const { before: _, after: __, ...summary } = change
-    return dryRun ? { ...summary, diff: renderDiff(change, fragmentPaths) } : summary
+    return dryRun ? { ...summary, diff: renderDiff(change, fragmentNames) } : summary
   })
 
 const printWarnings = (warnings: ReadonlyArray<Problem>) => {
@@ -56,17 +54,15 @@ export const importFiles = Effect.fnUntraced(function* (
   { path, dryRun, overwrite, allowEmpty, json }: DirectoryImportOptions
 ) {
   const texts = yield* readTexts(path, true)
-  const files = yield* Effect.fromResult(parsePromptFiles(workspace, texts))
-  if (!allowEmpty && !files.some(({ state }) => state.kind === "prompt"))
+  if (!allowEmpty && ![...texts.keys()].some((path) => path.startsWith("prompts/")))
     return yield* new CommandError({
       message: `${path} has no prompts, so the import would archive all prompts of the workspace: add --allow-empty`
     })
-  const warnings = findSlotWarnings(files)
   const imported = yield* administration
-    .importFiles(workspace, files, { dryRun, overwrite, source: path })
+    .importFiles(workspace, texts, { dryRun, overwrite, source: path })
     .pipe(withProgress("Importing"))
+  const { changes, warnings } = imported
   if (!json) yield* printWarnings(warnings)
-  const { changes } = imported
   yield* print(
     json,
     { workspace_id: workspace, dry_run: dryRun, changes: toJsonChanges(imported, dryRun), warnings },

@@ -3,14 +3,11 @@ import type { Dirent } from "node:fs"
 import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from "node:fs/promises"
 import { dirname, join, posix } from "node:path"
 import * as Effect from "effect/Effect"
-import { InvalidFiles } from "../../../../application/transfer/ContentFile.ts"
+import { InvalidFiles, type Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { Problem } from "../../../../domain/workspace/Problem.ts"
 import { type CommandError, makeReadError, makeWriteError } from "../output/CommandError.ts"
 import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
 import { extension } from "../../../../application/transfer/PromptPaths.ts"
-
-/** The texts of files by path. A path is relative to the directory and has slashes as separators. */
-type Texts = ReadonlyMap<string, string>
 
 /** Ignores the error of a path that does not exist, and throws any other error. */
 const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {

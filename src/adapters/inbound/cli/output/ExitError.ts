@@ -1,9 +1,10 @@
 import * as Data from "effect/Data"
 import type { InvalidContent, Problem } from "../../../../domain/workspace/Problem.ts"
 import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
-import type { ConflictingEdits } from "../../../../application/transfer/FileRecords.ts"
-import type { InvalidFiles } from "../../../../application/transfer/ContentFile.ts"
 import { type ArchiveTooLarge, maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
+import type { UnimportedFiles } from "../../../../application/transfer/FileExport.ts"
+import type { ConflictingEdits } from "../../../../application/transfer/FileImport.ts"
+import type { InvalidFiles } from "../../../../application/transfer/PromptFile.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type {
   KeyNotFound,
@@ -33,6 +34,7 @@ export type Failure =
   | PromptNotFound
   | ResolvedTooLarge
   | Unavailable
+  | UnimportedFiles
   | UsageError
   | UserHasActiveKeys
   | UserNotFound
@@ -84,7 +86,15 @@ const describeEdits = (edits: ReadonlyArray<Problem>): string =>
   [
     "nothing was imported; the import would undo what was changed in the workspace since the latest import:",
     ...edits.map(({ path, message }) => toPrintable(`${path}: ${message}`)),
-    "Bring the changes into the files with export --format files --update, or undo them with --overwrite."
+    "Export with --format files --update, merge with git, and import the result, or undo the changes with --overwrite."
+  ].join("\n")
+
+/** Lists every file, because the operator must decide about each file. */
+const describeFiles = (paths: ReadonlyArray<string>): string =>
+  [
+    "nothing was written; these files were added or edited since the latest import, and the workspace differs from them:",
+    ...paths.map(toPrintable),
+    "Import the files first, or replace and remove them with --overwrite."
   ].join("\n")
 
 type Describe<E> = (error: E, input: CommandInput) => string
@@ -108,6 +118,7 @@ const messages: { readonly [Tag in Failure["_tag"]]: Describe<Extract<Failure, {
   ResolvedTooLarge: ({ id }) =>
     `the resolved content of prompt ${id} is larger than ${sizes.contentBytes / 2 ** 20} MiB; shorten the prompt or its fragments`,
   Unavailable: () => "the database cannot be reached",
+  UnimportedFiles: ({ paths }) => describeFiles(paths),
   UsageError: ({ message }) => message,
   UserHasActiveKeys: ({ count }, { email = "" }) => {
     const them = count === 1 ? "it" : "them"

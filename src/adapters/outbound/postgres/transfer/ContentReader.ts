@@ -14,6 +14,7 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { execute } from "../driver/Query.ts"
 import { decodeWorkspaces, selectWorkspace } from "../workspaces/WorkspaceQueries.ts"
 import * as queries from "./ExportQueries.ts"
+import { readImportRecord } from "./ImportRecord.ts"
 
 /** Reads a workspace without its content. */
 export const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
@@ -49,12 +50,11 @@ export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace
       history: histories.get(prompt.id) ?? emptyHistory
     })
   )
-  const [imported] = yield* read(queries.importedFiles)
   return {
     folders: yield* read(queries.lists.folders),
     tags: yield* read(queries.lists.tags),
     fragments: yield* read(queries.lists.fragments),
     prompts,
-    importedFiles: imported?.files ?? []
+    importedStates: yield* readImportRecord(sql, workspace)
   } satisfies WorkspaceContent
 })

@@ -2,7 +2,6 @@ import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { Prompt, PromptId, TagId } from "../../../../domain/Prompt.ts"
 import { VersionId } from "../../../../domain/Version.ts"
-import { ImportedFile } from "../../../../domain/workspace/ImportedFile.ts"
 import { Fragment, PromptFragment, PromptVersion } from "../../../../domain/workspace/Workspace.ts"
 import { findById } from "../driver/Query.ts"
 import { makeRowDecoder, type RowDecoder } from "../driver/RowDecoder.ts"
@@ -122,10 +121,4 @@ export const histories = {
       last_number: Schema.NullOr(Schema.Int)
     })
   )
-}
-
-/** The list of files that the latest import or update of a directory recorded; no row if there was none. */
-export const importedFiles = {
-  text: "select files from imported_files where workspace_id = $1",
-  decode: makeRowDecoder(Schema.Struct({ files: Schema.Array(ImportedFile) }))
 }

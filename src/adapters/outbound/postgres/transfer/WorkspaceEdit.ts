@@ -14,6 +14,7 @@ import { readContent } from "./ContentReader.ts"
 import type { Content } from "./ContentTables.ts"
 import { checkConstraints, deferConstraints, deleteOtherPromptRows, writeContent } from "./ContentWriter.ts"
 import { rejectContentConflicts } from "./ImportConflicts.ts"
+import { replaceImportRecord } from "./ImportRecord.ts"
 import { decodeTryLock, lockWorkspace, tryLockWorkspace } from "./WorkspaceLock.ts"
 import { runAttempts, serializable, type Transact } from "./WriteAttempts.ts"
 
@@ -70,10 +71,6 @@ const countItems = ({ prompts, fragments, removedFragments, folders, tags }: Con
   tags: tags.length
 })
 
-/** Replaces the list of imported files of workspace `$1` with the JSON array `$2` if the list has changed. */
-const writeImportedFiles = `insert into imported_files as t (workspace_id, files) values ($1, $2::jsonb)
-  on conflict (workspace_id) do update set files = excluded.files where t.files <> excluded.files`
-
 /**
  * Passes a workspace's content to `makeEdit`, and writes the edit that `makeEdit` returns. An attempt reads and writes
  * in one serializable transaction, which PostgreSQL rejects if another transaction interferes. The transaction takes its
@@ -92,7 +89,8 @@ export const editContent = <A, E>(
     yield* sql.unsafe(serializable)
     const { locked } = decodeTryLock(yield* sql.unsafe(tryLockWorkspace, [workspace]))
     if (!locked) return yield* Effect.fail(WorkspaceLocked)
-    const [edit, result] = yield* makeEdit(yield* readContent(sql, workspace))
+    const content = yield* readContent(sql, workspace)
+    const [edit, result] = yield* makeEdit(content)
     if (!isEmptyEdit(edit)) {
       yield* writeEdit(sql, workspace, edit)
       yield* record({
@@ -102,8 +100,8 @@ export const editContent = <A, E>(
         details: countItems(edit)
       })
     }
-    if (edit.importedFiles !== undefined)
-      yield* sql.unsafe(writeImportedFiles, [workspace, JSON.stringify(edit.importedFiles)])
+    if (edit.importedStates !== undefined)
+      yield* replaceImportRecord(sql, workspace, content.importedStates, edit.importedStates)
     return result
   })
   const waitForLock = transact(sql.unsafe(lockWorkspace, [workspace]))

@@ -1,5 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -10,38 +18,22 @@ import {
   requireNoFiles,
   updateDirectory
 } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
-import { parsePromptFiles } from "../../../../../src/application/transfer/PromptText.ts"
-import { assignPaths } from "../../../../../src/application/transfer/PromptPaths.ts"
-import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
-import { type ContentFile, InvalidFiles } from "../../../../../src/application/transfer/ContentFile.ts"
-import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import { newId, sample } from "../../../../support/archives.ts"
-import { matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
+import { InvalidFiles, type Texts } from "../../../../../src/application/transfer/PromptFile.ts"
+import { sample } from "../../../../support/archives.ts"
+import { renderFiles } from "../../../../support/promptFiles.ts"
 import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
 describe("a directory of prompts", () => {
   const root = makeTestDirectory("prompt-files-")
-  const workspace = newId<WorkspaceId>()
-  const readAt = (directory: string) =>
-    Effect.runPromise(
-      Effect.result(
-        Effect.flatMap(readTexts(directory, true), (texts) =>
-          Effect.fromResult(parsePromptFiles(workspace, texts))
-        )
-      )
-    )
-  const write = (directory: string, files: ReadonlyArray<ContentFile>) =>
-    Effect.andThen(requireNoFiles(directory), updateDirectory(directory, renderFiles(files), []))
-  /** Reads the files of a directory, and matches them with the workspace from which they were written. */
-  const readBack = async (directory: string, source: Archive) =>
-    Result.map(await readAt(directory), matchWith(source))
+  const readAt = (directory: string) => Effect.runPromise(Effect.result(readTexts(directory, true)))
+  const write = (directory: string, texts: Texts) =>
+    Effect.andThen(requireNoFiles(directory), updateDirectory(directory, texts, []))
 
   it("reading a directory returns the files that were written, and a second write does not overwrite the directory", async () => {
-    const { archive: original } = sample()
-    const files = assignPaths(original)
+    const files = renderFiles(sample().archive)
     const directory = join(root, "original")
     await Effect.runPromise(write(directory, files))
-    assert.deepStrictEqual(await readBack(directory, original), Result.succeed(sortByPath(files)))
+    assert.deepStrictEqual(await readAt(directory), Result.succeed(files))
     assert.deepStrictEqual(
       await Effect.runPromise(Effect.flip(write(directory, files))),
       new CommandError({
@@ -58,13 +50,12 @@ describe("a directory of prompts", () => {
       Result.fail(new CommandError({ message: `cannot read ${directory}: it has no prompts/ directory` }))
     )
     mkdirSync(join(directory, "prompts"))
-    assert.deepStrictEqual(await readAt(directory), Result.succeed([]))
+    assert.deepStrictEqual(await readAt(directory), Result.succeed(new Map()))
   })
 
   it("a write that fails or is interrupted leaves no new file", async () => {
-    const { archive: original } = sample()
-    const files = assignPaths(original)
-    const broken = [...files, { ...files.at(-1)!, path: `prompts/${"x".repeat(300)}.md` }]
+    const files = renderFiles(sample().archive)
+    const broken = new Map([...files, [`prompts/${"x".repeat(300)}.md`, ""]])
     const existing = join(root, "existing")
     mkdirSync(existing)
     writeFileSync(join(existing, "README.md"), "unchanged")
@@ -72,17 +63,14 @@ describe("a directory of prompts", () => {
     for (const directory of [existing, created]) {
       const rejection = await Effect.runPromise(Effect.flip(write(directory, broken)))
       assert.match(rejection.message, /^cannot write .*ENAMETOOLONG/)
-      const many = Array.from({ length: 2_000 }, (_, index) => ({
-        ...files.at(-1)!,
-        path: `prompts/${index}.md`
-      }))
+      const many = new Map(Array.from({ length: 2_000 }, (_, index) => [`prompts/${index}.md`, "Many"]))
       const exit = await Effect.runPromiseExit(Effect.timeout(write(directory, many), 30))
       assert.isTrue(Exit.isFailure(exit))
       assert.deepStrictEqual(readdirSync(directory), directory === existing ? ["README.md"] : [])
     }
     await Effect.runPromise(write(existing, files))
     assert.deepStrictEqual(readdirSync(existing).toSorted(), ["README.md", "fragments", "prompts"])
-    assert.deepStrictEqual(await readBack(existing, original), Result.succeed(sortByPath(files)))
+    assert.deepStrictEqual(await readAt(existing), Result.succeed(files))
   })
 
   it("readTexts rejects a directory in which prompts or fragments is a file", async () => {
@@ -98,14 +86,13 @@ describe("a directory of prompts", () => {
   })
 
   it("a directory of prompts may be a symbolic link, but its prompts/ and fragments/ must not be symbolic links", async () => {
-    const { archive: original } = sample()
-    const files = assignPaths(original)
+    const files = renderFiles(sample().archive)
     const real = join(root, "real")
     mkdirSync(real)
     const link = join(root, "link")
     symlinkSync(real, link)
     await Effect.runPromise(write(link, files))
-    assert.deepStrictEqual(await readBack(link, original), Result.succeed(sortByPath(files)))
+    assert.deepStrictEqual(await readAt(link), Result.succeed(files))
     const linked = join(root, "linked")
     mkdirSync(linked)
     for (const part of ["prompts", "fragments"]) symlinkSync(join(real, part), join(linked, part))
@@ -128,7 +115,7 @@ describe("a directory of prompts", () => {
     writeFileSync(join(directory, "README.md"), "no prompt")
     writeFileSync(join(directory, "prompts", "notes.txt"), "no prompt")
     writeFileSync(join(directory, "prompts", ".obsidian", "a.md"), "no prompt")
-    assert.deepStrictEqual(await readAt(directory), Result.succeed([]))
+    assert.deepStrictEqual(await readAt(directory), Result.succeed(new Map()))
     writeFileSync(join(directory, "prompts", "latin.md"), Buffer.from("---\n---\nB\xfcro", "latin1"))
     symlinkSync(join(directory, "README.md"), join(directory, "prompts", "link.md"))
     assert.deepStrictEqual(
@@ -142,5 +129,77 @@ describe("a directory of prompts", () => {
         { path: "prompts/link.md", message: "is a symbolic link, which is not followed" }
       ])
     )
+  })
+})
+
+describe("updateDirectory", () => {
+  const root = makeTestDirectory("prompt-update-")
+
+  it("updateDirectory writes and removes the given files, and changes no other file", async () => {
+    const directory = join(root, "existing")
+    const write = (path: string, text: string) => {
+      mkdirSync(join(directory, dirname(path)), { recursive: true })
+      writeFileSync(join(directory, path), text)
+    }
+    write("README.md", "readme")
+    write("prompts/kept.md", "kept")
+    write("prompts/a/b/removed.md", "removed")
+    write("prompts/c/removed.md", "removed")
+    write("prompts/c/notes.txt", "notes")
+    const { ino, mtimeMs } = statSync(join(directory, "prompts/kept.md"))
+    await Effect.runPromise(
+      updateDirectory(
+        directory,
+        new Map([
+          ["prompts/a.md", "new"],
+          ["prompts/d/new.md", "new"],
+          ["fragments/new.md", "new"]
+        ]),
+        ["prompts/a/b/removed.md", "prompts/c/removed.md"]
+      )
+    )
+    assert.deepStrictEqual(readdirSync(directory, { recursive: true, encoding: "utf8" }).sort(), [
+      "README.md",
+      "fragments",
+      "fragments/new.md",
+      "prompts",
+      "prompts/a",
+      "prompts/a.md",
+      "prompts/a/b",
+      "prompts/c",
+      "prompts/c/notes.txt",
+      "prompts/d",
+      "prompts/d/new.md",
+      "prompts/kept.md"
+    ])
+    assert.deepStrictEqual(
+      { ino, mtimeMs },
+      {
+        ino: statSync(join(directory, "prompts/kept.md")).ino,
+        mtimeMs: statSync(join(directory, "prompts/kept.md")).mtimeMs
+      }
+    )
+    assert.strictEqual(readFileSync(join(directory, "prompts/a.md"), "utf8"), "new")
+  })
+
+  it.each([
+    ["a directory has the path of a file", "prompts/b.md/notes.txt"],
+    ["a file has the path of a directory", "prompts/b"]
+  ])("updateDirectory changes nothing if %s", async (_, obstacle) => {
+    const directory = mkdtempSync(join(root, "obstacle-"))
+    mkdirSync(join(directory, dirname(obstacle)), { recursive: true })
+    writeFileSync(join(directory, obstacle), "notes")
+    writeFileSync(join(directory, "prompts/removed.md"), "removed")
+    const before = readdirSync(directory, { recursive: true, encoding: "utf8" }).sort()
+    const texts = new Map([
+      ["prompts/a.md", "new"],
+      ["prompts/b.md", "new"],
+      ["prompts/b/c.md", "new"]
+    ])
+    const rejection = await Effect.runPromise(
+      Effect.flip(updateDirectory(directory, texts, ["prompts/removed.md"]))
+    )
+    assert.match(rejection.message, /^cannot write .*(b\.md is a directory|ENOTDIR)/)
+    assert.deepStrictEqual(readdirSync(directory, { recursive: true, encoding: "utf8" }).sort(), before)
   })
 })

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { describeChange, renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
-import type { FileChange, PromptState } from "../../../../../src/application/transfer/ContentFile.ts"
+import type { PromptState } from "../../../../../src/application/transfer/ContentState.ts"
+import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
 import { newId } from "../../../../support/archives.ts"
 
 const state = (overrides: Partial<PromptState> = {}): PromptState => ({
@@ -30,7 +31,7 @@ const change = (before: PromptState | null, after: PromptState | null): FileChan
 })
 
 const tone = newId<string>()
-const paths = new Map([[tone, "fragments/tone.md"]])
+const names = new Map([[tone, "tone"]])
 
 describe("renderDiff", () => {
   it("renderDiff shows the lines of the front matter and the body that differ, with up to three lines of context", () => {
@@ -40,7 +41,7 @@ describe("renderDiff", () => {
       fragments: [{ fragment_id: tone, variable_overrides: { x: 1 } }]
     })
     assert.strictEqual(
-      renderDiff(change(state(), after), paths),
+      renderDiff(change(state(), after), names),
       `@@ -1,7 +1,12 @@
  ---
  title: Agent
@@ -60,10 +61,10 @@ describe("renderDiff", () => {
 
   it("renderDiff shows all lines of an added prompt and of a removed fragment, and no line of an archived prompt", () => {
     assert.strictEqual(
-      renderDiff(change(null, state()), paths),
+      renderDiff(change(null, state()), names),
       "@@ -0,0 +1,7 @@\n+---\n+title: Agent\n+type: user\n+---\n+One\n+Two\n+Three"
     )
-    assert.strictEqual(renderDiff(change(state(), null), paths), "")
+    assert.strictEqual(renderDiff(change(state(), null), names), "")
     const removed: FileChange = {
       kind: "fragment",
       id: tone,
@@ -73,18 +74,18 @@ describe("renderDiff", () => {
       before: { kind: "fragment", name: "Tone", content: "Kind" },
       after: null
     }
-    assert.strictEqual(renderDiff(removed, paths), "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind")
+    assert.strictEqual(renderDiff(removed, names), "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind")
   })
 
   it("renderDiff keeps empty lines at the end, and shows nothing if no line differs", () => {
     const [before, after] = [state({ current_content: "One\n\n" }), state({ current_content: "1\n\n" })]
-    assert.match(renderDiff(change(before, after), paths), /\n-One\n\+1\n \n $/)
-    assert.strictEqual(renderDiff(change(before, before), paths), "")
+    assert.match(renderDiff(change(before, after), names), /\n-One\n\+1\n \n $/)
+    assert.strictEqual(renderDiff(change(before, before), names), "")
   })
 
   it("renderDiff and describeChange replace characters that control the terminal, and keep tabs", () => {
     const after = state({ current_content: "One\nTwo\nThree\n\ta\u001b[2J" })
-    assert.match(renderDiff(change(state(), after), paths), /^\+\ta\ufffd\[2J$/m)
+    assert.match(renderDiff(change(state(), after), names), /^\+\ta\ufffd\[2J$/m)
     assert.strictEqual(
       describeChange({ ...change(null, state()), name: "\u001b[2J" }),
       "changed: prompt prompts/agent.md (\ufffd[2J)"
@@ -97,7 +98,7 @@ describe("renderDiff", () => {
     assert.strictEqual(
       renderDiff(
         change(state({ current_content: lines("a") }), state({ current_content: lines("b") })),
-        paths
+        names
       ),
       "(more than 2000 lines differ)"
     )

@@ -28,7 +28,7 @@ const allTables = [
   "audit_events",
   "folders",
   "fragments",
-  "imported_files",
+  "imported_states",
   "prompt_fragments",
   "prompt_retrieval_migrations",
   "prompt_tags",

@@ -168,10 +168,13 @@ export const tables: ReadonlyArray<string> = [
     details jsonb not null default '{}'
   )`,
   "create index audit_events_workspace on audit_events (workspace_id, id)",
-  // For each workspace, the files that the latest import or update of a directory recorded: a list of `ImportedFile`.
-  // No request reads the table, so it has no trigger. A file remains in the list when its prompt is deleted.
-  `create table imported_files (
-    workspace_id uuid primary key references workspaces on delete cascade,
-    files jsonb not null
+  // The states that the latest import of files gave to prompts and fragments, as SHA-256 hashes. No request reads the
+  // table, so it has no trigger. A row remains when its prompt or fragment is deleted.
+  `create table imported_states (
+    ${workspaceId},
+    kind text not null check (kind in ('prompt', 'fragment')),
+    id uuid not null,
+    hash bytea not null check (octet_length(hash) = 32),
+    primary key (workspace_id, kind, id)
   )`
 ]

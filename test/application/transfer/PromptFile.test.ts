@@ -1,15 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import { assignPaths } from "../../../src/application/transfer/PromptPaths.ts"
-import { parsePromptFiles } from "../../../src/application/transfer/PromptText.ts"
+import { parsePromptFiles } from "../../../src/application/transfer/PromptFile.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import { archives, newId } from "../../support/archives.ts"
-import {
-  firstPrompt,
-  matchWith,
-  sortByPath,
-  renderFiles
-} from "../../adapters/inbound/cli/files/promptFiles.ts"
+import { archives, newId, toWorkspaceContent } from "../../support/archives.ts"
+import { findDifferences, firstPrompt, renderFiles } from "../../support/promptFiles.ts"
 
 const read = (workspace: WorkspaceId, files: Record<string, string>) =>
   parsePromptFiles(workspace, new Map(Object.entries(files)))
@@ -28,12 +22,14 @@ it.prop(
       name: fragment.content.slice(0, 256).toWellFormed() || "x"
     }))
     const archive = { ...generated, fragments }
-    const files = assignPaths(archive)
+    const texts = renderFiles(archive)
+    const differences = findDifferences(archive.workspace.id, toWorkspaceContent(archive), texts)
+    // A fragment has no file if only archived prompts contain it.
     assert.deepStrictEqual(
-      Result.map(parsePromptFiles(archive.workspace.id, renderFiles(files)), matchWith(archive)),
-      Result.succeed(sortByPath(files))
+      differences.filter(({ kind, file }) => kind === "prompt" || file !== undefined),
+      []
     )
-    const segments = files.flatMap(({ path }) => path.split("/"))
+    const segments = [...texts.keys()].flatMap((path) => path.split("/"))
     assert.deepStrictEqual(
       segments.filter((segment) => /^\.|^$|[. ]$|[\\:*?"<>|\p{Cc}]/u.test(segment)),
       []

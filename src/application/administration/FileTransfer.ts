@@ -1,0 +1,83 @@
+import * as Clock from "effect/Clock"
+import type { SecureRandom } from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import type { InvalidContent, Problem } from "../../domain/workspace/Problem.ts"
+import { toTimestamp } from "../../domain/Timestamp.ts"
+import { type ContentEdit, emptyEdit } from "../../domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { planExport } from "../transfer/FileExport.ts"
+import { type FileChange, planImport } from "../transfer/FileImport.ts"
+import { InvalidFiles, parsePromptFiles, type Texts } from "../transfer/PromptFile.ts"
+import { findSlotWarnings } from "../transfer/SlotWarnings.ts"
+import type { ChangeOptions, WorkspaceStore } from "../ports/WorkspaceStore.ts"
+
+/**
+ * Options of an import of files. If `overwrite` is true, the import undoes edits that were made in the workspace since
+ * the latest import, instead of failing.
+ */
+export interface FileImportOptions extends ChangeOptions {
+  readonly overwrite?: boolean
+}
+
+/**
+ * Converts problems of an edit to problems of files. The path becomes the path of the file that describes the edited
+ * prompt or fragment, and the message then starts with the name of the field. A problem of anything else is returned
+ * unchanged.
+ */
+const locateInFiles = (
+  { problems, count }: InvalidContent,
+  edit: ContentEdit,
+  changes: ReadonlyArray<FileChange>
+): InvalidFiles => {
+  const locate = (problem: Problem): Problem => {
+    const [, kind, index, field] = /^(prompt|fragment)s\[(\d+)\]\.?(.*)$/.exec(problem.path) ?? []
+    const row = kind === "prompt" ? edit.prompts[Number(index)]?.row : edit.fragments[Number(index)]
+    const path = changes.find((change) => change.kind === kind && change.id === row?.id)?.path
+    return typeof path === "string" ? { path, message: `${field} ${problem.message}` } : problem
+  }
+  return InvalidFiles(problems.map(locate), count)
+}
+
+/** Makes the use cases for directories of files. */
+export const makeFileTransfer = (store: WorkspaceStore["Service"], random: SecureRandom["Service"]) => ({
+  importFiles: Effect.fn("Administration.importFiles")(function* (
+    workspace: WorkspaceId,
+    texts: Texts,
+    options?: FileImportOptions
+  ) {
+    const files = yield* Effect.fromResult(parsePromptFiles(workspace, texts))
+    const now = toTimestamp(yield* Clock.currentTimeMillis)
+    const runSync = Effect.runSyncWith(yield* Effect.context<never>())
+    const context = { now, newId: () => runSync(random.uuidV7()) }
+    let latestEdit = emptyEdit
+    let latestChanges: ReadonlyArray<FileChange> = []
+    const imported = yield* store
+      .editContent(
+        workspace,
+        Effect.fnUntraced(function* (content) {
+          const plan = yield* Effect.fromResult(
+            planImport(content, files, options?.overwrite === true, context)
+          )
+          latestEdit = plan[0]
+          latestChanges = plan[1].changes
+          return plan
+        }),
+        options
+      )
+      .pipe(
+        Effect.catchTag("InvalidContent", (error) =>
+          Effect.fail(locateInFiles(error, latestEdit, latestChanges))
+        )
+      )
+    return { ...imported, warnings: findSlotWarnings(files) }
+  }),
+  exportFiles: Effect.fn("Administration.exportFiles")(function* (
+    workspace: WorkspaceId,
+    texts: Texts,
+    options?: { readonly overwrite: boolean }
+  ) {
+    yield* store.recordExport(workspace, "files")
+    const content = yield* store.readContent(workspace)
+    return yield* Effect.fromResult(planExport(workspace, content, texts, options?.overwrite))
+  })
+})

@@ -1,0 +1,85 @@
+import * as Result from "effect/Result"
+import type { WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { compare, isDifferent, isEditedInDirectory, type Pair } from "./Comparison.ts"
+import { type InvalidFiles, parsePromptFiles, renderFile, type Texts, updateFile } from "./PromptFile.ts"
+import { makePathFactory, toFragmentName } from "./PromptPaths.ts"
+
+/** The changes that make a directory describe a workspace, sorted by path. */
+export interface FileExport {
+  readonly textsToWrite: Texts
+  /** The paths of files whose prompts are archived, or that describe no prompt or fragment of the workspace. */
+  readonly pathsToRemove: ReadonlyArray<string>
+}
+
+/**
+ * An export failed, because it would replace or remove files that were added or edited since the latest import. No file
+ * has changed.
+ */
+export interface UnimportedFiles {
+  readonly _tag: "UnimportedFiles"
+  readonly paths: ReadonlyArray<string>
+}
+const UnimportedFiles = (paths: ReadonlyArray<string>): UnimportedFiles => ({
+  _tag: "UnimportedFiles",
+  paths
+})
+
+/** Returns the pairs without the fragments that have no file and that only archived prompts contain. */
+const selectPairs = (pairs: ReadonlyArray<Pair>, { prompts }: WorkspaceContent): ReadonlyArray<Pair> => {
+  const listFragments = (isArchived: boolean) =>
+    new Set<string>(
+      prompts
+        .filter(({ is_archived }) => is_archived === isArchived)
+        .flatMap(({ fragments }) => fragments.map(({ fragment_id }) => fragment_id))
+    )
+  const [live, archived] = [listFragments(false), listFragments(true)]
+  return pairs.filter(
+    ({ kind, id, file }) => kind === "prompt" || file !== undefined || live.has(id) || !archived.has(id)
+  )
+}
+
+/**
+ * Computes the changes that make a directory describe a workspace. A file that already describes the state of its
+ * prompt or fragment stays as it is, byte for byte. Any other existing file keeps its path and, if possible, its
+ * formatting. A new file contains the id of its prompt or fragment.
+ *
+ * Fails if an existing file is invalid, or if two existing files describe the same prompt or fragment. Unless
+ * `overwrite` is true, also fails if the changes would replace or remove a file that was added or edited since the
+ * latest import.
+ *
+ * @param texts the existing files
+ */
+export const planExport = (
+  workspace: WorkspaceId,
+  content: WorkspaceContent,
+  texts: Texts,
+  overwrite = false
+): Result.Result<FileExport, InvalidFiles | UnimportedFiles> =>
+  parsePromptFiles(workspace, texts).pipe(
+    Result.flatMap((files) => compare(content, files)),
+    Result.flatMap((pairs) => {
+      const makePath = makePathFactory(texts.keys())
+      const targets = selectPairs(pairs, content).map((pair) => {
+        const { item, file } = pair
+        const live = item?.isArchived === false ? item : undefined
+        return { ...pair, state: live?.state, path: file?.path ?? (live === undefined ? "" : makePath(live)) }
+      })
+      const changes = targets.filter(isDifferent).sort((a, b) => (a.path < b.path ? -1 : 1))
+      const edited = changes.filter(isEditedInDirectory).map(({ path }) => path)
+      if (edited.length > 0 && !overwrite) return Result.fail(UnimportedFiles(edited))
+
+      const fragmentNames = new Map(
+        targets.flatMap(({ kind, id, path }) => (kind === "fragment" ? [[id, toFragmentName(path)]] : []))
+      )
+      const textsToWrite = new Map<string, string>()
+      const pathsToRemove: Array<string> = []
+      for (const { id, path, file, state } of changes) {
+        if (state === undefined) pathsToRemove.push(path)
+        else if (file === undefined)
+          textsToWrite.set(path, renderFile({ id, path, file_id: id, state }, fragmentNames))
+        else textsToWrite.set(path, updateFile(file, texts.get(path) ?? "", state, fragmentNames))
+      }
+      return Result.succeed({ textsToWrite, pathsToRemove })
+    })
+  )

@@ -1,0 +1,370 @@
+import { assert, describe, it } from "@effect/vitest"
+import { diffLines } from "diff"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { planExport } from "../../../src/application/transfer/FileExport.ts"
+import type { Texts } from "../../../src/application/transfer/PromptFile.ts"
+import type { PromptId } from "../../../src/domain/Prompt.ts"
+import {
+  type CurrentPrompt,
+  isEmptyEdit,
+  type WorkspaceContent
+} from "../../../src/domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import {
+  archive,
+  archives,
+  fragment,
+  fragmentBinding,
+  newId,
+  prompt,
+  toWorkspaceContent
+} from "../../support/archives.ts"
+import { exportFiles, findDifferences, importFiles, renderFiles } from "../../support/promptFiles.ts"
+
+const naturals = Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 6 })
+
+/** Changes the formatting of texts, but not the prompts that they describe. Removes the id from some of the texts. */
+const reformat = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
+  new Map(
+    [...texts].map(([path, text], index) => {
+      switch (picks[index % Math.max(1, picks.length)]! % 5) {
+        case 1:
+          return [path, text.replace("---\n", "---\n# A comment\n")]
+        case 2:
+          return [path, text.includes("\r") ? text : text.replaceAll("\n", "\r\n")]
+        case 3:
+          return [path, text.replace(/^---\n(id: .*\n)([^ ].*\n)(?=[^ ])/, "---\n$2$1")]
+        case 4:
+          return [path, text.replace(/^id: .*\n/m, "")]
+        default:
+          return [path, text]
+      }
+    })
+  )
+
+const emptyContent = toWorkspaceContent(archive())
+
+/** Makes a workspace with the content of files, as after their first import. */
+const makeImported = (files: Readonly<Record<string, string>>) => {
+  const home = newId<WorkspaceId>()
+  const texts: Texts = new Map(Object.entries(files))
+  return { home, texts, content: importFiles(home, emptyContent, texts).content }
+}
+
+type PromptChange = Partial<CurrentPrompt>
+
+/** Changes the prompts with the given contents. */
+const editPrompts = (
+  content: WorkspaceContent,
+  changes: Readonly<Record<string, PromptChange>>
+): WorkspaceContent => ({
+  ...content,
+  prompts: content.prompts.map((prompt) => ({ ...prompt, ...changes[prompt.current_content] }))
+})
+
+const deletePrompts = (content: WorkspaceContent, ...contents: ReadonlyArray<string>): WorkspaceContent => ({
+  ...content,
+  prompts: content.prompts.filter(({ current_content }) => !contents.includes(current_content))
+})
+
+/** Plans an export. Returns the paths that the export refuses to replace or remove, or the planned changes. */
+const plan = (workspace: WorkspaceId, content: WorkspaceContent, texts: Texts, overwrite = false) =>
+  Result.match(planExport(workspace, content, texts, overwrite), {
+    onSuccess: ({ textsToWrite, pathsToRemove }) => ({
+      written: Object.fromEntries(textsToWrite),
+      removed: pathsToRemove
+    }),
+    onFailure: (failure) => (failure._tag === "UnimportedFiles" ? failure.paths : failure.problems)
+  })
+
+const nothing = { written: {}, removed: [] }
+
+describe("planExport", () => {
+  it.prop(
+    "an export after an import changes no file, however the files are formatted",
+    { source: archives, target: archives, picks: naturals },
+    ({ source, target, picks }) => {
+      const texts = reformat(renderFiles(source), picks)
+      const home = target.workspace.id
+      const { content } = importFiles(home, toWorkspaceContent(target), texts)
+      assert.deepStrictEqual(plan(home, content, texts), nothing)
+    }
+  )
+
+  it.prop(
+    "an export into an imported directory brings it to any later state of its workspace, and an import after this export changes no row",
+    { source: archives, target: archives, picks: naturals },
+    ({ source, target, picks }) => {
+      const texts = reformat(renderFiles(source), picks)
+      const home = source.workspace.id
+      const { content: imported } = importFiles(home, toWorkspaceContent(source), texts)
+      // Some prompts and fragments are in both workspaces, with different states.
+      const shared = picks.length % 4
+      const later = toWorkspaceContent(target, imported.importedStates)
+      const fragmentIds = new Map(
+        later.fragments.map(({ id }, index) => [id, (index < shared && imported.fragments[index]?.id) || id])
+      )
+      const edited = {
+        ...later,
+        fragments: later.fragments.map((one) => ({ ...one, id: fragmentIds.get(one.id)! })),
+        prompts: later.prompts.map((one, index) => ({
+          ...one,
+          id: (index < shared && imported.prompts[index]?.id) || one.id,
+          fragments: one.fragments.map((binding) => ({
+            ...binding,
+            fragment_id: fragmentIds.get(binding.fragment_id)!
+          }))
+        }))
+      }
+      const updated = exportFiles(home, edited, texts)
+      const { edit, content } = importFiles(home, edited, updated)
+      assert.isTrue(isEmptyEdit(edit))
+      assert.deepStrictEqual(plan(home, content, updated), nothing)
+    }
+  )
+
+  it.prop(
+    "an export with overwrite makes any directory describe the workspace",
+    { source: archives, target: archives, picks: naturals },
+    ({ source, target, picks }) => {
+      const content = toWorkspaceContent(target)
+      const home = target.workspace.id
+      const updated = exportFiles(home, content, reformat(renderFiles(source), picks), true)
+      assert.deepStrictEqual(
+        findDifferences(home, content, updated).filter(({ file }) => file !== undefined),
+        []
+      )
+      assert.deepStrictEqual(importFiles(home, content, updated).changes, [])
+    }
+  )
+
+  /** Returns the text that an export writes to `path` after an edit of the prompt, or `undefined` if it writes none. */
+  const writeAfterEdit = (text: string, edit: PromptChange, path = "prompts/a.md") => {
+    const { home, content, texts } = makeImported({ [path]: text, "fragments/tone.md": "Be {{x}}" })
+    const [{ current_content }] = content.prompts as [CurrentPrompt]
+    const { textsToWrite } = Result.getOrThrow(
+      planExport(home, editPrompts(content, { [current_content]: edit }), texts)
+    )
+    return textsToWrite.get(path)
+  }
+
+  const formatted = `---
+# Who owns this prompt: the shop team
+title:   "Support agent"   # shown in the editor
+tags: [production,  draft]
+model: gpt-4o
+fragments:
+- {fragment: tone, with: {x: 1.10}}  # a flow mapping
+description: >-
+  Answers
+  customers
+---
+# Heading
+
+Body
+`
+
+  it("in the text of a file, planExport changes only the keys and the body that differ, and keeps comments, order and style", () => {
+    assert.strictEqual(
+      writeAfterEdit(formatted, { title: "Agent" }),
+      formatted.replace('"Support agent"', "Agent").replace("title:   ", "title: ")
+    )
+    assert.strictEqual(writeAfterEdit(formatted, { tags: [] }), formatted.replace(/^tags: .*\n/m, ""))
+    assert.strictEqual(
+      writeAfterEdit(formatted, { description: "Other" }),
+      formatted.replace("description: >-\n  Answers\n  customers", "description: Other")
+    )
+    assert.strictEqual(
+      writeAfterEdit(formatted, { intent: "support", is_favorite: true }),
+      formatted.replace("---\n# Heading", "intent: support\nfavorite: true\n---\n# Heading")
+    )
+    assert.strictEqual(
+      writeAfterEdit(formatted, { current_content: "# Heading\n\nBody\n\nMore" }),
+      `${formatted}\nMore\n`
+    )
+    assert.strictEqual(writeAfterEdit(formatted, { is_archived: false }), undefined)
+  })
+
+  /** The front matter of a prompt as people write it: each key in several styles, without and with comments. */
+  const styles: Readonly<Record<string, ReadonlyArray<string>>> = {
+    title: ["title: Agent", "title:   'Agent'  # a name", '"title": "Agent"'],
+    description: [
+      "description: >-\n  Answers\n  all",
+      "description: |-\n  Answers all",
+      "description: Answers all # x"
+    ],
+    type: ["type:  system", "type: system   # role"],
+    model: ["model: gpt-4o", 'model: "gpt-4o"'],
+    intent: ["intent: support", "intent:\n  support"],
+    tags: ["tags: [draft,  shop]", "tags:\n- draft # one\n- shop", "tags:\n    - draft\n\n    - shop"],
+    favorite: ["favorite: true", "favorite:   true #"],
+    sort_order: ["sort_order: 0x10", "sort_order: 16  # late"],
+    fragments: [
+      "fragments: [{fragment: tone, with: {x: 1.10}}]",
+      "fragments:\n  # the tone\n  - fragment: tone # x\n    with: { x: 1.10 }"
+    ]
+  }
+  const separators = ["", "# A comment\n", "\n", "\n\n#no space\n   # indented\n"]
+  const edits: Readonly<Record<string, Parameters<typeof prompt>[0]>> = {
+    title: { title: "Other: title" },
+    description: { description: "First\nsecond" },
+    type: { prompt_type: "assistant" },
+    model: { target_model: "" },
+    intent: { intent: "# none" },
+    tags: { tags: [] },
+    favorite: { is_favorite: false },
+    sort_order: { sort_order: 7 },
+    fragments: { fragments: [] }
+  }
+
+  it.prop(
+    "in the front matter of a file, planExport changes only lines of keys that differ, whatever the style and the order of the keys",
+    { picks: Arbitrary.array(Arbitrary.schema(Schema.Natural), { minLength: 40, maxLength: 40 }) },
+    ({ picks }) => {
+      const keys = Object.keys(styles)
+      for (const number of picks) keys.push(...keys.splice(number % keys.length, 1))
+      const choose = <A>(items: ReadonlyArray<A>, index: number): A => items[picks[index]! % items.length]!
+      const entries = keys.map((key, index) => ({
+        key,
+        text: `${choose(styles[key]!, index)}\n`,
+        separator: choose(separators, index + 10),
+        isEdited: choose([false, false, true], index + 20)
+      }))
+      const text = `---\n${entries.map(({ separator, text }) => separator + text).join("")}# The end\n---\nBody\n`
+      const edited = entries.filter(({ isEdited }) => isEdited)
+      const updated = writeAfterEdit(text, Object.assign({}, ...edited.map(({ key }) => edits[key]))) ?? text
+      const removed = diffLines(text, updated).flatMap((part) =>
+        part.removed ? part.value.split("\n").slice(0, -1) : []
+      )
+      const editedLines = edited.flatMap(({ text }) => text.split("\n").slice(0, -1))
+      assert.deepStrictEqual(
+        removed.filter((line) => !editedLines.includes(line)),
+        []
+      )
+      assert.strictEqual(updated === text, edited.length === 0)
+    }
+  )
+
+  it("planExport keeps Windows line endings, byte order marks and a missing newline at the end", () => {
+    const windows = `\ufeff${formatted.replaceAll("\n", "\r\n")}`
+    assert.strictEqual(
+      writeAfterEdit(windows, { intent: "x", current_content: "a\nb" }),
+      windows.replace("---\r\n# Heading\r\n\r\nBody\r\n", "intent: x\r\n---\r\na\r\nb\r\n")
+    )
+    assert.strictEqual(writeAfterEdit("---\n---\na", { current_content: "b" }), "---\n---\nb")
+  })
+
+  it("planExport adds front matter to plain Markdown only if front matter is needed", () => {
+    assert.strictEqual(writeAfterEdit("Hello\n", { current_content: "Bye" }), "Bye\n")
+    assert.strictEqual(
+      writeAfterEdit("Hello\n", { prompt_type: "system" }),
+      "---\ntype: system\n---\nHello\n"
+    )
+    // Without front matter, this body would be read as front matter.
+    assert.strictEqual(
+      writeAfterEdit("Hello\n", { current_content: "---\ntitle: x\n---\n" }),
+      "---\ntitle: a\ntype: user\n---\n---\ntitle: x\n---\n\n"
+    )
+  })
+
+  it("after a prompt was moved to another folder, planExport keeps the path of the file and puts the folder into the front matter", () => {
+    assert.strictEqual(
+      writeAfterEdit("Hello\n", { folder_id: null }, "prompts/Support/a.md"),
+      "---\nfolder: null\n---\nHello\n"
+    )
+  })
+
+  it("planExport plans a file with the id of each new prompt, and the removal of the files of archived and deleted prompts", () => {
+    const { home, content, texts } = makeImported({
+      "prompts/Support/agent.md": "Hello\n",
+      "prompts/old.md": "Old\n",
+      "prompts/deleted.md": "Deleted\n",
+      "prompts/same.md": "Same\n"
+    })
+    const added = { ...content.prompts[0]!, id: newId<PromptId>(), title: "Agent", current_content: "Added" }
+    const kept = editPrompts(deletePrompts(content, "Deleted"), { Old: { is_archived: true } })
+    const later = { ...kept, prompts: [...kept.prompts, added] }
+    assert.strictEqual(added.folder_id, content.folders[0]!.id)
+    const path = `prompts/Support/agent-${added.id.slice(-8)}.md`
+    assert.deepStrictEqual(plan(home, later, texts), {
+      written: { [path]: `---\nid: ${added.id}\ntitle: Agent\ntype: user\n---\nAdded\n` },
+      removed: ["prompts/deleted.md", "prompts/old.md"]
+    })
+  })
+
+  it("planExport plans a file again if it was deleted since the import and its prompt still exists", () => {
+    const { home, content } = makeImported({ "prompts/a.md": "A\n" })
+    assert.deepStrictEqual(plan(home, content, new Map()), {
+      written: { "prompts/a.md": `---\nid: ${content.prompts[0]!.id}\ntitle: a\ntype: user\n---\nA\n` },
+      removed: []
+    })
+  })
+
+  it("planExport names every file that describes neither the imported state nor the state of the workspace, and with overwrite replaces or removes these files", () => {
+    const { home, content, texts } = makeImported({
+      "prompts/a.md": "A\n",
+      "prompts/b.md": "B\n",
+      "prompts/c.md": "C\n",
+      "prompts/d.md": "D\n",
+      "fragments/e.md": "E\n"
+    })
+    const later = editPrompts(deletePrompts(content, "D"), {
+      B: { current_content: "Edited" },
+      C: { is_archived: true }
+    })
+    const edit = (...paths: ReadonlyArray<string>): Texts =>
+      new Map([...texts, ...paths.map((path) => [path, "Changed\n"] as const)])
+    const paths = [
+      "fragments/e.md",
+      "prompts/a.md",
+      "prompts/b.md",
+      "prompts/c.md",
+      "prompts/d.md",
+      "prompts/new.md"
+    ]
+    for (const path of paths) assert.deepStrictEqual(plan(home, later, edit(path)), [path])
+    const edited = edit(...paths)
+    assert.deepStrictEqual(plan(home, later, edited), paths)
+    assert.deepStrictEqual(plan(home, later, edited, true), {
+      written: { "fragments/e.md": "E\n", "prompts/a.md": "A\n", "prompts/b.md": "Edited\n" },
+      removed: ["prompts/c.md", "prompts/d.md", "prompts/new.md"]
+    })
+    // A file that already contains the edit of the workspace stays as it is.
+    const merged = new Map([...texts, ["prompts/b.md", "Edited\n"]])
+    assert.deepStrictEqual(plan(home, later, merged), {
+      written: {},
+      removed: ["prompts/c.md", "prompts/d.md"]
+    })
+  })
+
+  it("planExport plans no file for a fragment that only archived prompts contain, and keeps the file if there is one", () => {
+    const [left, unused] = [fragment("left"), fragment("unused", { name: "Unused" })]
+    const own = archive({
+      fragments: [left, unused],
+      prompts: [prompt({ is_archived: true, fragments: [fragmentBinding(left, 1)] })]
+    })
+    assert.deepStrictEqual([...renderFiles(own).keys()], ["fragments/unused.md"])
+
+    const { home, content, texts } = makeImported({
+      "prompts/a.md": "---\nfragments:\n  - fragment: tone\n---\nA\n",
+      "fragments/tone.md": "Kind\n"
+    })
+    assert.deepStrictEqual(plan(home, editPrompts(content, { A: { is_archived: true } }), texts), {
+      written: {},
+      removed: ["prompts/a.md"]
+    })
+  })
+
+  it("planExport rejects a directory with invalid files, and two files that describe the same prompt", () => {
+    const { home, content, texts } = makeImported({ "prompts/a.md": "A\n" })
+    assert.deepStrictEqual(plan(home, content, new Map([["prompts/a.md", "---\ntitel: x\n---\n"]])), [
+      { path: "prompts/a.md", message: "unknown key titel; did you mean title?" }
+    ])
+    const copy = `---\nid: ${content.prompts[0]!.id}\n---\nA\n`
+    assert.deepStrictEqual(plan(home, content, new Map([...texts, ["prompts/b.md", copy]])), [
+      { path: "prompts/b.md", message: "has the id of prompts/a.md" }
+    ])
+  })
+})

@@ -1,0 +1,353 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Result from "effect/Result"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
+import { type FileChange, planImport } from "../../../src/application/transfer/FileImport.ts"
+import type { Texts } from "../../../src/application/transfer/PromptFile.ts"
+import type { PromptId } from "../../../src/domain/Prompt.ts"
+import { isEmptyEdit, type WorkspaceContent } from "../../../src/domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import {
+  archive,
+  folder,
+  fragment,
+  fragmentBinding,
+  instant,
+  newId,
+  prompt,
+  tag,
+  toWorkspaceContent,
+  version,
+  versionNumber
+} from "../../support/archives.ts"
+import { importFiles, parseFiles, renderFiles } from "../../support/promptFiles.ts"
+
+const now = instant("2030-01-01T00:00:00.000Z")
+
+/** Imports the files of a workspace after their texts were changed. Checks that a second import changes nothing. */
+const importChanged = (source: Archive, change: (texts: Texts) => Texts) => {
+  const home = source.workspace.id
+  const texts = change(renderFiles(source))
+  const imported = importFiles(home, toWorkspaceContent(source), texts)
+  assert.isTrue(isEmptyEdit(importFiles(home, imported.content, texts).edit))
+  return imported
+}
+
+const replaceIn =
+  (path: string, from: string | RegExp, to: string) =>
+  (texts: Texts): Texts =>
+    new Map([...texts, [path, texts.get(path)!.replace(from, to)]])
+
+const summarize = (changes: ReadonlyArray<FileChange>) => changes.map(({ change, path }) => [change, path])
+
+describe("planImport", () => {
+  it("a changed body becomes a new version: its number is one more than the highest number, and its parent is the version that was current before the import", () => {
+    const [one, seven] = [version(1), version(7)]
+    const agent = prompt({ title: "Agent", current_version: 1, versions: [one, seven] })
+    const path = "prompts/agent.md"
+    const { changes, edit } = importChanged(
+      archive({ prompts: [agent, prompt({ title: "Other" })] }),
+      replaceIn(path, /Content\n$/, "Changed\n")
+    )
+    const { before, after, ...change } = changes[0]!
+    assert.deepStrictEqual(change, {
+      kind: "prompt",
+      id: agent.id,
+      path,
+      name: "Agent",
+      change: "new version"
+    })
+    assert.deepStrictEqual<unknown>(after, { ...before, current_content: "Changed" })
+    const { tags: _, fragments: __, versions: ___, ...row } = agent
+    assert.deepStrictEqual(edit.prompts, [
+      {
+        row: { ...row, current_content: "Changed", current_version: 8, updated_at: now },
+        tags: undefined,
+        fragments: undefined,
+        version: {
+          id: edit.prompts[0]!.version!.id,
+          version_number: versionNumber(8),
+          content: "Changed",
+          change_summary: "",
+          change_source: "import",
+          parent_version_id: one.id,
+          metadata: {},
+          created_at: now
+        }
+      }
+    ])
+  })
+
+  it("if only the front matter changes, the prompt gets no new version, and the bindings of its fragments keep their ids", () => {
+    const [tone, limits] = [fragment("{{x}}", { name: "tone" }), fragment("{{x}}", { name: "limits" })]
+    const label = tag("production")
+    const bindings = [
+      fragmentBinding(tone, 1, { variable_overrides: { x: 1 } }),
+      fragmentBinding(limits, 2, { variable_overrides: { x: 2 } })
+    ]
+    const agent = prompt({ title: "Agent", tags: [label.id], fragments: bindings, versions: [version(1)] })
+    const { changes, edit } = importChanged(
+      archive({ tags: [label], fragments: [tone, limits], prompts: [agent] }),
+      (texts) =>
+        new Map([
+          ...texts,
+          [
+            "prompts/agent.md",
+            `---
+id: ${agent.id}
+title: Hello
+description: Changed
+type: few-shot
+model: other
+intent: other
+favorite: ${!agent.is_favorite}
+sort_order: 9
+folder: New folder
+tags: [new, production]
+fragments:
+  - fragment: limits
+    with: { x: 2 }
+  - fragment: tone
+    with: { x: 1 }
+---
+${agent.current_content}
+`
+          ]
+        ])
+    )
+    assert.deepStrictEqual(summarize(changes), [["changed", "prompts/agent.md"]])
+    const [added] = edit.tags
+    const { tags: _, fragments: __, versions: ___, ...row } = agent
+    assert.deepStrictEqual(edit, {
+      folders: [{ id: edit.folders[0]!.id, name: "New folder" }],
+      tags: [{ id: added!.id, name: "new", color: "#808080" }],
+      fragments: [],
+      removedFragments: [],
+      prompts: [
+        {
+          row: {
+            ...row,
+            title: "Hello",
+            description: "Changed",
+            prompt_type: "few-shot",
+            target_model: "other",
+            intent: "other",
+            is_favorite: !agent.is_favorite,
+            sort_order: 9,
+            folder_id: edit.folders[0]!.id,
+            updated_at: now
+          },
+          tags: [added!.id, label.id],
+          fragments: bindings.toReversed().map(({ fragment_id, variable_overrides }, index) => ({
+            id: bindings[index]!.id,
+            fragment_id,
+            variable_overrides,
+            position: index + 1
+          })),
+          version: undefined
+        }
+      ],
+      importedStates: edit.importedStates
+    })
+  })
+
+  it("a new file becomes a new prompt with version 1, or a new fragment, and a missing folder or tag is added once", () => {
+    const home = newId<WorkspaceId>()
+    const text = "---\ntags: [a]\nfragments:\n  - fragment: tone\n    with: { x: 1.10 }\n---\nBody\n"
+    const texts = new Map([
+      ["fragments/tone.md", "Be {{x}}\n"],
+      ["prompts/Folder/first.md", text],
+      ["prompts/Folder/second.md", text]
+    ])
+    const { edit, changes } = importFiles(home, toWorkspaceContent(archive()), texts)
+    assert.deepStrictEqual(
+      summarize(changes),
+      [...texts.keys()].map((path) => ["added", path])
+    )
+    const [tone, first] = parseFiles(home, texts)
+    assert.deepStrictEqual(edit.fragments, [{ id: tone!.id, name: "tone", content: "Be {{x}}" }])
+    assert.deepStrictEqual(
+      [edit.folders.map(({ name }) => name), edit.tags.map(({ name }) => name)],
+      [["Folder"], ["a"]]
+    )
+    const [added] = edit.prompts
+    assert.deepStrictEqual(added, {
+      row: {
+        id: first!.id as PromptId,
+        title: "first",
+        description: "",
+        current_content: "Body",
+        prompt_type: "user",
+        target_model: "",
+        intent: "",
+        is_favorite: false,
+        sort_order: 0,
+        current_version: 1,
+        folder_id: edit.folders[0]!.id,
+        is_archived: false,
+        created_at: now,
+        updated_at: now
+      },
+      tags: [edit.tags[0]!.id],
+      fragments: [
+        { id: added!.fragments![0]!.id, fragment_id: tone!.id, position: 1, variable_overrides: { x: 1.1 } }
+      ],
+      version: {
+        id: added!.version!.id,
+        version_number: versionNumber(1),
+        content: "Body",
+        change_summary: "",
+        change_source: "import",
+        parent_version_id: null,
+        metadata: {},
+        created_at: now
+      }
+    })
+  })
+
+  it("a prompt without a file is archived, also if no file ever described it, and is restored when its file exists again", () => {
+    const source = archive({ prompts: [prompt({ title: "Gone", versions: [version(1)] })] })
+    const [home, texts] = [source.workspace.id, renderFiles(source)]
+    const before = toWorkspaceContent(source)
+    const { changes, content } = importFiles(home, before, new Map())
+    const { before: _, after, ...change } = changes[0]!
+    const { id } = source.prompts[0]!
+    assert.deepStrictEqual(change, { kind: "prompt", id, path: null, name: "Gone", change: "archived" })
+    assert.isNull(after)
+    const archived = before.prompts.map((prompt) => ({ ...prompt, is_archived: true, updated_at: now }))
+    assert.deepStrictEqual(content.prompts, archived)
+    const restored = importFiles(home, content, texts)
+    assert.deepStrictEqual(summarize(restored.changes), [["changed", "prompts/gone.md"]])
+    assert.deepStrictEqual(restored.content.prompts, [{ ...before.prompts[0]!, updated_at: now }])
+  })
+
+  it("a fragment without a file is removed, except if an archived prompt contains the fragment", () => {
+    const [unused, used] = [fragment("unused", { name: "unused" }), fragment("used", { name: "used" })]
+    const source = archive({
+      fragments: [unused, used],
+      prompts: [prompt({ is_archived: true, fragments: [fragmentBinding(used, 1)] })]
+    })
+    const { edit, changes, fragmentNames } = importChanged(source, () => new Map())
+    assert.deepStrictEqual(edit.removedFragments, [unused.id])
+    assert.deepStrictEqual(summarize(changes), [["removed", null]])
+    assert.deepStrictEqual(Object.fromEntries(fragmentNames), { [unused.id]: "unused", [used.id]: "used" })
+  })
+
+  it("a prompt stays in its folder even if another folder has the same name", () => {
+    const [first, second] = [folder({ name: "Same" }), folder({ name: "Same" })]
+    const source = archive({
+      folders: [first, second],
+      prompts: [prompt({ title: "A", folder_id: second.id })]
+    })
+    const { edit } = importChanged(source, replaceIn("prompts/Same/a.md", "title: A", "title: B"))
+    assert.strictEqual(edit.prompts[0]!.row.folder_id, second.id)
+  })
+
+  /** Makes a workspace whose files were imported. */
+  const makeImported = () => {
+    const texts = new Map([
+      ["fragments/tone.md", "Be {{x}}\n"],
+      [
+        "prompts/Support/agent.md",
+        "---\ntags: [a]\nfragments:\n  - fragment: tone\n    with: { b: 1, a: { d: 1, c: 2 } }\n---\nAgent\n"
+      ],
+      ["prompts/other.md", "---\nid: 6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51\n---\nOther\n"]
+    ])
+    const home = newId<WorkspaceId>()
+    return { home, texts, content: importFiles(home, toWorkspaceContent(archive()), texts).content }
+  }
+
+  /** Returns the path and the message of each edit that an import refuses to undo, or undefined if there are none. */
+  const findConflicts = (home: WorkspaceId, content: WorkspaceContent, texts: Texts) => {
+    const result = planImport(content, parseFiles(home, texts), false, { now, newId })
+    if (Result.isSuccess(result)) return undefined
+    const { failure } = result
+    return failure._tag === "ConflictingEdits"
+      ? failure.edits.map(({ path, message }) => [path, message])
+      : failure
+  }
+
+  it("an import refuses to undo an edit of any field", () => {
+    const { home, texts, content } = makeImported()
+    const edit = (change: Partial<WorkspaceContent["prompts"][number]>): WorkspaceContent => ({
+      ...content,
+      prompts: content.prompts.map((one) => (one.title === "agent" ? { ...one, ...change } : one))
+    })
+    const agentPath = "prompts/Support/agent.md"
+    const edits: ReadonlyArray<readonly [WorkspaceContent, path: string]> = [
+      [edit({ title: "x" }), agentPath],
+      [edit({ description: "x" }), agentPath],
+      [edit({ current_content: "x" }), agentPath],
+      [edit({ prompt_type: "system" }), agentPath],
+      [edit({ target_model: "x" }), agentPath],
+      [edit({ intent: "x" }), agentPath],
+      [edit({ is_favorite: true }), agentPath],
+      [edit({ sort_order: 1 }), agentPath],
+      [edit({ tags: [] }), agentPath],
+      [edit({ fragments: [] }), agentPath],
+      [edit({ folder_id: null }), agentPath],
+      [{ ...content, folders: content.folders.map((one) => ({ ...one, name: "x" })) }, agentPath],
+      [
+        { ...content, fragments: content.fragments.map((one) => ({ ...one, name: "x" })) },
+        "fragments/tone.md"
+      ],
+      [
+        { ...content, fragments: content.fragments.map((one) => ({ ...one, content: "x" })) },
+        "fragments/tone.md"
+      ]
+    ]
+    assert.isUndefined(findConflicts(home, content, texts))
+    for (const [edited, path] of edits)
+      assert.deepStrictEqual(findConflicts(home, edited, texts), [[path, "was edited"]])
+  })
+
+  it("an import refuses to restore an archived or deleted prompt, to archive an edited prompt, and to remove an edited fragment", () => {
+    const { home, texts, content } = makeImported()
+    const [agent, other] = content.prompts.toSorted((a, b) => (a.title < b.title ? -1 : 1))
+    const edited: WorkspaceContent = {
+      ...content,
+      fragments: content.fragments.map((one) => ({ ...one, content: "x" })),
+      prompts: [{ ...agent!, is_archived: true }]
+    }
+    assert.deepStrictEqual(findConflicts(home, edited, texts), [
+      ["fragments/tone.md", "was edited"],
+      ["prompts/Support/agent.md", "was archived"],
+      ["prompts/other.md", "was deleted"]
+    ])
+    const renamed = { ...edited, prompts: [{ ...agent!, title: "x", fragments: [] }, other!] }
+    assert.deepStrictEqual(findConflicts(home, renamed, new Map([["prompts/a.md", "A\n"]])), [
+      [`fragment ${content.fragments[0]!.id} (tone)`, "was edited"],
+      [`prompt ${agent!.id} (x)`, "was edited"]
+    ])
+    // With overwrite, the import undoes all these edits. A deleted prompt gets the same id again.
+    const { content: after } = importFiles(home, edited, texts)
+    assert.deepStrictEqual(
+      after.prompts.map(({ id }) => id).sort(),
+      content.prompts.map(({ id }) => id).sort()
+    )
+    assert.isUndefined(findConflicts(home, after, texts))
+  })
+
+  it("an import reports no conflict with an edit that its files contain, and afterwards records the edited state", () => {
+    const { home, texts, content } = makeImported()
+    const edited = {
+      ...content,
+      prompts: content.prompts.map((one) =>
+        one.title === "other" ? { ...one, current_content: "Edited" } : one
+      )
+    }
+    const merged = replaceIn("prompts/other.md", "Other", "Edited")(texts)
+    assert.isUndefined(findConflicts(home, edited, merged))
+    assert.deepStrictEqual(findConflicts(home, edited, texts), [["prompts/other.md", "was edited"]])
+    const { edit, content: after } = importFiles(home, edited, merged)
+    assert.isTrue(isEmptyEdit(edit))
+    assert.isUndefined(findConflicts(home, after, texts))
+  })
+
+  it("an import reports no conflict about a prompt that no earlier import recorded", () => {
+    const { home, texts, content } = makeImported()
+    const [one] = content.prompts
+    const created = { ...one!, id: newId<PromptId>() }
+    assert.isUndefined(findConflicts(home, { ...content, prompts: [...content.prompts, created] }, texts))
+    assert.isUndefined(findConflicts(home, { ...content, importedStates: [] }, new Map()))
+  })
+})
