@@ -4,38 +4,43 @@ import type { Administration } from "../../../../application/administration/Admi
 import type { ImportResult, RowCounts } from "../../../../application/ports/WorkspaceStore.ts"
 import { ArchiveTooLarge, maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
-import { makeReadError } from "../output/CommandError.ts"
+import { type CommandError, makeReadError } from "../output/CommandError.ts"
 import { pluralize, print } from "../output/Output.ts"
 import { withProgress } from "../output/Progress.ts"
 
-/** Reads a file, or standard input if the path is `-`. Stops reading at the maximum size of an archive. */
-const readBytes = (path: string) =>
+/** Reads a file, or standard input if the path is `-`. Returns undefined if the file is larger than an archive may be. */
+const readBytes = async (path: string): Promise<Uint8Array | undefined> => {
+  const source: AsyncIterable<Uint8Array> = path === "-" ? process.stdin : createReadStream(path)
+  // The system provides memory only for the bytes that are written.
+  const bytes = Buffer.allocUnsafeSlow(maxArchiveBytes)
+  let size = 0
+  for await (const chunk of source) {
+    if (size + chunk.length > maxArchiveBytes) return undefined
+    bytes.set(chunk, size)
+    size += chunk.length
+  }
+  return bytes.subarray(0, size)
+}
+
+const parseJson = (bytes: Uint8Array): Effect.Effect<unknown, InvalidContent> =>
+  Effect.try({
+    try: () => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)),
+    catch: (error) =>
+      InvalidContent([{ path: "", message: `is not a JSON document in UTF-8: ${(error as Error).message}` }])
+  })
+
+/** Reads the JSON of an archive. The bytes and the text are garbage before the archive is decoded. */
+const readJson = (path: string): Effect.Effect<unknown, ArchiveTooLarge | CommandError | InvalidContent> =>
   Effect.tryPromise({
-    try: async () => {
-      const source: AsyncIterable<Uint8Array> = path === "-" ? process.stdin : createReadStream(path)
-      const chunks: Array<Uint8Array> = []
-      let size = 0
-      for await (const chunk of source) {
-        size += chunk.length
-        if (size > maxArchiveBytes) return undefined
-        chunks.push(chunk)
-      }
-      return Buffer.concat(chunks)
-    },
+    try: () => readBytes(path),
     catch: (error) => makeReadError(path, error)
   }).pipe(
     Effect.filterOrFail(
       (bytes) => bytes !== undefined,
       () => ArchiveTooLarge
-    )
+    ),
+    Effect.flatMap(parseJson)
   )
-
-const parseJson = (bytes: Uint8Array) =>
-  Effect.try({
-    try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)),
-    catch: (error) =>
-      InvalidContent([{ path: "", message: `is not a JSON document in UTF-8: ${(error as Error).message}` }])
-  })
 
 const describeRows = ({ added, changed, removed }: RowCounts): string =>
   `${pluralize(added, "row")} added, ${changed} changed, ${removed} removed`
@@ -66,8 +71,7 @@ export const importArchive = Effect.fnUntraced(function* (
   administration: Administration["Service"],
   { path, dryRun, json }: ImportOptions
 ) {
-  const imported = yield* readBytes(path).pipe(
-    Effect.flatMap(parseJson),
+  const imported = yield* readJson(path).pipe(
     Effect.flatMap((archive) =>
       administration.importArchive(archive, { dryRun, source: path === "-" ? "standard input" : path })
     ),

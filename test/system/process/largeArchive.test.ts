@@ -1,0 +1,101 @@
+import { createHash } from "node:crypto"
+import { createReadStream, createWriteStream, statSync } from "node:fs"
+import { join } from "node:path"
+import { pipeline } from "node:stream/promises"
+import { expect, it } from "vitest"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
+import { writeArchive } from "../../../src/application/transfer/ArchiveText.ts"
+import {
+  archive,
+  fragment,
+  fragmentBinding,
+  prompt,
+  tag,
+  version,
+  workspace
+} from "../../support/archives.ts"
+import { run } from "../../support/service.ts"
+import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
+
+const MiB = 1024 * 1024
+const promptCount = 76_000
+
+/** Returns increasing ids, so that the items of the archive are in the order of an export. */
+const makeIds = () => {
+  let last = 0
+  return <Id extends string>(): Id =>
+    `00000000-0000-4000-8000-${(++last).toString(16).padStart(12, "0")}` as string as Id
+}
+
+/** Makes an archive whose text has about 200 MiB. */
+const makeLargeArchive = (): Archive => {
+  const id = makeIds()
+  const tags = Array.from({ length: 20 }, (_, index) => tag(`tag ${index}`, { id: id() }))
+  const fragments = Array.from({ length: 100 }, (_, index) => fragment(`Text ${index}`, { id: id() }))
+  const prompts = Array.from({ length: promptCount }, (_, index) => {
+    const language = index % 10 === 0 ? "日本語" : "Japanese"
+    const content = `${index}: Answer {{question}} in "quotes", für alle, in ${language}.\n`.repeat(10)
+    const first = version(1, { id: id(), content })
+    const {
+      tags: _tags,
+      fragments: _fragments,
+      versions: _versions,
+      ...row
+    } = prompt({
+      id: id(),
+      title: `Prompt ${index}`,
+      current_content: content,
+      current_version: 2
+    })
+    return {
+      ...row,
+      tags: [tags[index % tags.length]!.id],
+      fragments: [fragmentBinding(fragments[index % fragments.length]!, 1, { id: id() })],
+      versions: [first, version(2, { id: id(), content, parent_version_id: first.id })]
+    }
+  })
+  return archive({ workspace: workspace({ id: id() }), tags, fragments, prompts })
+}
+
+const hashFile = async (file: string): Promise<string> => {
+  const hash = createHash("sha256")
+  await pipeline(createReadStream(file), hash)
+  return hash.digest("hex")
+}
+
+const scratch = makeTestDirectory("large-archive-")
+const { env } = makeTestDatabase()
+
+/** Runs a command. Returns its peak resident memory in bytes and its duration in seconds. */
+const measure = async (args: ReadonlyArray<string>) => {
+  const script = "process.on('exit',()=>console.error('maxRSS',process.resourceUsage().maxRSS))"
+  const started = performance.now()
+  const { code, stderr } = await run(args, {
+    ...env,
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}`
+  })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining("maxRSS") })
+  return {
+    peak: Number(/maxRSS (\d+)/.exec(stderr)![1]) * 1024,
+    seconds: Math.round((performance.now() - started) / 100) / 10
+  }
+}
+
+it("an archive of 200 MiB is byte for byte the same after an import and an export, which use at most six times its size as memory", {
+  timeout: 600_000
+}, async () => {
+  const [file, exported] = [join(scratch, "archive.json"), join(scratch, "exported.json")]
+  const original = makeLargeArchive()
+  await pipeline(writeArchive(original), createWriteStream(file))
+  const { size } = statSync(file)
+  expect(size).toBeGreaterThan(200 * MiB)
+  const imported = await measure(["import", file])
+  const exporting = await measure(["export", "--workspace", original.workspace.id, "--out", exported])
+  console.log(
+    `${size / MiB} MiB; import: ${imported.peak / MiB} MiB, ${imported.seconds} s; export: ${exporting.peak / MiB} MiB, ${exporting.seconds} s`
+  )
+  expect(await hashFile(exported)).toBe(await hashFile(file))
+  expect(imported.peak).toBeLessThan(6 * size)
+  expect(exporting.peak).toBeLessThan(6 * size)
+})
