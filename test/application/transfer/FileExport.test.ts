@@ -283,10 +283,10 @@ Body
       "prompts/deleted.md": "Deleted\n",
       "prompts/same.md": "Same\n"
     })
-    const added = { ...content.prompts[0]!, id: newId<PromptId>(), title: "Agent", current_content: "Added" }
+    const agent = content.prompts.find(({ current_content }) => current_content === "Hello")!
+    const added = { ...agent, id: newId<PromptId>(), title: "Agent", current_content: "Added" }
     const kept = editPrompts(deletePrompts(content, "Deleted"), { Old: { is_archived: true } })
     const later = { ...kept, prompts: [...kept.prompts, added] }
-    assert.strictEqual(added.folder_id, content.folders[0]!.id)
     const path = `prompts/Support/agent-${added.id.slice(-8)}.md`
     assert.deepStrictEqual(plan(home, later, texts), {
       written: { [path]: `---\nid: ${added.id}\ntitle: Agent\ntype: user\n---\nAdded\n` },
