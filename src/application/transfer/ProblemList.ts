@@ -13,15 +13,6 @@ export class ProblemList {
     this.count++
     if (this.first.length < maxProblems) this.first.push({ path, message })
   }
-
-  /**
-   * Adds `count` problems. `first` contains the first of these problems: at least `maxProblems` of them, or all if
-   * there are fewer.
-   */
-  addAll(first: ReadonlyArray<Problem>, count: number): void {
-    this.count += count
-    this.first.push(...first.slice(0, maxProblems - this.first.length))
-  }
 }
 
 /** Converts the issue of a failed schema check to a list of paths and messages. */
