@@ -38,12 +38,7 @@ const rules: ReadonlyArray<Rule> = [
   { files: "src/application/**", mayImport: [...core, ...effect] },
   {
     files: "src/application/ports/*",
-    mayImport: [
-      "src/application/ports/*",
-      "src/application/transfer/Archive.ts",
-      "src/domain/**",
-      "effect/{Context,Effect}"
-    ]
+    mayImport: ["src/application/ports/*", "src/domain/**", "effect/{Context,Effect}"]
   },
   {
     files: "src/application/transfer/**",

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { Archive } from "../../src/application/transfer/Archive.ts"
+import { type Archive, archiveFormat } from "../../src/application/transfer/Archive.ts"
 import { writeArchive } from "../../src/application/transfer/ArchiveText.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
@@ -54,7 +54,10 @@ export const loadArchive = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(archive))
 
 export const exportArchive = (workspace: WorkspaceId) =>
-  Effect.flatMap(WorkspaceStore, (store) => store.exportWorkspace(workspace))
+  Effect.map(
+    Effect.flatMap(WorkspaceStore, (store) => store.exportWorkspace(workspace)),
+    (whole): Archive => ({ format: archiveFormat, ...whole })
+  )
 
 /** Reduces the versions of a prompt to the current and the last version. */
 const toVersionHistory = (

@@ -12,10 +12,10 @@ import {
   type UserId
 } from "../../domain/ApiKey.ts"
 import type { Tier } from "../../domain/Billing.ts"
-import type { InvalidContent, Problem } from "../../domain/workspace/Problem.ts"
+import type { ArchiveTooLarge, InvalidContent, Problem } from "../../domain/workspace/Problem.ts"
 import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import type { Archive, ArchiveTooLarge } from "../transfer/Archive.ts"
+import type { WholeWorkspace } from "../../domain/workspace/Workspace.ts"
 import { decodeArchive } from "../transfer/ArchiveDecoder.ts"
 import type { FileExport, UnimportedFiles } from "../transfer/FileExport.ts"
 import type { ConflictingEdits, FileImport } from "../transfer/FileImport.ts"
@@ -100,7 +100,7 @@ export class Administration extends Context.Service<
      */
     readonly exportArchive: (
       workspace: WorkspaceId
-    ) => Effect.Effect<Archive, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
+    ) => Effect.Effect<WholeWorkspace, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
     /**
      * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not at
      * all. Returns the changes and the warnings about slots; a dry run returns the changes that the import would make.

@@ -3,12 +3,18 @@ import type * as Effect from "effect/Effect"
 import type { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
 import type { AuditEvent } from "../../domain/workspace/AuditEvent.ts"
 import type { BillingStatus, Tier } from "../../domain/Billing.ts"
-import type { InvalidContent } from "../../domain/workspace/Problem.ts"
+import type { ArchiveTooLarge, InvalidContent } from "../../domain/workspace/Problem.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
-import type { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../domain/workspace/Workspace.ts"
+import type {
+  Folder,
+  StoredKey,
+  User,
+  WholeWorkspace,
+  Workspace,
+  WorkspaceTag
+} from "../../domain/workspace/Workspace.ts"
 import type { ContentEdit, WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import type { Archive, ArchiveTooLarge } from "../transfer/Archive.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
 /** No workspace has the given id. */
@@ -208,9 +214,9 @@ export class WorkspaceStore extends Context.Service<
       key: NewKey
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
-     * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that the archive does not
+     * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that `whole` does not
      * contain are deleted. Rows that do not change are neither written nor locked against changes, so importing the
-     * same archive again changes nothing. The references and the unique values of the archive must be valid, as
+     * same workspace again changes nothing. The references and the unique values of `whole` must be valid, as
      * `checkReferences` defines.
      *
      * An import never weakens security. An existing workspace keeps its tier and billing status. Users and keys are
@@ -220,10 +226,10 @@ export class WorkspaceStore extends Context.Service<
      * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if an id belongs to
      * another workspace. Also fails with this error if the id or email of a user belongs to another user, or if the
      * hash of a key belongs to another key. A key without a workspace belongs to its owner. Returns the numbers of
-     * items in the archive, and the numbers of rows that the import, or a dry run, added, changed and removed.
+     * items in `whole`, and the numbers of rows that the import, or a dry run, added, changed and removed.
      */
     readonly importWorkspace: (
-      archive: Archive,
+      whole: WholeWorkspace,
       options?: ChangeOptions
     ) => Effect.Effect<ImportResult, InvalidContent | Unavailable>
     /** Records in the audit log that a workspace is exported. */
@@ -238,7 +244,7 @@ export class WorkspaceStore extends Context.Service<
      */
     readonly exportWorkspace: (
       workspace: WorkspaceId
-    ) => Effect.Effect<Archive, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
+    ) => Effect.Effect<WholeWorkspace, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
     /**
      * Reads the current state of a workspace's content. Lists are ordered by id, and the fragments of a prompt by
      * position.

@@ -116,7 +116,3 @@ export const archiveLists = ["users", "api_keys", "folders", "tags", "fragments"
 
 /** Maximum size of an archive's file in bytes. An import has the whole text in memory. */
 export const maxArchiveBytes = 256 * 1024 * 1024
-
-/** The file of an archive is or would be larger than `maxArchiveBytes`. */
-export const ArchiveTooLarge = { _tag: "ArchiveTooLarge" } as const
-export type ArchiveTooLarge = typeof ArchiveTooLarge

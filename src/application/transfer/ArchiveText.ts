@@ -1,5 +1,7 @@
 import * as Result from "effect/Result"
-import { type Archive, archiveFormat, ArchiveTooLarge, archiveLists, maxArchiveBytes } from "./Archive.ts"
+import { ArchiveTooLarge } from "../../domain/workspace/Problem.ts"
+import type { WholeWorkspace } from "../../domain/workspace/Workspace.ts"
+import { archiveFormat, archiveLists, maxArchiveBytes } from "./Archive.ts"
 
 /**
  * Writes one item of a list. Omits the `expires_at` of a key that never expires, so that older versions of the program
@@ -8,16 +10,16 @@ import { type Archive, archiveFormat, ArchiveTooLarge, archiveLists, maxArchiveB
 const writeItem = (item: object): string =>
   JSON.stringify("expires_at" in item && item.expires_at === null ? { ...item, expires_at: undefined } : item)
 
-/** Writes the text of an archive in pieces. Each item of a list is on its own line, for readable diffs. */
-export function* writeArchive(archive: Archive): Generator<string> {
-  yield `{"format":"${archiveFormat}",\n"workspace":${JSON.stringify(archive.workspace)}`
+/** Writes a workspace as the text of an archive, in pieces. Each item of a list is on its own line, for readable diffs. */
+export function* writeArchive(whole: WholeWorkspace): Generator<string> {
+  yield `{"format":"${archiveFormat}",\n"workspace":${JSON.stringify(whole.workspace)}`
   for (const list of archiveLists) {
     let separator = `,\n"${list}":[\n`
-    for (const item of archive[list]) {
+    for (const item of whole[list]) {
       yield separator + writeItem(item)
       separator = ",\n"
     }
-    yield archive[list].length === 0 ? `,\n"${list}":[]` : "\n]"
+    yield whole[list].length === 0 ? `,\n"${list}":[]` : "\n]"
   }
   yield "}\n"
 }
@@ -25,9 +27,9 @@ export function* writeArchive(archive: Archive): Generator<string> {
 /** The minimum number of characters of a chunk, except the last. */
 const chunkLength = 1024 * 1024
 
-/** Encodes the text of an archive, in chunks. Fails if an import would reject the text because of its size. */
+/** Encodes a workspace as the text of an archive, in chunks. Fails if an import would reject the text because of its size. */
 export const encodeArchive = (
-  archive: Archive
+  whole: WholeWorkspace
 ): Result.Result<ReadonlyArray<Uint8Array>, ArchiveTooLarge> => {
   const chunks: Array<Uint8Array> = []
   const encoder = new TextEncoder()
@@ -39,7 +41,7 @@ export const encodeArchive = (
     bytes += chunk.length
     text = ""
   }
-  for (const piece of writeArchive(archive)) {
+  for (const piece of writeArchive(whole)) {
     text += piece
     if (text.length >= chunkLength) encode()
     if (bytes > maxArchiveBytes) return Result.fail(ArchiveTooLarge)

@@ -20,3 +20,7 @@ export const InvalidContent = (
   problems: ReadonlyArray<Problem>,
   count = problems.length
 ): InvalidContent => ({ _tag: "InvalidContent", problems, count })
+
+/** The archive of a workspace is or would be larger than an import accepts. */
+export const ArchiveTooLarge = { _tag: "ArchiveTooLarge" } as const
+export type ArchiveTooLarge = typeof ArchiveTooLarge

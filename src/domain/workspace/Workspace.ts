@@ -170,3 +170,14 @@ export const WorkspacePrompt = Schema.Struct({
   versions: Schema.Array(PromptVersion)
 })
 export type WorkspacePrompt = typeof WorkspacePrompt.Type
+
+/** A workspace with its content, its keys and the users who own them. */
+export interface WholeWorkspace {
+  readonly workspace: Workspace
+  readonly users: ReadonlyArray<User>
+  readonly api_keys: ReadonlyArray<StoredKey>
+  readonly folders: ReadonlyArray<Folder>
+  readonly tags: ReadonlyArray<WorkspaceTag>
+  readonly fragments: ReadonlyArray<Fragment>
+  readonly prompts: ReadonlyArray<WorkspacePrompt>
+}

@@ -1,7 +1,11 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import type { Archive } from "../../../../application/transfer/Archive.ts"
-import { StoredKey, User, type Workspace } from "../../../../domain/workspace/Workspace.ts"
+import {
+  StoredKey,
+  User,
+  type WholeWorkspace,
+  type Workspace
+} from "../../../../domain/workspace/Workspace.ts"
 import { executeCounted } from "../driver/Query.ts"
 import { makeUpsert, upsertRows } from "./ContentWriter.ts"
 
@@ -41,7 +45,7 @@ export const toKeyRow = (key: StoredKey): object => ({ ...key, key_hash: `\\x${k
 /** Merges the users and keys of an archive and the name of its workspace. Returns how many rows were added and changed. */
 export const mergeAccounts = Effect.fnUntraced(function* (
   sql: PgClient,
-  { workspace: { id, name }, users, api_keys }: Archive
+  { workspace: { id, name }, users, api_keys }: WholeWorkspace
 ) {
   const writtenUsers = yield* upsertRows(sql, upsertUsers, users)
   const writtenKeys = yield* upsertRows(sql, upsertKeys, api_keys.map(toKeyRow))

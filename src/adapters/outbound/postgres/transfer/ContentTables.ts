@@ -1,15 +1,15 @@
-import type { Archive } from "../../../../application/transfer/Archive.ts"
 import {
   Folder,
   Fragment,
   PromptFragment,
   PromptVersion,
+  type WholeWorkspace,
   WorkspacePrompt,
   WorkspaceTag
 } from "../../../../domain/workspace/Workspace.ts"
 
-/** The content of an archive, or the part of a workspace's content that an edit writes. */
-export type Content = Pick<Archive, "folders" | "tags" | "fragments" | "prompts">
+/** The content of a workspace, or the part of a workspace's content that an edit writes. */
+export type Content = Pick<WholeWorkspace, "folders" | "tags" | "fragments" | "prompts">
 
 /** Returns the names of the fields of a schema. The columns of its table have the same names. */
 const toColumns = ({ fields }: { readonly fields: object }): ReadonlyArray<string> => Object.keys(fields)

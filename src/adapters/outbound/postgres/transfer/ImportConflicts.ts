@@ -1,9 +1,9 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Archive } from "../../../../application/transfer/Archive.ts"
 import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
 import { InvalidContent, type Problem } from "../../../../domain/workspace/Problem.ts"
+import type { WholeWorkspace } from "../../../../domain/workspace/Workspace.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 import { toKeyRow } from "./AccountWriter.ts"
 import { type Content, type ContentTable, contentTables, isOwn, listRows } from "./ContentTables.ts"
@@ -80,7 +80,7 @@ const findContentConflicts = (sql: PgClient, workspace: string, content: Content
 /** Finds the users and keys whose ids, emails or hashes belong to another user, key or workspace. */
 const findAccountConflicts = Effect.fnUntraced(function* (
   sql: PgClient,
-  { workspace, users, api_keys }: Archive
+  { workspace, users, api_keys }: WholeWorkspace
 ) {
   const listPaths = (list: "users" | "api_keys", items: ReadonlyArray<unknown>) => () =>
     items.map((_, index) => `${list}[${index}]`)
@@ -107,7 +107,7 @@ export const rejectContentConflicts = (sql: PgClient, workspace: string, content
   Effect.flatMap(findContentConflicts(sql, workspace, content), rejectProblems)
 
 /** Like `rejectContentConflicts`, for a whole archive with its users and keys. */
-export const rejectArchiveConflicts = Effect.fnUntraced(function* (sql: PgClient, archive: Archive) {
+export const rejectArchiveConflicts = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
   const accounts = yield* findAccountConflicts(sql, archive)
   const content = yield* findContentConflicts(sql, archive.workspace.id, archive)
   yield* rejectProblems([...accounts, ...content])

@@ -1,12 +1,9 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import {
-  type Archive,
-  archiveFormat,
-  ArchiveTooLarge,
-  maxArchiveBytes
-} from "../../../../application/transfer/Archive.ts"
+import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
+import { ArchiveTooLarge } from "../../../../domain/workspace/Problem.ts"
+import type { WholeWorkspace } from "../../../../domain/workspace/Workspace.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { readList, readWorkspace } from "./ContentReader.ts"
@@ -30,8 +27,8 @@ const groupByPrompt = <A>(items: ReadonlyArray<queries.Child<A>>): ReadonlyMap<s
 }
 
 /**
- * Reads a whole workspace as an archive: lists by id, versions by number, fragment bindings by position. Must run in a
- * transaction with one snapshot. Reads nothing else if the values are larger than an archive.
+ * Reads a whole workspace: lists by id, versions by number, fragment bindings by position. Must run in a
+ * transaction with one snapshot. Fails before the values are read if they are larger than an archive.
  */
 export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   const info = yield* readWorkspace(sql, workspace)
@@ -47,7 +44,6 @@ export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, works
   const bindings = groupByPrompt(yield* read(queries.promptFragments))
   const versions = groupByPrompt(yield* read(queries.versions))
   return {
-    format: archiveFormat,
     workspace: info,
     users,
     api_keys,
@@ -59,5 +55,5 @@ export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, works
       fragments: bindings.get(prompt.id) ?? [],
       versions: versions.get(prompt.id) ?? []
     }))
-  } satisfies Archive
+  } satisfies WholeWorkspace
 })

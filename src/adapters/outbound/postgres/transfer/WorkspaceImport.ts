@@ -6,7 +6,7 @@ import type {
   ImportSummary,
   RowCounts
 } from "../../../../application/ports/WorkspaceStore.ts"
-import type { Archive } from "../../../../application/transfer/Archive.ts"
+import type { WholeWorkspace } from "../../../../domain/workspace/Workspace.ts"
 import { executeCounted } from "../driver/Query.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { addWorkspace, mergeAccounts } from "./AccountWriter.ts"
@@ -35,7 +35,7 @@ const deleteOtherRows = (sql: PgClient, table: ContentTable, workspace: string, 
  * compared: if an editor commits a new version in between, the version stays and the prompt is overwritten. In the
  * opposite order, the prompt of the editor could stay without its version.
  */
-const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: Archive) {
+const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
   const workspace = archive.workspace.id
   yield* sql.unsafe(lockWorkspace, [workspace])
   yield* sql.unsafe(setMemory)
@@ -61,7 +61,7 @@ const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: Archiv
   return { added, changed: content.changed + accounts.changed, removed } satisfies RowCounts
 })
 
-const summarize = ({ workspace, prompts, ...lists }: Archive): ImportSummary => ({
+const summarize = ({ workspace, prompts, ...lists }: WholeWorkspace): ImportSummary => ({
   workspace_id: workspace.id,
   prompts: prompts.length,
   versions: prompts.reduce((count, { versions }) => count + versions.length, 0),
@@ -79,7 +79,7 @@ const summarize = ({ workspace, prompts, ...lists }: Archive): ImportSummary => 
 export const importWorkspace = (
   sql: PgClient,
   transact: Transact,
-  archive: Archive,
+  archive: WholeWorkspace,
   options: ChangeOptions | undefined,
   record: AuditRecorder
 ) => {
