@@ -37,7 +37,7 @@ import {
   WorkspaceStore
 } from "../ports/WorkspaceStore.ts"
 
-import { type FileImportOptions, makeFileTransfer } from "./FileTransfer.ts"
+import type { FileImportOptions } from "./FileTransfer.ts"
 
 /** A key that was just issued. `key` is its plaintext, which is stored nowhere (specification 5.4). */
 export interface IssuedKey {
@@ -137,6 +137,12 @@ export class Administration extends Context.Service<
         store
       const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
+      // The parser of YAML is loaded only for files, because it cannot be bundled into one file for embedders.
+      const fileTransfer = Effect.map(
+        Effect.promise(() => import("./FileTransfer.ts")),
+        ({ makeFileTransfer }) => makeFileTransfer(store, random)
+      )
+
       /** Makes a key. `issued` contains the plaintext, and `stored` is the part to store. */
       const makeKey = Effect.fnUntraced(function* (expires_at: Timestamp | null) {
         const key = makeApiKey(yield* random.randomBytes(32))
@@ -202,7 +208,10 @@ export class Administration extends Context.Service<
           yield* store.recordExport(workspace, "archive")
           return yield* store.exportWorkspace(workspace)
         }),
-        ...makeFileTransfer(store, random)
+        importFiles: (workspace, texts, options) =>
+          Effect.flatMap(fileTransfer, ({ importFiles }) => importFiles(workspace, texts, options)),
+        exportFiles: (workspace, texts, options) =>
+          Effect.flatMap(fileTransfer, ({ exportFiles }) => exportFiles(workspace, texts, options))
       })
     })
   )
