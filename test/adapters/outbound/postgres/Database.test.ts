@@ -154,7 +154,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
       for (let round = 0; round < 2; round++) {
         const before = new Set(yield* Effect.all(repeat(24, slow), { concurrency: "unbounded" }))
         assert.strictEqual(before.size, 4)
-        const reading = yield* Effect.forkChild(Effect.all(repeat(100, slow), { concurrency: 40 }))
+        const reading = yield* Effect.forkChild(Effect.all(repeat(100, slow), { concurrency: 8 }))
         // A query that loses its connection may be retried on a connection that is terminated later.
         yield* onServer(
           `select pg_terminate_backend(pid), pg_sleep(0.1) from unnest(array[${[...before].join()}]) pid`
