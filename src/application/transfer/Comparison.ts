@@ -6,7 +6,7 @@ import { type ContentFile, InvalidFiles } from "./PromptFile.ts"
 /**
  * A prompt or fragment in the workspace and in a directory of files. The hashes are those of its states in the
  * workspace, in the directory, and after the latest import. A hash is undefined if there is no such state. An archived
- * prompt has an `item`, but no `workspaceHash`.
+ * prompt has an `item`, but no `workspaceHash`. `isImported` is true if any import has recorded its states.
  */
 export interface Pair {
   readonly kind: ContentState["kind"]
@@ -16,17 +16,18 @@ export interface Pair {
   readonly workspaceHash: string | undefined
   readonly fileHash: string | undefined
   readonly importedHash: string | undefined
+  readonly isImported: boolean
 }
 
 /** Returns true if the workspace and the directory have different states of the prompt or fragment. */
 export const isDifferent = ({ workspaceHash, fileHash }: Pair): boolean => workspaceHash !== fileHash
 
 /**
- * Returns true if the prompt or fragment was edited, archived or deleted in the workspace since the latest import.
- * Without a recorded state, there is nothing to compare with, so the result is false.
+ * Returns true if the prompt or fragment was created, edited, archived or deleted in the workspace since the latest
+ * import. Before the first import, there is nothing to compare with, so the result is false.
  */
-export const isEditedInWorkspace = ({ workspaceHash, importedHash }: Pair): boolean =>
-  importedHash !== undefined && workspaceHash !== importedHash
+export const isEditedInWorkspace = ({ isImported, workspaceHash, importedHash }: Pair): boolean =>
+  isImported && workspaceHash !== importedHash
 
 /** Returns true if the file was added or edited since the latest import. */
 export const isEditedInDirectory = ({ fileHash, importedHash }: Pair): boolean =>
@@ -74,6 +75,7 @@ export const compare = (
 ): Result.Result<ReadonlyArray<Pair>, InvalidFiles> => {
   const items = new Map(readItems(content).map((item) => [toFileKey(item), item]))
   const importedHashes = new Map(content.importedStates.map((imported) => [toKey(imported), imported.hash]))
+  const isImported = importedHashes.size > 0
   const matched = matchFiles(new Set([...items.keys(), ...importedHashes.keys()]), files)
   const filesByKey = Map.groupBy(matched, toFileKey)
   const duplicates = [...filesByKey.values()].flatMap(([first, ...others]) =>
@@ -90,7 +92,8 @@ export const compare = (
       file,
       workspaceHash: item?.isArchived === false ? hashState(item.state) : undefined,
       fileHash: file && hashState(file.state),
-      importedHash: importedHashes.get(key)
+      importedHash: importedHashes.get(key),
+      isImported
     }
   }
   const all = new Map<string, Pick<ContentFile, "id" | "state">>([

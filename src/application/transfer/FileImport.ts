@@ -96,7 +96,8 @@ const selectPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
 /** Describes how a prompt or fragment was edited in the workspace. */
 const describeEdit = (pair: Pair): Problem => {
   const { kind, id, path, name } = toChange(pair)
-  const verb = pair.item === undefined ? "deleted" : pair.item.isArchived ? "archived" : "edited"
+  const changed = pair.importedHash === undefined ? "created" : "edited"
+  const verb = pair.item === undefined ? "deleted" : pair.item.isArchived ? "archived" : changed
   return { path: path ?? `${kind} ${id} (${name})`, message: `was ${verb}` }
 }
 

@@ -343,11 +343,14 @@ ${agent.current_content}
     assert.isUndefined(findConflicts(home, after, texts))
   })
 
-  it("an import reports no conflict about a prompt that no earlier import recorded", () => {
+  it("an import reports a conflict about a prompt that was created in the workspace, unless it is the first import", () => {
     const { home, texts, content } = makeImported()
     const [one] = content.prompts
     const created = { ...one!, id: newId<PromptId>() }
-    assert.isUndefined(findConflicts(home, { ...content, prompts: [...content.prompts, created] }, texts))
-    assert.isUndefined(findConflicts(home, { ...content, importedStates: [] }, new Map()))
+    const edited = { ...content, prompts: [...content.prompts, created] }
+    assert.deepStrictEqual(findConflicts(home, edited, texts), [
+      [`prompt ${created.id} (${created.title})`, "was created"]
+    ])
+    assert.isUndefined(findConflicts(home, { ...edited, importedStates: [] }, texts))
   })
 })

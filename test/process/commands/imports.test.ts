@@ -77,7 +77,7 @@ describe("the command import", { timeout: 240_000 }, () => {
       stderr: [
         "prompt-retrieval: nothing was written; these files were added or edited since the latest import, and the workspace differs from them:",
         "prompts/agent.md",
-        "Import the files first, or replace and remove them with --overwrite.",
+        "Export into the files that were imported last and merge with git, or replace and remove these files with --overwrite.",
         ""
       ].join("\n")
     })

@@ -85,12 +85,12 @@ export const updateDirectory = (
     await writeFile(join(staging, path), text)
   }
   const moveIntoPlace = async (staging: string) => {
-    for (const path of pathsToRemove) await unlink(join(directory, path))
     await mkdir(join(directory, "prompts"), { recursive: true })
     for (const path of textsToWrite.keys()) {
       await mkdir(join(directory, dirname(path)), { recursive: true })
       await rename(join(staging, path), join(directory, path))
     }
+    for (const path of pathsToRemove) await unlink(join(directory, path))
   }
   return Effect.gen(function* () {
     yield* attempt(() => mkdir(directory, { recursive: true }))

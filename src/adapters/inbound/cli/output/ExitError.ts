@@ -94,7 +94,7 @@ const describeFiles = (paths: ReadonlyArray<string>): string =>
   [
     "nothing was written; these files were added or edited since the latest import, and the workspace differs from them:",
     ...paths.map(toPrintable),
-    "Import the files first, or replace and remove them with --overwrite."
+    "Export into the files that were imported last and merge with git, or replace and remove these files with --overwrite."
   ].join("\n")
 
 type Describe<E> = (error: E, input: CommandInput) => string

@@ -9,10 +9,22 @@ import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { readList, readWorkspace } from "./ContentReader.ts"
 import * as queries from "./ExportQueries.ts"
 
-/** Sums up the sizes of the largest values of workspace `$1`, without reading the values. */
-const selectSize = `select ((select coalesce(sum(octet_length(current_content)), 0) from prompts where workspace_id = $1)
-  + (select coalesce(sum(octet_length(content)), 0)
-    from prompts p join prompt_versions v on v.prompt_id = p.id where p.workspace_id = $1))::float8 as bytes`
+const sumBytes = (columns: ReadonlyArray<string>, from: string): string =>
+  `(select coalesce(sum(${columns.map((column) => `octet_length(${column})`).join(" + ")}), 0) from ${from})`
+
+/** Sums up the sizes of the large values of workspace `$1`. */
+const selectSize = `select (${[
+  sumBytes(["content"], "fragments where workspace_id = $1"),
+  sumBytes(["current_content", "description"], "prompts where workspace_id = $1"),
+  sumBytes(
+    ["b.variable_overrides::text"],
+    "prompts p join prompt_fragments b on b.prompt_id = p.id where p.workspace_id = $1"
+  ),
+  sumBytes(
+    ["v.content", "v.change_summary", "v.metadata::text"],
+    "prompts p join prompt_versions v on v.prompt_id = p.id where p.workspace_id = $1"
+  )
+].join(" + ")})::float8 as bytes`
 
 const decodeSize = makeFirstRowDecoder(Schema.Struct({ bytes: Schema.Number }))
 

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
@@ -8,7 +9,8 @@ import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 export type Transact = Database["Service"]["transact"]
 
 /** Maximum number of further attempts of a write if concurrent transactions interfere. */
-const maxRetries = 4
+const maxRetries = 9
+const retryDelay = Schedule.jittered(Schedule.spaced("50 millis"))
 
 /**
  * Returns true for an error that a concurrent transaction may cause by adding, deleting or changing a row, or by a
@@ -44,9 +46,14 @@ export const runAttempts = <A, E>(
     : write
   const run = transact(work, (transaction) =>
     transaction.pipe(
-      Effect.retry({ times: maxRetries, while: isConcurrencyError }),
+      Effect.retry({ times: maxRetries, while: isConcurrencyError, schedule: retryDelay }),
       Effect.catchIf(isContentError, (error) =>
         Effect.fail(InvalidContent([{ path: "", message: `cannot be stored: ${describeSqlError(error)}` }]))
+      ),
+      Effect.catchIf(isConcurrencyError, () =>
+        Effect.fail(
+          InvalidContent([{ path: "", message: "was changed by others in each attempt; try again" }])
+        )
       ),
       Effect.catchIf(isDryRunResult, ({ value }) => Effect.succeed(value))
     )
