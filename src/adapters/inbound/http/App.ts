@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import { Admission } from "../../../application/access/Admission.ts"
 import { Outage } from "../../../application/freshness/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
@@ -53,7 +52,6 @@ const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["Service"]) {
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints
-  const scheduler = yield* ReadScheduler
   const operationalRoutes = yield* makeOperationalRoutes
   const responseCache = yield* makeResponseCache
   const outage = yield* Outage
@@ -133,18 +131,11 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
   ): Effect.Effect<CachedResponse, ApiError> =>
     Effect.flatMap(admission.admit(parseBearerToken(context.request.headers.authorization)), (caller) => {
       context.caller = caller
-      const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
-        // Another request may have cached the response while this request waited for its permit.
-        const cached = responseCache.peek(context.cacheKey)
-        return cached !== undefined
-          ? Effect.succeed(cached)
-          : Effect.map(endpoint(caller, matched), (body) => ({
-              caller,
-              route: matched.route,
-              representation: representResource(body, caller.workspaceId)
-            }))
-      })
-      return scheduler.withPermit(caller.workspaceId, read)
+      return Effect.map(endpoint(caller, matched), (body) => ({
+        caller,
+        route: matched.route,
+        representation: representResource(body, caller.workspaceId)
+      }))
     })
 
   const record = (context: RequestContext, { status }: HttpResponse): Effect.Effect<void> => {

@@ -4,8 +4,7 @@ import * as Result from "effect/Result"
 import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/support/Deadline.ts"
-import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
-import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
+import { isJsonObject } from "../../../domain/Json.ts"
 import { describeError, MethodNotAllowed, RequestTimeout } from "../contract/Errors.ts"
 import { type BodyError, encodeBody, type HttpResponse } from "../contract/HttpMessage.ts"
 import type { MountedRequest, MountedResponse } from "../contract/MountedEndpoint.ts"
@@ -88,7 +87,6 @@ const withCallDeadline = withDeadline(requestDeadlineMs, toRpcError(Unavailable)
 export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
   Effect.gen(function* () {
     const { admit } = yield* Admission
-    const scheduler = yield* ReadScheduler
     const makeCatalog = yield* makePromptCatalogs
     const openCallerStream = yield* makeStreamOpener
 
@@ -111,20 +109,13 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       }
       const { workspaceId: workspace } = caller
       const run = runMethod(message, { mode, catalog: makeCatalog(caller) })
-      const encode = (result: JsonObject) =>
-        scheduler.encode(
-          workspace,
-          result,
-          (result) => encodeResult(message.id, result),
-          (json) => makeResponse(200, json)
-        )
-      const respond = Effect.flatMap(Effect.flatMap(run, encode), (response) => {
-        const content = { ...response, workspace }
+      const respond = Effect.flatMap(run, (result) => {
+        const content = { ...makeResponse(200, encodeResult(message.id, result)), workspace }
         return request.transport.hasRoom(content.body.length, workspace)
           ? Effect.succeed(content)
           : Effect.fail(toRpcError(Unavailable))
       })
-      return withCallDeadline(scheduler.withPermit(workspace, respond))
+      return withCallDeadline(respond)
     }
 
     const respondToPost = (
