@@ -36,6 +36,7 @@ const rules: ReadonlyArray<Rule> = [
   },
   { files: "src/domain/ApiKey.ts", mayImport: ["src/domain/**", "effect/{Result,Schema}", "node:crypto"] },
   { files: "src/application/**", mayImport: [...core, ...effect] },
+  { files: "src/application/cache/**", mayImport: [...core, "lru-cache", ...effect] },
   {
     files: "src/application/ports/*",
     mayImport: ["src/application/ports/*", "src/domain/**", "effect/{Context,Effect}"]
@@ -65,7 +66,7 @@ const rules: ReadonlyArray<Rule> = [
       ...anyPackage
     ]
   })),
-  ...["caching", "memory", "postgres", "rate-limiter"].map((name) => ({
+  ...["memory", "postgres", "rate-limiter"].map((name) => ({
     files: `src/adapters/outbound/${name}/**`,
     mayImport: [`src/adapters/outbound/${name}/**`, ...core, ...anyPackage]
   })),

@@ -1,7 +1,7 @@
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import { defaultRateLimits, type RateLimits } from "../application/access/Admission.ts"
-import { defaultOutageMaxAge } from "../application/freshness/Outage.ts"
+import { defaultOutageMaxAge } from "../application/cache/Outage.ts"
 import { parsePublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
 import { makeRule, postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./config/ConfigRules.ts"
 import type { HostLogger } from "./telemetry/HostLogger.ts"

@@ -5,7 +5,6 @@ import * as Result from "effect/Result"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
 import { storeArchive } from "../../src/adapters/outbound/memory/MemoryState.ts"
 import { Admission, type RateLimits } from "../../src/application/access/Admission.ts"
-import * as Outage from "../../src/application/freshness/Outage.ts"
 import { Lifecycle } from "../../src/application/support/Lifecycle.ts"
 import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import { countAdmitted } from "./RateLimiter.ts"
@@ -35,7 +34,7 @@ export const setUp = Effect.fnUntraced(function* (count: number) {
 /** Returns the layer of `Admission` with these limits and this limiter, and of the in-memory stores. */
 export const makeLayer = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>) =>
   Admission.layer(limits).pipe(
-    Layer.provide([Lifecycle.serving, Outage.offLayer]),
+    Layer.provide([Lifecycle.serving]),
     Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(limiter)))
   )
 

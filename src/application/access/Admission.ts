@@ -2,7 +2,6 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Result from "effect/Result"
 import { type AccessError, checkAccess } from "../../domain/Billing.ts"
 import {
   type ApiKeyId,
@@ -20,7 +19,6 @@ import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
 import { Lifecycle } from "../support/Lifecycle.ts"
-import { Outage } from "../freshness/Outage.ts"
 import { RateLimiter } from "../ports/RateLimiter.ts"
 import { registerCounter, withSpanIfTraced } from "../support/Observability.ts"
 import { Unavailable } from "../ports/Unavailable.ts"
@@ -98,14 +96,13 @@ export class Admission extends Context.Service<
 >()("prompt-retrieval/Admission") {
   static readonly layer = (
     limits: RateLimits
-  ): Layer.Layer<Admission, never, KeyStore | RateLimiter | Lifecycle | Outage> =>
+  ): Layer.Layer<Admission, never, KeyStore | RateLimiter | Lifecycle> =>
     Layer.effect(
       Admission,
       Effect.gen(function* () {
         const keys = yield* KeyStore
         const limiter = yield* RateLimiter
         const lifecycle = yield* Lifecycle
-        const outage = yield* Outage
 
         const reject = (scope: RateLimitScope, limit: number, now: number) => {
           countRejection[scope]()
@@ -142,24 +139,12 @@ export class Admission extends Context.Service<
             const key = yield* Effect.fromResult(parseApiKey(token))
             if (lifecycle.phase() === "starting") return yield* Effect.fail(Unavailable)
             const hash = hashApiKey(key)
-            const record = yield* Effect.tapError(keys.find(hash), ({ _tag }) =>
-              Effect.sync(() => {
-                if (_tag === "InvalidKey") outage.invalidate(hash)
-              })
-            )
+            const record = yield* keys.find(hash)
             // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
             const now = yield* Clock.currentTimeMillis
-            const authenticated = authenticate(record, now)
-            if (Result.isFailure(authenticated)) {
-              outage.invalidate(hash)
-              return yield* Effect.fail(authenticated.failure)
-            }
-            const workspace = authenticated.success
+            const workspace = yield* Effect.fromResult(authenticate(record, now))
             const accessError = checkAccess(workspace)
-            if (accessError !== undefined) {
-              outage.invalidate(workspace.id)
-              return yield* Effect.fail(accessError)
-            }
+            if (accessError !== undefined) return yield* Effect.fail(accessError)
             if (isCounted) yield* consumeQuota(record.id, now)
             return {
               keyId: record.id,

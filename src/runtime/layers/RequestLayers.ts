@@ -5,8 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { type AddressSettings, addressLayer } from "../../adapters/inbound/http/request/PublicUrl.ts"
-import * as CachingKeyStore from "../../adapters/outbound/caching/CachingKeyStore.ts"
-import * as CachingPromptRepo from "../../adapters/outbound/caching/CachingPromptRepo.ts"
+import * as CachingKeyStore from "../../application/cache/CachingKeyStore.ts"
+import * as CachingPromptRepo from "../../application/cache/CachingPromptRepo.ts"
 import { Database, readinessLayer } from "../../adapters/outbound/postgres/Database.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../../adapters/outbound/postgres/keys/PostgresKeyStore.ts"
@@ -15,7 +15,7 @@ import * as InProcessRateLimiter from "../../adapters/outbound/rate-limiter/InPr
 import * as RedisRateLimiter from "../../adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { Admission, type RateLimits } from "../../application/access/Admission.ts"
 import { Lifecycle } from "../../application/support/Lifecycle.ts"
-import * as Outage from "../../application/freshness/Outage.ts"
+import * as Outage from "../../application/cache/Outage.ts"
 import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"
 import { Prompts } from "../../application/reading/Prompts.ts"
@@ -60,7 +60,8 @@ const databaseKeysLayer = CachingKeyStore.layer.pipe(Layer.provide(PostgresKeySt
 /** The use cases of callers, on a database and a change feed. */
 export const serviceLayer = (settings: ServiceSettings) =>
   useCasesLayer(settings).pipe(
-    Layer.provide([databasePromptsLayer, databaseKeysLayer]),
+    Layer.provide(databasePromptsLayer),
+    Layer.provideMerge(databaseKeysLayer),
     Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
     Layer.provideMerge(Layer.merge(readinessLayer, addressLayer(settings)))
   )

@@ -11,7 +11,6 @@ import * as InProcess from "../../../src/adapters/outbound/rate-limiter/InProces
 import { MemoryState, storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
 import { Admission, type AdmissionError, type RateLimits } from "../../../src/application/access/Admission.ts"
 import { Lifecycle } from "../../../src/application/support/Lifecycle.ts"
-import * as Outage from "../../../src/application/freshness/Outage.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
 import { ApiNotAllowed, BillingStatus, Disputed, PastDue, Tier } from "../../../src/domain/Billing.ts"
@@ -62,24 +61,9 @@ const countingKeyStore = Layer.effect(
 
 const makeLayer = (limits: RateLimits) =>
   Admission.layer(limits).pipe(
-    Layer.provide([countingKeyStore, Lifecycle.serving, recordingOutage]),
-    Layer.provideMerge(
-      Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(rejections), Layer.fresh(InProcess.layer))
-    )
+    Layer.provide([countingKeyStore, Lifecycle.serving]),
+    Layer.provideMerge(Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(InProcess.layer)))
   )
-
-/** The keys and workspaces that `Admission` reports as rejected, in order. */
-class Rejections extends Context.Service<Rejections, Array<string>>()("test/Rejections") {}
-
-const rejections = Layer.sync(Rejections, () => [])
-
-const recordingOutage = Layer.effect(
-  Outage.Outage,
-  Effect.gen(function* () {
-    const recorded = yield* Rejections
-    return { ...(yield* Outage.Outage), invalidate: (changed) => void recorded.push(changed) }
-  })
-).pipe(Layer.provide(Outage.offLayer))
 
 const limits = { perKey: 100, perProcess: 500 }
 
@@ -147,11 +131,10 @@ const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof makeEver
 
 describe("admit", () => {
   it.effect(
-    "admit and check fail with the first error that applies, and report the rejected key or workspace to Outage; if no error applies, only admit checks the rate limits",
+    "admit and check fail with the first error that applies; if no error applies, only admit checks the rate limits",
     () =>
       Effect.gen(function* () {
         const { admit, check } = yield* Admission
-        const rejected = yield* Rejections
         const workspaces = makeEveryState()
         yield* load(workspaces)
         for (const { home, states } of workspaces) {
@@ -165,26 +148,16 @@ describe("admit", () => {
               tier: home.tier
             }
             const expected = error === undefined ? Result.succeed(caller) : Result.fail(error)
-            const isOfWorkspace =
-              error !== undefined && ["ApiNotAllowed", "Disputed", "PastDue"].includes(error._tag)
-            const expectedReports = isOfWorkspace
-              ? [home.id]
-              : error === undefined
-                ? []
-                : [key.stored.key_hash]
             assert.deepStrictEqual(
               yield* Effect.flip(admit(key.plaintext)),
               error ?? RateLimited("key", 0, 0)
             )
-            assert.deepStrictEqual(rejected.splice(0), expectedReports, JSON.stringify(errors))
             assert.deepStrictEqual(yield* Effect.result(check(key.plaintext)), expected)
-            assert.deepStrictEqual(rejected.splice(0), expectedReports, JSON.stringify(errors))
           }
         }
         const unknown = key(null, user())
         for (const run of [admit, check]) {
           assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
-          assert.deepStrictEqual(rejected.splice(0), [unknown.stored.key_hash])
         }
         for (const [token, error] of malformedTokens)
           assert.deepStrictEqual(yield* Effect.flip(check(token)), error)
@@ -233,7 +206,7 @@ describe("admit", () => {
         markUsed: () => undefined
       })
       const services = Admission.layer(limits).pipe(
-        Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving, Outage.offLayer])
+        Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving])
       )
       assert.deepStrictEqual(
         yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services)),
@@ -294,7 +267,7 @@ describe("admit", () => {
       }).pipe(
         Effect.provide(
           Admission.layer(limits).pipe(
-            Layer.provide([InProcess.layer, Outage.offLayer]),
+            Layer.provide([InProcess.layer]),
             Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
           )
         )

@@ -1,7 +1,7 @@
 import * as Layer from "effect/Layer"
 import { readInstant } from "../../../src/application/support/Clocks.ts"
 import { ChangeFeed, type LastContact } from "../../../src/application/ports/ChangeFeed.ts"
-import { WorkspaceRevisions } from "../../../src/application/freshness/WorkspaceRevisions.ts"
+import { WorkspaceRevisions } from "../../../src/application/cache/WorkspaceRevisions.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 
 /** Creates a change feed for tests. `isUp` sets whether the feed is up; `changes` holds its revisions. */

@@ -1,10 +1,14 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Admission } from "../../../application/access/Admission.ts"
-import { Outage } from "../../../application/freshness/Outage.ts"
+import { KnownKeys } from "../../../application/cache/CachingKeyStore.ts"
+import { Outage } from "../../../application/cache/Outage.ts"
+import * as ResponseCache from "../../../application/cache/ResponseCache.ts"
+import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
 import type { OperationalPath } from "../contract/Api.ts"
-import { type ApiError, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
+import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
 import {
   BodyIncomplete,
@@ -17,15 +21,19 @@ import {
 import type { MountedEndpoint } from "../contract/MountedEndpoint.ts"
 import { recordRequest } from "./observability/CompletedRequest.ts"
 import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
-import { makeOutageResponder } from "./OutageResponder.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import { BasePath } from "./request/PublicUrl.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/support/Deadline.ts"
 import { type MatchedRoute, matchRoute, parseBearerToken } from "./request/RequestHead.ts"
 import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
 import { respondToFailures } from "./response/ErrorResponse.ts"
-import { representResource, respondIfMemoryAllows } from "./response/Representation.ts"
-import { type CachedResponse, makeResponseCache } from "./response/ResponseCache.ts"
+import { toOutageResponse } from "./response/OutageResponse.ts"
+import {
+  isSameRepresentation,
+  type Representation,
+  representResource,
+  respondIfMemoryAllows
+} from "./response/Representation.ts"
 
 /** Responds to a request, and never fails. If the transport has no room for the body, the response is 503. */
 export type App = (request: HttpRequest, transport?: Transport) => Effect.Effect<HttpResponse>
@@ -37,9 +45,14 @@ const simpleTransport: Transport = {
   canStream: () => false
 }
 
+type CachedResponse = ResponseCache.CachedResponse<Representation>
+
 /** Returns true if a request target is this path, with or without a query. */
 const isPathOf = (target: string, path: string): boolean =>
   target.startsWith(path) && (target.length === path.length || target[path.length] === "?")
+
+/** Returns true if an error is about the content of the workspace, so it contradicts a response with the status 200. */
+const isContradiction = ({ _tag }: ApiError): boolean => errors[_tag].subject === "workspace"
 
 const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 
@@ -53,7 +66,12 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints
   const operationalRoutes = yield* makeOperationalRoutes
-  const responseCache = yield* makeResponseCache
+  const responseCache = new ResponseCache.ResponseCache<Representation>(
+    yield* ChangeFeed,
+    ({ full }) => full.body.length,
+    isSameRepresentation
+  )
+  const knownKeys = yield* KnownKeys
   const outage = yield* Outage
   const isTraced = yield* checkIsTraced
   const basePath = yield* BasePath
@@ -88,14 +106,14 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
   }
 
   const respond = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
-    const cached = responseCache.get(context.cacheKey)
-    return cached === undefined
-      ? respondUncached(context, () => withRequestDeadline(respondFresh(context)))
-      : respondFromCache(context, cached)
+    const { cacheKey } = context
+    const cached = cacheKey === undefined ? undefined : responseCache.get(cacheKey)
+    if (cached !== undefined) return respondFromCache(context, cached)
+    const fresh = withRequestDeadline(respondFresh(context))
+    return cacheKey === undefined || responseCache.findLastKnown(cacheKey) === undefined
+      ? fresh
+      : outage.orKnown(fresh, respondKnown(context, cacheKey))
   }
-
-  /** Responds with the last known response, if there is one, when the database does not respond. */
-  const respondUncached = makeOutageResponder(outage, admission, responseCache)
 
   /** Checks only the key's expiry and the rate limits. All other checks passed before the response was cached. */
   const respondFromCache = (context: RequestContext, cached: CachedResponse) => {
@@ -110,6 +128,29 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
     )
   }
 
+  /**
+   * Responds with the known response in an outage of the database. Checks the expiry of the key and the rate limits, as
+   * for a cached response. Does not count a request that was already admitted.
+   */
+  const respondKnown = (context: RequestContext, cacheKey: string): Effect.Effect<HttpResponse, ApiError> =>
+    Effect.gen(function* () {
+      const known = responseCache.findLastKnown(cacheKey)
+      if (known === undefined) return yield* Effect.fail(Unavailable)
+      const { caller, route, representation } = known
+      const now = yield* Clock.currentTimeMillis
+      if (isExpired(caller.keyExpiresAt, now)) return yield* Effect.fail(KeyRevoked)
+      if (context.caller === undefined) yield* admission.admitAgain(caller, now)
+      context.route = route
+      context.caller = caller
+      const ageMs = outage.findAge()
+      const isKnown =
+        knownKeys.accepts(caller.keyHash, now) && responseCache.findLastKnown(cacheKey) === known
+      if (ageMs === undefined || !isKnown) return yield* Effect.fail(Unavailable)
+      yield* outage.recordResponse(ageMs)
+      const response = yield* respondIfMemoryAllows(context.request, representation, context.transport)
+      return toOutageResponse(response, ageMs)
+    })
+
   const respondFresh = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
     const { request } = context
     const matched = matchRoute(request.target, basePath)
@@ -118,8 +159,10 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
     if (!isGetOrHead(request)) return Effect.fail(MethodNotAllowed)
     const endpoint = endpoints.get(matched.route)
     if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](request)
+    const { cacheKey } = context
+    const read = admitAndRead(context, endpoint, matched)
     return Effect.flatMap(
-      responseCache.load(context.cacheKey, admitAndRead(context, endpoint, matched)),
+      cacheKey === undefined ? read : responseCache.load(cacheKey, read, isContradiction),
       ({ representation }) => respondIfMemoryAllows(request, representation, context.transport)
     )
   }

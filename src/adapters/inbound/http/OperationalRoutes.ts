@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { Lifecycle } from "../../../application/support/Lifecycle.ts"
-import { Outage } from "../../../application/freshness/Outage.ts"
+import { Outage } from "../../../application/cache/Outage.ts"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { OperationalPath } from "../contract/Api.ts"
@@ -49,7 +49,7 @@ export const makeOperationalRoutes = Effect.gen(function* () {
   const outage = yield* Outage
   // An instance that serves known responses during an outage of the database is ready. If `/readyz` returned 503, a
   // load balancer would remove all instances at the same time, and the API would be down too.
-  const checkReadiness = outage.orKnown(outage.protect(check), Effect.void)
+  const checkReadiness = outage.orKnown(check, Effect.void)
   const lifecycle = yield* Lifecycle
   const publicUrl = yield* PublicUrl
   const mountPath = yield* BasePath

@@ -1,7 +1,7 @@
+import { hash } from "node:crypto"
 import type { AdmittedCaller } from "../../../application/access/Admission.ts"
-import type { HttpRequest, Transport } from "../contract/HttpMessage.ts"
+import { type HttpRequest, isGetOrHead, type Transport } from "../contract/HttpMessage.ts"
 import { chooseRequestId } from "./request/RequestHead.ts"
-import { toCacheKey } from "./response/ResponseCache.ts"
 
 /**
  * A request and the facts that its log line, metrics and span report. The steps of the app set `route` and `caller` as
@@ -17,6 +17,18 @@ export interface RequestContext {
   /** The pattern of the route. */
   route: string | undefined
   caller: AdmittedCaller | undefined
+}
+
+/**
+ * Returns the cache key of a request: a hash of the exact bytes of its `Authorization` header and its target. Returns
+ * `undefined` for a request without `Authorization`, or with a method other than GET and HEAD. Such requests are never
+ * served from the cache.
+ */
+const toCacheKey = (request: HttpRequest): string | undefined => {
+  const { authorization } = request.headers
+  return authorization === undefined || !isGetOrHead(request)
+    ? undefined
+    : hash("sha256", `${authorization}\n${request.target}`, "base64url")
 }
 
 export const makeRequestContext = (request: HttpRequest, transport: Transport): RequestContext => ({

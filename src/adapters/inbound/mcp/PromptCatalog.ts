@@ -1,9 +1,8 @@
 import * as Effect from "effect/Effect"
 import { LRUCache } from "lru-cache"
 import type { Caller } from "../../../application/access/Admission.ts"
-import { Outage } from "../../../application/freshness/Outage.ts"
-import { type CacheEntry, RevisionedCache } from "../../../application/freshness/RevisionedCache.ts"
-import { SingleFlight } from "../../../application/freshness/SingleFlight.ts"
+import { RevisionedCache } from "../../../application/cache/RevisionedCache.ts"
+import { SingleFlight } from "../../../application/cache/SingleFlight.ts"
 import { makeNameReader } from "../../../application/reading/NameReader.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { maxTitlesPerRead, PromptTitles } from "../../../application/ports/PromptTitles.ts"
@@ -90,16 +89,6 @@ const copyText = (text: string): string => Buffer.from(text, "utf16le").toString
 const countBytes = (texts: ReadonlyArray<string>): number =>
   texts.reduce((sum, text) => sum + 2 * text.length + 64, entryBytes)
 
-const makeCache = <Value extends object>(
-  feed: ChangeFeed["Service"],
-  maxSize: number,
-  sizeCalculation: (entry: CacheEntry<Value>) => number
-) =>
-  new RevisionedCache(
-    feed,
-    new LRUCache<string, CacheEntry<Value>>({ maxSize, sizeCalculation, ttl: maxAgeMs })
-  )
-
 /**
  * Makes the function that returns the catalog of a caller. Names, slots and contents are cached until something in the
  * workspace changes, for at most `maxAgeMs`. With cached names, a list reads only the prompts of one page, and a prompt
@@ -110,21 +99,14 @@ export const makePromptCatalogs = Effect.gen(function* () {
   const prompts = yield* Prompts
   const readNames = makeNameReader(yield* PromptTitles)
   const feed = yield* ChangeFeed
-  const outage = yield* Outage
-  const namesCache = makeCache<PromptNames>(
-    feed,
-    maxNamesBytes,
-    ({ value }) => entryBytes + value.size * nameBytes
-  )
-  const slotsCache = makeCache<Slots>(feed, maxTextBytes, ({ value }) => countBytes(value))
-  const contentCache = makeCache<PromptContent>(feed, maxTextBytes, ({ value }) =>
-    countBytes([value.content, ...value.slots])
-  )
+  const namesCache = new RevisionedCache<PromptNames>(feed, { maxSize: maxNamesBytes, maxAgeMs })
+  const slotsCache = new RevisionedCache<Slots>(feed, { maxSize: maxTextBytes, maxAgeMs })
+  const contentCache = new RevisionedCache<PromptContent>(feed, { maxSize: maxTextBytes, maxAgeMs })
   const largeNames = new LRUCache<string, PromptNames>({
     maxSize: maxNamesBytes,
     sizeCalculation: ({ size }) => size * nameBytes
   })
-  const nameReads = new SingleFlight<PromptNames, Unavailable>(feed, outage.protect)
+  const nameReads = new SingleFlight<PromptNames, Unavailable>(feed)
 
   const findNames = (workspace: WorkspaceId): PromptNames | undefined =>
     namesCache.get(workspace) ?? largeNames.get(workspace)
@@ -144,7 +126,11 @@ export const makePromptCatalogs = Effect.gen(function* () {
     return nameReads.run(
       workspace,
       workspace,
-      namesCache.load(workspace, read, (value) => ({ workspace, value }))
+      namesCache.load(workspace, read, (value) => ({
+        workspace,
+        value,
+        size: entryBytes + value.size * nameBytes
+      }))
     )
   }
 
@@ -162,7 +148,8 @@ export const makePromptCatalogs = Effect.gen(function* () {
     const workspace = caller.workspaceId
     const read = contentCache.load(`${workspace} ${id}`, resolve(caller, id), (value) => ({
       workspace,
-      value
+      value,
+      size: countBytes([value.content, ...value.slots])
     }))
     const cached = findContent(workspace, id)
     return cached === undefined ? read : Effect.succeed(cached)
@@ -181,7 +168,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
       Effect.map(({ slots }) => (slots.length > maxSlots ? [] : slots)),
       Effect.catchTag("ResolvedTooLarge", () => Effect.succeed<Slots>([]))
     )
-    const load = slotsCache.load(key, read, (value) => ({ workspace, value }))
+    const load = slotsCache.load(key, read, (value) => ({ workspace, value, size: countBytes(value) }))
     return Effect.catchTag(load, "PromptNotFound", () => Effect.undefined)
   }
 

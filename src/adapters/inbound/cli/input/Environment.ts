@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import { defaultRateLimits } from "../../../../application/access/Admission.ts"
-import { defaultOutageMaxAge } from "../../../../application/freshness/Outage.ts"
+import { defaultOutageMaxAge } from "../../../../application/cache/Outage.ts"
 
 /** An environment variable, as the help and README.md describe it. */
 export interface Variable {

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
+import { cacheLimits } from "../../../../application/cache/CacheLimits.ts"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import {
@@ -15,7 +16,7 @@ import {
 } from "../../contract/HttpMessage.ts"
 
 /** How long a shared cache may serve a response, in seconds (specification 8). */
-export const sharedMaxAgeSeconds = 30
+export const sharedMaxAgeSeconds = cacheLimits.responses.maxAgeMs / 1_000
 
 /**
  * How many seconds after `sharedMaxAgeSeconds` a shared cache may still serve a response while it fetches a new
@@ -28,9 +29,6 @@ export const cachingHeaders = {
   "cache-control": `public, s-maxage=${sharedMaxAgeSeconds}, stale-while-revalidate=${staleWhileRevalidateSeconds}`,
   vary: "Authorization"
 } as const
-
-/** The largest entry of the response cache, in bytes. A response with a larger body is never cached. */
-export const maxCachedBytes = 1024 * 1024
 
 /** The two responses with which a resource is served: a 200 and a 304. */
 export interface Representation {
@@ -82,7 +80,7 @@ export const toRepresentation = (
 const rawCachingHeaders = toRawHeaders(cachingHeaders)
 
 /**
- * Returns the representation of a resource of the API. A body that is larger than `maxCachedBytes` is freed as soon as
+ * Returns the representation of a resource of the API. A body that is too large for the response cache is freed as soon as
  * its response is sent.
  */
 export const representResource = (content: BodyWithEtag, workspace: WorkspaceId): Representation => {
@@ -91,9 +89,13 @@ export const representResource = (content: BodyWithEtag, workspace: WorkspaceId)
     promptVersion === undefined
       ? rawCachingHeaders
       : [...rawCachingHeaders, "prompt-version", String(promptVersion)]
-  const memory = { isFreedWhenSent: body.length > maxCachedBytes, workspace }
+  const memory = { isFreedWhenSent: body.length > cacheLimits.responses.maxValueSize, workspace }
   return toRepresentation(content, makeEntityHeaders(body, "application/json"), caching, memory)
 }
+
+/** Returns true if two representations of a resource are equal: their headers contain the ETag and the version. */
+export const isSameRepresentation = (a: Representation, b: Representation): boolean =>
+  a.full.headers.every((text, index) => text === b.full.headers[index])
 
 const entityTag = /(?:W\/)?("[^"]*")/g
 

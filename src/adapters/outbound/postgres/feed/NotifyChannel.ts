@@ -1,4 +1,4 @@
-import type { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceRevisions.ts"
+import type { WorkspaceRevisions } from "../../../../application/cache/WorkspaceRevisions.ts"
 
 /**
  * The channel on which the database reports changes. The payload of a change is the id of a workspace, or

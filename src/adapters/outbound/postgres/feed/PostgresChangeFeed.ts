@@ -12,7 +12,7 @@ import { DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer
 import { checkOwnSession, serverIdentity } from "../connection/SessionSetup.ts"
 import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
 import { PauseDetector } from "./PauseDetector.ts"
-import { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceRevisions.ts"
+import { WorkspaceRevisions } from "../../../../application/cache/WorkspaceRevisions.ts"
 import { ChangeFeed, type LastContact } from "../../../../application/ports/ChangeFeed.ts"
 import { readInstant } from "../../../../application/support/Clocks.ts"
 import { makeStateLog } from "../../../../application/support/StateLog.ts"

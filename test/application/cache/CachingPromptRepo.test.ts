@@ -4,15 +4,14 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import { layer } from "../../../../src/adapters/outbound/caching/CachingPromptRepo.ts"
-import { WorkspaceRevisions } from "../../../../src/application/freshness/WorkspaceRevisions.ts"
-import * as Outage from "../../../../src/application/freshness/Outage.ts"
-import { type PromptFilter, PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
-import type { Page } from "../../../../src/domain/Page.ts"
-import { type PromptId, PromptNotFound } from "../../../../src/domain/Prompt.ts"
-import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
-import { newId } from "../../../support/archives.ts"
-import { switchedFeed } from "../../../support/database/switchedFeed.ts"
+import { layer } from "../../../src/application/cache/CachingPromptRepo.ts"
+import { WorkspaceRevisions } from "../../../src/application/cache/WorkspaceRevisions.ts"
+import { type PromptFilter, PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
+import type { Page } from "../../../src/domain/Page.ts"
+import { type PromptId, PromptNotFound } from "../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import { newId } from "../../support/archives.ts"
+import { switchedFeed } from "../../support/database/switchedFeed.ts"
 
 const [own, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
 const first: Page = { page: 1, per_page: 20 }
@@ -44,7 +43,7 @@ const makeCache = Effect.fnUntraced(function* (
     listVersions: unexpected,
     getVersion: unexpected
   })
-  const context = yield* Layer.build(layer.pipe(Layer.provide([repo, feed.layer, Outage.offLayer])))
+  const context = yield* Layer.build(layer.pipe(Layer.provide([repo, feed.layer])))
   const cached = Context.get(context, PromptRepo)
   const total = (filter: PromptFilter = {}, page = first, workspace = own) =>
     Effect.map(cached.list(workspace, filter, page), ({ total }) => total)

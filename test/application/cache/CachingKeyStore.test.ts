@@ -5,16 +5,16 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import { layer } from "../../../../src/adapters/outbound/caching/CachingKeyStore.ts"
-import * as Outage from "../../../../src/application/freshness/Outage.ts"
-import { WorkspaceRevisions } from "../../../../src/application/freshness/WorkspaceRevisions.ts"
-import { KeyStore } from "../../../../src/application/ports/KeyStore.ts"
-import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
-import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../src/domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
-import { newId } from "../../../support/archives.ts"
-import { watchOwnMetrics } from "../../../support/services/metrics.ts"
-import { switchedFeed } from "../../../support/database/switchedFeed.ts"
+import { vi } from "vitest"
+import { KnownKeys, layer } from "../../../src/application/cache/CachingKeyStore.ts"
+import { WorkspaceRevisions } from "../../../src/application/cache/WorkspaceRevisions.ts"
+import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
+import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
+import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../src/domain/ApiKey.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import { newId } from "../../support/archives.ts"
+import { watchOwnMetrics } from "../../support/services/metrics.ts"
+import { switchedFeed } from "../../support/database/switchedFeed.ts"
 
 type Lookup = Effect.Effect<KeyRecord, InvalidKey | Unavailable>
 
@@ -39,8 +39,14 @@ const makeCache = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number
     find: (hash) => Effect.suspend(() => lookUp(hash, lookups.push(hash))),
     markUsed: () => {}
   })
-  const context = yield* Layer.build(layer.pipe(Layer.provide([store, feed.layer, Outage.offLayer])))
-  return { lookups, changes, feed, find: Context.get(context, KeyStore).find }
+  const context = yield* Layer.build(layer.pipe(Layer.provide([store, feed.layer])))
+  return {
+    lookups,
+    changes,
+    feed,
+    find: Context.get(context, KeyStore).find,
+    accepts: (hash: KeyHash) => Context.get(context, KnownKeys).accepts(hash, 0)
+  }
 })
 
 /** Forks an effect and runs the fiber until the fiber waits. */
@@ -117,66 +123,73 @@ describe("CachingKeyStore", () => {
   )
 })
 
-describe("CachingKeyStore in an outage of the database", () => {
+describe("KnownKeys", () => {
   const free: KeyRecord = { ...active, workspace: { ...workspace, tier: "free" } }
   const pastDue: KeyRecord = { ...active, workspace: { ...workspace, billing_status: "past_due" } }
+  const mustReset: KeyRecord = { ...active, owner_must_reset: true }
 
-  /** Makes a cache over a store that returns `records` until the test makes the store unavailable. */
-  const makeOutageCache = Effect.fnUntraced(function* (records: Array<KeyRecord>) {
-    const feed = switchedFeed()
-    const state = { isUp: true }
-    const store = Layer.succeed(KeyStore, {
-      find: (hash) =>
-        Effect.suspend(() =>
-          state.isUp ? Effect.succeed(records[Number(hash)]!) : Effect.fail(Unavailable)
-        ),
-      markUsed: () => {}
+  /** Makes a cache over a store that returns the record of each key from `records`, or fails if there is none. */
+  const makeRecordCache = Effect.fnUntraced(function* (records: Map<KeyHash, KeyRecord>) {
+    const cache = yield* makeCache((hash) => {
+      const record = records.get(hash)
+      return record === undefined ? Effect.fail(InvalidKey) : Effect.succeed(record)
     })
-    const context = yield* Layer.build(
-      layer.pipe(Layer.provide([store, feed.layer, Outage.layer(60_000).pipe(Layer.provide(feed.layer))]))
-    )
-    return {
-      feed,
-      store: state,
-      find: (n: number) => Effect.result(Context.get(context, KeyStore).find(toHash(n)))
-    }
+    return { ...cache, look: (hash: KeyHash) => Effect.ignore(cache.find(hash)) }
   })
 
   it.effect(
-    "in an outage, CachingKeyStore returns the record of a key that was rejected before the outage if the key has a workspace, and no record of an admitted key",
+    "in an outage, a key is accepted if it was accepted at its last lookup and nothing changed since",
     () =>
       Effect.gen(function* () {
-        const records = [active, revoked, free, pastDue, { ...active, owner_must_reset: true }, legacy]
-        const { feed, store, find } = yield* makeOutageCache(records)
-        for (const n of records.keys()) yield* find(n)
-        feed.isUp = false
-        store.isUp = false
-        const unavailable = Result.fail(Unavailable)
-        const found = yield* Effect.forEach([...records.keys()], find)
-        assert.deepStrictEqual(found, [
-          unavailable,
-          ...records.slice(1, 5).map((record) => Result.succeed(record)),
-          unavailable
-        ])
+        const records = [active, revoked, free, pastDue, mustReset, legacy]
+        const cache = yield* makeRecordCache(new Map(records.map((record, n) => [toHash(n), record])))
+        for (const n of records.keys()) yield* cache.look(toHash(n))
+        cache.feed.isUp = false
+        assert.deepStrictEqual(
+          [...records.keys(), records.length].map((n) => cache.accepts(toHash(n))),
+          [true, false, false, false, false, false, false]
+        )
+        cache.changes.invalidate(workspace.id)
+        assert.isFalse(cache.accepts(toHash(0)))
       })
   )
 
-  it.effect(
-    "CachingKeyStore forgets a rejection after a change of the workspace, or after a lookup finds that the key is valid",
-    () =>
+  it.effect.each([
+    ["the key was revoked", 0, revoked],
+    ["the key was deleted", 0, undefined],
+    ["the owner must reset the password", 0, mustReset],
+    ["the workspace is past due, with a key that was never used before", 2, pastDue],
+    ["the workspace is on the Free tier, with a key that was never used before", 2, free]
+  ] as const)(
+    "in an outage, no key of a workspace is accepted after a lookup finds that %s",
+    ([, key, found]) =>
       Effect.gen(function* () {
-        const records = [revoked, free]
-        const { feed, store, find } = yield* makeOutageCache(records)
-        for (const n of [0, 1]) yield* find(n)
-        feed.isUp = false
-        store.isUp = true
-        records[1] = active
-        assert.deepStrictEqual(yield* find(1), Result.succeed(active))
-        store.isUp = false
-        assert.deepStrictEqual(yield* find(0), Result.succeed(revoked))
-        assert.deepStrictEqual(yield* find(1), Result.fail(Unavailable))
-        feed.changes.invalidate(workspace.id)
-        assert.deepStrictEqual(yield* find(0), Result.fail(Unavailable))
+        const records = new Map([0, 1].map((n) => [toHash(n), active]))
+        const cache = yield* makeRecordCache(records)
+        for (const n of [0, 1]) yield* cache.look(toHash(n))
+        cache.feed.isUp = false
+        yield* cache.look(toHash(0))
+        assert.isTrue(cache.accepts(toHash(0)))
+        if (found === undefined) records.delete(toHash(key))
+        else records.set(toHash(key), found)
+        yield* cache.look(toHash(key))
+        assert.deepStrictEqual(
+          [0, 1].map((n) => cache.accepts(toHash(n))),
+          [false, false]
+        )
       })
+  )
+
+  it.effect("a cached key is looked up again after 60 s, even if no change is reported", () =>
+    Effect.gen(function* () {
+      const now = vi.spyOn(performance, "now").mockReturnValue(1_000)
+      const { lookups, find } = yield* makeCache((_, n) => Effect.succeed(n === 1 ? active : revoked))
+      yield* find(toHash(1))
+      now.mockReturnValue(61_000)
+      assert.deepStrictEqual(yield* find(toHash(1)), active)
+      now.mockReturnValue(61_001)
+      assert.deepStrictEqual(yield* find(toHash(1)), revoked)
+      assert.strictEqual(lookups.length, 2)
+    }).pipe(Effect.ensuring(Effect.sync(() => vi.restoreAllMocks())))
   )
 })

@@ -14,20 +14,17 @@ interface InFlightRead<A, E> {
 
 /**
  * Runs concurrent reads with the same cache key once. A read that is requested after the feed has reported a change
- * never joins a read that started before this report. While the change feed is down, reads are not shared; each read
- * runs through `whileDown`, which can protect the database.
+ * never joins a read that started before this report. While the change feed is down, reads are not shared.
  *
  * Key lookups and reads of prompts are shared. Whole responses are not shared, because each request must count against
  * the rate limits.
  */
 export class SingleFlight<A, E> {
   readonly #feed: ChangeFeed["Service"]
-  readonly #whileDown: (read: Effect.Effect<A, E>) => Effect.Effect<A, E>
   readonly #inFlight = new Map<string, InFlightRead<A, E>>()
 
-  constructor(feed: ChangeFeed["Service"], whileDown: (read: Effect.Effect<A, E>) => Effect.Effect<A, E>) {
+  constructor(feed: ChangeFeed["Service"]) {
     this.#feed = feed
-    this.#whileDown = whileDown
   }
 
   /**
@@ -39,7 +36,7 @@ export class SingleFlight<A, E> {
   run(key: string, workspace: WorkspaceId | undefined, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       const revision = workspace === undefined ? this.#feed.revision() : this.#feed.revisionOf(workspace)
-      if (revision === undefined) return this.#whileDown(read)
+      if (revision === undefined) return read
       // Uninterruptible between registering the read and attaching its cleanup.
       return Effect.uninterruptibleMask((restore) => {
         const other = this.#inFlight.get(key)

@@ -3,14 +3,14 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import { identity } from "effect/Function"
 import * as Schema from "effect/Schema"
-import { type CacheEntry, RevisionedCache } from "../../../src/application/freshness/RevisionedCache.ts"
-import { SingleFlight } from "../../../src/application/freshness/SingleFlight.ts"
+import { RevisionedCache } from "../../../src/application/cache/RevisionedCache.ts"
+import { SingleFlight } from "../../../src/application/cache/SingleFlight.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
 import { switchedFeed } from "../../support/database/switchedFeed.ts"
 
+const limits = { maxSize: 2, maxAgeMs: 30_000 }
 const workspaces = [newId<WorkspaceId>(), newId<WorkspaceId>()] as const
 
 const index = (count: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: count - 1 }))
@@ -28,8 +28,8 @@ const Step = Schema.Union([
   /** A caller is interrupted. */
   Schema.Struct({ step: Schema.Literal("interrupt"), nth: Nth }),
   Schema.Struct({ step: Schema.Literal("change"), workspace: Workspace }),
-  /** The cache evicts an entry. */
-  Schema.Struct({ step: Schema.Literal("evict"), workspace: Workspace }),
+  /** A reader has found a change that the feed has not reported. */
+  Schema.Struct({ step: Schema.Literal("invalidate"), workspace: Workspace }),
   Schema.Struct({ step: Schema.Literals(["down", "up"]) })
 ])
 
@@ -49,9 +49,8 @@ const checkSteps = Effect.fnUntraced(function* (
   knowsWorkspace: boolean
 ) {
   const feed = switchedFeed()
-  const entries = new Map<string, CacheEntry<number>>()
-  const cache = new RevisionedCache<number>(feed, entries)
-  const flight = new SingleFlight<number, never>(feed, identity)
+  const cache = new RevisionedCache<number>(feed, limits)
+  const flight = new SingleFlight<number, never>(feed)
   const stored = workspaces.map(() => 0)
   let reads: Array<Read> = []
   let requests: Array<{ readonly fiber: Fiber.Fiber<number>; readonly floor: number }> = []
@@ -74,7 +73,7 @@ const checkSteps = Effect.fnUntraced(function* (
     const id = workspaces[workspace]!
     const value = cache.get(key)
     if (value !== undefined) return Effect.succeed(value)
-    const load = cache.load(key, startRead(workspace), (version) => ({ workspace: id, value: version }))
+    const load = cache.load(key, startRead(workspace), (value) => ({ workspace: id, value, size: 1 }))
     return flight.run(key, knowsWorkspace ? id : undefined, load)
   }
 
@@ -120,9 +119,8 @@ const checkSteps = Effect.fnUntraced(function* (
         // A feed that is down misses the change.
         if (feed.isUp) feed.changes.invalidate(workspaces[step.workspace]!)
         return
-      case "evict":
-        entries.delete(String(step.workspace))
-        return
+      case "invalidate":
+        return cache.invalidate(workspaces[step.workspace]!)
       case "down":
         feed.isUp = false
         return
@@ -164,9 +162,9 @@ describe("RevisionedCache", () => {
   const [workspace] = workspaces
   const setUp = () => {
     const feed = switchedFeed()
-    const cache = new RevisionedCache<string>(feed, new Map())
+    const cache = new RevisionedCache<string>(feed, limits)
     const load = (value: string) =>
-      cache.load("key", Effect.succeed(value), () => ({ workspace, value: value.toUpperCase() }))
+      cache.load("key", Effect.succeed(value), () => ({ workspace, value: value.toUpperCase(), size: 1 }))
     return { feed, cache, load }
   }
 
@@ -204,7 +202,7 @@ describe("SingleFlight", () => {
         const slow = Effect.delay(Effect.succeed(1), "1 second")
         // A fiber yields after about 2,000 steps, and can be interrupted at that point.
         for (let steps = 900; steps < 1100; steps++) {
-          const flight = new SingleFlight<number, never>(switchedFeed(), identity)
+          const flight = new SingleFlight<number, never>(switchedFeed())
           let first: Effect.Effect<unknown> = Effect.void
           for (let i = 0; i < steps; i++) first = Effect.flatMap(first, () => Effect.void)
           const reader = Effect.runFork(

@@ -1,0 +1,95 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { authenticate, type InvalidKey, type KeyHash, type KeyRecord } from "../../domain/ApiKey.ts"
+import { checkAccess } from "../../domain/Billing.ts"
+import { ChangeFeed } from "../ports/ChangeFeed.ts"
+import { KeyStore } from "../ports/KeyStore.ts"
+import type { Unavailable } from "../ports/Unavailable.ts"
+import { cacheLimits } from "./CacheLimits.ts"
+import { type Cacheable, RevisionedCache } from "./RevisionedCache.ts"
+import { SingleFlight } from "./SingleFlight.ts"
+
+/**
+ * Returns true if a key was accepted at `now` (milliseconds since the epoch), as far as the database was known at the
+ * last contact. Without a cache of keys, no key is known.
+ */
+export const KnownKeys = Context.Reference<{
+  readonly accepts: (hash: KeyHash, now: number) => boolean
+}>("prompt-retrieval/KnownKeys", { defaultValue: () => ({ accepts: () => false }) })
+
+/**
+ * Returns true if requests with this key pass authentication, and the workspace's tier and billing status include the
+ * API.
+ */
+const isAccepted = (record: KeyRecord, now: number): boolean => {
+  const workspace = authenticate(record, now)
+  return Result.isSuccess(workspace) && checkAccess(workspace.success) === undefined
+}
+
+/**
+ * Returns the value to cache, or `undefined` for a key without a workspace: the change feed reports changes by
+ * workspace, so no change would evict that key.
+ */
+const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
+  record.workspace === null ? undefined : { workspace: record.workspace.id, value: record, size: 1 }
+
+const makeCachingKeyStore = Effect.gen(function* () {
+  const store = yield* KeyStore
+  const feed = yield* ChangeFeed
+  const cache = new RevisionedCache<KeyRecord>(feed, cacheLimits.keys, "keys")
+  const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
+
+  /**
+   * Forgets all keys of a workspace if a lookup shows that the feed has not reported a change: the result differs from
+   * the last known record, or rejects a key of the workspace while the feed is down.
+   */
+  const compare = (hash: KeyHash, found: KeyRecord | undefined, now: number): void => {
+    const known = cache.findLastKnown(hash)
+    if (known?.workspace != null && !Equal.equals(known, found)) cache.invalidate(known.workspace.id)
+    const isRejected = found !== undefined && !isAccepted(found, now)
+    if (isRejected && found.workspace !== null && feed.revision() === undefined)
+      cache.invalidate(found.workspace.id)
+  }
+
+  const lookUp = (hash: KeyHash) =>
+    store.find(hash).pipe(
+      Effect.tap((record) => Effect.map(Clock.currentTimeMillis, (now) => compare(hash, record, now))),
+      Effect.tapError(({ _tag }) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          if (_tag === "InvalidKey") compare(hash, undefined, now)
+        })
+      )
+    )
+
+  return Context.make(
+    KeyStore,
+    KeyStore.of({
+      find: (hash) => {
+        const record = cache.get(hash)
+        return record === undefined
+          ? lookups.run(hash, undefined, cache.load(hash, lookUp(hash), toCacheable))
+          : Effect.succeed(record)
+      },
+      markUsed: store.markUsed
+    })
+  ).pipe(
+    Context.add(KnownKeys, {
+      accepts: (hash, now) => {
+        const record = cache.findLastKnown(hash)
+        return record !== undefined && isAccepted(record, now)
+      }
+    })
+  )
+})
+
+/**
+ * Caches the keys of another KeyStore. Unknown keys and keys without a workspace are not cached, so a flood of unknown
+ * keys evicts nothing. Concurrent lookups of a key share one query. A lookup that starts after a change of any workspace
+ * never joins an earlier query, because the workspace of the key is unknown until the query returns.
+ */
+export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed> =
+  Layer.effectContext(makeCachingKeyStore)

@@ -1,0 +1,152 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import * as Cause from "effect/Cause"
+import { elapsedBetween } from "../../domain/time/Instant.ts"
+import { ChangeFeed } from "../ports/ChangeFeed.ts"
+import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
+import { readInstant } from "../support/Clocks.ts"
+import { metricRegistry, registerCounter } from "../support/Observability.ts"
+
+/** The default of `maxAgeMs`, in milliseconds (specification 8). */
+export const defaultOutageMaxAge = 300_000
+
+/** After a failed read, requests with a known response do not ask the database for this time, in milliseconds. */
+const pauseMs = 1_000
+/** A read is slow after this many steps of `stepMs` milliseconds. A suspended process counts at most one step. */
+const slowSteps = 5
+const stepMs = 50
+
+const countResponse = registerCounter(
+  "prompt_retrieval_outage_responses_total",
+  "Responses that were served without the database because they were current when contact was lost"
+)
+const responseAge = Metric.histogram("prompt_retrieval_outage_response_age_seconds", {
+  description: "Age of the responses that were served without the database, since the last contact with it",
+  boundaries: [1, 2, 5, 10, 20, 30, 60, 120, 180, 240, 300, 600, 1200, 3600]
+})
+const secondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
+  description:
+    "How long known responses are still served without the database; OUTAGE_MAX_AGE while it is reachable"
+})
+// Registers the histogram, so that the metrics include it even before its first sample.
+responseAge.valueUnsafe(metricRegistry)
+
+/**
+ * Serves known responses while the change feed is down (stale-if-error). A request asks the database first. If the read
+ * fails as unavailable or is slow, the caller gets the known response: the cached response that was current at the last
+ * contact, until the maximum age since that contact. A feed that comes up again has new revisions, so nothing from
+ * before an outage is served after it.
+ */
+export class Outage extends Context.Service<
+  Outage,
+  {
+    /**
+     * Runs `fresh`, and runs `known` instead if `fresh` fails as unavailable or is slow while the feed is down and known
+     * responses may be served. A slow read still runs to its end.
+     */
+    readonly orKnown: <A, E>(
+      fresh: Effect.Effect<A, E>,
+      known: Effect.Effect<A, E>
+    ) => Effect.Effect<A, E | Unavailable>
+    /**
+     * Returns the age of every known response: the milliseconds since the last contact. Returns `undefined` if no known
+     * response may be served. Call this right before a response is sent: the process may have been suspended.
+     */
+    readonly findAge: () => number | undefined
+    /** Counts a known response that is served, and its age in milliseconds. */
+    readonly recordResponse: (ageMs: number) => Effect.Effect<void>
+  }
+>()("prompt-retrieval/Outage") {}
+
+/** Never serves known responses. */
+export const offLayer: Layer.Layer<Outage> = Layer.succeed(Outage, {
+  orKnown: (fresh) => fresh,
+  findAge: () => undefined,
+  recordResponse: () => Effect.void
+})
+
+/** Makes the service and the effect `report`, which sets the gauge and logs the end of an outage. */
+export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number, now = readInstant) => {
+  let failedAt = Number.NEGATIVE_INFINITY
+  let isServing = false
+  const isUp = () => feed.revision() !== undefined
+
+  const findAge = (): number | undefined => {
+    const contact = feed.lastContact()
+    if (isUp() || contact === undefined) return undefined
+    const age = elapsedBetween(contact.at, now())
+    return age <= maxAgeMs ? age : undefined
+  }
+  const mayServe = () => findAge() !== undefined
+
+  /** Completes when a read that starts now is slow and known responses may be served. */
+  const untilSlow = Effect.gen(function* () {
+    for (let step = 0; step < slowSteps || !mayServe(); step++) yield* Effect.sleep(stepMs)
+  })
+
+  /** After a failed read, waits until the feed confirms its contact or goes down. */
+  const untilDecided = Effect.gen(function* () {
+    const { monotonic } = now()
+    while (isUp() && (feed.lastContact()?.at.monotonic ?? monotonic) < monotonic) yield* Effect.sleep(20)
+  })
+
+  const outage = Outage.of({
+    orKnown: <A, E>(fresh: Effect.Effect<A, E>, known: Effect.Effect<A, E>) =>
+      Effect.gen(function* () {
+        if (mayServe() && now().monotonic - failedAt < pauseMs) return yield* known
+        const reading = yield* Effect.forkDetach(fresh, { startImmediately: true })
+        const exit = yield* Effect.raceFirst(Fiber.await(reading), Effect.as(untilSlow, undefined))
+        if (exit !== undefined && !isUnavailableExit(exit)) return yield* exit
+        yield* untilDecided
+        if (!mayServe()) return yield* exit ?? Effect.fail(Unavailable)
+        failedAt = now().monotonic
+        return yield* known
+      }),
+    findAge,
+    recordResponse: (ageMs) => {
+      countResponse()
+      responseAge.updateUnsafe(ageMs / 1_000, metricRegistry)
+      if (isServing) return Effect.void
+      isServing = true
+      const seconds = Math.round((maxAgeMs - ageMs) / 1_000)
+      return Effect.logWarning(
+        `Database unreachable; responses that were current at the last contact are served for ${seconds} s`
+      )
+    }
+  })
+  const report = Effect.suspend(() => {
+    secondsLeft.updateUnsafe((isUp() ? maxAgeMs : maxAgeMs - (findAge() ?? maxAgeMs)) / 1_000, metricRegistry)
+    if (!isServing || !isUp()) return Effect.void
+    isServing = false
+    return Effect.logInfo("Database restored; responses are current again")
+  })
+  return { outage, report }
+}
+
+const isUnavailableExit = (exit: Exit.Exit<unknown, unknown>): boolean =>
+  Exit.isFailure(exit) &&
+  exit.cause.reasons.some((reason) => Cause.isFailReason(reason) && isUnavailable(reason.error))
+
+/** Sleeps without keeping the process alive, so that a host of `createPromptApi` can end. */
+const sleepInBackground = (milliseconds: number): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), milliseconds).unref()
+    return Effect.sync(() => clearTimeout(timer))
+  })
+
+/** Serves known responses for at most `maxAgeMs` milliseconds after the last contact; 0 means never. */
+export const layer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> =>
+  maxAgeMs === 0
+    ? offLayer
+    : Layer.effect(
+        Outage,
+        Effect.gen(function* () {
+          const { outage, report } = makeOutage(yield* ChangeFeed, maxAgeMs)
+          yield* Effect.forkScoped(Effect.forever(Effect.andThen(report, sleepInBackground(1_000))))
+          return outage
+        })
+      )

@@ -1,0 +1,167 @@
+import * as Effect from "effect/Effect"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import type { ChangeFeed } from "../ports/ChangeFeed.ts"
+import { registerCounter } from "../support/Observability.ts"
+import { type FairEntry, FairLru } from "./FairLru.ts"
+import { WorkspaceRevisions } from "./WorkspaceRevisions.ts"
+
+/**
+ * The outcome of a cache lookup. `drop` means that the entry is too old, that its workspace has changed since the entry
+ * was stored, or that the change feed is down.
+ */
+export type CacheLookup = "hit" | "miss" | "drop"
+
+/** Registers the counters for the lookups in one cache. Returns the function that counts a lookup. */
+const registerLookupCounters = (cache: "keys" | "responses"): ((result: CacheLookup) => void) => {
+  const register = (result: CacheLookup) =>
+    registerCounter(
+      "prompt_retrieval_cache_lookups_total",
+      "Cache lookups: hit, miss, or drop (the entry is too old, its workspace has changed, or the change feed is down)",
+      { cache, result }
+    )
+  const counters = { hit: register("hit"), miss: register("miss"), drop: register("drop") }
+  return (result) => counters[result]()
+}
+
+/** What a cache remembers at most, and for how long. */
+export interface CacheLimits {
+  /** The largest size of all values together, in the unit of the cache. */
+  readonly maxSize: number
+  /** The largest size of one value; by default `maxSize`. */
+  readonly maxValueSize?: number
+  /** How long a value is served, in milliseconds. Serving a value does not extend this time. */
+  readonly maxAgeMs: number
+}
+
+export interface Cacheable<Value> {
+  readonly workspace: WorkspaceId
+  readonly value: Value
+  readonly size: number
+}
+
+/** A cached value, and the revisions of its workspace when the value was stored. */
+export interface CacheEntry<Value> extends FairEntry {
+  readonly value: Value
+  /** The workspace's revision in the change feed. */
+  readonly revision: number
+  /** The workspace's revision among the calls of `invalidate`. */
+  readonly invalidation: number
+  /** The value of `performance.now()` when the value was stored. */
+  readonly storedAt: number
+}
+
+/**
+ * A bounded cache that never returns a value from before the last reported change of the value's workspace. The methods
+ * `get`, `readWith` and `load` follow these rules:
+ *
+ * 1. Before a read starts, the cache takes the change feed's revision.
+ * 2. The cache stores the result only if the result's workspace has not changed since the read started: the workspace's
+ *    revision is not later than the revision of rule 1.
+ * 3. The cache serves a value only while the value's workspace still has the revision that was stored with the value,
+ *    and for at most `maxAgeMs`.
+ * 4. While the change feed is down, the feed reports no revision, and the cache serves and stores nothing.
+ * 5. `invalidate` counts as a change that the feed has not reported.
+ *
+ * Only `findLastKnown` returns older values, for responses during an outage of the database (`Outage`). The cache does
+ * not join concurrent reads with the same key; `SingleFlight` joins them.
+ */
+export class RevisionedCache<Value> {
+  readonly #feed: ChangeFeed["Service"]
+  readonly #maxAgeMs: number
+  readonly #entries: FairLru<CacheEntry<Value>>
+  readonly #invalidations = new WorkspaceRevisions()
+  readonly #countLookup: (result: CacheLookup) => void
+
+  /** `name`, if given, is the label of this cache in the metrics of lookups. */
+  constructor(
+    feed: ChangeFeed["Service"],
+    { maxSize, maxValueSize = maxSize, maxAgeMs }: CacheLimits,
+    name?: "keys" | "responses"
+  ) {
+    this.#feed = feed
+    this.#maxAgeMs = maxAgeMs
+    this.#entries = new FairLru(maxSize, maxValueSize)
+    this.#countLookup = name === undefined ? () => {} : registerLookupCounters(name)
+  }
+
+  /** Returns the value of a key, or `undefined` if the cache may not serve a value of this key. */
+  get(key: string): Value | undefined {
+    return this.#find(key)?.value
+  }
+
+  /**
+   * Runs `read` with the value of a key. Succeeds with `undefined` if `get` would return `undefined`. Also succeeds
+   * with `undefined` if the value's workspace changed while `read` ran, because the result may then be newer than the
+   * value.
+   */
+  readWith<A, E>(key: string, read: (value: Value) => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> {
+    return Effect.suspend(() => {
+      const entry = this.#find(key)
+      if (entry === undefined) return Effect.undefined
+      return Effect.map(read(entry.value), (result) => (this.#isCurrent(entry) ? result : undefined))
+    })
+  }
+
+  /**
+   * Runs `read`. Stores the value that `toCacheable` makes from the result, if any, unless the value's workspace
+   * changed during the read. If another read has stored a value of the key meanwhile, keeps that value.
+   */
+  load<A, E>(
+    key: string,
+    read: Effect.Effect<A, E>,
+    toCacheable: (result: A) => Cacheable<Value> | undefined
+  ): Effect.Effect<A, E> {
+    return Effect.suspend(() => {
+      const revisionAtStart = this.#feed.revision()
+      const invalidationAtStart = this.#invalidations.revision()
+      const entryAtStart = this.#entries.peek(key)
+      return Effect.map(read, (result) => {
+        const cacheable = toCacheable(result)
+        if (cacheable === undefined || this.#entries.peek(key) !== entryAtStart) return result
+        const revision = this.#feed.revisionOf(cacheable.workspace)
+        const invalidation = this.#invalidations.revisionOf(cacheable.workspace)
+        if (revisionAtStart === undefined || revision === undefined || revision > revisionAtStart)
+          return result
+        if (invalidation <= invalidationAtStart)
+          this.#entries.set(key, { ...cacheable, revision, invalidation, storedAt: performance.now() })
+        return result
+      })
+    })
+  }
+
+  /**
+   * Returns the value of a key, of any age, if the value was current when the change feed last had contact with the
+   * database.
+   */
+  findLastKnown(key: string): Value | undefined {
+    const entry = this.#entries.peek(key)
+    const isKnown =
+      entry !== undefined &&
+      this.#feed.lastContact()?.revisionOf(entry.workspace) === entry.revision &&
+      this.#invalidations.revisionOf(entry.workspace) === entry.invalidation
+    return isKnown ? entry.value : undefined
+  }
+
+  /** Forgets all values of a workspace, and the results of its reads in flight. */
+  invalidate(workspace: WorkspaceId): void {
+    this.#invalidations.invalidate(workspace)
+  }
+
+  #find(key: string): CacheEntry<Value> | undefined {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) {
+      this.#countLookup("miss")
+      return undefined
+    }
+    const isServed = this.#isCurrent(entry) && performance.now() - entry.storedAt <= this.#maxAgeMs
+    this.#countLookup(isServed ? "hit" : "drop")
+    return isServed ? entry : undefined
+  }
+
+  #isCurrent({ workspace, revision, invalidation }: CacheEntry<Value>): boolean {
+    return (
+      this.#feed.revisionOf(workspace) === revision &&
+      this.#invalidations.revisionOf(workspace) === invalidation
+    )
+  }
+}

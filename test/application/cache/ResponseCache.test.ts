@@ -1,0 +1,131 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { afterEach, vi } from "vitest"
+import type { AdmittedCaller } from "../../../src/application/access/Admission.ts"
+import { ResponseCache } from "../../../src/application/cache/ResponseCache.ts"
+import type { ApiKeyId, KeyHash } from "../../../src/domain/ApiKey.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import { newId } from "../../support/archives.ts"
+import { switchedFeed } from "../../support/database/switchedFeed.ts"
+
+const makeCaller = (): AdmittedCaller => ({
+  keyId: newId<ApiKeyId>(),
+  keyHash: "a".repeat(64) as KeyHash,
+  keyExpiresAt: null,
+  workspaceId: newId<WorkspaceId>(),
+  tier: "solo"
+})
+const caller = makeCaller()
+
+/** Makes a response cache whose representations are texts. */
+const setUp = () => {
+  const feed = switchedFeed()
+  const cache = new ResponseCache<string>(
+    feed,
+    ({ length }) => length,
+    (a, b) => a === b
+  )
+  const load = (key: string, text: string, from = caller) =>
+    Effect.runSync(
+      cache.load(key, Effect.succeed({ caller: from, route: "/", representation: text }), () => false)
+    )
+  const fail = (key: string, error: string) =>
+    Effect.runSync(Effect.flip(cache.load(key, Effect.fail(error), (error) => error === "not found")))
+  const listKnown = (keys: ReadonlyArray<string>) =>
+    keys.filter((key) => cache.findLastKnown(key) !== undefined)
+  return { feed, cache, load, fail, listKnown }
+}
+
+describe("ResponseCache", () => {
+  afterEach(() => {
+    vi.restoreAllMocks()
+  })
+
+  it("a response is served for 30 s, and remains known for outages", () => {
+    const now = vi.spyOn(performance, "now").mockReturnValue(1_000)
+    const { cache, feed, load } = setUp()
+    load("a", "x")
+    now.mockReturnValue(31_000)
+    assert.strictEqual(cache.get("a")?.representation, "x")
+    now.mockReturnValue(31_001)
+    assert.isUndefined(cache.get("a"))
+    feed.isUp = false
+    assert.strictEqual(cache.findLastKnown("a")?.representation, "x")
+  })
+
+  it("findLastKnown returns no response from before a change of the workspace, and no response that was read while the feed was down", () => {
+    const { feed, load, listKnown } = setUp()
+    load("a", "x")
+    feed.changes.invalidate(caller.workspaceId)
+    feed.isUp = false
+    load("b", "x")
+    assert.deepStrictEqual(listKnown(["a", "b"]), [])
+  })
+
+  describe("a result that contradicts the known response deletes all responses of the workspace, and of no other workspace", () => {
+    const other = makeCaller()
+    const contradictions: Record<string, (world: ReturnType<typeof setUp>) => unknown> = {
+      "another body": ({ load }) => load("a", "y"),
+      "another body that is too large for the cache": ({ load }) => load("a", "y".repeat(2 ** 20)),
+      "an error about the content": ({ fail }) => fail("a", "not found")
+    }
+
+    for (const isDown of [false, true]) {
+      it.each(Object.keys(contradictions))(`while the feed is ${isDown ? "down" : "up"}: %s`, (name) => {
+        const world = setUp()
+        const { cache, feed, load, listKnown } = world
+        for (const key of ["a", "b"]) load(key, "x")
+        load("other", "x", other)
+        const readOverlapping = Effect.sync(() => {
+          feed.isUp = !isDown
+          contradictions[name]!(world)
+          return { caller, route: "/", representation: "x" }
+        })
+        Effect.runSync(cache.load("c", readOverlapping, () => false))
+        feed.isUp = false
+        assert.deepStrictEqual(listKnown(["a", "b", "c", "other"]), ["other"])
+      })
+    }
+  })
+
+  it("neither an equal response, nor another error, nor a response from before a reported change deletes a known response", () => {
+    const { cache, feed, load, fail } = setUp()
+    for (const _ of [1, 2]) load("a", "x")
+    fail("a", "unavailable")
+    const readOlder = Effect.sync(() => {
+      feed.changes.invalidate(caller.workspaceId)
+      load("a", "y")
+      return { caller, route: "/", representation: "x" }
+    })
+    Effect.runSync(cache.load("a", readOlder, () => false))
+    feed.isUp = false
+    assert.strictEqual(cache.findLastKnown("a")?.representation, "y")
+  })
+
+  it("the cache holds at most 32 MiB, and evicts the least recently used response first", () => {
+    const { cache, load, listKnown } = setUp()
+    const keys = Array.from({ length: 1_000 }, (_, i) => `cold ${i}`)
+    load("hot", "x")
+    for (const key of keys) {
+      load(key, "x".repeat(100 * 1024))
+      assert.isDefined(cache.get("hot"))
+    }
+    const count = listKnown(keys).length
+    assert.deepStrictEqual(listKnown(keys), keys.slice(-count))
+    assert.isBelow(count * 100, 32 * 1024)
+    assert.isAbove(count * 100, 31 * 1024)
+  })
+
+  it("a workspace with more responses than fit evicts only its own responses while other workspaces have less than an equal share", () => {
+    const { load, listKnown } = setUp()
+    const others = Array.from({ length: 3 }, makeCaller)
+    const small = others.flatMap((other, n) =>
+      Array.from({ length: 50 }, (_, i) => [`small ${n} ${i}`, other] as const)
+    )
+    for (const [key, other] of small) load(key, "x".repeat(100 * 1024), other)
+    const large = Array.from({ length: 100 }, (_, i) => `large ${i}`)
+    for (const key of large) load(key, "x".repeat(1_000 * 1024))
+    assert.strictEqual(listKnown(small.map(([key]) => key)).length, small.length)
+    assert.isAbove(listKnown(large).length, 10)
+  })
+})

@@ -1,0 +1,27 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as CachingKeyStore from "../../../src/application/cache/CachingKeyStore.ts"
+import * as CachingPromptRepo from "../../../src/application/cache/CachingPromptRepo.ts"
+import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
+import { MemoryState, storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
+import type { Archive } from "../../../src/application/transfer/Archive.ts"
+import { WorkspaceRevisions } from "../../../src/application/cache/WorkspaceRevisions.ts"
+import { makeKeyStoreTests } from "../../../src/testing/keyStoreTests.ts"
+import { makePromptRepoTests } from "../../../src/testing/promptRepoTests.ts"
+import { runContract } from "../../contracts/runContract.ts"
+import { switchedFeed } from "../../support/database/switchedFeed.ts"
+
+const changes = new WorkspaceRevisions()
+
+/** Stores an archive, and reports that all workspaces have changed. */
+const load = (archive: Archive) =>
+  Effect.tap(storeArchive(archive), () => Effect.sync(() => changes.invalidateAll()))
+
+/** The caches over the in-memory adapters. */
+const caching = Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer).pipe(
+  Layer.provide([Memory.layer, switchedFeed(changes).layer]),
+  Layer.provideMerge(MemoryState.layer)
+)
+
+runContract("KeyStore: CachingKeyStore over memory", makeKeyStoreTests(load), caching)
+runContract("PromptRepo: CachingPromptRepo over memory", makePromptRepoTests(load), caching)
