@@ -46,7 +46,7 @@ const readUntilKnown = async (api: PromptApi) => {
   await expect.poll(isKnown, { timeout: 15_000 }).toBe(true)
 }
 
-// `test/application/freshness/Outage.test.ts` and `test/system/faults/outage.test.ts` test the other rules of outages.
+// `test/application/cache/Outage.test.ts` and `test/system/faults/outage.test.ts` test the other rules of outages.
 it("while PostgreSQL is unreachable, api.handler serves known responses, or returns 503 if outageMaxAge is 0", async () => {
   const proxy = await resources.acquire(proxyToUrl(env.DATABASE_URL))
   const serving = await open({ databaseUrl: proxy.url, metrics: true })

@@ -14,6 +14,8 @@ interface PendingLookup<Key> {
   readonly key: Key
   readonly resume: (exit: Exit.Exit<Row | undefined, Unavailable>) => void
   isCanceled: boolean
+  /** Runs when the caller is interrupted. Interrupts the statement if no caller waits for it any more. */
+  onCancel: () => void
 }
 
 const decodeOrdinal = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.Int }))
@@ -58,7 +60,13 @@ export const makeBatchedLookup = <Key>(
         return found
       })
       countInFlight(partition, 1)
-      fork(rowsByOrdinal).addObserver((exit) => {
+      const running = fork(rowsByOrdinal)
+      for (const lookup of lookups) {
+        lookup.onCancel = () => {
+          if (lookups.every(({ isCanceled }) => isCanceled)) running.interruptUnsafe()
+        }
+      }
+      running.addObserver((exit) => {
         countInFlight(partition, -1)
         for (const [index, { resume }] of lookups.entries()) {
           resume(Exit.map(exit, (found) => found[index + 1]))
@@ -83,7 +91,7 @@ export const makeBatchedLookup = <Key>(
 
     return (key) =>
       Effect.callback((resume) => {
-        const lookup: PendingLookup<Key> = { key, resume, isCanceled: false }
+        const lookup: PendingLookup<Key> = { key, resume, isCanceled: false, onCancel: () => {} }
         const partition = partitionKey(key)
         if (!inFlight.has(partition)) send(partition, [lookup])
         else {
@@ -95,6 +103,7 @@ export const makeBatchedLookup = <Key>(
         }
         return Effect.sync(() => {
           lookup.isCanceled = true
+          lookup.onCancel()
         })
       })
   })

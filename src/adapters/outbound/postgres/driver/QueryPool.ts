@@ -12,13 +12,7 @@ import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/SessionSetup.ts"
 import { isConnectionLost } from "./SqlErrors.ts"
-import {
-  connectTimeoutError,
-  connectTimeoutMs,
-  poolExhaustedError,
-  queryTimeoutError,
-  queryTimeoutMs
-} from "./Timeouts.ts"
+import { connectTimeoutError, connectTimeoutMs, poolExhaustedError } from "./Timeouts.ts"
 import type { UnavailableMapper } from "./UnavailableMapper.ts"
 
 interface WorkspacePermits {
@@ -35,10 +29,10 @@ interface InFlightQuery {
 }
 
 /**
- * Runs queries on the connections of one pool. A query fails if it has no connection after `connectTimeout`, or no
- * response after another `queryTimeout`. In the second case, the connection is discarded, because the server may be gone without
- * having closed the connection. The connections must be multiplexed: with other connections, the driver would wait for
- * the server even after a deadline.
+ * Runs queries on the connections of one pool. A query fails if it has no connection after `connectTimeout`. If the
+ * caller of a running query is interrupted, for example by the deadline of its request, the connection is discarded,
+ * because its server may be gone without having closed the connection. The connections must be multiplexed: with other
+ * connections, an interruption would wait for the server.
  */
 class QueryPool {
   readonly #pool: PgPool.PgPool
@@ -75,10 +69,7 @@ class QueryPool {
       const attempts = this.#pool
         .use((connection) => this.#send(query, connection))
         .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
-      // PostgreSQL continues a statement even if its caller is interrupted, and the connection is busy until the
-      // statement ends. The query must keep its permit until then, so only its deadlines interrupt it.
-      const uninterrupted = Effect.uninterruptible(this.#withinDeadlines(query, attempts))
-      return this.#withPermit(statement.workspace, uninterrupted).pipe(
+      return this.#withConnectTimeout(query, this.#withPermit(statement.workspace, attempts)).pipe(
         Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
         Effect.map(({ rows }) => rows as ReadonlyArray<Row>)
       )
@@ -119,7 +110,9 @@ class QueryPool {
     query.connection = connection
     query.setPhase("running")
     const { text, params } = query.statement
-    const result = connection.query(text, params, hasOwnSession === true)
+    const result = Effect.onInterrupt(connection.query(text, params, hasOwnSession === true), () =>
+      this.#pool.invalidate(connection)
+    )
     if (hasOwnSession !== undefined) return result
     const setUp = Effect.map(this.#setUpSession(connection), (isOwn) =>
       this.#hasOwnSession.set(connection, isOwn)
@@ -131,11 +124,7 @@ class QueryPool {
     return Effect.suspend(() => {
       query.setPhase("waiting")
       const discard = query.connection === undefined ? Effect.void : this.#discardLost(query.connection)
-      const fresh = Effect.timeoutOrElse(this.#acquireFresh, {
-        duration: connectTimeoutMs,
-        orElse: () => this.#failWithoutConnection
-      })
-      const retry = Effect.flatMap(fresh, (connection) => this.#send(query, connection))
+      const retry = Effect.flatMap(this.#acquireFresh, (connection) => this.#send(query, connection))
       return Effect.andThen(discard, Effect.scoped(retry))
     })
   }
@@ -158,24 +147,17 @@ class QueryPool {
     Effect.fail(this.#gauges.running() < this.#maxConnections ? connectTimeoutError : poolExhaustedError)
   )
 
-  #withinDeadlines<A>(
+  /** Fails if the query has no connection after `connectTimeout`. This time includes the wait for a permit. */
+  #withConnectTimeout<A>(
     query: InFlightQuery,
     attempts: Effect.Effect<A, SqlError>
   ): Effect.Effect<A, SqlError> {
     return runUntil(attempts, (end) => {
-      let timer = setTimeout(() => {
+      const timer = setTimeout(() => {
         if (query.connection === undefined) end(this.#failWithoutConnection)
-        else timer = setTimeout(() => end(this.#failAfterQueryTimeout(query)), queryTimeoutMs)
       }, connectTimeoutMs)
       return () => clearTimeout(timer)
     })
-  }
-
-  #failAfterQueryTimeout({ connection }: InFlightQuery): Effect.Effect<never, SqlError> {
-    return Effect.andThen(
-      connection === undefined ? Effect.void : this.#pool.invalidate(connection),
-      Effect.fail(queryTimeoutError)
-    )
   }
 }
 

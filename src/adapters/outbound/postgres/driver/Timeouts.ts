@@ -1,14 +1,10 @@
 import * as Duration from "effect/Duration"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 
-/** How long a query may wait for a connection. */
+/** How long a query may wait for a permit of its workspace and for a connection. */
 export const connectTimeout = "1 second"
 
 export const connectTimeoutMs = Duration.toMillis(connectTimeout)
-
-/** How long a query may take after the end of `connectTimeout`, if it has a connection. */
-export const queryTimeout = "3 seconds"
-export const queryTimeoutMs = Duration.toMillis(queryTimeout)
 
 /** How long PostgreSQL may work on the statement of a query, in milliseconds. */
 export const statementTimeoutMs = 3000
@@ -21,6 +17,3 @@ export const connectTimeoutError = makeConnectionError("no connection was made i
 
 /** No connection became free within `connectTimeout`, because all were busy. This is not an outage. */
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
-
-/** PostgreSQL did not respond within `queryTimeout`. */
-export const queryTimeoutError = makeConnectionError("no response in time")

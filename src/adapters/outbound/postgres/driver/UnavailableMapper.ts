@@ -3,13 +3,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { makeRepeatingLog } from "../../../../application/support/RepeatingLog.ts"
 import { describeSqlError, isUnavailable, sqlState, toDefect } from "./SqlErrors.ts"
-import {
-  connectTimeout,
-  poolExhaustedError,
-  queryTimeout,
-  queryTimeoutError,
-  statementTimeoutMs
-} from "./Timeouts.ts"
+import { connectTimeout, poolExhaustedError, statementTimeoutMs } from "./Timeouts.ts"
 
 /** Turns the SQL errors of an effect into `Unavailable` or into defects. */
 export type UnavailableMapper = <A, E, R>(
@@ -22,8 +16,6 @@ export type UnavailableMapper = <A, E, R>(
 const findWarning = (error: SqlError): string | undefined => {
   if (error === poolExhaustedError)
     return `A read waited ${connectTimeout} while all connections of its pool were busy; failed as unavailable`
-  if (error === queryTimeoutError)
-    return `A read got no response from PostgreSQL for ${queryTimeout}; failed as unavailable`
   const reason = describeSqlError(error)
   const notCompleted = `PostgreSQL did not complete a statement; failed as unavailable: ${reason}`
   switch (error.reason._tag) {
