@@ -25,24 +25,34 @@ export type PromptType = typeof PromptType.Type
 /** A label of a prompt (specification 2.3). */
 export const Tag = Schema.Struct({
   id: TagId,
-  name: Schema.String.annotate({ description: "Name of the tag; the list of prompts filters by it." }),
+  name: Schema.String.annotate({
+    description: "Name of the tag; the list of prompts filters by it.",
+    examples: ["production"]
+  }),
   color: Schema.String.check(
     Schema.isPattern(/^#[0-9a-fA-F]{6}$/u, { message: "must be a color like #rrggbb" })
-  ).annotate({ description: "Color in the form `#rrggbb`." })
+  ).annotate({ description: "Color in the form `#rrggbb`.", examples: ["#2e7d32"] })
 }).annotate({ identifier: "Tag", description: "A label of a prompt." })
 export type Tag = typeof Tag.Type
 
 /** A prompt (specification 2.3). `folder_id` is null if the prompt is in no folder. Tags are ordered by name. */
 export const Prompt = Schema.Struct({
   id: PromptId,
-  title: Schema.String.annotate({ description: "Title of the prompt." }),
-  description: Schema.String.annotate({ description: "What the prompt does." }),
+  title: Schema.String.annotate({ description: "Title of the prompt.", examples: ["Support agent"] }),
+  description: Schema.String.annotate({
+    description: "What the prompt does.",
+    examples: ["Answers customers of the shop"]
+  }),
   current_content: Schema.String.annotate({
-    description: "Body of the prompt. May contain `{{name}}` slots."
+    description: "Body of the prompt. May contain `{{name}}` slots.",
+    examples: ["You are a support agent of {{shop}}."]
   }),
   prompt_type: PromptType,
-  target_model: Schema.String.annotate({ description: "Model that the prompt is written for." }),
-  intent: Schema.String.annotate({ description: "Purpose of the prompt." }),
+  target_model: Schema.String.annotate({
+    description: "Model that the prompt is written for.",
+    examples: ["gpt-4o"]
+  }),
+  intent: Schema.String.annotate({ description: "Purpose of the prompt.", examples: ["support"] }),
   current_version: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxInt32 })).annotate({
     description: "Version number of `current_content`."
   }),
@@ -112,7 +122,8 @@ export const pickRepeatedFields = <A extends Partial<RepeatedFields>>(
 export const ResolvedPrompt = Schema.Struct({
   ...repeatedFields,
   resolved_content: Schema.String.annotate({
-    description: "Content of the prompt, followed by its fragments with their slots filled."
+    description: "Content of the prompt, followed by its fragments with their slots filled.",
+    examples: ["You are a support agent of {{shop}}.\n\nAnswer in English."]
   }),
   fragment_count: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
     description: "Number of fragments appended."

@@ -13,6 +13,7 @@ export const Timestamp = Schema.String.check(
     toJsonSchema: () => jsonSchema
   })
 )
+  .annotate({ examples: ["2026-05-03T09:30:00.000Z"] })
   .pipe(Schema.brand("Timestamp"))
   .annotate({ description: "ISO 8601 timestamp in UTC with milliseconds." })
 export type Timestamp = typeof Timestamp.Type

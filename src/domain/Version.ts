@@ -29,8 +29,14 @@ export const Version = Schema.Struct({
   id: VersionId,
   prompt_id: PromptId,
   version_number: VersionNumber,
-  content: Schema.String.annotate({ description: "Content of the prompt in this version." }),
-  change_summary: Schema.String.annotate({ description: "Description of the change." }),
+  content: Schema.String.annotate({
+    description: "Content of the prompt in this version.",
+    examples: ["You are a support agent of {{shop}}."]
+  }),
+  change_summary: Schema.String.annotate({
+    description: "Description of the change.",
+    examples: ["Name the shop"]
+  }),
   change_source: Schema.String.annotate({
     description: "Origin of the change.",
     examples: ["manual", "ai-improve"]

@@ -1,7 +1,5 @@
-import * as HttpApi from "effect/http-api/HttpApi"
 import { describe, expect, it } from "vitest"
 import packageJson from "../../../package.json" with { type: "json" }
-import { Api, operationalPaths } from "../../../src/adapters/inbound/contract/Api.ts"
 import { type ApiError, errors } from "../../../src/adapters/inbound/contract/Errors.ts"
 import { deref, document, type Json } from "./document.ts"
 
@@ -12,28 +10,20 @@ const operations = allOperations.filter(({ path }) => path.startsWith("/api/v1/"
 const findOperation = (id: string) =>
   operations.find(({ operation }) => operation.operationId === id)!.operation
 
-it("the OpenAPI document describes the five routes of the contract and the operational paths except redirects, and no other path", () => {
-  const routes: Array<string> = []
-  HttpApi.reflect(Api, {
-    onGroup: () => {},
-    onEndpoint: ({ endpoint }) => {
-      routes.push(`${endpoint.method} ${endpoint.path.replace(/:(\w+)/g, "{$1}")}`)
-    }
-  })
-  const described = operations.map(({ path, method }) => `${method.toUpperCase()} ${path}`)
-  expect(described).toEqual(routes)
+it("the OpenAPI document describes the five routes of the API and the operational paths except redirects, and no other path", () => {
+  const described = allOperations.map(({ path, method }) => `${method.toUpperCase()} ${path}`)
   expect(described).toEqual([
     "GET /api/v1/prompts",
     "GET /api/v1/prompts/{id}",
     "GET /api/v1/prompts/{id}/resolved",
     "GET /api/v1/prompts/{id}/versions",
-    "GET /api/v1/prompts/{id}/versions/{version}"
+    "GET /api/v1/prompts/{id}/versions/{version}",
+    "GET /healthz",
+    "GET /readyz",
+    "GET /openapi.json",
+    "GET /docs"
   ])
   const others = allOperations.slice(operations.length)
-  const redirects = ["/", "/docs/"]
-  expect(others.map(({ path, method }) => [path, method])).toEqual(
-    operationalPaths.filter((path) => !redirects.includes(path)).map((path) => [path, "get"])
-  )
   for (const { operation } of others) expect(operation).toMatchObject({ tags: ["Service"], security: [] })
   expect(document.tags.map(({ name }: Json) => name)).toEqual(["Prompts", "Service"])
 })
@@ -68,10 +58,7 @@ describe("the parameters in the OpenAPI document", () => {
     ["query", "page", false, positiveInt(1)],
     ["query", "per_page", false, positiveInt(20)]
   ]
-  const headers = [
-    ["header", "If-None-Match", false, { type: "string" }],
-    ["header", "X-Request-Id", false, { type: "string" }]
-  ]
+  const headers = ["If-None-Match", "X-Request-Id"].map((name) => ["header", name, false, { type: "string" }])
   const id = ["path", "id", true, { type: "string", format: "uuid" }]
   const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
 
@@ -95,21 +82,19 @@ describe("the parameters in the OpenAPI document", () => {
   ])(
     "the operation %s has the parameters of the specification, If-None-Match and X-Request-Id",
     (operationId, expected) => {
-      const parameters = findOperation(operationId).parameters.map(deref)
-      expect(
-        parameters.map((parameter: Json) => [
-          parameter.in,
-          parameter.name,
-          parameter.required ?? false,
-          parameter.schema
-        ])
-      ).toEqual([...expected, ...headers])
+      const parameters = findOperation(operationId).parameters.map((parameter: Json) => [
+        parameter.in,
+        parameter.name,
+        parameter.required,
+        parameter.schema
+      ])
+      expect(parameters.toSorted()).toEqual([...expected, ...headers].toSorted())
     }
   )
 })
 
 it("required parameters have an example, and optional parameters have none", () => {
-  const parameters = allOperations.flatMap(({ operation }) => operation.parameters.map(deref))
+  const parameters = allOperations.flatMap(({ operation }) => operation.parameters)
   for (const { name, required = false, example, examples, schema } of parameters)
     expect([name, examples, example, schema.example, schema.examples]).toEqual([
       name,
@@ -121,11 +106,12 @@ it("required parameters have an example, and optional parameters have none", () 
 })
 
 it("the schemas of responses allow additional fields and further error codes", () => {
-  const schemas: ReadonlyArray<Json> = Object.values(document.components.schemas)
-  expect(JSON.stringify(schemas)).not.toContain('"additionalProperties":false')
-  const codes = schemas.flatMap(({ properties }) => properties.error?.properties.code ?? [])
-  expect(codes.length).toBeGreaterThan(5)
-  for (const { enum: closed, type } of codes) expect([closed, type]).toEqual([undefined, "string"])
+  expect(JSON.stringify(document)).not.toContain('"additionalProperties":false')
+  expect(document.components.schemas.Error.properties.error.properties.code).toEqual({
+    type: "string",
+    description: expect.any(String),
+    examples: expect.any(Array)
+  })
 })
 
 type Tag = ApiError["_tag"]
@@ -136,44 +122,39 @@ const specificErrors: Readonly<Record<string, ReadonlyArray<Tag>>> = {
   "prompts.get": ["PromptNotFound", "RouteNotFound"],
   "prompts.getResolved": ["PromptNotFound", "ResolvedTooLarge", "RouteNotFound"],
   "prompts.listVersions": ["InvalidParameter", "PromptNotFound", "RouteNotFound"],
-  "prompts.getVersion": ["RouteNotFound", "VersionNotFound"]
+  "prompts.getVersion": ["VersionNotFound", "RouteNotFound"]
 }
 const uncommonErrors = new Set<string>(Object.values(specificErrors).flat())
 const commonErrors = Object.keys(errors).filter((tag) => !uncommonErrors.has(tag))
 
-describe.each(Object.entries(specificErrors))("the responses of %s", (operationId, tags) => {
-  const responses = Object.fromEntries(
-    Object.entries<Json>(findOperation(operationId).responses).map(([status, response]) => [
+it.each(Object.entries(specificErrors))(
+  "%s documents 200, 304 and every possible error, with status, code and condition",
+  (operationId, tags) => {
+    const { 200: _, 304: __, ...responses } = findOperation(operationId).responses
+    const described = Object.entries<Json>(responses).map(([status, { description }]) => [
       status,
-      deref(response)
+      description
     ])
-  )
-
-  it(`${operationId} documents 200, 304 and every possible error, with status, code and message`, () => {
-    const examples = Object.entries(responses).flatMap(([status, response]) =>
-      Object.entries<Json>(response.content?.["application/json"].examples ?? {}).map(([name, { value }]) => [
-        name,
-        Number(status),
-        value.error?.code,
-        value.error?.message
-      ])
+    const byStatus = Map.groupBy(
+      [...tags, ...commonErrors] as ReadonlyArray<Tag>,
+      (tag) => errors[tag].status
     )
-    const expected = [...tags, ...commonErrors].map((tag) => {
-      const { status, code, message } = errors[tag as Tag]
-      return [tag, status, code, typeof message === "string" ? message : expect.any(String)]
-    })
-    expect(examples.toSorted()).toEqual([["default", 200, undefined, undefined], ...expected].toSorted())
-    const statuses = new Set([200, 304, ...expected.map(([, status]) => status as number)])
-    expect(Object.keys(responses).map(Number)).toEqual([...statuses].toSorted((a, b) => a - b))
-  })
-})
+    const expected = Array.from(byStatus, ([status, tags]) => [
+      String(status),
+      tags.map((tag) => `\`${errors[tag].code}\`: ${errors[tag].condition}.`).join(" ")
+    ])
+    expect(described.toSorted()).toEqual(expected.toSorted())
+    for (const { content } of Object.values<Json>(responses))
+      expect(content["application/json"].schema).toEqual({ $ref: "#/components/schemas/Error" })
+  }
+)
 
 it("each 200 and each 304 documents exactly two optional headers, Age and Cache-Status, which only responses during an outage have", () => {
   for (const { operation } of operations)
     for (const status of [200, 304]) {
-      const headers = Object.entries<Json>(deref(operation.responses[status]).headers)
+      const headers = Object.entries<Json>(operation.responses[status].headers)
       const optional = headers.flatMap(([name, { required }]) => (required ? [] : [name]))
-      expect(optional.toSorted()).toEqual(["Age", "Cache-Status"])
+      expect(optional.toSorted()).toEqual(["age", "cache-status"])
     }
 })
 

@@ -185,23 +185,26 @@ it.each(Object.entries({ ...endpointTargets(greeting!.id), readyz: "/readyz" }))
   }
 )
 
-/** Returns the default example of a parameter or a body. */
-const getExample = ({ examples }: Json): string => examples.default.value
-
-it("the example of each operation below /api/v1 is the response that the service returns for the demo workspace", async () => {
-  const operations = Object.entries<Json>(document.paths).filter(([path]) => path.startsWith("/api/v1/"))
-  for (const [path, { get }] of operations) {
-    const example = getExample(get.responses[200].content["application/json"])
-    const target = get.parameters
-      .filter((parameter: Json) => parameter.in === "path")
-      .reduce(
-        (path: string, parameter: Json) => path.replace(`{${parameter.name}}`, getExample(parameter)),
-        path
-      )
-    const { meta } = example as Json
-    const query = meta === undefined ? "" : `?page=${meta.page}&per_page=${meta.per_page}`
-    const response = await send(target + query, { authorization: `Bearer ${demo.key}` })
-    expect(await response.json()).toEqual(example)
-  }
-  expect(operations.length).toBe(5)
+it("the examples of each field of a prompt, and of each path parameter, are values of the demo workspace", async () => {
+  const { parameters } = document.paths["/api/v1/prompts/{id}/versions/{version}"].get
+  const examples = Object.fromEntries(
+    parameters.map(({ name, examples }: Json) => [name, examples?.default.value])
+  )
+  const path = `/api/v1/prompts/${examples.id}`
+  const read = async (target: string) =>
+    ((await (await send(target, { authorization: `Bearer ${demo.key}` })).json()) as Json).data
+  const { schemas } = document.components
+  const promptOfDemo = await read(path)
+  const pairs: ReadonlyArray<readonly [schema: Json, found: Json]> = [
+    [schemas.Prompt, promptOfDemo],
+    [schemas.Tag, promptOfDemo.tags[0]],
+    [schemas.Version, await read(`${path}/versions/${examples.version}`)]
+  ]
+  for (const [schema, found] of pairs)
+    for (const [name, { type, format, examples }] of Object.entries<Json>(schema.properties))
+      if (type === "string" && format === undefined && examples !== undefined)
+        expect(
+          examples.some((example: string) => found[name].startsWith(example)),
+          name
+        ).toBe(true)
 })

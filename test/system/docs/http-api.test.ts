@@ -5,9 +5,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { errors } from "../../../src/adapters/inbound/contract/Errors.ts"
-import type { CodeSample } from "../../../src/adapters/inbound/http/docs/CodeSamples.ts"
-import { exampleIds } from "../../../src/adapters/inbound/http/docs/Examples.ts"
-import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
+import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { operationalPaths } from "../../../src/adapters/inbound/contract/Api.ts"
 import { toHeaderPairs, withCommonHeaders } from "../../../src/adapters/inbound/contract/HttpMessage.ts"
 import { toErrorResponse } from "../../../src/adapters/inbound/http/response/ErrorResponse.ts"
@@ -85,36 +83,8 @@ const examples = blocks.flatMap((block, i) => {
     : []
 })
 
+const openApi = makeOpenApi("/")
 const endpointPaths = Object.keys(openApi.paths).filter((path) => path.startsWith("/api/v1/"))
-
-const sampleLanguages: Readonly<Record<string, Language>> = {
-  curl: "bash",
-  TypeScript: "ts",
-  Python: "python"
-}
-
-describe("the code samples of the OpenAPI document", () => {
-  const operations = endpointPaths.map((path) => ({
-    path: path.replace("{id}", exampleIds.id).replace("{version}", String(exampleIds.version)),
-    samples: (openApi.paths[path]!.get as unknown as { readonly "x-codeSamples": ReadonlyArray<CodeSample> })[
-      "x-codeSamples"
-    ]
-  }))
-
-  it.each(operations)(
-    "the samples of GET $path in curl, TypeScript and Python print the response",
-    async ({ path, samples }) => {
-      const response = await fetch(service().url + path, {
-        headers: { authorization: `Bearer ${apiKey}` }
-      })
-      const body = await response.json()
-      expect(response.status).toBe(200)
-      expect(samples.map(({ label }) => label)).toEqual(Object.keys(sampleLanguages))
-      for (const { label, source } of samples)
-        expect(JSON.parse(await runExample(sampleLanguages[label]!, source))).toEqual(body)
-    }
-  )
-})
 
 describe(path, () => {
   it.each(examples)(

@@ -1,15 +1,16 @@
-import * as Context from "effect/Context"
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { Prompt, PromptSummary, ResolvedPrompt } from "../../../domain/Prompt.ts"
 import { Version, VersionSummary } from "../../../domain/Version.ts"
 import { DataEnvelope, PageEnvelope } from "./Envelope.ts"
-import type { ApiError } from "./Errors.ts"
+import { apiErrors, serviceErrors } from "./ErrorResponses.ts"
+import { pageHeaders, promptHeaders, requestHeaders, resourceHeaders, statusHeaders } from "./Headers.ts"
 import { ListQuery, PageQuery } from "./Parameters.ts"
 
 /** The security scheme of every endpoint. `App.ts` enforces the scheme, because this contract has no handlers. */
@@ -29,24 +30,16 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
   }
 ) {}
 
-/** The responses of an endpoint, apart from the errors that all endpoints share. */
-export class EndpointResponses extends Context.Service<
-  EndpointResponses,
-  {
-    /** A description of the body of a successful response. */
-    readonly success: string
-    /** True if a successful response has the header `Prompt-Version`. */
-    readonly hasPromptVersion?: boolean
-    readonly errors: ReadonlyArray<ApiError["_tag"]>
-  }
->()("prompt-retrieval/EndpointResponses") {}
+const withDocs = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
-const withDocs = ({
-  summary,
-  description,
-  ...responses
-}: { readonly summary: string; readonly description: string } & EndpointResponses["Service"]) =>
-  Context.merge(OpenApi.annotations({ summary, description }), Context.make(EndpointResponses, responses))
+const notModified = HttpApiSchema.Empty(304).annotate({ description: "An ETag in `If-None-Match` matches." })
+
+/** The responses with a resource: the 200 with this body and the 304 without a body. */
+const withNotModified = <A extends Schema.Top, H extends Schema.Top>(body: A, headers: H) =>
+  [HttpApiSchema.WithHeaders(body, headers), HttpApiSchema.WithHeaders(notModified, headers)] as const
+
+/** The options of every endpoint of the API. The codecs are off, because the service decodes and encodes itself. */
+const options = { disableCodecs: true, headers: requestHeaders } as const
 
 const promptParams = { id: Schema.String }
 
@@ -54,65 +47,53 @@ const promptParams = { id: Schema.String }
 export const PromptsGroup = HttpApiGroup.make("prompts")
   .add(
     HttpApiEndpoint.get("list", "/prompts", {
-      query: ListQuery,
-      success: PageEnvelope(PromptSummary)
+      ...options,
+      query: ListQuery.fields,
+      success: withNotModified(PageEnvelope(PromptSummary), resourceHeaders),
+      error: apiErrors("InvalidParameter")
     }).annotateMerge(
-      withDocs({
-        summary: "List prompts",
-        description:
-          "Returns the prompts of the workspace without their content, most recently updated first. Archived prompts are omitted. Filters are combined with AND. Unknown parameters are ignored. A page past the end is empty.",
-        success: "One page of the prompts that match the filters.",
-        errors: ["InvalidParameter"]
-      })
+      withDocs(
+        "List prompts",
+        "Returns the prompts of the workspace without their content, most recently updated first. Archived prompts are omitted. Filters are combined with AND. Unknown parameters are ignored. A page past the end is empty."
+      )
     ),
     HttpApiEndpoint.get("get", "/prompts/:id", {
+      ...options,
       params: promptParams,
-      success: DataEnvelope(Prompt)
+      success: withNotModified(DataEnvelope(Prompt), promptHeaders),
+      error: apiErrors("PromptNotFound", "RouteNotFound")
     }).annotateMerge(
-      withDocs({
-        summary: "Get a prompt",
-        description: "Returns a prompt with its content and tags, even if the prompt is archived.",
-        success: "The prompt with its content, folder and tags.",
-        hasPromptVersion: true,
-        errors: ["PromptNotFound", "RouteNotFound"]
-      })
+      withDocs("Get a prompt", "Returns a prompt with its content and tags, even if the prompt is archived.")
     ),
     HttpApiEndpoint.get("getResolved", "/prompts/:id/resolved", {
+      ...options,
       params: promptParams,
-      success: DataEnvelope(ResolvedPrompt)
+      success: withNotModified(DataEnvelope(ResolvedPrompt), promptHeaders),
+      error: apiErrors("PromptNotFound", "RouteNotFound", "ResolvedTooLarge")
     }).annotateMerge(
-      withDocs({
-        summary: "Get a prompt's resolved content",
-        description:
-          "Returns the content of the prompt followed by its fragments with their slots filled. Slots (`{{name}}`) in the content of the prompt stay unfilled: the caller fills them. The endpoint takes no parameters.",
-        success: "The content of the prompt with its fragments.",
-        hasPromptVersion: true,
-        errors: ["PromptNotFound", "RouteNotFound", "ResolvedTooLarge"]
-      })
+      withDocs(
+        "Get a prompt's resolved content",
+        "Returns the content of the prompt followed by its fragments with their slots filled. Slots (`{{name}}`) in the content of the prompt stay unfilled: the caller fills them. The endpoint takes no parameters."
+      )
     ),
     HttpApiEndpoint.get("listVersions", "/prompts/:id/versions", {
+      ...options,
       params: promptParams,
-      query: PageQuery,
-      success: PageEnvelope(VersionSummary)
+      query: PageQuery.fields,
+      success: withNotModified(PageEnvelope(VersionSummary), resourceHeaders),
+      error: apiErrors("InvalidParameter", "PromptNotFound", "RouteNotFound")
     }).annotateMerge(
-      withDocs({
-        summary: "List a prompt's versions",
-        description: "Returns the versions of a prompt without their content, highest number first.",
-        success: "One page of the versions of the prompt.",
-        errors: ["InvalidParameter", "PromptNotFound", "RouteNotFound"]
-      })
+      withDocs(
+        "List a prompt's versions",
+        "Returns the versions of a prompt without their content, highest number first."
+      )
     ),
     HttpApiEndpoint.get("getVersion", "/prompts/:id/versions/:version", {
+      ...options,
       params: { ...promptParams, version: Schema.String },
-      success: DataEnvelope(Version)
-    }).annotateMerge(
-      withDocs({
-        summary: "Get a version of a prompt",
-        description: "Returns a version of a prompt with its content.",
-        success: "The version with its content.",
-        errors: ["VersionNotFound", "RouteNotFound"]
-      })
-    )
+      success: withNotModified(DataEnvelope(Version), resourceHeaders),
+      error: apiErrors("VersionNotFound", "RouteNotFound")
+    }).annotateMerge(withDocs("Get a version of a prompt", "Returns a version of a prompt with its content."))
   )
   .annotateMerge(
     OpenApi.annotations({
@@ -123,13 +104,57 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
   .middleware(Authorization)
   .prefix("/api/v1")
 
+const Status = Schema.Struct({ status: Schema.Literal("ok").annotate({ description: "Always `ok`." }) })
+
+const withStatus = {
+  disableCodecs: true,
+  success: HttpApiSchema.WithHeaders(Status, statusHeaders),
+  error: serviceErrors
+} as const
+
+const withPage = <A extends Schema.Top>(body: A) =>
+  ({ ...options, success: withNotModified(body, pageHeaders), error: serviceErrors }) as const
+
+/** The contracts of the operational paths, except those that only redirect. */
+export const ServiceGroup = HttpApiGroup.make("service")
+  .add(
+    HttpApiEndpoint.get("getHealth", "/healthz", withStatus).annotateMerge(
+      withDocs("Check that the process runs", "Returns 200 even while the process cannot serve requests.")
+    ),
+    HttpApiEndpoint.get("getReadiness", "/readyz", withStatus).annotateMerge(
+      withDocs(
+        "Check that the service can serve requests",
+        "Returns 503 while it cannot. It is for load balancers."
+      )
+    ),
+    HttpApiEndpoint.get(
+      "getOpenApi",
+      "/openapi.json",
+      withPage(Schema.Record(Schema.String, Schema.Unknown))
+    ).annotateMerge(withDocs("Get the OpenAPI document", "Returns this document.")),
+    HttpApiEndpoint.get(
+      "getDocs",
+      "/docs",
+      withPage(Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/html" })))
+    ).annotateMerge(
+      withDocs("Get the documentation", "Returns a page that shows this document and sends requests.")
+    )
+  )
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Service",
+      description:
+        "Health and documentation of the service. These paths need no key and do not count against rate limits."
+    })
+  )
+
 /**
  * The contract of the API (specification 4), without handlers. `Endpoints.ts` gets the types of its handlers and their
  * schemas from this contract, and `OpenApi.ts` generates the OpenAPI document from it. The HttpApi server of Effect is
  * not used: its throughput is 0.3 to 0.5 times that of bare `node:http`, and its router accepts paths that this API
  * rejects.
  */
-export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup)
+export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup, ServiceGroup)
 
 /**
  * The operational paths, which are outside the API. Requests to these paths need no key and do not count against the

@@ -3,9 +3,16 @@ import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { formatIssue } from "../../../application/transfer/ProblemList.ts"
 import { FolderId } from "../../../domain/FolderId.ts"
-import { InvalidParameter, parsePositiveInt, positiveIntRule } from "../../../domain/Page.ts"
+import {
+  defaultPerPage,
+  InvalidParameter,
+  maxPerPage,
+  parsePositiveInt,
+  positiveIntRule
+} from "../../../domain/Page.ts"
 import { PromptType } from "../../../domain/Prompt.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
+import { maxVersionNumber } from "../../../domain/Version.ts"
 
 /** A parameter that may be given at most once. A repeated parameter arrives as an array. */
 const Parameter = Schema.String.annotate({ message: "must be given at most once" })
@@ -60,4 +67,38 @@ export const makeParameterDecoder = <A>(schema: Schema.Decoder<A>) => {
   const decode = Schema.decodeUnknownResult(schema)
   return (parameters: object): Result.Result<A, InvalidParameter> =>
     Result.mapError(decode(parameters), toInvalidParameter)
+}
+
+const integerFrom1 = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER }
+const uuid = { type: "string", format: "uuid" }
+
+/**
+ * The parameters in the OpenAPI document, by name. The schemas above describe every parameter only as a string. Only
+ * required parameters have examples, because many tools send every example.
+ */
+export const parameterDetails: Readonly<Record<string, object>> = {
+  id: {
+    description: "Id of the prompt.",
+    schema: uuid,
+    examples: { default: { value: "cef02dd3-514f-5723-8852-d3305a2e66a8" } }
+  },
+  version: {
+    description: "Version number, starting at 1.",
+    schema: { ...integerFrom1, maximum: maxVersionNumber },
+    examples: { default: { value: 2 } }
+  },
+  page: { description: "Page number, starting at 1.", schema: { ...integerFrom1, default: 1 } },
+  per_page: {
+    description: `Items per page. Values over ${maxPerPage} are reduced to ${maxPerPage}.`,
+    schema: { ...integerFrom1, default: defaultPerPage }
+  },
+  folder_id: { description: "Return only prompts in this folder.", schema: uuid },
+  tag: {
+    description: "Return only prompts with this tag. The name is case-sensitive.",
+    schema: { type: "string" }
+  },
+  type: {
+    description: "Return only prompts of this type.",
+    schema: { type: "string", enum: PromptType.literals }
+  }
 }

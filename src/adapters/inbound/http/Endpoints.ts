@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
@@ -19,6 +20,9 @@ interface HandlerResult<Envelope> {
   readonly promptVersion?: number | undefined
 }
 
+/** The body of the 200 of an endpoint. The 304 has no body. */
+type Envelope<Spec extends EndpointSpec> = Exclude<Spec["~Success"]["Type"]["body"], void>
+
 const withoutVersion = <Envelope>(envelope: Envelope): HandlerResult<Envelope> => ({ envelope })
 
 /** Handles one endpoint: (caller, path parameters, query) → response envelope. */
@@ -26,7 +30,7 @@ type Handler<Spec extends EndpointSpec> = (
   caller: Caller,
   params: Spec["~Params"]["Type"],
   query: Spec["~Query"]["Type"]
-) => Effect.Effect<HandlerResult<Spec["~Success"]["Type"]>, ApiError>
+) => Effect.Effect<HandlerResult<Envelope<Spec>>, ApiError>
 
 type Handlers = { readonly [Spec in EndpointSpec as Spec["identifier"]]: Handler<Spec> }
 
@@ -66,7 +70,8 @@ const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoi
   // An endpoint without query parameters ignores the query.
   const parseQueryParameters = (query: string) =>
     decodeParameters === undefined ? Result.succeed({}) : decodeParameters(parseQuery(query))
-  const encodeEnvelope = Schema.encodeSync([...spec.success][0] as Schema.Encoder<unknown>)
+  const full = [...spec.success].find(HttpApiSchema.isWithHeaders)
+  const encodeEnvelope = Schema.encodeSync(full?.schema as Schema.Encoder<unknown>)
   return (caller, { params, query }) =>
     Effect.fromResult(parseQueryParameters(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as Params, query)),

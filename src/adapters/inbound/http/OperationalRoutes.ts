@@ -12,8 +12,7 @@ import {
   toRawHeaders
 } from "../contract/HttpMessage.ts"
 import { BasePath, PublicUrl, toBasePath } from "./request/PublicUrl.ts"
-import { respondConditionally } from "./response/Representation.ts"
-import { selectRepresentation, type StaticPage } from "./response/StaticPage.ts"
+import { type Representation, representPage, respondConditionally } from "./response/Representation.ts"
 
 type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
 
@@ -31,13 +30,13 @@ const makeRedirect = (path: string): HttpResponse => ({
 })
 
 /** Makes the handler of a page. The page is rendered on the first request. */
-const servePage = (makePage: () => Promise<StaticPage>): Handler => {
-  let page: Promise<StaticPage> | undefined
+const servePage = (makePage: () => Promise<Representation>): Handler => {
+  let page: Promise<Representation> | undefined
   return (request) =>
     Effect.promise(() => {
       page ??= makePage()
       return page
-    }).pipe(Effect.map((page) => respondConditionally(request, selectRepresentation(request, page))))
+    }).pipe(Effect.map((page) => respondConditionally(request, page)))
 }
 
 /**
@@ -63,7 +62,10 @@ export const makeOperationalRoutes = Effect.gen(function* () {
     "/healthz": () => Effect.succeed(okResponse),
     "/readyz": () =>
       Effect.as(lifecycle.phase() === "serving" ? checkReadiness : Effect.fail(Unavailable), okResponse),
-    "/openapi.json": servePage(async () => (await import("./docs/OpenApi.ts")).makeOpenApiPage(serverUrl)),
+    "/openapi.json": servePage(async () => {
+      const { makeOpenApi } = await import("./docs/OpenApi.ts")
+      return representPage(JSON.stringify(makeOpenApi(serverUrl)), "application/json")
+    }),
     "/docs": servePage(async () =>
       (await import("./docs/DocsPage.ts")).makeDocsPage(basePath === "" ? "/" : basePath)
     ),

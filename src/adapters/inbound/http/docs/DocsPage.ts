@@ -1,8 +1,11 @@
 import { hash } from "node:crypto"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
-import { makeStaticPage, type StaticPage } from "../response/StaticPage.ts"
-import { documentForDocsPage } from "./OpenApi.ts"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Predicate from "effect/Predicate"
+import { Api } from "../../contract/Api.ts"
+import { representPage, type Representation } from "../response/Representation.ts"
+import { makeOpenApi } from "./OpenApi.ts"
 
 /**
  * The configuration of Scalar, the library that renders the page `/docs`. With this configuration, nothing on the page
@@ -12,28 +15,29 @@ const scalarConfig = {
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,
-  // The document has its own code samples, which the tests run.
-  hiddenClients: true,
   showDeveloperTools: "never",
   documentDownloadType: "none",
   orderSchemaPropertiesBy: "preserve",
   authentication: { preferredSecurityScheme: "bearer" },
-  favicon: "data:,",
-  customCss: `
-    /* Resolved content is long lines. */
-    .cm-gutters + .cm-content { white-space: pre-wrap !important; overflow-wrap: anywhere; flex-shrink: 1 !important }
-    /* Labels for screen readers would make the page wider than the screen of a phone. */
-    html, body { overflow-x: clip }
-  `
+  favicon: "data:,"
 } satisfies HttpApiScalar.ScalarConfig & Record<string, unknown>
 
+/**
+ * Marks an optional parameter so that Scalar sends it only if the user selects it. Scalar would send the default value
+ * of an unmarked parameter, or the first value of its enum.
+ */
+const deselectOptionalParameter = (_: string, part: unknown): unknown =>
+  Predicate.isObject(part) && "in" in part && "required" in part && part.required === false
+    ? { ...part, examples: { default: { "x-disabled": true } } }
+    : part
+
 const renderScalar = async (serverUrl: string): Promise<string> => {
-  const { handler, dispose } = HttpRouter.toWebHandler(
-    HttpApiScalar.layer(documentForDocsPage(serverUrl), { scalar: scalarConfig }),
-    {
-      disableLogger: true
-    }
+  const document = JSON.parse(JSON.stringify(makeOpenApi(serverUrl)), deselectOptionalParameter)
+  const page = HttpApiScalar.layer(
+    Api.annotate(OpenApi.Transform, () => document),
+    { scalar: scalarConfig }
   )
+  const { handler, dispose } = HttpRouter.toWebHandler(page, { disableLogger: true })
   const response = await handler(new Request("http://localhost/docs"))
   const text = await response.text()
   await dispose()
@@ -68,9 +72,9 @@ const makeContentSecurityPolicy = (page: string): string => {
 /**
  * Makes the page `/docs`: interactive documentation in one self-contained file, which sends requests to `serverUrl`.
  */
-export const makeDocsPage = async (serverUrl: string): Promise<StaticPage> => {
+export const makeDocsPage = async (serverUrl: string): Promise<Representation> => {
   const text = await renderScalar(serverUrl)
-  return makeStaticPage(text, "text/html; charset=utf-8", {
+  return representPage(text, "text/html; charset=utf-8", {
     "content-security-policy": makeContentSecurityPolicy(text),
     "referrer-policy": "no-referrer"
   })

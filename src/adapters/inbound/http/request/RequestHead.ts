@@ -1,6 +1,7 @@
 // Reads the head of a request: the route of its target, the token in `Authorization`, and the request id.
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { operationalPaths, PromptsGroup } from "../../contract/Api.ts"
+import { requestIdPattern } from "../../contract/Headers.ts"
 
 export interface MatchedRoute {
   /** The pattern of the route, such as `/api/v1/prompts/:id`. */
@@ -76,8 +77,6 @@ export const parseBearerToken = (header: string | undefined): string | undefined
   const token = header === undefined ? undefined : bearerPattern.exec(header)?.[1]
   return token?.includes(",") ? undefined : token
 }
-
-export const requestIdPattern = /^[A-Za-z0-9._-]{1,128}$/
 
 /**
  * Returns the caller's `X-Request-Id` if it is valid, otherwise a new id. An id that contains the prefix of API keys is

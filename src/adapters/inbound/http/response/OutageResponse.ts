@@ -4,7 +4,7 @@ import type { HttpResponse } from "../../contract/HttpMessage.ts"
  * The value of the header `Cache-Status` during an outage (RFC 9211): the name of this service, and the reason why the
  * response comes from its cache.
  */
-export const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
+const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /**
  * Converts a cached 200 or 304 to the response during an outage of the database. Other caches must not store this

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import { cacheLimits } from "../../../../application/cache/CacheLimits.ts"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { cachingHeaders } from "../../contract/Headers.ts"
 import {
   type Body,
   encodeBody,
@@ -15,20 +16,6 @@ import {
   type Transport
 } from "../../contract/HttpMessage.ts"
 
-/** How long a shared cache may serve a response, in seconds (specification 8). */
-export const sharedMaxAgeSeconds = cacheLimits.responses.maxAgeMs / 1_000
-
-/**
- * How many seconds after `sharedMaxAgeSeconds` a shared cache may still serve a response while it fetches a new
- * response (specification 8).
- */
-export const staleWhileRevalidateSeconds = 300
-
-/** The caching headers of every successful response of the API, besides its ETag (specification 8). */
-export const cachingHeaders = {
-  "cache-control": `public, s-maxage=${sharedMaxAgeSeconds}, stale-while-revalidate=${staleWhileRevalidateSeconds}`,
-  vary: "Authorization"
-} as const
 
 /** The two responses with which a resource is served: a 200 and a 304. */
 export interface Representation {
@@ -49,8 +36,6 @@ export interface BodyWithEtag {
 
 /** Returns a strong ETag of bytes, or of a text in UTF-8. */
 const computeEtag = (content: Uint8Array | string): string => `"${hash("sha256", content, "base64url")}"`
-
-export const withEtag = (body: Uint8Array): BodyWithEtag => ({ body, etag: computeEtag(body) })
 
 /** Encodes JSON, with a strong ETag of its bytes. */
 export const encodeWithEtag = (json: string): BodyWithEtag => {
@@ -96,6 +81,18 @@ export const representResource = (content: BodyWithEtag, workspace: WorkspaceId)
 /** Returns true if two representations of a resource are equal: their headers contain the ETag and the version. */
 export const isSameRepresentation = (a: Representation, b: Representation): boolean =>
   a.full.headers.every((text, index) => text === b.full.headers[index])
+
+/** Returns the representation of a page, such as `/docs`, which does not change while the process runs. */
+export const representPage = (
+  text: string,
+  contentType: string,
+  headers: HeaderFields = {}
+): Representation => {
+  const body = Buffer.from(text)
+  const caching = toRawHeaders({ "cache-control": "no-cache", ...headers })
+  const content = { body, etag: computeEtag(body) }
+  return toRepresentation(content, makeEntityHeaders(body, contentType), caching, { isPermanent: true })
+}
 
 const entityTag = /(?:W\/)?("[^"]*")/g
 

@@ -1,0 +1,46 @@
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as Schema from "effect/Schema"
+import { errors, type ErrorTag } from "./Errors.ts"
+import { errorHeaders } from "./Headers.ts"
+
+/** The schema accepts any string as `code`, because later versions may add codes. */
+const ErrorEnvelope = Schema.Struct({
+  error: Schema.Struct({
+    code: Schema.String.annotate({ description: "Stable code for programs.", examples: ["NOT_FOUND"] }),
+    message: Schema.String.annotate({ description: "Text for people.", examples: ["Prompt not found"] })
+  })
+}).annotate({ identifier: "Error", description: "An error." })
+
+/** Makes the schemas of error responses: one for each status, whose description lists the errors. */
+const makeErrorResponses = (tags: ReadonlyArray<ErrorTag>) =>
+  Array.from(
+    Map.groupBy(tags, (tag) => errors[tag].status),
+    ([status, tags]) => {
+      const conditions = tags.map((tag) => `\`${errors[tag].code}\`: ${errors[tag].condition}.`)
+      return HttpApiSchema.WithHeaders(ErrorEnvelope, errorHeaders)
+        .annotate({ description: conditions.join(" ") })
+        .pipe(HttpApiSchema.status(status))
+    }
+  )
+
+/** The errors that only some endpoints report. */
+const specificErrors = [
+  "InvalidParameter",
+  "PromptNotFound",
+  "VersionNotFound",
+  "RouteNotFound",
+  "ResolvedTooLarge"
+] as const
+type SpecificError = (typeof specificErrors)[number]
+
+const isSpecific = (tag: ErrorTag): tag is SpecificError => specificErrors.some((name) => name === tag)
+const commonErrors = (Object.keys(errors) as ReadonlyArray<ErrorTag>).filter((tag) => !isSpecific(tag))
+
+/** Returns the error responses of an endpoint of the API: the specific errors, and those of every endpoint. */
+export const apiErrors = (...tags: ReadonlyArray<SpecificError>) =>
+  makeErrorResponses([...tags, ...commonErrors])
+
+/** The error responses of paths outside the API. */
+export const serviceErrors = makeErrorResponses(
+  commonErrors.filter((tag) => ["request", "service"].includes(errors[tag].subject))
+)
