@@ -29,14 +29,17 @@ const makeRedirect = (path: string): HttpResponse => ({
   body: ""
 })
 
-/** Makes the handler of a page. The page is rendered on the first request. */
-const servePage = (makePage: () => Promise<Representation>): Handler => {
+/** Makes the handler of a page. The page is rendered on the first request, and again if rendering failed. */
+export const servePage = (makePage: () => Promise<Representation>): Handler => {
   let page: Promise<Representation> | undefined
-  return (request) =>
-    Effect.promise(() => {
-      page ??= makePage()
-      return page
-    }).pipe(Effect.map((page) => respondConditionally(request, page)))
+  const renderPage = () => {
+    page ??= makePage().catch((error) => {
+      page = undefined
+      throw error
+    })
+    return page
+  }
+  return (request) => Effect.map(Effect.promise(renderPage), (page) => respondConditionally(request, page))
 }
 
 /**

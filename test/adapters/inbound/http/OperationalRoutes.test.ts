@@ -1,0 +1,24 @@
+import { expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { servePage } from "../../../../src/adapters/inbound/http/OperationalRoutes.ts"
+import { representPage } from "../../../../src/adapters/inbound/http/response/Representation.ts"
+
+const request = { method: "GET", target: "/docs", headers: {} }
+
+it.effect(
+  "a page whose rendering fails is rendered again for the next request, and only once if it succeeds",
+  () =>
+    Effect.gen(function* () {
+      let renderings = 0
+      const respond = servePage(async () => {
+        renderings += 1
+        if (renderings === 1) throw new Error("out of memory")
+        return representPage("text", "text/html")
+      })
+      expect(Exit.hasDies(yield* Effect.exit(respond(request)))).toBe(true)
+      const responses = yield* Effect.all([respond(request), respond(request)], { concurrency: 2 })
+      expect(responses.map(({ status }) => status)).toEqual([200, 200])
+      expect(renderings).toBe(2)
+    })
+)
