@@ -21,7 +21,7 @@ const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "lru-cache"
 
 /**
  * Imports point from adapters to the application and the domain, and from the application to the domain. An adapter
- * imports no other adapter, but the inbound adapters share the folder `contract`.
+ * imports no other adapter, but the inbound adapters share the folder `contract`, and `mcp` uses the messages of HTTP.
  */
 const rules: ReadonlyArray<Rule> = [
   { files: "src/*.ts", mayImport: ["src/**", ...anyPackage] },
@@ -56,11 +56,17 @@ const rules: ReadonlyArray<Rule> = [
     files: "src/adapters/inbound/contract/*",
     mayImport: ["src/adapters/inbound/contract/*", ...core, ...anyPackage]
   },
-  ...["cli", "embedding", "http", "mcp"].map((name) => ({
+  ...Object.entries({
+    cli: [],
+    embedding: [],
+    http: [],
+    mcp: ["src/adapters/inbound/http/{HttpMessage,MountedEndpoint}.ts"]
+  }).map(([name, others]) => ({
     files: `src/adapters/inbound/${name}/**`,
     mayImport: [
       `src/adapters/inbound/${name}/**`,
       "src/adapters/inbound/contract/*",
+      ...others,
       "src/demo/*",
       ...core,
       ...anyPackage

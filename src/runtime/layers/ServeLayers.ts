@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import { MountedEndpoint } from "../../adapters/inbound/contract/MountedEndpoint.ts"
+import { MountedEndpoint } from "../../adapters/inbound/http/MountedEndpoint.ts"
 import { makeHttpEndpoint } from "../../adapters/inbound/mcp/HttpEndpoint.ts"
 import { defaultMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"

@@ -17,8 +17,8 @@ import {
   isGetOrHead,
   type Transport,
   withCommonHeaders
-} from "../contract/HttpMessage.ts"
-import type { MountedEndpoint } from "../contract/MountedEndpoint.ts"
+} from "./HttpMessage.ts"
+import type { MountedEndpoint } from "./MountedEndpoint.ts"
 import { recordRequest } from "./observability/CompletedRequest.ts"
 import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"

@@ -10,7 +10,7 @@ import {
   type HttpResponse,
   makeEntityHeaders,
   toRawHeaders
-} from "../contract/HttpMessage.ts"
+} from "./HttpMessage.ts"
 import { BasePath, PublicUrl, toBasePath } from "./request/PublicUrl.ts"
 import { type Representation, representPage, respondConditionally } from "./response/Representation.ts"
 

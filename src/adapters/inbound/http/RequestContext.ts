@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import type { AdmittedCaller } from "../../../application/access/Admission.ts"
-import { type HttpRequest, isGetOrHead, type Transport } from "../contract/HttpMessage.ts"
+import { type HttpRequest, isGetOrHead, type Transport } from "./HttpMessage.ts"
 import { chooseRequestId } from "./request/RequestHead.ts"
 
 /**

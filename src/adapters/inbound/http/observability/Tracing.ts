@@ -5,7 +5,7 @@ import * as Headers from "effect/http/Headers"
 import * as HttpTraceContext from "effect/http/HttpTraceContext"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
-import type { HttpRequest } from "../../contract/HttpMessage.ts"
+import type { HttpRequest } from "../HttpMessage.ts"
 
 /** Succeeds with true if spans are collected. */
 export const checkIsTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http"
 import * as Exit from "effect/Exit"
-import { BodiesTooLarge, type BodyError, BodyIncomplete, BodyTooLarge } from "../../contract/HttpMessage.ts"
+import { BodiesTooLarge, type BodyError, BodyIncomplete, BodyTooLarge } from "../HttpMessage.ts"
 
 /** Maximum memory of the bodies of all requests that have no response yet, in bytes. */
 const maxPendingBytes = 64 * 1024 * 1024

@@ -6,7 +6,7 @@ import {
   makeEntityHeaders,
   toRawHeaders,
   withCommonHeaders
-} from "../../contract/HttpMessage.ts"
+} from "../HttpMessage.ts"
 import { toUnexpectedError } from "../../contract/UnexpectedError.ts"
 import { chooseRequestId } from "../request/RequestHead.ts"
 

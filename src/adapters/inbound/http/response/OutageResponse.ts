@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../../contract/HttpMessage.ts"
+import type { HttpResponse } from "../HttpMessage.ts"
 
 /**
  * The value of the header `Cache-Status` during an outage (RFC 9211): the name of this service, and the reason why the

@@ -14,7 +14,7 @@ import {
   makeEntityHeaders,
   toRawHeaders,
   type Transport
-} from "../../contract/HttpMessage.ts"
+} from "../HttpMessage.ts"
 
 
 /** The two responses with which a resource is served: a 200 and a 304. */

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { BodyError, HttpResponse, Transport } from "../../contract/HttpMessage.ts"
+import type { BodyError, HttpResponse, Transport } from "../HttpMessage.ts"
 import type { BodyReader } from "../request/RequestBody.ts"
 import type { TrackedResponse } from "./Connection.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"

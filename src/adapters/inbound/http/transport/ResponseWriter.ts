@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import { freeBody, type HttpResponse, toHeaderPairs } from "../../contract/HttpMessage.ts"
+import { freeBody, type HttpResponse, toHeaderPairs } from "../HttpMessage.ts"
 import { STATUS_CODES } from "./NodeHttp.ts"
 
 /** Writes the content of a response, without its body if the request is a HEAD. */

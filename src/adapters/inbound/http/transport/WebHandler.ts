@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { makeApp } from "../App.ts"
-import { toHeaderPairs } from "../../contract/HttpMessage.ts"
+import { toHeaderPairs } from "../HttpMessage.ts"
 import { makeRejection } from "../response/ErrorResponse.ts"
 
 /** A function that returns the response to a web-standard request. The promise never rejects. */

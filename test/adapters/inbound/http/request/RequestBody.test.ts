@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http"
 import { assert, it } from "@effect/vitest"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import { BodiesTooLarge, type BodyError } from "../../../../../src/adapters/inbound/contract/HttpMessage.ts"
+import { BodiesTooLarge, type BodyError } from "../../../../../src/adapters/inbound/http/HttpMessage.ts"
 import { BodyReader } from "../../../../../src/adapters/inbound/http/request/RequestBody.ts"
 
 it("BodyReader limits the total memory of the chunks of all bodies, and a released body no longer counts", () => {

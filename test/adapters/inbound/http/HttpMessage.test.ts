@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { encodeBody } from "../../../../src/adapters/inbound/contract/HttpMessage.ts"
+import { encodeBody } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
 
 it.prop(
   "encodeBody encodes a text in UTF-8, and returns a body of at most 16 KiB as a string with one character per byte, and a longer body as a buffer",
