@@ -11,7 +11,7 @@ import type { CommandRuntime } from "../adapters/inbound/cli/CommandRuntime.ts"
 import { formatFailure, writeToStdout } from "../adapters/inbound/cli/output/Output.ts"
 import { parseServe, runServe } from "../adapters/inbound/cli/ServeHandler.ts"
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
-import type { ListenError } from "../adapters/inbound/http/transport/Listen.ts"
+import type { ListenError } from "../adapters/inbound/http/transport/Server.ts"
 import { describeSqlError } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
 import type {
   DataDirectoryBusy,

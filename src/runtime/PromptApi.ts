@@ -9,7 +9,7 @@ import {
   type InProcessPrompts,
   makeInProcessPrompts
 } from "../adapters/inbound/embedding/InProcessPrompts.ts"
-import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/transport/WebHandler.ts"
+import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/WebHandler.ts"
 import { assertSchemaCurrent } from "../adapters/outbound/postgres/schema/Migrations.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { assertReadable } from "../adapters/outbound/postgres/schema/ReadPrivileges.ts"

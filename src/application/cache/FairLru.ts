@@ -15,8 +15,7 @@ interface Share {
 
 /**
  * A bounded map whose entries belong to workspaces. When the map is full, a new entry evicts the least recently used
- * entries: those of its own workspace if this workspace would have more than an equal share of the map, otherwise those
- * of all workspaces. So a workspace with many entries cannot evict the entries of other workspaces.
+ * entries. If its workspace would have more than an equal share of the map, only entries of this workspace are evicted. So a workspace with many entries cannot evict the entries of other workspaces.
  */
 export class FairLru<Entry extends FairEntry> {
   readonly #maxSize: number

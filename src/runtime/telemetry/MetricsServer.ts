@@ -2,7 +2,7 @@ import type { AddressInfo } from "node:net"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
-import { createServer } from "../../adapters/inbound/http/transport/NodeHttp.ts"
+import { createServer } from "../../adapters/inbound/http/NodeHttp.ts"
 
 export class MetricsListenError extends Data.TaggedError("MetricsListenError")<{
   readonly message: string

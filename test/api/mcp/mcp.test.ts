@@ -195,7 +195,7 @@ describe("a rejected MCP request", () => {
   })
 
   it("an MCP request with a body of more than 1 MiB gets 413, and the connection closes", async () => {
-    const body = "x".repeat(1024 * 1024 + 1)
+    const body = "x".repeat(2 * 1024 * 1024)
     const lines = [`Authorization: Bearer ${own.key}`, `Content-Length: ${body.length}`]
     const request = rawRequest("/mcp", lines, "POST").replace("Connection: close\r\n", "") + body
     const response = await exchange(api.service().port, request)

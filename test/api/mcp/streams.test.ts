@@ -135,14 +135,9 @@ describe("an MCP stream of notifications", () => {
     socket.destroy()
   })
 
-  it("an MCP stream is not opened while other requests of its connection are in flight", async () => {
+  it("an MCP stream is not opened while other requests of its connection are in flight: the connection closes", async () => {
     const socket = await connectRaw(rawGet(otherKey).repeat(2))
-    const [status] = await readUntil(socket, "\r\n")
-    // If the first request opens its stream before the second request arrives, the second request closes the
-    // connection.
-    if (status === "HTTP/1.1 200 OK\r\n") await once(socket, "close")
-    else expect(status).toBe("HTTP/1.1 503 Service Unavailable\r\n")
-    socket.destroy()
+    await once(socket.resume(), "close")
   })
 
   it.each([
@@ -159,9 +154,6 @@ describe("an MCP stream of notifications", () => {
       expect((await open(openNotifications(api.service(), otherKey))).status).toBe(200)
   })
 
-  const largeBody = "x".repeat(512 * 1024)
-  const withUnreadBody =
-    rawGet(otherKey).replace("\r\n\r\n", `\r\nContent-Length: ${2 * largeBody.length}\r\n\r\n`) + largeBody
   const destroyAfter = (bytes: string) => (socket: Socket) => {
     socket.write(bytes)
     socket.destroy()
@@ -170,8 +162,7 @@ describe("an MCP stream of notifications", () => {
     ["closes its connection", rawGet(otherKey), (socket) => void socket.end()],
     ["resets its connection", rawGet(otherKey), (socket) => void socket.resetAndDestroy()],
     ["sends garbage and leaves", rawGet(otherKey), destroyAfter("\0garbage\r\n\r\n")],
-    ["sends the start of a request and leaves", rawGet(otherKey), destroyAfter("GET /mcp HTTP/1.1\r\nHost:")],
-    ["leaves, even if its GET had an unread body", withUnreadBody, (socket) => void socket.destroy()]
+    ["sends the start of a request and leaves", rawGet(otherKey), destroyAfter("GET /mcp HTTP/1.1\r\nHost:")]
   ])("an MCP stream is not counted as open 1 s after its client %s", async (_, request, leave) => {
     const sockets = await Promise.all(Array.from({ length: 16 }, () => connectRaw(request)))
     await Promise.all(sockets.map((socket) => readUntil(socket, ":\n\n")))

@@ -85,7 +85,10 @@ const method = () =>
  * tenant.
  */
 const generate = (): string => {
-  const lines = [...authorization(), ...some(3, header)].map((line) => line.replaceAll(/[\r\n]/g, ""))
+  // An empty line would end the request, and the bytes behind it could be an invalid request.
+  const lines = [...authorization(), ...some(3, header)]
+    .map((line) => line.replaceAll(/[\r\n]/g, ""))
+    .filter((line) => line !== "")
   return [
     `${method()} ${path()}${query()} HTTP/1.1`,
     "Host: localhost",

@@ -1,7 +1,10 @@
 /**
- * A program that serves the API from the migrated database at `DATABASE_URL` until SIGTERM. `LIMITS` contains the
- * connection limits as a JSON object. The program prints the port that it listens on.
+ * A program that serves the API from the migrated database at `DATABASE_URL` until SIGTERM, and then ends when no timer
+ * or socket is left. `LIMITS` contains the connection limits as a JSON object. The program prints the port that it
+ * listens on, and for each connection that closes, how many bytes it has read.
  */
+import { subscribe } from "node:diagnostics_channel"
+import type { Socket } from "node:net"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -13,6 +16,11 @@ import { MountedEndpoint } from "../../../src/adapters/inbound/http/MountedEndpo
 import { serve } from "../../../src/adapters/inbound/http/transport/Server.ts"
 import { Lifecycle } from "../../../src/application/support/Lifecycle.ts"
 import { changeFeedLayer, databaseLayer, serviceLayer } from "../../../src/index.ts"
+
+subscribe("net.server.socket", (message) => {
+  const { socket } = message as { readonly socket: Socket }
+  socket.once("close", () => console.log(`read ${socket.bytesRead} bytes`))
+})
 
 const unlimited = 1_000_000
 const services = serviceLayer({
@@ -47,6 +55,8 @@ NodeRuntime.runMain(
     Effect.provideService(References.MinimumLogLevel, "Warn")
   ),
   {
-    teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+    teardown: (exit) => {
+      process.exitCode = Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1
+    }
   }
 )

@@ -6,7 +6,6 @@ import { afterEach, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
-import { exchangeAll, getHeader } from "../../support/clients/rawHttp.ts"
 import { run, type Service, startService } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 
@@ -120,98 +119,18 @@ describe("a service that receives SIGTERM", () => {
     expect(await stopped).toBe(0)
   })
 
-  it("on SIGTERM, a service sends every in-flight pipelined response and closes the connection with the last response", async () => {
+  it("a service disconnects a client that still reads slowly 10 s after SIGTERM, and exits with 0", async () => {
     const service = await start()
-    await lock()
-    const one = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
-    const exchange = exchangeAll(service.port, one.repeat(3))
-    await waitForBlockedQuery(database.sql)
-    const stopped = service.stop()
-    await waitUntilRefusing(service)
-    await release()
-    const responses = await exchange
-    expect(responses.map((response) => [response.status, getHeader(response, "connection")])).toEqual([
-      [200, "keep-alive"],
-      [200, "keep-alive"],
-      [200, "close"]
-    ])
-    expect(await stopped).toBe(0)
-  })
-
-  // These tests spend most of their time waiting, so they run concurrently.
-  describe.concurrent("a service that receives SIGTERM while a connection is open", () => {
-    const locked = makeTestDatabase([archive])
-    const startReading = async () => {
-      const service = await start()
-      const reader = requestLargeResponses(service)
-      await once(reader, "readable")
-      return { service, reader }
-    }
-    const measureStop = async (service: Service) => {
-      const started = performance.now()
-      const code = await service.stop()
-      return { code, duration: performance.now() - started }
-    }
-
-    it("on SIGTERM, a service does not wait for a client that has read nothing for 8 s, and exits with 0", async ({
-      expect
-    }) => {
-      const { service, reader } = await startReading()
-      await new Promise((resolve) => setTimeout(resolve, 8_000))
-      const { code, duration } = await measureStop(service)
-      expect(code).toBe(0)
-      expect(duration).toBeLessThan(4_000)
-      reader.destroy()
-    })
-
-    it("a service disconnects a client that has read nothing for 8 s since SIGTERM, and exits with 0", async ({
-      expect
-    }) => {
-      const { service, reader } = await startReading()
-      const { code, duration } = await measureStop(service)
-      expect(code).toBe(0)
-      expect(duration).toBeGreaterThan(6_900)
-      expect(duration).toBeLessThan(10_000)
-      expect(service.output()).not.toContain("cut off")
-      reader.destroy()
-    })
-
-    it("a service disconnects a client that still reads slowly 10 s after SIGTERM, and exits with 0", async ({
-      expect
-    }) => {
-      const service = await start()
-      const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
-      const reader = connect(service.port, "127.0.0.1", () => reader.write(request.repeat(16)))
-      await once(reader, "readable")
-      // Reads about 2 MB/s of 50 MB in total.
-      const reading = setInterval(() => reader.read(), 30)
-      reader.on("close", () => clearInterval(reading)).on("error", () => {})
-      const { code, duration } = await measureStop(service)
-      expect(code).toBe(0)
-      expect(duration).toBeGreaterThan(9_900)
-      expect(duration).toBeLessThan(14_000)
-      expect(service.output()).toContain("Responses cut off: not read within 10 s")
-    })
-
-    it("a service exits with 1 if requests still run 10 s after SIGTERM", async ({ expect }) => {
-      // Each request for a locked table fails after 3 s, and the requests of a connection run one after another. So 80
-      // requests take longer than 10 s.
-      const service = await startService(locked.env)
-      const unlock = await lockTables(locked.env.DATABASE_URL, promptTables)
-      const request = `GET /api/v1/prompts HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
-      const client = connect(service.port, "127.0.0.1", () => client.write(request.repeat(80)))
-      const statuses: Array<string> = []
-      client.on("data", (chunk) => statuses.push(...(chunk.toString().match(/^HTTP\/1.1 \d+/gm) ?? [])))
-      await waitForBlockedQuery(locked.sql)
-      const { code, duration } = await measureStop(service)
-      expect(code).toBe(1)
-      expect(duration).toBeGreaterThan(9_900)
-      expect(duration).toBeLessThan(14_000)
-      expect(service.output()).toContain("prompt-retrieval: requests cut off: not completed within 10 s")
-      expect(new Set(statuses)).toEqual(new Set(["HTTP/1.1 503"]))
-      client.destroy()
-      await unlock()
-    })
+    const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
+    const reader = connect(service.port, "127.0.0.1", () => reader.write(request.repeat(16)))
+    await once(reader, "readable")
+    // Reads about 2 MB/s of 50 MB in total.
+    const reading = setInterval(() => reader.read(), 30)
+    reader.on("close", () => clearInterval(reading)).on("error", () => {})
+    const started = performance.now()
+    expect(await service.stop()).toBe(0)
+    expect(performance.now() - started).toBeLessThan(15_000)
+    expect(service.output()).toContain("Connections cut off: not finished within 10 s")
   })
 })
 

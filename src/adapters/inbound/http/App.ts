@@ -11,11 +11,10 @@ import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
 import {
-  BodyIncomplete,
+  freeBody,
   type HttpRequest,
   type HttpResponse,
   isGetOrHead,
-  type Transport,
   withCommonHeaders
 } from "./HttpMessage.ts"
 import type { MountedEndpoint } from "./MountedEndpoint.ts"
@@ -26,24 +25,18 @@ import { BasePath } from "./request/PublicUrl.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/support/Deadline.ts"
 import { type MatchedRoute, matchRoute, parseBearerToken } from "./request/RequestHead.ts"
 import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
-import { respondToFailures } from "./response/ErrorResponse.ts"
+import { respondToFailures, toErrorResponse } from "./response/ErrorResponse.ts"
 import { toOutageResponse } from "./response/OutageResponse.ts"
 import {
   isSameRepresentation,
   type Representation,
   representResource,
-  respondIfMemoryAllows
+  respondConditionally
 } from "./response/Representation.ts"
+import { UnsentBytes } from "./response/UnsentBytes.ts"
 
-/** Responds to a request, and never fails. If the transport has no room for the body, the response is 503. */
-export type App = (request: HttpRequest, transport?: Transport) => Effect.Effect<HttpResponse>
-
-/** A transport that has room for every response, reads no request bodies and streams no responses. */
-const simpleTransport: Transport = {
-  hasRoom: () => true,
-  readBody: () => Effect.fail(BodyIncomplete),
-  canStream: () => false
-}
+/** Responds to a request, and never fails. */
+export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>
 
 type CachedResponse = ResponseCache.CachedResponse<Representation>
 
@@ -61,8 +54,12 @@ const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
  * through them.
  *
  * @param mounted the endpoint of another adapter, if there is one
+ * @param unsent the responses that clients have not received yet; if there is no room for a response, it becomes 503
  */
-export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["Service"]) {
+export const makeApp = Effect.fnUntraced(function* (
+  mounted?: MountedEndpoint["Service"],
+  unsent = new UnsentBytes(Number.POSITIVE_INFINITY)
+) {
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints
   const operationalRoutes = yield* makeOperationalRoutes
@@ -76,9 +73,9 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
   const isTraced = yield* checkIsTraced
   const basePath = yield* BasePath
 
-  const app: App = (request, transport = simpleTransport) =>
+  const app: App = (request) =>
     Effect.suspend(() => {
-      const context = makeRequestContext(request, transport)
+      const context = makeRequestContext(request)
       // `respondMounted` and `respond` set `context.route` before they return, so the span below has the name of the
       // route.
       const response =
@@ -87,7 +84,7 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
           : respondToFailures(respond(context), context.requestId)
       const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
       return Effect.flatMap(traced, (response) =>
-        Effect.as(record(context, response), withCommonHeaders(response, context.requestId))
+        unsent.hasRoom(response) ? complete(context, response) : respondWithoutRoom(context, response)
       )
     })
 
@@ -95,11 +92,11 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
     context: RequestContext,
     { path, respond }: NonNullable<MountedEndpoint["Service"]>
   ): Effect.Effect<HttpResponse> => {
-    const { request, requestId, transport } = context
-    const { method, headers } = request
+    const { request, requestId } = context
+    const { method, headers, readBody } = request
     const token = parseBearerToken(headers.authorization)
     context.route = path
-    return Effect.map(respond({ method, headers, token, requestId, transport }), ({ caller, response }) => {
+    return Effect.map(respond({ method, headers, readBody, token, requestId }), ({ caller, response }) => {
       context.caller = caller
       return response
     })
@@ -121,9 +118,8 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
     context.route = route
     context.caller = caller
     return Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.andThen(
-        admission.admitAgain(caller, now),
-        respondIfMemoryAllows(context.request, representation, context.transport)
+      Effect.map(admission.admitAgain(caller, now), () =>
+        respondConditionally(context.request, representation)
       )
     )
   }
@@ -147,8 +143,7 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
         knownKeys.accepts(caller.keyHash, now) && responseCache.findLastKnown(cacheKey) === known
       if (ageMs === undefined || !isKnown) return yield* Effect.fail(Unavailable)
       yield* outage.recordResponse(ageMs)
-      const response = yield* respondIfMemoryAllows(context.request, representation, context.transport)
-      return toOutageResponse(response, ageMs)
+      return toOutageResponse(respondConditionally(context.request, representation), ageMs)
     })
 
   const respondFresh = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
@@ -161,9 +156,9 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
     if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](request)
     const { cacheKey } = context
     const read = admitAndRead(context, endpoint, matched)
-    return Effect.flatMap(
+    return Effect.map(
       cacheKey === undefined ? read : responseCache.load(cacheKey, read, isContradiction),
-      ({ representation }) => respondIfMemoryAllows(request, representation, context.transport)
+      ({ representation }) => respondConditionally(request, representation)
     )
   }
 
@@ -181,10 +176,26 @@ export const makeApp = Effect.fnUntraced(function* (mounted?: MountedEndpoint["S
       }))
     })
 
-  const record = (context: RequestContext, { status }: HttpResponse): Effect.Effect<void> => {
+  const respondWithoutRoom = (
+    context: RequestContext,
+    response: HttpResponse
+  ): Effect.Effect<HttpResponse> => {
+    if (response.isFreedWhenSent === true) freeBody(response.body)
+    return Effect.andThen(
+      Effect.logWarning("Clients read their responses too slowly; large response replaced by 503"),
+      complete(context, toErrorResponse(Unavailable))
+    )
+  }
+
+  /** Records the request, and adds the common headers to its response. */
+  const complete = (context: RequestContext, response: HttpResponse): Effect.Effect<HttpResponse> => {
     const { request, requestId, startedAt, route, caller } = context
+    const { status } = response
     const milliseconds = performance.now() - startedAt
-    return recordRequest({ method: request.method, route, status, milliseconds, requestId, caller })
+    return Effect.as(
+      recordRequest({ method: request.method, route, status, milliseconds, requestId, caller }),
+      withCommonHeaders(response, requestId)
+    )
   }
 
   return app

@@ -1,5 +1,6 @@
 import type * as Effect from "effect/Effect"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+import { STATUS_CODES } from "./NodeHttp.ts"
 
 /** A request as the transport parsed it. */
 export interface HttpRequest {
@@ -8,6 +9,8 @@ export interface HttpRequest {
   readonly target: string
   /** Maps the name of each header, in lower case, to its value. */
   readonly headers: Readonly<Record<string, string | undefined>>
+  /** Reads the body, which may have at most `maxBytes` bytes. The effect runs at most once. */
+  readonly readBody: (maxBytes: number) => Effect.Effect<Uint8Array, BodyError>
 }
 
 /** Returns true for GET and HEAD, the only methods that this API serves. */
@@ -28,6 +31,10 @@ export const encodeBody = (text: string): Body => {
   if (bytes > maxTextBytes) return Buffer.from(text)
   return bytes === text.length ? text : Buffer.from(text).toString("latin1")
 }
+
+/** Converts a body to bytes. */
+export const toBytes = (body: Body): Uint8Array<ArrayBuffer> =>
+  typeof body === "string" ? Buffer.from(body, "latin1") : (body as Uint8Array<ArrayBuffer>)
 
 export interface BodyWriter {
   /** Writes a part of the body. Disconnects a client that leaves too many bytes unread. */
@@ -74,19 +81,6 @@ export const BodyIncomplete = { _tag: "BodyIncomplete" } as const
 export const BodiesTooLarge = { _tag: "BodiesTooLarge" } as const
 export type BodyError = typeof BodyTooLarge | typeof BodyIncomplete | typeof BodiesTooLarge
 
-/** What the transport offers while the app handles a request. */
-export interface Transport {
-  /**
-   * Returns true if there is memory for another response body of a workspace, in addition to the bodies that clients
-   * have not received yet.
-   */
-  hasRoom(bodyBytes: number, workspace: WorkspaceId | undefined): boolean
-  /** Reads the body of the request, which may have at most `maxBytes` bytes. The effect runs at most once. */
-  readBody(maxBytes: number): Effect.Effect<Uint8Array, BodyError>
-  /** Returns true if the connection has no other in-flight response. Only then can a streamed response start. */
-  canStream(): boolean
-}
-
 /** Maps the name of each header, in lower case, to its value. */
 export type HeaderFields = Readonly<Record<string, string>>
 
@@ -98,6 +92,15 @@ export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]
     const value = headers[index + 1]
     return index % 2 === 0 && value !== undefined ? [[name, value]] : []
   })
+
+/** Encodes a response for a connection that closes after the response. */
+export const encodeResponse = (response: HttpResponse): Uint8Array => {
+  const { status, body } = response
+  const headers = [...toHeaderPairs(response), ["date", new Date().toUTCString()], ["connection", "close"]]
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`
+  return Buffer.concat([Buffer.from(head), toBytes(body)])
+}
 
 export const makeEntityHeaders = (body: Body, contentType: string) => ({
   "content-type": contentType,

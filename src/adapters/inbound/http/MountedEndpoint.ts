@@ -1,13 +1,12 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { AdmittedCaller } from "../../../application/access/Admission.ts"
-import type { HttpRequest, HttpResponse, Transport } from "./HttpMessage.ts"
+import type { HttpRequest, HttpResponse } from "./HttpMessage.ts"
 
-export interface MountedRequest extends Pick<HttpRequest, "method" | "headers"> {
+export interface MountedRequest extends Omit<HttpRequest, "target"> {
   /** The token of the `Authorization` header; `undefined` if the header is missing or malformed. */
   readonly token: string | undefined
   readonly requestId: string
-  readonly transport: Transport
 }
 
 /** A response and the admitted caller. `caller` is undefined if no caller was admitted. */

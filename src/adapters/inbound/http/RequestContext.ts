@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import type { AdmittedCaller } from "../../../application/access/Admission.ts"
-import { type HttpRequest, isGetOrHead, type Transport } from "./HttpMessage.ts"
+import { type HttpRequest, isGetOrHead } from "./HttpMessage.ts"
 import { chooseRequestId } from "./request/RequestHead.ts"
 
 /**
@@ -9,7 +9,6 @@ import { chooseRequestId } from "./request/RequestHead.ts"
  */
 export interface RequestContext {
   readonly request: HttpRequest
-  readonly transport: Transport
   readonly requestId: string
   /** The value of `performance.now()` when the request arrived. */
   readonly startedAt: number
@@ -31,9 +30,8 @@ const toCacheKey = (request: HttpRequest): string | undefined => {
     : hash("sha256", `${authorization}\n${request.target}`, "base64url")
 }
 
-export const makeRequestContext = (request: HttpRequest, transport: Transport): RequestContext => ({
+export const makeRequestContext = (request: HttpRequest): RequestContext => ({
   request,
-  transport,
   requestId: chooseRequestId(request.headers["x-request-id"]),
   startedAt: performance.now(),
   cacheKey: toCacheKey(request),

@@ -91,9 +91,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
     const openCallerStream = yield* makeStreamOpener
 
     const openStream = (request: MountedRequest, caller: AdmittedCaller, messages: StreamMessages) =>
-      request.transport.canStream()
-        ? openCallerStream(caller, request.token, messages)
-        : Effect.fail(toRpcError(Unavailable))
+      openCallerStream(caller, request.token, messages)
 
     const respondToCall = (
       request: MountedRequest,
@@ -109,12 +107,10 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       }
       const { workspaceId: workspace } = caller
       const run = runMethod(message, { mode, catalog: makeCatalog(caller) })
-      const respond = Effect.flatMap(run, (result) => {
-        const content = { ...makeResponse(200, encodeResult(message.id, result)), workspace }
-        return request.transport.hasRoom(content.body.length, workspace)
-          ? Effect.succeed(content)
-          : Effect.fail(toRpcError(Unavailable))
-      })
+      const respond = Effect.map(run, (result) => ({
+        ...makeResponse(200, encodeResult(message.id, result)),
+        workspace
+      }))
       return withCallDeadline(respond)
     }
 
@@ -174,7 +170,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
             caller,
             request.method === "GET"
               ? respondToGet(request, caller)
-              : Effect.matchEffect(request.transport.readBody(maxMessageBytes), {
+              : Effect.matchEffect(request.readBody(maxMessageBytes), {
                   onFailure: ({ _tag }) => respondWithError(undefined, bodyErrors[_tag]),
                   onSuccess: (body) => respondToPost(request, caller, body)
                 })

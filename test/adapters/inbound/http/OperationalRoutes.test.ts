@@ -4,7 +4,7 @@ import * as Exit from "effect/Exit"
 import { servePage } from "../../../../src/adapters/inbound/http/OperationalRoutes.ts"
 import { representPage } from "../../../../src/adapters/inbound/http/response/Representation.ts"
 
-const request = { method: "GET", target: "/docs", headers: {} }
+const request = { method: "GET", target: "/docs", headers: {}, readBody: () => Effect.never }
 
 it.effect(
   "a page whose rendering fails is rendered again for the next request, and only once if it succeeds",

@@ -31,12 +31,13 @@ export class BodyReader {
       if (isDone) return
       isDone = true
       clearTimeout(timer)
+      if (Exit.isFailure(body)) request.pause()
       onBody(body)
     }
     const onIncomplete = (): void => finish(Exit.fail(BodyIncomplete))
     const timer = setTimeout(onIncomplete, bodyTimeoutMs)
     request.on("data", (chunk: Buffer) => {
-      // After an error, the rest of the body is read and dropped, so that the response can be sent.
+      // After an error, chunks that still arrive are dropped.
       if (isDone) return
       chunks.push(chunk)
       bytes += chunk.length

@@ -1,4 +1,5 @@
-// Reads the head of a request: the route of its target, the token in `Authorization`, and the request id.
+// Reads the head of a request: the route of its target, the token in `Authorization`, the request id, and the framing.
+import type { IncomingMessage } from "node:http"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { operationalPaths, PromptsGroup } from "../../contract/Api.ts"
 import { requestIdPattern } from "../../contract/Headers.ts"
@@ -86,3 +87,20 @@ export const chooseRequestId = (header: string | undefined): string =>
   header !== undefined && requestIdPattern.test(header) && !header.includes(keyPrefix)
     ? header
     : crypto.randomUUID()
+
+/**
+ * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. Only an
+ * HTTP/1.0 request is also accepted without a `Host` header. The server joins duplicate headers with commas, so a comma
+ * in `host` means several headers.
+ */
+export const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean => {
+  const { host, "transfer-encoding": framing } = headers
+  return (
+    (host === undefined ? httpVersion === "1.0" : !host.includes(",")) &&
+    (framing === undefined || framing.toLowerCase() === "chunked")
+  )
+}
+
+/** Returns true if a request has a body that nobody has read completely. */
+export const hasUnreadBody = ({ headers, readableEnded }: IncomingMessage): boolean =>
+  (headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0") && !readableEnded

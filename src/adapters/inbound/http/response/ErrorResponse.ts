@@ -1,14 +1,7 @@
 import * as Effect from "effect/Effect"
 import { type ApiError, describeError, encodeErrorEnvelope } from "../../contract/Errors.ts"
-import {
-  encodeBody,
-  type HttpResponse,
-  makeEntityHeaders,
-  toRawHeaders,
-  withCommonHeaders
-} from "../HttpMessage.ts"
+import { encodeBody, type HttpResponse, makeEntityHeaders, toRawHeaders } from "../HttpMessage.ts"
 import { toUnexpectedError } from "../../contract/UnexpectedError.ts"
-import { chooseRequestId } from "../request/RequestHead.ts"
 
 /** Returns the response to an error, without the common headers. */
 export const toErrorResponse = (error: ApiError): HttpResponse => {
@@ -43,19 +36,3 @@ export const respondToFailures = (
       )
     )
   )
-
-/** The response to a request that the app does not handle, and the id of the request. */
-export interface Rejection {
-  readonly requestId: string
-  readonly response: HttpResponse
-}
-
-/**
- * Makes the response to a request that is rejected before the app handles it. The response has the common headers.
- *
- * @param requestIdHeader The `X-Request-Id` of the request; undefined if the header is missing or could not be read.
- */
-export const makeRejection = (error: ApiError, requestIdHeader?: string): Rejection => {
-  const requestId = chooseRequestId(requestIdHeader)
-  return { requestId, response: withCommonHeaders(toErrorResponse(error), requestId) }
-}

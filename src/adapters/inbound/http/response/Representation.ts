@@ -1,21 +1,16 @@
 import { hash } from "node:crypto"
-import * as Effect from "effect/Effect"
 import { cacheLimits } from "../../../../application/cache/CacheLimits.ts"
-import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { cachingHeaders } from "../../contract/Headers.ts"
 import {
   type Body,
   encodeBody,
-  freeBody,
   type HeaderFields,
   type HttpRequest,
   type HttpResponse,
   makeEntityHeaders,
-  toRawHeaders,
-  type Transport
+  toRawHeaders
 } from "../HttpMessage.ts"
-
 
 /** The two responses with which a resource is served: a 200 and a 304. */
 export interface Representation {
@@ -116,23 +111,4 @@ export const respondConditionally = (
   return ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)
     ? { status: 304, headers: notModifiedHeaders, body: "" }
     : full
-}
-
-const failWithoutRoom = Effect.andThen(
-  Effect.logWarning("Clients read their responses too slowly; large response replaced by 503"),
-  Effect.fail(Unavailable)
-)
-
-/** Responds with the 200 or the 304 of a representation. Fails if there is no memory for the body. */
-export const respondIfMemoryAllows = (
-  request: HttpRequest,
-  representation: Representation,
-  transport: Transport
-): Effect.Effect<HttpResponse, Unavailable> => {
-  const response = respondConditionally(request, representation)
-  const hasRoomForBody =
-    request.method === "HEAD" || transport.hasRoom(response.body.length, response.workspace)
-  const { full } = representation
-  if (full.isFreedWhenSent === true && (response !== full || !hasRoomForBody)) freeBody(full.body)
-  return hasRoomForBody ? Effect.succeed(response) : failWithoutRoom
 }

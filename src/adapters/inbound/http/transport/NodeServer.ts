@@ -1,88 +1,90 @@
-import type { IncomingMessage } from "node:http"
-import type { Socket } from "node:net"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Duplex } from "node:stream"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import { type ApiError, BadRequest, ExpectationFailed, RouteNotFound } from "../../contract/Errors.ts"
 import { makeApp } from "../App.ts"
-import { BadRequest, ExpectationFailed, RouteNotFound } from "../../contract/Errors.ts"
+import { type BodyError, encodeResponse, type HttpResponse } from "../HttpMessage.ts"
 import { MountedEndpoint } from "../MountedEndpoint.ts"
-import { TrackedResponse } from "./Connection.ts"
-import type { ConnectionLimits } from "./ConnectionLimits.ts"
-import { ConnectionTracker } from "./ConnectionTracker.ts"
-import { createServer } from "./NodeHttp.ts"
-import { allowHalfOpenConnections } from "./NodeInternals.ts"
-import { Exchange } from "./Exchange.ts"
-import { makeRejections } from "./Rejections.ts"
+import { createServer } from "../NodeHttp.ts"
 import { BodyReader } from "../request/RequestBody.ts"
-import { makeResponseBatcher } from "./ResponseWriter.ts"
+import { hasAcceptableHead, hasUnreadBody } from "../request/RequestHead.ts"
+import { makeReject, toApiError } from "../response/Rejection.ts"
+import { UnsentBytes } from "../response/UnsentBytes.ts"
+import type { ConnectionLimits } from "./ConnectionLimits.ts"
+import { Connections } from "./Connections.ts"
+import { startStream } from "./ResponseStream.ts"
+import { closeAfter, makeResponseBatcher } from "./ResponseWriter.ts"
 
-/**
- * Returns true if a request has exactly one `Host` header, and no transfer coding other than `chunked`. Only an
- * HTTP/1.0 request is also accepted without a `Host` header. The server joins duplicate headers with commas, so a comma
- * in `host` means several headers.
- */
-const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): boolean => {
-  const { host, "transfer-encoding": framing } = headers
-  return (
-    (host === undefined ? httpVersion === "1.0" : !host.includes(",")) &&
-    (framing === undefined || framing.toLowerCase() === "chunked")
-  )
-}
-
-/** Makes a server for the app, and the tracker that owns its connections. The server does not listen yet. */
+/** Makes a server for the app, and its connections. The server does not listen yet. */
 export const makeNodeServer = (limits: ConnectionLimits) =>
   Effect.gen(function* () {
-    const tracker: ConnectionTracker = new ConnectionTracker(limits, (response) => startRequest(response))
-    const { rejectRequest, rejectConnection, rejectParserError } = yield* makeRejections(tracker)
-    const app = yield* makeApp(yield* MountedEndpoint)
+    const unsent = new UnsentBytes(limits.maxUnsentBytes)
+    const connections = new Connections(unsent)
+    const app = yield* makeApp(yield* MountedEndpoint, unsent)
+    const reject = yield* makeReject
     const fork = Effect.runForkWith(yield* Effect.context<never>())
     const bodies = new BodyReader()
-    const enqueueResponse = makeResponseBatcher()
+    const enqueueResponse = makeResponseBatcher(() => connections.isDraining)
 
-    const startRequest = (response: TrackedResponse): void => {
-      const { req: request } = response
-      if (response.hasUnmetExpectation) rejectRequest(response, ExpectationFailed)
-      else if (!hasAcceptableHead(request)) rejectRequest(response, BadRequest)
-      else respond(request, response)
+    const respond = (response: ServerResponse, content: HttpResponse): void => {
+      connections.hold(response, content)
+      if (content.stream === undefined) enqueueResponse(response, content)
+      else startStream(response, content, connections.findResponses(response.req.socket).length === 1)
     }
 
     /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
-    const respond = (request: IncomingMessage, response: TrackedResponse): void => {
+    const runApp = (request: IncomingMessage, response: ServerResponse): void => {
       // Node always sets `method` and `url` on a request that a server receives.
-      const { method = "", url: target = "", headers } = request
-      const exchange = new Exchange(response, tracker, bodies)
-      const responding = app(
-        { method, target, headers: headers as Record<string, string | undefined> },
-        exchange
-      )
-      fork(responding).addObserver((exit) => {
-        if (Exit.isSuccess(exit)) exchange.respond(exit.value, enqueueResponse)
-        else exchange.abort()
+      const { method = "", url: target = "" } = request
+      const headers = request.headers as Record<string, string | undefined>
+      let releaseBody = (): void => {}
+      const readBody = (maxBytes: number) =>
+        Effect.callback<Uint8Array, BodyError>((resume) => {
+          request.socket.resume()
+          releaseBody = bodies.read(request, maxBytes, resume)
+        })
+      fork(app({ method, target, headers, readBody })).addObserver((exit) => {
+        releaseBody()
+        if (Exit.isSuccess(exit)) respond(response, exit.value)
+        else request.socket.destroy()
       })
     }
 
-    const server = createServer(
-      {
-        ServerResponse: TrackedResponse,
-        headersTimeout: limits.headersTimeoutMs,
-        requestTimeout: limits.requestTimeoutMs,
-        keepAliveTimeout: limits.keepAliveTimeoutMs,
-        connectionsCheckingInterval: limits.sweepIntervalMs,
-        maxHeaderSize: limits.maxHeadBytes,
-        requireHostHeader: false,
-        // Node would otherwise use only the first of several Authorization or Host headers.
-        joinDuplicateHeaders: true
-      },
-      (request, response) => tracker.trackRequest(request, response)
-    )
-    allowHalfOpenConnections(server)
-    server.on("connection", (socket: Socket) => tracker.trackConnection(socket))
-    server.on("checkExpectation", (request: IncomingMessage, response: TrackedResponse) => {
-      response.hasUnmetExpectation = true
-      tracker.trackRequest(request, response)
+    const handleRequest = (request: IncomingMessage, response: ServerResponse, error?: ApiError): void => {
+      if (!connections.begin(response)) return
+      // Node's parser runs JavaScript for each chunk of a body, so an unread body is not parsed.
+      if (hasUnreadBody(request)) request.socket.pause()
+      const problem = error ?? (hasAcceptableHead(request) ? undefined : BadRequest)
+      if (problem === undefined) runApp(request, response)
+      else respond(response, reject(problem, request))
+    }
+
+    /**
+     * Rejects a connection on which Node parses no further request. If a response is in flight, closes the connection
+     * without a rejection, which could end up in the middle of the response.
+     */
+    const rejectConnection = (socket: Duplex, error: ApiError, request?: IncomingMessage): void => {
+      const responses = connections.findResponses(socket)
+      // After an error in the body of a request, the response to this request closes the connection. A connection that
+      // is closing may still receive bytes, which the parser reports as further errors.
+      if (socket.writableEnded || responses.some(({ req }) => hasUnreadBody(req))) return
+      if (responses.length > 0) socket.destroy()
+      else if (socket.writable) closeAfter(socket, encodeResponse(reject(error, request)))
+    }
+
+    const server = createServer({
+      ...limits,
+      requireHostHeader: false,
+      // Node would otherwise use only the first of several Authorization or Host headers.
+      joinDuplicateHeaders: true
     })
-    server.on("connect", ({ method }: IncomingMessage, socket) =>
-      rejectConnection(socket as Socket, RouteNotFound, method)
-    )
-    server.on("clientError", (error, socket) => rejectParserError(socket as Socket, error))
-    return { server, tracker }
+    server.timeout = limits.timeout
+    server.maxConnections = limits.maxConnections
+    server.on("connection", (socket) => connections.add(socket))
+    server.on("request", (request, response) => handleRequest(request, response))
+    server.on("checkExpectation", (request, response) => handleRequest(request, response, ExpectationFailed))
+    server.on("connect", (request, socket) => rejectConnection(socket, RouteNotFound, request))
+    server.on("clientError", (error, socket) => rejectConnection(socket, toApiError(error)))
+    return { server, connections }
   })

@@ -1,63 +1,77 @@
-import type { Server } from "node:net"
+import { type AddressInfo, Server } from "node:net"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { Lifecycle } from "../../../../application/support/Lifecycle.ts"
 import { type ConnectionLimits, connectionLimits } from "./ConnectionLimits.ts"
-import type { ConnectionTracker } from "./ConnectionTracker.ts"
-import { listen, type ListenAddress } from "./Listen.ts"
-import { closeListener } from "./NodeInternals.ts"
+import type { Connections } from "./Connections.ts"
 import { makeNodeServer } from "./NodeServer.ts"
 
-export interface ServerOptions extends ListenAddress {
+export class ListenError extends Data.TaggedError("ListenError")<{ readonly message: string }> {}
+
+export interface ServerOptions {
+  readonly host: string
+  /** 0 means any free port. */
+  readonly port: number
   /** How long the server still accepts requests after a shutdown has started, in milliseconds. */
   readonly shutdownGraceMs: number
   /** Replacements for some of `connectionLimits`, for tests. */
   readonly limits?: Partial<ConnectionLimits>
 }
 
-/**
- * Fails with a defect if requests still run, because their clients get no response. If only slow clients are left, logs
- * a warning.
- */
-const endDrain = (tracker: ConnectionTracker, drainTimeoutMs: number): Effect.Effect<void> => {
-  const seconds = drainTimeoutMs / 1000
-  return tracker.hasRunningRequests()
-    ? Effect.die(new Error(`requests cut off: not completed within ${seconds} s`))
-    : Effect.logWarning(`Responses cut off: not read within ${seconds} s`)
-}
+/** Starts to listen and returns the actual address. */
+const listen = (server: Server, { host, port }: ServerOptions): Effect.Effect<AddressInfo, ListenError> =>
+  Effect.callback((resume) => {
+    const onError = ({ message }: Error) => resume(Effect.fail(new ListenError({ message })))
+    server.once("error", onError)
+    // With Node's default backlog of 511, some connections of a burst would be lost. The kernel also has a limit.
+    server.listen({ port, host, backlog: connectionLimits.maxConnections }, () => {
+      server.off("error", onError)
+      resume(Effect.succeed(server.address() as AddressInfo))
+    })
+  })
 
 /**
- * Stops accepting connections and waits until in-flight requests are finished. Connections that are left after the
- * drain timeout are destroyed.
+ * Stops listening and waits until in-flight requests are finished. Connections that are left after the drain timeout
+ * are destroyed.
  */
 const drain = (
   server: Server,
-  tracker: ConnectionTracker,
+  connections: Connections,
   { idleCloseGraceMs, drainTimeoutMs }: ConnectionLimits
-): Effect.Effect<void> =>
-  Effect.callback<void>((resume) => {
-    tracker.startDraining()
-    const idleCloser = setInterval(() => tracker.destroyIdle(), idleCloseGraceMs)
-    closeListener(server, () => resume(Effect.void))
-    return Effect.sync(() => clearInterval(idleCloser))
-  }).pipe(
-    Effect.timeoutOrElse({ duration: drainTimeoutMs, orElse: () => endDrain(tracker, drainTimeoutMs) }),
-    Effect.ensuring(Effect.sync(() => tracker.destroyAll()))
+): Effect.Effect<void> => {
+  connections.isDraining = true
+  const closed = Effect.callback<void>((resume) => {
+    // The `close` method of Node's HTTP server would destroy connections whose responses are not sent completely.
+    Server.prototype.close.call(server, () => resume(Effect.void))
+  })
+  const destroyAll = Effect.sync(() => {
+    connections.destroyAll()
+    // Ends the interval at which Node checks the time limits.
+    server.close()
+  })
+  const destroyIdle = Effect.sync(() => connections.destroyIdle())
+  return Effect.raceFirst(closed, Effect.forever(Effect.delay(destroyIdle, idleCloseGraceMs))).pipe(
+    Effect.timeoutOrElse({
+      duration: drainTimeoutMs,
+      orElse: () => Effect.logWarning(`Connections cut off: not finished within ${drainTimeoutMs / 1000} s`)
+    }),
+    Effect.ensuring(destroyAll)
   )
+}
 
 /**
- * Serves the API until the scope closes, then drains. While the server drains, `/readyz` returns 503. The server still
- * accepts requests for `shutdownGraceMs`. Then each connection closes when its requests are finished. Returns the
- * address that the server listens on.
+ * Serves the API until the scope closes, then drains: `/readyz` returns 503, the server accepts requests for
+ * `shutdownGraceMs`, and then finishes in-flight requests. Returns the address that the server listens on.
  */
 export const serve = (options: ServerOptions) =>
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle
     const limits: ConnectionLimits = { ...connectionLimits, ...options.limits }
-    const { server, tracker } = yield* makeNodeServer(limits)
+    const { server, connections } = yield* makeNodeServer(limits)
     return yield* Effect.acquireRelease(listen(server, options), () =>
       lifecycle.markDraining.pipe(
         Effect.andThen(Effect.sleep(options.shutdownGraceMs)),
-        Effect.andThen(drain(server, tracker, limits))
+        Effect.andThen(Effect.suspend(() => drain(server, connections, limits)))
       )
     )
   })

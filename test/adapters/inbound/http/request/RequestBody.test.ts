@@ -1,5 +1,5 @@
-import { EventEmitter } from "node:events"
 import type { IncomingMessage } from "node:http"
+import { PassThrough } from "node:stream"
 import { assert, it } from "@effect/vitest"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
@@ -12,8 +12,10 @@ it("BodyReader limits the total memory of the chunks of all bodies, and a releas
   /** Reads a body that arrives byte by byte. */
   const read = (bytes: number) => {
     const received: Array<Exit.Exit<Uint8Array, BodyError>> = []
-    const request = new EventEmitter()
-    const release = bodies.read(request as IncomingMessage, 1024 * 1024, (body) => received.push(body))
+    const request = new PassThrough()
+    const release = bodies.read(request as unknown as IncomingMessage, 1024 * 1024, (body) =>
+      received.push(body)
+    )
     for (let n = 0; n < bytes; n++) request.emit("data", byte)
     request.emit("end")
     return { received, release }

@@ -1,0 +1,78 @@
+import type { ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import { freeBody, type HttpResponse } from "../HttpMessage.ts"
+import type { UnsentBytes } from "../response/UnsentBytes.ts"
+import { connectionLimits } from "./ConnectionLimits.ts"
+import { isStreaming } from "./ResponseStream.ts"
+
+/** The open connections, their in-flight responses, and the memory that these responses hold. */
+export class Connections {
+  /** True once the server drains. Each connection then closes after its next response. */
+  isDraining = false
+  readonly #unsent: UnsentBytes
+  /** Maps each connection to its in-flight responses. The content of a response is undefined until it is written. */
+  readonly #connections = new Map<Duplex, Map<ServerResponse, HttpResponse | undefined>>()
+
+  constructor(unsent: UnsentBytes) {
+    this.#unsent = unsent
+  }
+
+  /** Tracks a connection until it closes. */
+  add(socket: Socket): void {
+    const responses = new Map<ServerResponse, HttpResponse | undefined>()
+    this.#connections.set(socket, responses)
+    // Node removes its own error listener before it emits `connect`. An error without a listener would end the process.
+    socket.on("error", () => {})
+    socket.once("close", () => {
+      // Node emits `close` only for the response that it is sending, not for the responses behind it.
+      for (const response of responses.keys()) this.#release(response)
+      this.#connections.delete(socket)
+    })
+  }
+
+  /**
+   * Tracks the response to a request that has arrived. Returns false if the request must not run, because its
+   * connection is closed or closing. Destroys a connection with `maxPipelined` in-flight responses.
+   */
+  begin(response: ServerResponse): boolean {
+    const { socket } = response.req
+    const responses = this.#connections.get(socket)
+    if (responses === undefined || socket.writableEnded) return false
+    if (responses.size >= connectionLimits.maxPipelined || isStreaming(responses)) socket.destroy()
+    if (socket.destroyed) return false
+    responses.set(response, undefined)
+    response.on("close", () => this.#release(response))
+    return true
+  }
+
+  /** Counts the memory of a response that is about to be written, until the response is sent. */
+  hold(response: ServerResponse, content: HttpResponse): void {
+    const responses = this.#connections.get(response.req.socket)
+    if (responses === undefined) return
+    responses.set(response, content)
+    this.#unsent.add(content)
+  }
+
+  /** Returns the in-flight responses of a connection. */
+  findResponses(socket: Duplex): ReadonlyArray<ServerResponse> {
+    return Array.from(this.#connections.get(socket)?.keys() ?? [])
+  }
+
+  destroyIdle(): void {
+    for (const [socket, responses] of this.#connections) if (responses.size === 0) socket.destroy()
+  }
+
+  destroyAll(): void {
+    for (const socket of this.#connections.keys()) socket.destroy()
+  }
+
+  #release(response: ServerResponse): void {
+    const responses = this.#connections.get(response.req.socket)
+    const content = responses?.get(response)
+    responses?.delete(response)
+    if (content === undefined) return
+    this.#unsent.remove(content)
+    if (content.isFreedWhenSent === true) freeBody(content.body)
+  }
+}
