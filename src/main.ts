@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs"
 import * as module from "node:module"
 import { join } from "node:path"
-import { programVersion } from "./application/support/ProgramVersion.ts"
+import { programVersion } from "./application/ProgramVersion.ts"
 
 const requiredMajor = 24
 const { node } = process.versions

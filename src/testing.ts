@@ -34,7 +34,7 @@ import { addressLayer, type BasePath, type PublicUrl } from "./adapters/inbound/
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
 import type { MemoryState } from "./adapters/outbound/memory/MemoryState.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { Lifecycle } from "./application/support/Lifecycle.ts"
+import { Lifecycle } from "./application/Lifecycle.ts"
 import * as Outage from "./application/cache/Outage.ts"
 import type { KeyStore } from "./application/ports/KeyStore.ts"
 import type { PromptRepo } from "./application/ports/PromptRepo.ts"

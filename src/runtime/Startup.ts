@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { Lifecycle } from "../application/support/Lifecycle.ts"
+import { Lifecycle } from "../application/Lifecycle.ts"
 
 /**
  * Runs `prepareSchema`, a migration or a check of the schema, and then marks the service as serving. Retries

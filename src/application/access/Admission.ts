@@ -18,9 +18,9 @@ import { RateLimited, type RateLimitScope } from "../../domain/time/RateWindow.t
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
-import { Lifecycle } from "../support/Lifecycle.ts"
+import { Lifecycle } from "../Lifecycle.ts"
 import { RateLimiter } from "../ports/RateLimiter.ts"
-import { registerCounter, withSpanIfTraced } from "../support/Observability.ts"
+import { registerCounter, withSpanIfTraced } from "../observability/Instrumentation.ts"
 import { Unavailable } from "../ports/Unavailable.ts"
 
 /** A caller that reads prompts: its workspace and the tier of that workspace. */

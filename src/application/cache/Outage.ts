@@ -8,8 +8,8 @@ import * as Cause from "effect/Cause"
 import { elapsedBetween } from "../../domain/time/Instant.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
-import { readInstant } from "../support/Clocks.ts"
-import { metricRegistry, registerCounter } from "../support/Observability.ts"
+import { readInstant } from "../Clocks.ts"
+import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
 
 /** The default of `maxAgeMs`, in milliseconds (specification 8). */
 export const defaultOutageMaxAge = 300_000

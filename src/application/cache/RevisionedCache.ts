@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { ChangeFeed } from "../ports/ChangeFeed.ts"
-import { registerCounter } from "../support/Observability.ts"
+import { registerCounter } from "../observability/Instrumentation.ts"
 import { type FairEntry, FairLru } from "./FairLru.ts"
 import { WorkspaceRevisions } from "./WorkspaceRevisions.ts"
 

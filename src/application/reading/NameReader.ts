@@ -3,7 +3,7 @@ import type { PromptTitle } from "../../domain/Prompt.ts"
 import { PromptNames } from "../../domain/PromptNames.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { maxTitlesPerRead, type PromptTitles } from "../ports/PromptTitles.ts"
-import { withSpanIfTraced } from "../support/Observability.ts"
+import { withSpanIfTraced } from "../observability/Instrumentation.ts"
 
 /** The number of titles that are added in a row before other requests may proceed. */
 const titlesPerTurn = 200

@@ -21,7 +21,7 @@ import {
 } from "../../domain/Version.ts"
 import type { Caller } from "../access/Admission.ts"
 import { type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
-import { withSpanIfTraced } from "../support/Observability.ts"
+import { withSpanIfTraced } from "../observability/Instrumentation.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 
 /** A resolved prompt, and the number of the version that was resolved. */

@@ -14,7 +14,7 @@ import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/Po
 import * as InProcessRateLimiter from "../../adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import * as RedisRateLimiter from "../../adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { Admission, type RateLimits } from "../../application/access/Admission.ts"
-import { Lifecycle } from "../../application/support/Lifecycle.ts"
+import { Lifecycle } from "../../application/Lifecycle.ts"
 import * as Outage from "../../application/cache/Outage.ts"
 import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"

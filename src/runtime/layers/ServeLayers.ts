@@ -6,7 +6,7 @@ import { makeHttpEndpoint } from "../../adapters/inbound/mcp/HttpEndpoint.ts"
 import { defaultMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import * as PostgresPromptTitles from "../../adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
-import { Lifecycle } from "../../application/support/Lifecycle.ts"
+import { Lifecycle } from "../../application/Lifecycle.ts"
 import type { ServiceConfig } from "../config/Config.ts"
 import { databaseLayer, serviceLayer } from "./RequestLayers.ts"
 

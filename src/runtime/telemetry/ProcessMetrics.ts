@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import { programVersion } from "../../application/support/ProgramVersion.ts"
-import { metricRegistry } from "../../application/support/Observability.ts"
+import { programVersion } from "../../application/ProgramVersion.ts"
+import { metricRegistry } from "../../application/observability/Instrumentation.ts"
 
 /** Registers a gauge that calls `read` whenever metrics are collected. */
 const registerGauge = (name: string, description: string, read: () => number): void => {

@@ -14,7 +14,7 @@ import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import { MountedEndpoint } from "../../../src/adapters/inbound/http/MountedEndpoint.ts"
 import { serve } from "../../../src/adapters/inbound/http/transport/Server.ts"
-import { Lifecycle } from "../../../src/application/support/Lifecycle.ts"
+import { Lifecycle } from "../../../src/application/Lifecycle.ts"
 import { changeFeedLayer, databaseLayer, serviceLayer } from "../../../src/index.ts"
 
 subscribe("net.server.socket", (message) => {

@@ -48,6 +48,6 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
 
 it("--version prints the same text as the command version, and loads no package", async () => {
   const { modules, stdout } = await listModules("--version")
-  expect([...modules].toSorted()).toEqual(["application/support/ProgramVersion.ts", "main.ts"])
+  expect([...modules].toSorted()).toEqual(["application/ProgramVersion.ts", "main.ts"])
   expect(stdout).toBe((await run(["version"], env)).stdout)
 })

@@ -1,5 +1,5 @@
 import * as Layer from "effect/Layer"
-import { readInstant } from "../../../src/application/support/Clocks.ts"
+import { readInstant } from "../../../src/application/Clocks.ts"
 import { ChangeFeed, type LastContact } from "../../../src/application/ports/ChangeFeed.ts"
 import { WorkspaceRevisions } from "../../../src/application/cache/WorkspaceRevisions.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"

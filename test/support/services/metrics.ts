@@ -1,5 +1,5 @@
 import { formatUnsafe } from "effect/observability/PrometheusMetrics"
-import { metricRegistry } from "../../../src/application/support/Observability.ts"
+import { metricRegistry } from "../../../src/application/observability/Instrumentation.ts"
 
 const findValue = (text: string, series: string): number => {
   const line = text.split("\n").find((line) => line.startsWith(`${series} `))

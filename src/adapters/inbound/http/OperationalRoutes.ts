@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { Lifecycle } from "../../../application/support/Lifecycle.ts"
+import { Lifecycle } from "../../../application/Lifecycle.ts"
 import { Outage } from "../../../application/cache/Outage.ts"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"

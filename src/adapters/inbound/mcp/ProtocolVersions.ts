@@ -1,4 +1,4 @@
-import { programVersion } from "../../../application/support/ProgramVersion.ts"
+import { programVersion } from "../../../application/ProgramVersion.ts"
 import type { JsonObject } from "../../../domain/Json.ts"
 
 /** The protocol version in which each request carries all metadata, and clients do not send `initialize`. */

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
-import { Lifecycle } from "../../../application/support/Lifecycle.ts"
+import { Lifecycle } from "../../../application/Lifecycle.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { makeInvalidParams, type RpcError } from "../../../../src/adapters/inbound/mcp/JsonRpc.ts"
 import { type MethodContext, runMethod } from "../../../../src/adapters/inbound/mcp/Methods.ts"
 import type { PromptCatalog } from "../../../../src/adapters/inbound/mcp/PromptCatalog.ts"
-import { programVersion } from "../../../../src/application/support/ProgramVersion.ts"
+import { programVersion } from "../../../../src/application/ProgramVersion.ts"
 
 const unavailable: RpcError = { code: 503, message: "Service unavailable", status: 503 }
 

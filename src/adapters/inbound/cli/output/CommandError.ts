@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import { toMessage } from "../../../../application/support/ErrorMessage.ts"
+import { toMessage } from "../../../../application/observability/ErrorMessage.ts"
 
 /** A command failed. The message is written for the operator. */
 export class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string }> {}

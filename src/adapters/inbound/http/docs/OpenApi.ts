@@ -1,6 +1,6 @@
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Predicate from "effect/Predicate"
-import { programVersion } from "../../../../application/support/ProgramVersion.ts"
+import { programVersion } from "../../../../application/ProgramVersion.ts"
 import { Api } from "../../contract/Api.ts"
 import { parameterDetails } from "../../contract/Parameters.ts"
 

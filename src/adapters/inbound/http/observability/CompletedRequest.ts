@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
-import { metricRegistry } from "../../../../application/support/Observability.ts"
+import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
 
 export interface CompletedRequest {
   /** The method; `undefined` if the request could not be parsed. */

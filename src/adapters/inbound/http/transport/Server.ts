@@ -1,7 +1,7 @@
 import { type AddressInfo, Server } from "node:net"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { Lifecycle } from "../../../../application/support/Lifecycle.ts"
+import { Lifecycle } from "../../../../application/Lifecycle.ts"
 import { type ConnectionLimits, connectionLimits } from "./ConnectionLimits.ts"
 import type { Connections } from "./Connections.ts"
 import { makeNodeServer } from "./NodeServer.ts"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
-import { metricRegistry } from "../../../../application/support/Observability.ts"
+import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
 
 /** A statement first waits for a connection, then runs. */
 export type StatementPhase = "waiting" | "running"

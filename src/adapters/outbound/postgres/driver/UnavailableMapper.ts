@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import { makeRepeatingLog } from "../../../../application/support/RepeatingLog.ts"
+import { makeRepeatingLog } from "../../../../application/observability/RepeatingLog.ts"
 import { describeSqlError, isUnavailable, sqlState, toDefect } from "./SqlErrors.ts"
 import { connectTimeout, poolExhaustedError, statementTimeoutMs } from "./Timeouts.ts"
 

@@ -13,7 +13,7 @@ import type { DatabaseSync } from "node:sqlite"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { toMessage } from "../../../../application/support/ErrorMessage.ts"
+import { toMessage } from "../../../../application/observability/ErrorMessage.ts"
 
 /** Another process owns the data directory. `pid` is undefined if that process has not written its id yet. */
 export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{

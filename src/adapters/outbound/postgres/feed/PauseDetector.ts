@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { readInstant } from "../../../../application/support/Clocks.ts"
+import { readInstant } from "../../../../application/Clocks.ts"
 import { elapsedBetween } from "../../../../domain/time/Instant.ts"
 
 const intervalMs = 100

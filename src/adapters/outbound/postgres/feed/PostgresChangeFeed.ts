@@ -14,8 +14,8 @@ import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
 import { PauseDetector } from "./PauseDetector.ts"
 import { WorkspaceRevisions } from "../../../../application/cache/WorkspaceRevisions.ts"
 import { ChangeFeed, type LastContact } from "../../../../application/ports/ChangeFeed.ts"
-import { readInstant } from "../../../../application/support/Clocks.ts"
-import { makeStateLog } from "../../../../application/support/StateLog.ts"
+import { readInstant } from "../../../../application/Clocks.ts"
+import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 import { elapsedBetween, type Instant } from "../../../../domain/time/Instant.ts"
 
 const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {

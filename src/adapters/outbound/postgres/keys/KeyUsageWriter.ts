@@ -1,7 +1,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { isSqlError } from "effect/sql/SqlError"
-import { makeStateLog } from "../../../../application/support/StateLog.ts"
+import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 import type { ApiKeyId } from "../../../../domain/ApiKey.ts"
 import { toTimestamp } from "../../../../domain/Timestamp.ts"
 import { describeSqlError, isUnavailable } from "../driver/SqlErrors.ts"

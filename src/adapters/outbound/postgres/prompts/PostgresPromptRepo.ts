@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { type PromptFilter, PromptRepo } from "../../../../application/ports/PromptRepo.ts"
-import { withSpanIfTraced } from "../../../../application/support/Observability.ts"
+import { withSpanIfTraced } from "../../../../application/observability/Instrumentation.ts"
 import {
   Prompt,
   type PromptId,

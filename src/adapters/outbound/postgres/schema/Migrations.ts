@@ -7,7 +7,7 @@ import type {
   MigrationReport,
   SchemaStatus
 } from "../../../../application/administration/SchemaStatus.ts"
-import { makeStateLog } from "../../../../application/support/StateLog.ts"
+import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { Database } from "../Database.ts"
 import * as record from "./MigrationRecord.ts"

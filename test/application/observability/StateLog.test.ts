@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
-import { makeStateLog, type StateLog } from "../../../src/application/support/StateLog.ts"
+import { makeStateLog, type StateLog } from "../../../src/application/observability/StateLog.ts"
 
 /** Runs an effect and returns the levels and messages that it logs. */
 const collectLines = Effect.fnUntraced(function* (effect: Effect.Effect<unknown>) {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { makeRepeatingLog } from "../../../src/application/support/RepeatingLog.ts"
+import { makeRepeatingLog } from "../../../src/application/observability/RepeatingLog.ts"
 
 /** Makes a log that collects its messages. */
 const collect = () => {
