@@ -93,7 +93,7 @@ describe("logs, metrics and traces", () => {
 
     // The service rejects these requests before they reach the application.
     for (const request of [
-      "GET /nothing HTTP/1.1\r\n\r\n",
+      "GET /nothing HTTP/1.1\r\nConnection: close\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n",
       "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
       "NO METHOD / HTTP/1.1\r\n\r\n",
@@ -158,7 +158,7 @@ describe("logs, metrics and traces", () => {
     await send("/api/v1/prompts", authorization, "HEAD")
     await send("/api/v1/prompts", authorization, "POST")
     await send("/metrics", authorization)
-    await exchange(service.port, "GET /healthz HTTP/1.1\r\n\r\n")
+    await exchange(service.port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")
     await exchange(service.port, "no HTTP\r\n\r\n")
 
     const text = await readMetrics(metricsPort)
