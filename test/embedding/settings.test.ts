@@ -55,6 +55,8 @@ describe("the option basePath of createPromptApi", () => {
   it("basePath is the prefix of every path of the API, and all other paths return 404", async () => {
     const api = await makeApi({ basePath })
     const paths = [path, `${path}/versions?per_page=1`, "/healthz", "/readyz", "/openapi.json", "/docs"]
+    // Opens the connections to the database before `/docs` is rendered, which occupies the process.
+    await send(api, `${basePath}${path}`)
     expect(
       await readStatuses(
         api,
