@@ -133,16 +133,20 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
  * two newlines and the content of the fragment with its slots filled. Some slots are not filled: slots in the prompt's
  * own content, slots in inserted text and slots without a binding. The application that uses the prompt fills them.
  * Fails with `ResolvedTooLarge` if a limit in `sizes` would be exceeded.
+ *
+ * Before each fragment, the generator yields the length of the fragment's content in UTF-16 code units, so that other
+ * work can run before the generator continues.
  */
-export const resolve = <Source extends PromptContents>(
+export const resolveInSteps = function* <Source extends PromptContents>(
   source: Source
-): Result.Result<Resolved<Source>, ResolvedTooLarge> => {
+): Generator<number, Result.Result<Resolved<Source>, ResolvedTooLarge>> {
   const { current_content, fragments } = source
   const tooLarge = Result.fail(ResolvedTooLarge(source.id))
   if (countSourceBytes(source) > sizes.sourceBytes) return tooLarge
   const parts = [current_content]
   let { length } = current_content
   for (const fragment of fragments) {
+    yield fragment.content.length
     const filled = fillFragment(fragment)
     length += separator.length + (filled?.length ?? 0)
     if (filled === undefined || length > sizes.contentBytes) return tooLarge
@@ -156,4 +160,15 @@ export const resolve = <Source extends PromptContents>(
         fragment_count: fragments.length
       })
     : tooLarge
+}
+
+/** Resolves a prompt like `resolveInSteps`, but in one step. */
+export const resolve = <Source extends PromptContents>(
+  source: Source
+): Result.Result<Resolved<Source>, ResolvedTooLarge> => {
+  const steps = resolveInSteps(source)
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
 }

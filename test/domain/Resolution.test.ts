@@ -8,7 +8,8 @@ import {
   findSlots,
   type SourceFragment,
   ResolvedTooLarge,
-  resolve
+  resolve,
+  resolveInSteps
 } from "../../src/domain/Resolution.ts"
 import { sizes } from "../../src/domain/Sizes.ts"
 import { newId } from "../support/archives.ts"
@@ -143,6 +144,14 @@ describe("resolve", () => {
     ["9007199254740993", "9007199254740992"]
   ])("resolve fills a slot bound to the number %s with %s", (number, text) => {
     assert.strictEqual(fill("{{a}}", JSON.parse(`{"a": ${number}}`)), text)
+  })
+
+  it("resolveInSteps takes one step for each fragment", () => {
+    const fragments = Array.from({ length: 100 }, () => ({
+      content: "{{a}}",
+      variable_overrides: { a: "x" }
+    }))
+    assert.strictEqual([...resolveInSteps(makeSource("", fragments))].length, 100)
   })
 
   it("resolve ignores inherited properties of the bindings", () => {

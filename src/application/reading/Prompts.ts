@@ -12,17 +12,38 @@ import {
   parsePromptId,
   type ResolvedPrompt
 } from "../../domain/Prompt.ts"
-import { type ResolvedTooLarge, resolve } from "../../domain/Resolution.ts"
+import { type ResolutionSource, type ResolvedTooLarge, resolveInSteps } from "../../domain/Resolution.ts"
 import {
   parseVersionNumber,
   type Version,
   VersionNotFound,
   type VersionSummary
 } from "../../domain/Version.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Caller } from "../access/Admission.ts"
 import { type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../observability/Instrumentation.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
+import { ReadScheduler } from "./ReadScheduler.ts"
+
+/** If a step takes longer than this, in milliseconds, the next step is treated as large, even if its text is small. */
+const longStepMs = 1
+
+/**
+ * Makes the function that resolves a prompt step by step, so that other requests can proceed before each large step.
+ */
+const makeResolve = ({ takeTurn }: ReadScheduler["Service"]) =>
+  Effect.fnUntraced(function* (workspace: WorkspaceId, source: ResolutionSource) {
+    const steps = resolveInSteps(source)
+    let units = source.current_content.length
+    for (;;) {
+      yield* takeTurn(workspace, units)
+      const startedAt = performance.now()
+      const step = steps.next()
+      if (step.done === true) return yield* Effect.fromResult(step.value)
+      units = performance.now() - startedAt > longStepMs ? Number.POSITIVE_INFINITY : step.value
+    }
+  })
 
 /** A resolved prompt, and the number of the version that was resolved. */
 export interface ResolvedVersion {
@@ -64,10 +85,12 @@ export class Prompts extends Context.Service<
     ) => Effect.Effect<Version, VersionNotFound | Unavailable>
   }
 >()("prompt-retrieval/Prompts") {
-  static readonly layer: Layer.Layer<Prompts, never, PromptRepo> = Layer.effect(
+  /** Provides the use cases, and the scheduler for the adapters that call them. */
+  static readonly layer: Layer.Layer<Prompts | ReadScheduler, never, PromptRepo> = Layer.effect(
     Prompts,
     Effect.gen(function* () {
       const repo = yield* PromptRepo
+      const resolve = makeResolve(yield* ReadScheduler)
 
       const requirePromptId = (id: string): Effect.Effect<PromptId, PromptNotFound> => {
         const parsed = parsePromptId(id)
@@ -78,7 +101,7 @@ export class Prompts extends Context.Service<
         requirePromptId(id).pipe(
           Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
           Effect.flatMap((source) =>
-            Effect.map(Effect.fromResult(resolve(source)), (prompt) => ({
+            Effect.map(resolve(caller.workspaceId, source), (prompt) => ({
               prompt,
               current_version: source.current_version
             }))
@@ -114,5 +137,5 @@ export class Prompts extends Context.Service<
         )
       })
     })
-  )
+  ).pipe(Layer.provideMerge(ReadScheduler.layer))
 }

@@ -7,6 +7,7 @@ import * as ResponseCache from "../../../application/cache/ResponseCache.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
+import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
@@ -62,6 +63,7 @@ export const makeApp = Effect.fnUntraced(function* (
 ) {
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints
+  const scheduler = yield* ReadScheduler
   const operationalRoutes = yield* makeOperationalRoutes
   const responseCache = new ResponseCache.ResponseCache<Representation>(
     yield* ChangeFeed,
@@ -169,11 +171,12 @@ export const makeApp = Effect.fnUntraced(function* (
   ): Effect.Effect<CachedResponse, ApiError> =>
     Effect.flatMap(admission.admit(parseBearerToken(context.request.headers.authorization)), (caller) => {
       context.caller = caller
-      return Effect.map(endpoint(caller, matched), (body) => ({
+      const read = Effect.map(endpoint(caller, matched), (body) => ({
         caller,
         route: matched.route,
         representation: representResource(body, caller.workspaceId)
       }))
+      return scheduler.withPermit(caller.workspaceId, read)
     })
 
   const respondWithoutRoom = (

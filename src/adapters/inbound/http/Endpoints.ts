@@ -4,6 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
+import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import { PromptsGroup } from "../contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
 import type { ApiError } from "../contract/Errors.ts"
@@ -65,29 +66,37 @@ export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<
 type Params = EndpointSpec["~Params"]["Type"]
 type Query = EndpointSpec["~Query"]["Type"]
 
-const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoint => {
+const makeEndpoint = (
+  spec: EndpointSpec,
+  handle: Handler<EndpointSpec>,
+  scheduler: ReadScheduler["Service"]
+): Endpoint => {
   const decodeParameters = spec.query && makeParameterDecoder(spec.query as Schema.Decoder<Query>)
   // An endpoint without query parameters ignores the query.
   const parseQueryParameters = (query: string) =>
     decodeParameters === undefined ? Result.succeed({}) : decodeParameters(parseQuery(query))
   const full = [...spec.success].find(HttpApiSchema.isWithHeaders)
   const encodeEnvelope = Schema.encodeSync(full?.schema as Schema.Encoder<unknown>)
+  const toJson = (envelope: unknown): string => JSON.stringify(encodeEnvelope(envelope))
   return (caller, { params, query }) =>
     Effect.fromResult(parseQueryParameters(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as Params, query)),
-      Effect.map(({ envelope, promptVersion }) => ({
-        ...encodeWithEtag(JSON.stringify(encodeEnvelope(envelope))),
-        promptVersion
-      }))
+      Effect.flatMap(({ envelope, promptVersion }) =>
+        Effect.map(scheduler.encode(caller.workspaceId, envelope, toJson, encodeWithEtag), (body) => ({
+          ...body,
+          promptVersion
+        }))
+      )
     )
 }
 
 export const makeEndpoints = Effect.gen(function* () {
   const handlers = makeHandlers(yield* Prompts)
+  const scheduler = yield* ReadScheduler
   return new Map<string, Endpoint>(
     Object.values(PromptsGroup.endpoints).map((spec) => [
       spec.path,
-      makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>)
+      makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>, scheduler)
     ])
   )
 })

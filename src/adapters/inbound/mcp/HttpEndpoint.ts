@@ -4,7 +4,8 @@ import * as Result from "effect/Result"
 import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
-import { isJsonObject } from "../../../domain/Json.ts"
+import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
+import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import { describeError, MethodNotAllowed, RequestTimeout } from "../contract/Errors.ts"
 import { type BodyError, encodeBody, type HttpResponse } from "../http/HttpMessage.ts"
 import type { MountedRequest, MountedResponse } from "../http/MountedEndpoint.ts"
@@ -87,6 +88,7 @@ const withCallDeadline = withDeadline(requestDeadlineMs, toRpcError(Unavailable)
 export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
   Effect.gen(function* () {
     const { admit } = yield* Admission
+    const scheduler = yield* ReadScheduler
     const makeCatalog = yield* makePromptCatalogs
     const openCallerStream = yield* makeStreamOpener
 
@@ -107,11 +109,15 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       }
       const { workspaceId: workspace } = caller
       const run = runMethod(message, { mode, catalog: makeCatalog(caller) })
-      const respond = Effect.map(run, (result) => ({
-        ...makeResponse(200, encodeResult(message.id, result)),
-        workspace
-      }))
-      return withCallDeadline(respond)
+      const encode = (result: JsonObject) =>
+        scheduler.encode(
+          workspace,
+          result,
+          (result) => encodeResult(message.id, result),
+          (json) => makeResponse(200, json)
+        )
+      const respond = Effect.map(Effect.flatMap(run, encode), (response) => ({ ...response, workspace }))
+      return withCallDeadline(scheduler.withPermit(workspace, respond))
     }
 
     const respondToPost = (

@@ -8,6 +8,7 @@ import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { maxTitlesPerRead, PromptTitles } from "../../../application/ports/PromptTitles.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
+import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import type { PromptId, PromptSummary, PromptType } from "../../../domain/Prompt.ts"
 import type { PromptNames } from "../../../domain/PromptNames.ts"
 import { findSlots } from "../../../domain/Resolution.ts"
@@ -97,6 +98,7 @@ const countBytes = (texts: ReadonlyArray<string>): number =>
  */
 export const makePromptCatalogs = Effect.gen(function* () {
   const prompts = yield* Prompts
+  const { takeTurnFor } = yield* ReadScheduler
   const readNames = makeNameReader(yield* PromptTitles)
   const feed = yield* ChangeFeed
   const namesCache = new RevisionedCache<PromptNames>(feed, { maxSize: maxNamesBytes, maxAgeMs })
@@ -136,7 +138,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
 
   const resolve = (caller: Caller, id: PromptId) =>
     Effect.map(
-      prompts.getResolved(caller, id),
+      takeTurnFor(caller.workspaceId, prompts.getResolved(caller, id)),
       ({ prompt_type, resolved_content: content }): PromptContent => ({
         prompt_type,
         content,
@@ -218,9 +220,11 @@ export const makePromptCatalogs = Effect.gen(function* () {
     get: (name) => {
       const workspace = caller.workspaceId
       const cached = findContent(workspace, findNames(workspace)?.findId(name))
-      return cached !== undefined && cached.slots.length <= maxSlots
-        ? Effect.succeed(cached)
-        : mapUnavailable(readContent(caller, name))
+      const content =
+        cached !== undefined && cached.slots.length <= maxSlots
+          ? Effect.succeed(cached)
+          : mapUnavailable(readContent(caller, name))
+      return takeTurnFor(workspace, content)
     }
   })
 })
