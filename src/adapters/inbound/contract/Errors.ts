@@ -1,4 +1,5 @@
 import type { AdmissionError } from "../../../application/access/Admission.ts"
+import type { InternalError } from "../../../application/observability/InternalError.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { keyPrefix } from "../../../domain/ApiKey.ts"
 import type { InvalidParameter } from "../../../domain/Page.ts"
@@ -17,8 +18,6 @@ export const RouteNotFound = { _tag: "RouteNotFound" } as const
 export const MethodNotAllowed = { _tag: "MethodNotAllowed" } as const
 export const RequestTimeout = { _tag: "RequestTimeout" } as const
 export const HeadersTooLarge = { _tag: "HeadersTooLarge" } as const
-/** An unexpected failure. The log has the details. */
-export const InternalError = { _tag: "InternalError" } as const
 
 export type ApiError =
   | AdmissionError

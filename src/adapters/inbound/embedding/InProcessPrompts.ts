@@ -3,6 +3,7 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
+import { toUnexpectedError } from "../../../application/observability/InternalError.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
@@ -13,7 +14,6 @@ import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
 import { type ApiError, describeError } from "../contract/Errors.ts"
 import { ListQuery, makeParameterDecoder, PageQuery } from "../contract/Parameters.ts"
-import { toUnexpectedError } from "../contract/UnexpectedError.ts"
 
 /**
  * The error of a failed read. Its code and message are those of the same error in an HTTP response (specification 7).

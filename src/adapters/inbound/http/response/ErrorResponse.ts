@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
+import { toUnexpectedError } from "../../../../application/observability/InternalError.ts"
 import { type ApiError, describeError, encodeErrorEnvelope } from "../../contract/Errors.ts"
 import { encodeBody, type HttpResponse, makeEntityHeaders, toRawHeaders } from "../HttpMessage.ts"
-import { toUnexpectedError } from "../../contract/UnexpectedError.ts"
 
 /** Returns the response to an error, without the common headers. */
 export const toErrorResponse = (error: ApiError): HttpResponse => {

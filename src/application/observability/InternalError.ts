@@ -1,7 +1,9 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { InternalError } from "./Errors.ts"
+import { Unavailable } from "../ports/Unavailable.ts"
+
+/** An unexpected failure. The log has the details. */
+export const InternalError = { _tag: "InternalError" } as const
 
 /**
  * Returns the error that a caller gets for an unexpected failure. For a defect, logs `message` with the cause, because
