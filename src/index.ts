@@ -10,13 +10,13 @@ export {
 export { makeWebHandler, type WebHandler } from "./adapters/inbound/http/WebHandler.ts"
 export type { DatabaseOptions } from "./adapters/outbound/postgres/Database.ts"
 export type { RateLimits } from "./application/access/Admission.ts"
-export { administrationLayer } from "./runtime/layers/CommandLayers.ts"
 export {
+  administrationLayer,
   changeFeedLayer,
   databaseLayer,
   ownStoresLayer,
   serviceLayer
-} from "./runtime/layers/RequestLayers.ts"
+} from "./runtime/layers/EmbeddingLayers.ts"
 export { createPromptApi, type PromptApi } from "./runtime/PromptApi.ts"
 export type { PromptApiOptions } from "./runtime/PromptApiOptions.ts"
 export type { HostLogFields, HostLogger } from "./runtime/telemetry/HostLogger.ts"

@@ -11,13 +11,11 @@ import {
 } from "../adapters/inbound/embedding/InProcessPrompts.ts"
 import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/WebHandler.ts"
 import { assertSchemaCurrent } from "../adapters/outbound/postgres/schema/Migrations.ts"
-import * as PostgresChangeFeed from "../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { assertReadable } from "../adapters/outbound/postgres/schema/ReadPrivileges.ts"
 import { metricRegistry } from "../application/observability/Instrumentation.ts"
 import { makeRepeatingLog } from "../application/observability/RepeatingLog.ts"
-import { Lifecycle } from "../application/Lifecycle.ts"
 import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"
-import { databaseLayer, serviceLayer } from "./layers/RequestLayers.ts"
+import { promptApiLayer } from "./layers/EmbeddingLayers.ts"
 import { startServing } from "./Startup.ts"
 import * as HostLogger from "./telemetry/HostLogger.ts"
 import { formatJson, toLogEntry } from "./telemetry/Logging.ts"
@@ -79,12 +77,6 @@ const startServingOrRetry = Effect.catchTag(
   () => Effect.forkScoped(startServing(makeLoggedSchemaCheck(), () => true))
 )
 
-const apiLayer = ({ databaseUrl, databaseFeedUrl, ...settings }: PromptApiSettings) =>
-  serviceLayer(settings).pipe(
-    Layer.provideMerge(PostgresChangeFeed.makeLayer(databaseFeedUrl)),
-    Layer.provideMerge(Layer.merge(databaseLayer({ url: databaseUrl }), Lifecycle.starting))
-  )
-
 /** Measures the process if metrics are collected. Returns the function that formats all metrics. */
 const startMetrics = Effect.fnUntraced(function* (isCollected: boolean) {
   if (!isCollected) {
@@ -119,7 +111,7 @@ export const createPromptApi = async (options: PromptApiOptions): Promise<Prompt
   const scope = Scope.makeUnsafe()
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const start = Effect.gen(function* () {
-    const services = yield* Layer.build(apiLayer(settings))
+    const services = yield* Layer.build(promptApiLayer(settings))
     return yield* Effect.gen(function* () {
       yield* startServingOrRetry
       return {

@@ -1,4 +1,4 @@
-// This import compiles schemas to functions, as in `RequestLayers.ts`.
+// This import compiles schemas to functions, as in `EmbeddingLayers.ts`.
 import "effect/schema/SchemaJITCompiler/enable"
 import { hostname, userInfo } from "node:os"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
@@ -34,28 +34,26 @@ export const administrationLayer = Administration.layer.pipe(
   Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom])
 )
 
-/** An embedded database. If another process is serving the database, both processes share it. */
-const embeddedDatabaseLayer = (dataDir: string) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const { connect } = yield* Effect.promise(
-        () => import("../../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")
-      )
-      return Database.layer(yield* connect({ dataDir }))
-    })
-  )
-
+/** A database: a PostgreSQL server, or the embedded database. Processes with the same embedded database share it. */
 export const commandDatabaseLayer = ({ databaseUrl, databaseMaxConnections, dataDir }: ServiceConfig) =>
   databaseUrl !== undefined
     ? Database.layer({ url: databaseUrl }, databaseMaxConnections)
-    : embeddedDatabaseLayer(dataDir)
+    : Layer.unwrap(
+        Effect.gen(function* () {
+          const { connect } = yield* Effect.promise(
+            () => import("../../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")
+          )
+          return Database.layer(yield* connect({ dataDir }))
+        })
+      )
 
 /**
  * The use cases of a command: administration, and reads of prompts without caches. If `migrate` is true, migrates the
  * schema first; otherwise fails if the schema is not current.
  */
 export const commandUseCasesLayer = (config: ServiceConfig, options: { readonly migrate: boolean }) =>
-  Layer.merge(administrationLayer, Prompts.layer.pipe(Layer.provide(PostgresPromptRepo.layer))).pipe(
+  Layer.merge(administrationLayer, Prompts.layer).pipe(
+    Layer.provide(PostgresPromptRepo.layer),
     Layer.provide(makeActorLayer(config.actor)),
     Layer.provide(Layer.effectDiscard(options.migrate ? migrate : assertSchemaCurrent)),
     Layer.provide(commandDatabaseLayer(config))

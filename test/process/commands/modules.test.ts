@@ -2,6 +2,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { printModules } from "../../support/programs/printModules.ts"
+import { root } from "../../docs/markdown.ts"
 import { run, sourceProgram, startService } from "../../support/service.ts"
 
 /** Nothing listens on the port of this URL. */
@@ -25,25 +26,38 @@ const listModules = async (...args: ReadonlyArray<string>) => {
  * Returns the path of a module in `src`. Throws if the module does not exist, because the test would then always pass.
  */
 const source = (path: string): string => {
-  if (!existsSync(join(import.meta.dirname, "../../../src", path))) throw new Error(`There is no ${path}`)
+  if (!existsSync(join(root, "src", path))) throw new Error(`There is no ${path}`)
   return path
 }
 
-const workspaceStore = source("adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts")
+/** Modules that neither `serve` with a PostgreSQL server nor an embedder loads by default. */
+const optional = [
+  "adapters/inbound/cli/Commands.ts",
+  "adapters/inbound/mcp/HttpEndpoint.ts",
+  "adapters/outbound/postgres/embedded/EmbeddedPostgres.ts",
+  "adapters/outbound/postgres/prompts/PostgresPromptTitles.ts",
+  "adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts",
+  "adapters/outbound/rate-limiter/RedisRateLimiter.ts",
+  "application/administration/Administration.ts",
+  "runtime/telemetry/ProcessMetrics.ts"
+].map(source)
 
-it("serve with a PostgreSQL server loads neither the embedded database nor the modules of other commands", async () => {
+const expectOnlyNeeded = (output: string) => {
+  const modules = readModules(output)
+  expect(modules).toContain(source("adapters/inbound/http/App.ts"))
+  expect(optional.filter((module) => modules.has(module))).toEqual([])
+  expect(output).not.toMatch(/\/Node(Services|Redis)\.js/)
+}
+
+it("serve with a PostgreSQL server loads neither the modules of other commands nor those of features that are off", async () => {
   const service = await startService(env, "/healthz", [], sourceProgram)
   await service.stop()
-  const modules = readModules(service.output())
-  expect(modules).toContain("adapters/inbound/http/App.ts")
-  const unneeded = [
-    source("adapters/inbound/cli/Commands.ts"),
-    workspaceStore,
-    source("adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"),
-    source("application/administration/Administration.ts")
-  ]
-  expect(unneeded.filter((module) => modules.has(module))).toEqual([])
-  expect(service.output()).not.toContain("/NodeServices.js")
+  expectOnlyNeeded(service.output())
+})
+
+it("the package for embedders loads neither the modules of commands nor those of features that are off", async () => {
+  const { stderr } = await run([], env, "", join(root, "src/index.ts"))
+  expectOnlyNeeded(stderr)
 })
 
 it("--version prints the same text as the command version, and loads no package", async () => {

@@ -5,29 +5,37 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { type AddressSettings, addressLayer } from "../../adapters/inbound/http/request/PublicUrl.ts"
-import * as CachingKeyStore from "../../application/cache/CachingKeyStore.ts"
-import * as CachingPromptRepo from "../../application/cache/CachingPromptRepo.ts"
 import { Database, readinessLayer } from "../../adapters/outbound/postgres/Database.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../../adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import * as InProcessRateLimiter from "../../adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import * as RedisRateLimiter from "../../adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { Admission, type RateLimits } from "../../application/access/Admission.ts"
-import { Lifecycle } from "../../application/Lifecycle.ts"
+import * as CachingKeyStore from "../../application/cache/CachingKeyStore.ts"
+import * as CachingPromptRepo from "../../application/cache/CachingPromptRepo.ts"
 import * as Outage from "../../application/cache/Outage.ts"
+import { Lifecycle } from "../../application/Lifecycle.ts"
 import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"
 import { Prompts } from "../../application/reading/Prompts.ts"
+import type { PromptApiSettings } from "../PromptApiOptions.ts"
 
-// The layers that `ServeLayers.ts` and `PromptApi.ts` share, and layers that `src/index.ts` exports. `CommandLayers.ts`
-// composes the commands of operators, and `testing.ts` the in-memory adapters.
+// The composition root of embedders: the layers of `createPromptApi`, and those that `src/index.ts` exports. Modules
+// that only some hosts need are loaded when their layer is built.
 
 /** A PostgreSQL database. Building the layer never fails, because connections open when they are first needed. */
 export const databaseLayer = Database.layer
 
 /** The change notifications of a PostgreSQL server. */
 export const changeFeedLayer = PostgresChangeFeed.makeLayer()
+
+/** The use cases of operators, on a database. The audit log names the `Actor`. */
+export const administrationLayer = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("./CommandLayers.ts")),
+    ({ administrationLayer }) => administrationLayer
+  )
+)
 
 /**
  * The address of the API, the rate limits, the server that counts requests, and the use of known responses in an
@@ -44,26 +52,38 @@ export interface ServiceSettings extends AddressSettings {
   readonly outageMaxAgeMs?: number
 }
 
+const redisRateLimiterLayer = (url: Redacted.Redacted) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("../../adapters/outbound/rate-limiter/RedisRateLimiter.ts")),
+      ({ layer }) => layer({ url: Redacted.value(url) })
+    )
+  )
+
 /** The use cases of callers, on stores of prompts and keys. */
-const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {
-  const rateLimiter =
-    redisUrl === undefined
-      ? InProcessRateLimiter.layer
-      : RedisRateLimiter.layer({ url: Redacted.value(redisUrl) })
-  return Layer.merge(Prompts.layer, Admission.layer(rateLimits)).pipe(Layer.provide(rateLimiter))
-}
-
-const databasePromptsLayer = CachingPromptRepo.layer.pipe(Layer.provide(PostgresPromptRepo.layer))
-
-const databaseKeysLayer = CachingKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
+const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) =>
+  Layer.merge(Prompts.layer, Admission.layer(rateLimits)).pipe(
+    Layer.provide(redisUrl === undefined ? InProcessRateLimiter.layer : redisRateLimiterLayer(redisUrl))
+  )
 
 /** The use cases of callers, on a database and a change feed. */
 export const serviceLayer = (settings: ServiceSettings) =>
   useCasesLayer(settings).pipe(
-    Layer.provide(databasePromptsLayer),
-    Layer.provideMerge(databaseKeysLayer),
+    Layer.provide(CachingPromptRepo.layer),
+    Layer.provide(PostgresPromptRepo.layer),
+    Layer.provideMerge(CachingKeyStore.layer),
+    Layer.provide(PostgresKeyStore.layer),
     Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
-    Layer.provideMerge(Layer.merge(readinessLayer, addressLayer(settings)))
+    Layer.provideMerge(readinessLayer),
+    Layer.provideMerge(addressLayer(settings))
+  )
+
+/** The layers of `createPromptApi`. */
+export const promptApiLayer = ({ databaseUrl, databaseFeedUrl, ...settings }: PromptApiSettings) =>
+  serviceLayer(settings).pipe(
+    Layer.provideMerge(PostgresChangeFeed.makeLayer(databaseFeedUrl)),
+    Layer.provideMerge(databaseLayer({ url: databaseUrl })),
+    Layer.provideMerge(Lifecycle.starting)
   )
 
 /**
@@ -73,16 +93,14 @@ export const serviceLayer = (settings: ServiceSettings) =>
 export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">) =>
   useCasesLayer(settings).pipe(
     Layer.provideMerge(Outage.offLayer),
+    Layer.provideMerge(Lifecycle.serving),
+    Layer.provideMerge(addressLayer({})),
+    Layer.provideMerge(Layer.succeed(Readiness, { check: Effect.void })),
     Layer.provideMerge(
-      Layer.mergeAll(
-        Lifecycle.serving,
-        addressLayer({}),
-        Layer.succeed(Readiness, { check: Effect.void }),
-        Layer.succeed(ChangeFeed, {
-          revision: () => undefined,
-          revisionOf: () => undefined,
-          lastContact: () => undefined
-        })
-      )
+      Layer.succeed(ChangeFeed, {
+        revision: () => undefined,
+        revisionOf: () => undefined,
+        lastContact: () => undefined
+      })
     )
   )
