@@ -1,9 +1,12 @@
+import { hash } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { Admission } from "../../../application/access/Admission.ts"
+import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
 import { KnownKeys } from "../../../application/cache/CachingKeyStore.ts"
 import { Outage } from "../../../application/cache/Outage.ts"
 import * as ResponseCache from "../../../application/cache/ResponseCache.ts"
+import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
+import { toUnexpectedError } from "../../../application/observability/InternalError.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
@@ -23,10 +26,8 @@ import { recordRequest } from "./observability/CompletedRequest.ts"
 import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import { BasePath } from "./request/PublicUrl.ts"
-import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
-import { type MatchedRoute, matchRoute, parseBearerToken } from "./request/RequestHead.ts"
-import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
-import { respondToFailures, toErrorResponse } from "./response/ErrorResponse.ts"
+import { chooseRequestId, type MatchedRoute, matchRoute, parseBearerToken } from "./request/RequestHead.ts"
+import { toErrorResponse } from "./response/ErrorResponse.ts"
 import { toOutageResponse } from "./response/OutageResponse.ts"
 import {
   isSameRepresentation,
@@ -39,6 +40,42 @@ import { UnsentBytes } from "./response/UnsentBytes.ts"
 /** Responds to a request, and never fails. */
 export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>
 
+/**
+ * A request and the facts that its log line, metrics and span report. The steps of the app set `route` and `caller` as
+ * early as possible, because a step that fails returns only an error.
+ */
+interface RequestContext {
+  readonly request: HttpRequest
+  readonly requestId: string
+  /** The value of `performance.now()` when the request arrived. */
+  readonly startedAt: number
+  readonly cacheKey: string | undefined
+  /** The pattern of the route. */
+  route: string | undefined
+  caller: AdmittedCaller | undefined
+}
+
+/**
+ * Returns the cache key of a request: a hash of the exact bytes of its `Authorization` header and its target. Returns
+ * `undefined` for a request without `Authorization`, or with a method other than GET and HEAD. Such requests are never
+ * served from the cache.
+ */
+const toCacheKey = (request: HttpRequest): string | undefined => {
+  const { authorization } = request.headers
+  return authorization === undefined || !isGetOrHead(request)
+    ? undefined
+    : hash("sha256", `${authorization}\n${request.target}`, "base64url")
+}
+
+const makeRequestContext = (request: HttpRequest): RequestContext => ({
+  request,
+  requestId: chooseRequestId(request.headers["x-request-id"]),
+  startedAt: performance.now(),
+  cacheKey: toCacheKey(request),
+  route: undefined,
+  caller: undefined
+})
+
 type CachedResponse = ResponseCache.CachedResponse<Representation>
 
 /** Returns true if a request target is this path, with or without a query. */
@@ -49,6 +86,29 @@ const isPathOf = (target: string, path: string): boolean =>
 const isContradiction = ({ _tag }: ApiError): boolean => errors[_tag].subject === "workspace"
 
 const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
+
+/** Returns the response to an error. If the resolved content of a prompt is too large, logs the id of the prompt. */
+const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
+  const response = Effect.succeed(toErrorResponse(error))
+  return error._tag === "ResolvedTooLarge"
+    ? Effect.andThen(Effect.logWarning("Resolved content is too large", { prompt_id: error.id }), response)
+    : response
+}
+
+/** Responds to every failure. For an unexpected failure, responds with the error that `toUnexpectedError` returns. */
+const respondToFailures = (
+  response: Effect.Effect<HttpResponse, ApiError>,
+  requestId: string
+): Effect.Effect<HttpResponse> =>
+  response.pipe(
+    Effect.catch(respondToError),
+    Effect.catchCause((cause) =>
+      toUnexpectedError(cause, "Request failed").pipe(
+        Effect.annotateLogs({ request_id: requestId }),
+        Effect.map(toErrorResponse)
+      )
+    )
+  )
 
 /**
  * Makes the app, which does not depend on a transport. The functions below are in the order in which a request passes

@@ -8,7 +8,7 @@ import * as Redis from "effect/persistence/Redis"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import { windowSeconds } from "../../../domain/time/RateWindow.ts"
-import type { RequestCount } from "./FixedWindowCounter.ts"
+import type { RequestCount } from "./InProcessRateLimiter.ts"
 
 /** A counter on a Redis server that many processes share. Each process uses one connection. */
 export interface RedisCounter {

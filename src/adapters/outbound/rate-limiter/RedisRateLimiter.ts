@@ -7,7 +7,7 @@ import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
 import { makeStateLog } from "../../../application/observability/StateLog.ts"
-import { makeFixedWindowCounter } from "./FixedWindowCounter.ts"
+import { makeFixedWindowCounter } from "./InProcessRateLimiter.ts"
 import { toRateWindow } from "../../../domain/time/RateWindow.ts"
 import type { RedisCounter } from "./RedisCounter.ts"
 

@@ -4,7 +4,10 @@ import type { Duplex } from "node:stream"
 import { freeBody, type HttpResponse } from "../HttpMessage.ts"
 import type { UnsentBytes } from "../response/UnsentBytes.ts"
 import { connectionLimits } from "./ConnectionLimits.ts"
-import { isStreaming } from "./ResponseStream.ts"
+
+/** Returns true if the only in-flight response of a connection is streamed. */
+const isStreaming = (responses: ReadonlyMap<ServerResponse, HttpResponse | undefined>): boolean =>
+  responses.size === 1 && Array.from(responses.values()).some((content) => content?.stream !== undefined)
 
 /** The open connections, their in-flight responses, and the memory that these responses hold. */
 export class Connections {

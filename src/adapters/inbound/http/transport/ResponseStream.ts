@@ -5,10 +5,6 @@ import { hasUnreadBody } from "../request/RequestHead.ts"
 /** A client is disconnected if more than this many bytes of a streamed body wait to be sent to it. */
 const maxUnsentBytes = 64 * 1024
 
-/** Returns true if the only in-flight response of a connection is streamed. */
-export const isStreaming = (responses: ReadonlyMap<ServerResponse, HttpResponse | undefined>): boolean =>
-  responses.size === 1 && Array.from(responses.values()).some((content) => content?.stream !== undefined)
-
 /**
  * Writes the headers of a streamed response, and starts its body. The response does not delay a shutdown, because the
  * endpoint ends it when the service drains. Destroys the connection if other responses are in flight, because responses

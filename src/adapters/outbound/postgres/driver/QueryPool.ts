@@ -7,13 +7,38 @@ import * as Semaphore from "effect/Semaphore"
 import type { SqlError } from "effect/sql/SqlError"
 import { runUntil } from "../../../../application/Deadline.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { ConnectionGenerations } from "./ConnectionGenerations.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/SessionSetup.ts"
 import { isConnectionLost } from "./SqlErrors.ts"
 import { connectTimeoutError, connectTimeoutMs, poolExhaustedError } from "./Timeouts.ts"
 import type { UnavailableMapper } from "./UnavailableMapper.ts"
+
+/**
+ * Decides which connections of a pool can be trusted after a connection was lost. When one connection is lost, the
+ * other connections are often lost too, but the pool does not know this yet. The loss of a connection of the latest
+ * generation therefore starts a new generation, which contains only connections that are first acquired after the loss.
+ */
+class ConnectionGenerations {
+  #latest = 0
+  readonly #generations = new WeakMap<PgConnection, number>()
+
+  /** Adds a connection that has no generation yet to the latest generation. */
+  add(connection: PgConnection): void {
+    if (!this.#generations.has(connection)) this.#generations.set(connection, this.#latest)
+  }
+
+  /** Returns true if a connection belongs to the latest generation. Adds the connection if it has no generation yet. */
+  isLatest(connection: PgConnection): boolean {
+    this.add(connection)
+    return this.#generations.get(connection) === this.#latest
+  }
+
+  /** Starts a new generation if the lost connection belongs to the latest generation. */
+  recordLoss(connection: PgConnection): void {
+    if (this.isLatest(connection)) this.#latest++
+  }
+}
 
 interface WorkspacePermits {
   readonly semaphore: Semaphore.Semaphore
