@@ -89,14 +89,13 @@ export class Administration extends Context.Service<
       email: string,
       withActiveKeys: boolean
     ) => Effect.Effect<DeletedUser, UserNotFound | UserHasActiveKeys | Unavailable>
-    /** Imports an archive, given as its parsed JSON, as `WorkspaceStore.importWorkspace` does. */
+    /** Decodes the parsed JSON of an archive, and imports it with `WorkspaceStore.importWorkspace`. */
     readonly importArchive: (
       json: unknown,
       options?: ChangeOptions
     ) => Effect.Effect<ImportResult, InvalidContent | Unavailable>
     /**
-     * Exports a workspace as `WorkspaceStore.exportWorkspace` does. The audit log records the export before anything is
-     * read.
+     * Records the export in the audit log, and then exports a workspace with `WorkspaceStore.exportWorkspace`.
      */
     readonly exportArchive: (
       workspace: WorkspaceId
@@ -104,9 +103,8 @@ export class Administration extends Context.Service<
     /**
      * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not at
      * all. Returns the changes and the warnings about slots; a dry run returns the changes that the import would make.
-     * If nothing was edited in between, importing the same files again changes nothing. Unless `overwrite` is true,
-     * fails with `ConflictingEdits` if the import would undo an edit that was made in the workspace since the latest
-     * import.
+     * Importing the same files again changes nothing, if nothing was edited in between. Without `overwrite`, fails with
+     * `ConflictingEdits` if the import would undo an edit that was made in the workspace since the latest import.
      */
     readonly importFiles: (
       workspace: WorkspaceId,
@@ -118,8 +116,8 @@ export class Administration extends Context.Service<
     >
     /**
      * Computes the changes that make a directory of files describe a workspace. `texts` contains the existing files.
-     * Unless `overwrite` is true, fails with `UnimportedFiles` if the export would replace or remove a file that was
-     * added or edited since the latest import. The audit log records the export before its result is known.
+     * Records the export in the audit log, even if it then fails. Without `overwrite`, fails with `UnimportedFiles` if
+     * the export would replace or remove a file that was added or edited since the latest import.
      */
     readonly exportFiles: (
       workspace: WorkspaceId,

@@ -12,8 +12,8 @@ import { findSlotWarnings } from "../transfer/SlotWarnings.ts"
 import type { ChangeOptions, WorkspaceStore } from "../ports/WorkspaceStore.ts"
 
 /**
- * Options of an import of files. If `overwrite` is true, the import undoes edits that were made in the workspace since
- * the latest import, instead of failing.
+ * Options of an import of files. With `overwrite`, the import undoes the edits that were made in the workspace since
+ * the latest import. Without it, the import fails because of such edits.
  */
 export interface FileImportOptions extends ChangeOptions {
   readonly overwrite?: boolean
@@ -21,8 +21,7 @@ export interface FileImportOptions extends ChangeOptions {
 
 /**
  * Converts problems of an edit to problems of files. The path becomes the path of the file that describes the edited
- * prompt or fragment, and the message then starts with the name of the field. A problem of anything else is returned
- * unchanged.
+ * prompt or fragment, and the message starts with the name of the field. Other problems stay as they are.
  */
 const locateInFiles = (
   { problems, count }: InvalidContent,

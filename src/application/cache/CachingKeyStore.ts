@@ -14,16 +14,15 @@ import { type Cacheable, RevisionedCache } from "./RevisionedCache.ts"
 import { SingleFlight } from "./SingleFlight.ts"
 
 /**
- * Returns true if a key was accepted at `now` (milliseconds since the epoch), as far as the database was known at the
- * last contact. Without a cache of keys, no key is known.
+ * Returns true if a key is accepted at `now` (milliseconds since the epoch), by the state of the database at the last
+ * contact. Without a cache of keys, accepts no key.
  */
 export const KnownKeys = Context.Reference<{
   readonly accepts: (hash: KeyHash, now: number) => boolean
 }>("prompt-retrieval/KnownKeys", { defaultValue: () => ({ accepts: () => false }) })
 
 /**
- * Returns true if requests with this key pass authentication, and the workspace's tier and billing status include the
- * API.
+ * Returns true if a key passes authentication, and the tier and billing status of its workspace include the API.
  */
 const isAccepted = (record: KeyRecord, now: number): boolean => {
   const workspace = authenticate(record, now)
@@ -32,7 +31,7 @@ const isAccepted = (record: KeyRecord, now: number): boolean => {
 
 /**
  * Returns the value to cache, or `undefined` for a key without a workspace: the change feed reports changes by
- * workspace, so no change would evict that key.
+ * workspace, so no change would end the value.
  */
 const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
   record.workspace === null ? undefined : { workspace: record.workspace.id, value: record, size: 1 }
@@ -44,10 +43,10 @@ const makeCachingKeyStore = Effect.gen(function* () {
   const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
 
   /**
-   * Forgets all keys of a workspace if a lookup shows that the feed has not reported a change: the result differs from
-   * the last known record, or rejects a key of the workspace while the feed is down.
+   * Forgets all keys of a workspace if a lookup reveals a change that the feed has not reported: the record of a key
+   * differs from the last known one, or a key is rejected while the feed is down.
    */
-  const compare = (hash: KeyHash, found: KeyRecord | undefined, now: number): void => {
+  const forgetIfChanged = (hash: KeyHash, found: KeyRecord | undefined, now: number): void => {
     const known = cache.findLastKnown(hash)
     if (known?.workspace != null && !Equal.equals(known, found)) cache.invalidate(known.workspace.id)
     const isRejected = found !== undefined && !isAccepted(found, now)
@@ -57,10 +56,12 @@ const makeCachingKeyStore = Effect.gen(function* () {
 
   const lookUp = (hash: KeyHash) =>
     store.find(hash).pipe(
-      Effect.tap((record) => Effect.map(Clock.currentTimeMillis, (now) => compare(hash, record, now))),
+      Effect.tap((record) =>
+        Effect.map(Clock.currentTimeMillis, (now) => forgetIfChanged(hash, record, now))
+      ),
       Effect.tapError(({ _tag }) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
-          if (_tag === "InvalidKey") compare(hash, undefined, now)
+          if (_tag === "InvalidKey") forgetIfChanged(hash, undefined, now)
         })
       )
     )

@@ -14,7 +14,7 @@ const totalBytes = 128
 
 const toKey = (...parts: ReadonlyArray<unknown>): string => JSON.stringify(parts)
 
-/** Returns a function like `read`. Concurrent calls with the same arguments share one read. */
+/** Wraps `read` so that concurrent calls with the same arguments share one read. */
 const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
   feed: ChangeFeed["Service"],
   read: (workspace: WorkspaceId, ...args: Arguments) => Effect.Effect<A, E>

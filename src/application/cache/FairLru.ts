@@ -15,7 +15,8 @@ interface Share {
 
 /**
  * A bounded map whose entries belong to workspaces. When the map is full, a new entry evicts the least recently used
- * entries. If its workspace would have more than an equal share of the map, only entries of this workspace are evicted. So a workspace with many entries cannot evict the entries of other workspaces.
+ * entries. If the workspace of the new entry would exceed an equal share of the map, its own entries are evicted first.
+ * So a workspace with many entries cannot evict the entries of other workspaces.
  */
 export class FairLru<Entry extends FairEntry> {
   readonly #maxSize: number
@@ -44,7 +45,7 @@ export class FairLru<Entry extends FairEntry> {
     return entry
   }
 
-  /** Returns an entry, without an effect on the order of eviction. */
+  /** Returns an entry without changing the order of eviction. */
   peek(key: string): Entry | undefined {
     return this.#entries.peek(key)
   }
@@ -60,7 +61,7 @@ export class FairLru<Entry extends FairEntry> {
     this.#entries.set(key, entry, { size: entry.size })
   }
 
-  /** Evicts entries of a workspace while the map has no room for its new entry, and the entry would exceed its share. */
+  /** Evicts entries of a workspace while a new entry does not fit and would bring it above its share. */
   #makeRoom({ workspace, size }: Entry): void {
     const share = this.#shares.get(workspace)
     if (share === undefined) return

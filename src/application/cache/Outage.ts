@@ -14,7 +14,7 @@ import { metricRegistry, registerCounter } from "../observability/Instrumentatio
 /** The default of `maxAgeMs`, in milliseconds (specification 8). */
 export const defaultOutageMaxAge = 300_000
 
-/** After a failed read, requests with a known response do not ask the database for this time, in milliseconds. */
+/** For this time after a failed read, requests with a known response do not ask the database, in milliseconds. */
 const pauseMs = 1_000
 /** A read is slow after this many steps of `stepMs` milliseconds. A suspended process counts at most one step. */
 const slowSteps = 5
@@ -38,15 +38,15 @@ responseAge.valueUnsafe(metricRegistry)
 /**
  * Serves known responses while the change feed is down (stale-if-error). A request asks the database first. If the read
  * fails as unavailable or is slow, the caller gets the known response: the cached response that was current at the last
- * contact, until the maximum age since that contact. A feed that comes up again has new revisions, so nothing from
- * before an outage is served after it.
+ * contact. A known response is served only until the maximum age has passed since that contact. A feed that comes up
+ * again has new revisions, so nothing from before an outage is served after it.
  */
 export class Outage extends Context.Service<
   Outage,
   {
     /**
-     * Runs `fresh`, and runs `known` instead if `fresh` fails as unavailable or is slow while the feed is down and known
-     * responses may be served. A slow read still runs to its end.
+     * Runs `fresh`. While known responses may be served, runs `known` instead if `fresh` fails as unavailable or is
+     * slow. A slow read still runs to its end. For `pauseMs` after that, runs only `known`.
      */
     readonly orKnown: <A, E>(
       fresh: Effect.Effect<A, E>,
@@ -54,7 +54,7 @@ export class Outage extends Context.Service<
     ) => Effect.Effect<A, E | Unavailable>
     /**
      * Returns the age of every known response: the milliseconds since the last contact. Returns `undefined` if no known
-     * response may be served. Call this right before a response is sent: the process may have been suspended.
+     * response may be served. Call this right before sending a response, because the process may have been suspended.
      */
     readonly findAge: () => number | undefined
     /** Counts a known response that is served, and its age in milliseconds. */
@@ -83,7 +83,7 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number, now = 
   }
   const mayServe = () => findAge() !== undefined
 
-  /** Completes when a read that starts now is slow and known responses may be served. */
+  /** Completes once a read that starts now counts as slow and known responses may be served. */
   const untilSlow = Effect.gen(function* () {
     for (let step = 0; step < slowSteps || !mayServe(); step++) yield* Effect.sleep(stepMs)
   })

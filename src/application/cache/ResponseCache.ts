@@ -16,8 +16,8 @@ export interface CachedResponse<Representation> {
 
 /**
  * Caches whole responses by a hash of the `Authorization` header and the request target. A request passes every check
- * before its response is cached. While nothing in the workspace changes, only two checks can fail, because they depend
- * on the time: the expiry of the key and the rate limits.
+ * before its response is cached. While nothing in the workspace changes, only the two checks that depend on the time
+ * can fail for later requests: the expiry of the key and the rate limits.
  */
 export class ResponseCache<Representation> {
   readonly #responses: RevisionedCache<CachedResponse<Representation>>
@@ -38,7 +38,7 @@ export class ResponseCache<Representation> {
     this.#isSame = isSame
   }
 
-  /** Returns the cached response of a cache key, if the response is current. */
+  /** Returns the response of a cache key if it is current. */
   get(key: string): CachedResponse<Representation> | undefined {
     return this.#responses.get(key)
   }
@@ -50,8 +50,8 @@ export class ResponseCache<Representation> {
 
   /**
    * Runs `respond`, and caches its response if the workspace has not changed meanwhile. If the result contradicts the
-   * last known response, something has changed that the feed has not reported. It is then unknown which responses of
-   * the workspace are current, so the cache forgets all of them.
+   * last known response, the feed has not reported a change. It is then unknown which responses of the workspace are
+   * current, so the cache forgets all of them.
    *
    * @param isContradiction returns true if an error contradicts a response with the status 200
    */

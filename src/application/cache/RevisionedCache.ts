@@ -11,7 +11,7 @@ import { WorkspaceRevisions } from "./WorkspaceRevisions.ts"
  */
 export type CacheLookup = "hit" | "miss" | "drop"
 
-/** Registers the counters for the lookups in one cache. Returns the function that counts a lookup. */
+/** Registers the counters of one cache's lookups, and returns the function that counts a lookup. */
 const registerLookupCounters = (cache: "keys" | "responses"): ((result: CacheLookup) => void) => {
   const register = (result: CacheLookup) =>
     registerCounter(
@@ -23,7 +23,6 @@ const registerLookupCounters = (cache: "keys" | "responses"): ((result: CacheLoo
   return (result) => counters[result]()
 }
 
-/** What a cache remembers at most, and for how long. */
 export interface CacheLimits {
   /** The largest size of all values together, in the unit of the cache. */
   readonly maxSize: number
@@ -44,26 +43,26 @@ export interface CacheEntry<Value> extends FairEntry {
   readonly value: Value
   /** The workspace's revision in the change feed. */
   readonly revision: number
-  /** The workspace's revision among the calls of `invalidate`. */
+  /** The workspace's revision in `#invalidations`. */
   readonly invalidation: number
   /** The value of `performance.now()` when the value was stored. */
   readonly storedAt: number
 }
 
 /**
- * A bounded cache that never returns a value from before the last reported change of the value's workspace. The methods
- * `get`, `readWith` and `load` follow these rules:
+ * A bounded cache that never returns a value from before the last reported change of its workspace. The methods `get`,
+ * `readWith` and `load` follow these rules:
  *
  * 1. Before a read starts, the cache takes the change feed's revision.
- * 2. The cache stores the result only if the result's workspace has not changed since the read started: the workspace's
- *    revision is not later than the revision of rule 1.
- * 3. The cache serves a value only while the value's workspace still has the revision that was stored with the value,
- *    and for at most `maxAgeMs`.
- * 4. While the change feed is down, the feed reports no revision, and the cache serves and stores nothing.
- * 5. `invalidate` counts as a change that the feed has not reported.
+ * 2. The cache stores the result only if its workspace has not changed since the read started: the workspace's revision
+ *    is not later than the revision of rule 1.
+ * 3. The cache serves a value only while its workspace still has the revision that was stored with it, and for at most
+ *    `maxAgeMs`.
+ * 4. While the change feed is down, it reports no revision, and the cache serves and stores nothing.
+ * 5. A call of `invalidate` counts as a change of the workspace.
  *
  * Only `findLastKnown` returns older values, for responses during an outage of the database (`Outage`). The cache does
- * not join concurrent reads with the same key; `SingleFlight` joins them.
+ * not join concurrent reads with the same key; `SingleFlight` does.
  */
 export class RevisionedCache<Value> {
   readonly #feed: ChangeFeed["Service"]
@@ -84,15 +83,14 @@ export class RevisionedCache<Value> {
     this.#countLookup = name === undefined ? () => {} : registerLookupCounters(name)
   }
 
-  /** Returns the value of a key, or `undefined` if the cache may not serve a value of this key. */
+  /** Returns the value of a key, or `undefined` if there is none that may be served. */
   get(key: string): Value | undefined {
     return this.#find(key)?.value
   }
 
   /**
-   * Runs `read` with the value of a key. Succeeds with `undefined` if `get` would return `undefined`. Also succeeds
-   * with `undefined` if the value's workspace changed while `read` ran, because the result may then be newer than the
-   * value.
+   * Runs `read` with the value of a key. Succeeds with `undefined` if `get` would return `undefined`, or if the
+   * workspace changed while `read` ran, because the result may then be newer than the value.
    */
   readWith<A, E>(key: string, read: (value: Value) => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> {
     return Effect.suspend(() => {
@@ -103,8 +101,8 @@ export class RevisionedCache<Value> {
   }
 
   /**
-   * Runs `read`. Stores the value that `toCacheable` makes from the result, if any, unless the value's workspace
-   * changed during the read. If another read has stored a value of the key meanwhile, keeps that value.
+   * Runs `read`, and stores the value that `toCacheable` makes from the result, if any. Stores nothing if the workspace
+   * changed during the read, or if another read has stored a value of the key meanwhile.
    */
   load<A, E>(
     key: string,
@@ -130,8 +128,7 @@ export class RevisionedCache<Value> {
   }
 
   /**
-   * Returns the value of a key, of any age, if the value was current when the change feed last had contact with the
-   * database.
+   * Returns the value of a key, of any age, if it was current when the change feed last had contact with the database.
    */
   findLastKnown(key: string): Value | undefined {
     const entry = this.#entries.peek(key)
@@ -142,7 +139,7 @@ export class RevisionedCache<Value> {
     return isKnown ? entry.value : undefined
   }
 
-  /** Forgets all values of a workspace, and the results of its reads in flight. */
+  /** Forgets all values of a workspace. The results of its in-flight reads are not stored. */
   invalidate(workspace: WorkspaceId): void {
     this.#invalidations.invalidate(workspace)
   }

@@ -113,9 +113,7 @@ export interface ImportResult extends ImportSummary {
 
 /** Options of an import or an edit. */
 export interface ChangeOptions {
-  /**
-   * If true, the change is made and rolled back (a dry run). The dry run waits for the same locks as the change.
-   */
+  /** If true, the change is made and rolled back (a dry run). A dry run waits for the same locks as the change. */
   readonly dryRun?: boolean
   /** Where the content comes from, for the audit log. The default is `unknown`. */
   readonly source?: string
@@ -173,8 +171,8 @@ export interface WorkspaceDirectory {
 
 /**
  * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at all.
- * In the transaction of its change, a method records an `AuditEvent` with the name of the `Actor`. A method that changes nothing records nothing, with two exceptions: the import of an archive
- * and `recordExport`.
+ * In the transaction of its change, a method records an `AuditEvent` with the name of the `Actor`. A method that
+ * changes nothing records nothing; only `importWorkspace` and `recordExport` always record an event.
  */
 export class WorkspaceStore extends Context.Service<
   WorkspaceStore,
@@ -224,9 +222,9 @@ export class WorkspaceStore extends Context.Service<
      * revoked, and an existing key never expires later than before.
      *
      * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if an id belongs to
-     * another workspace. Also fails with this error if the id or email of a user belongs to another user, or if the
-     * hash of a key belongs to another key. A key without a workspace belongs to its owner. Returns the numbers of
-     * items in `whole`, and the numbers of rows that the import, or a dry run, added, changed and removed.
+     * another workspace, if the id or email of a user belongs to another user, or if the hash of a key belongs to
+     * another key. An import changes a key without a workspace only if the given key has the same owner and no
+     * workspace. Returns the numbers of items in `whole`, and of rows that the import added, changed and removed.
      */
     readonly importWorkspace: (
       whole: WholeWorkspace,
@@ -238,8 +236,8 @@ export class WorkspaceStore extends Context.Service<
       format: "archive" | "files"
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
-     * Returns a whole workspace from one snapshot. Lists are ordered by id, versions by number, and fragments of a
-     * prompt by position. The keys come with their owners. May fail with `ArchiveTooLarge` if the file of the archive
+     * Returns a whole workspace from one snapshot, including the owners of its keys. Lists are ordered by id, versions
+     * by number, and fragments of a prompt by position. May fail with `ArchiveTooLarge` if the file of the archive
      * would be larger than an import accepts.
      */
     readonly exportWorkspace: (
@@ -258,8 +256,8 @@ export class WorkspaceStore extends Context.Service<
      *
      * A concurrent change of the same rows is never overwritten: `makeEdit` runs again on the new content. Concurrent
      * edits of one workspace run one after another. Fails with `InvalidContent` if the edit uses an id of another
-     * workspace; the paths of the problems are paths in the edit. The states that an import records are not
-     * content, so replacing them notifies no reader.
+     * workspace; the paths of the problems are paths in the edit. Replacing the recorded states notifies no reader,
+     * because they are not content.
      */
     readonly editContent: <A, E>(
       workspace: WorkspaceId,

@@ -13,7 +13,7 @@ const formatPath = (segments: ReadonlyArray<unknown>): string =>
     .join("")
     .replace(/^\./, "")
 
-/** Returns true for a JSON object that has no member of an archive, such as the content of a `package.json`. */
+/** Returns true for a JSON object without any member of an archive, such as a `package.json`. */
 const isOtherDocument = (json: unknown): boolean =>
   typeof json === "object" &&
   json !== null &&
@@ -29,8 +29,8 @@ const findFormatProblems = (json: unknown, { issue }: Schema.SchemaError): Reado
 }
 
 /**
- * Reads an archive from its parsed JSON. Fails with the first `maxProblems` problems and the number of all problems.
- * References and duplicates are checked only if all values are valid.
+ * Decodes an archive from its parsed JSON. Fails with the first `maxProblems` problems and the number of all problems.
+ * Checks references and duplicates only if all values are valid.
  */
 export const decodeArchive = (json: unknown): Result.Result<Archive, InvalidContent> => {
   const decoded = decode(json)

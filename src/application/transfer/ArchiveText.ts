@@ -4,8 +4,8 @@ import type { WholeWorkspace } from "../../domain/workspace/Workspace.ts"
 import { archiveFormat, archiveLists, maxArchiveBytes } from "./Archive.ts"
 
 /**
- * Writes one item of a list. Omits the `expires_at` of a key that never expires, so that older versions of the program
- * can import the archive.
+ * Returns the JSON of one item. Omits the `expires_at` of a key that never expires, so that older versions of the
+ * program can import the archive.
  */
 const writeItem = (item: object): string =>
   JSON.stringify("expires_at" in item && item.expires_at === null ? { ...item, expires_at: undefined } : item)
@@ -27,7 +27,7 @@ export function* writeArchive(whole: WholeWorkspace): Generator<string> {
 /** The minimum number of characters of a chunk, except the last. */
 const chunkLength = 1024 * 1024
 
-/** Encodes a workspace as the text of an archive, in chunks. Fails if an import would reject the text because of its size. */
+/** Encodes a workspace as the text of an archive, in chunks. Fails if the text is too large for an import. */
 export const encodeArchive = (
   whole: WholeWorkspace
 ): Result.Result<ReadonlyArray<Uint8Array>, ArchiveTooLarge> => {

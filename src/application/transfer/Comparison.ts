@@ -19,7 +19,7 @@ export interface Pair {
   readonly isImported: boolean
 }
 
-/** Returns true if the workspace and the directory have different states of the prompt or fragment. */
+/** Returns true if the prompt or fragment has different states in the workspace and in the directory. */
 export const isDifferent = ({ workspaceHash, fileHash }: Pair): boolean => workspaceHash !== fileHash
 
 /**
@@ -37,10 +37,10 @@ const toFileKey = ({ id, state }: Pick<ContentFile, "id" | "state">): string =>
   toKey({ kind: state.kind, id })
 
 /**
- * Returns the files, each with the id of the prompt or fragment that it describes. References of prompts to fragments
- * get the same ids. If `keys` contains the id in the front matter, the file describes the prompt or fragment with this
- * id. Any other file keeps the id that its reader derived from the workspace, so an id of another workspace is never
- * used, and every import of the same files into a workspace finds the same prompts.
+ * Returns the files, each with the id of the prompt or fragment that it describes, and with the same ids in references
+ * to fragments. If `keys` contains the id in the front matter, the file describes the prompt or fragment with this id.
+ * Any other file keeps the id that `parsePromptFiles` derived from the workspace. So an id of another workspace is
+ * never used, and every import of the same files into a workspace finds the same prompts.
  */
 const matchFiles = (
   keys: ReadonlySet<string>,
@@ -66,7 +66,7 @@ const matchFiles = (
 
 /**
  * Compares a workspace with the files of a directory. Returns a pair for each file, in the order of the files, and then
- * for each prompt and fragment without a file. A file also describes an archived prompt, and a prompt that was deleted
+ * for each prompt and fragment without a file. A file can also describe a prompt that is archived, or that was deleted
  * since the latest import. Fails if two files describe the same prompt or fragment.
  */
 export const compare = (
@@ -100,5 +100,5 @@ export const compare = (
     ...matched.map((file) => [toFileKey(file), file] as const),
     ...items
   ])
-  return Result.succeed([...all].map(([key, either]) => toPair(key, either)))
+  return Result.succeed([...all].map(([key, fileOrItem]) => toPair(key, fileOrItem)))
 }

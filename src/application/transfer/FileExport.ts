@@ -8,7 +8,7 @@ import { makePathFactory, toFragmentName } from "./PromptPaths.ts"
 /** The changes that make a directory describe a workspace, sorted by path. */
 export interface FileExport {
   readonly textsToWrite: Texts
-  /** The paths of files whose prompts are archived, or that describe no prompt or fragment of the workspace. */
+  /** The paths of files of archived prompts, and of files without a prompt or fragment in the workspace. */
   readonly pathsToRemove: ReadonlyArray<string>
 }
 
@@ -25,7 +25,7 @@ const UnimportedFiles = (paths: ReadonlyArray<string>): UnimportedFiles => ({
   paths
 })
 
-/** Returns the pairs without the fragments that have no file and that only archived prompts contain. */
+/** Omits each fragment without a file that only archived prompts contain: it gets no file. */
 const selectPairs = (pairs: ReadonlyArray<Pair>, { prompts }: WorkspaceContent): ReadonlyArray<Pair> => {
   const listFragments = (isArchived: boolean) =>
     new Set<string>(
@@ -44,9 +44,9 @@ const selectPairs = (pairs: ReadonlyArray<Pair>, { prompts }: WorkspaceContent):
  * prompt or fragment stays as it is, byte for byte. Any other existing file keeps its path and, if possible, its
  * formatting. A new file contains the id of its prompt or fragment.
  *
- * Fails if an existing file is invalid, or if two existing files describe the same prompt or fragment. Unless
- * `overwrite` is true, also fails if the changes would replace or remove a file that was added or edited since the
- * latest import.
+ * Fails if an existing file is invalid, or if two existing files describe the same prompt or fragment. Without
+ * `overwrite`, also fails if the changes would replace or remove a file that was added or edited since the latest
+ * import.
  *
  * @param texts the existing files
  */

@@ -46,7 +46,7 @@ export interface FileChange {
 /** The changes that an import of files makes, and the names of all fragments for showing the changes. */
 export interface FileImport {
   readonly changes: ReadonlyArray<FileChange>
-  /** The name of each fragment in front matter. A fragment without a file has its own name. */
+  /** Maps the id of each fragment to its name in front matter or, without a file, to its name in the workspace. */
   readonly fragmentNames: FragmentNames
 }
 
@@ -78,7 +78,7 @@ const toChange = ({ kind, id, item, file }: Pair): FileChange => {
 
 /**
  * Returns the pairs that an import changes. A fragment without a file stays unchanged if a prompt without a file
- * contains the fragment.
+ * contains it.
  */
 const selectPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
   const needed = new Set<string>(
@@ -230,10 +230,10 @@ const makeEdit = (
 /**
  * Computes the edit that makes a workspace equal to files, and the changes that operators see. Each prompt and fragment
  * becomes what its file describes, and the changed content of a prompt becomes a new version. A prompt without a file
- * is archived. A fragment without a file is removed, except if a prompt without a file contains the fragment.
+ * is archived. A fragment without a file is removed, unless a prompt without a file contains it.
  *
- * Fails if two files describe the same prompt or fragment. Unless `overwrite` is true, also fails if a change would
- * undo an edit that was made in the workspace since the latest import.
+ * Fails if two files describe the same prompt or fragment. Without `overwrite`, also fails if a change would undo an
+ * edit that was made in the workspace since the latest import.
  */
 export const planImport = (
   content: WorkspaceContent,

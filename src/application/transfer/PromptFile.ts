@@ -175,8 +175,7 @@ const parseState = (path: string, text: string, findFragment: FindFragment): Par
   path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text, findFragment)
 
 /**
- * Parses the files of a workspace, and sorts them by path. If files have problems, fails with the problems of all of
- * these files.
+ * Parses the files of a workspace, and sorts them by path. Fails with the problems of all files, if there are any.
  */
 export const parsePromptFiles = (
   workspace: WorkspaceId,
@@ -245,9 +244,9 @@ export const renderFile = (file: ContentFile, fragmentNames: FragmentNames): str
   renderText(toFrontMatter(file, fragmentNames), getContent(file.state))
 
 /**
- * Renders the text of an existing file after its state has become `state`. Changes only what differs, so that
- * formatting and comments stay. If this is not possible, for example because the new content starts with `---`, renders
- * the whole text again.
+ * Changes the text of an existing file so that it describes `state`. Changes only what differs, so that formatting and
+ * comments stay. If this is not possible, for example because the new content starts with `---`, renders the whole text
+ * again.
  */
 export const updateFile = (
   before: ContentFile,

@@ -69,8 +69,8 @@ const folderToDirectory = (folder: string): string =>
   `prompts/${folder.split("/").every((part) => plainSegment.test(part)) ? folder : toFileName(folder)}`
 
 /**
- * Returns a function that makes paths for new files from their folders and their titles or names. A path differs in
- * more than case from the existing paths, from their directories, and from every path that was made before.
+ * Returns a function that makes paths for new files from their folders and their titles or names. Each path differs in
+ * more than case from the existing paths and their directories, and from every path that the function made before.
  */
 export const makePathFactory = (existing: Iterable<string>): ((item: ContentItem) => string) => {
   const taken = new Set([...existing].flatMap(withAncestors).map(foldCase))

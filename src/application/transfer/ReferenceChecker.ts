@@ -68,8 +68,7 @@ type ReferenceTarget = "users" | "folders" | "tags" | "fragments"
 /**
  * Finds the problems that the schema of an archive cannot find: duplicates, references to items that do not exist, and
  * versions whose parent is not an earlier version of the same prompt. Several references to one missing item are one
- * problem. An item with the id of an earlier item is one problem, even if other values that must be unique are also
- * equal.
+ * problem. An item with the id of an earlier item is one problem, even if other unique values are also equal.
  */
 export const checkReferences = (archive: Archive): ProblemList => {
   const problems = new ProblemList()
@@ -88,7 +87,7 @@ export const checkReferences = (archive: Archive): ProblemList => {
     const { ids, missing } = targets[list]
     if (!ids.has(id)) missing.add(path, id)
   }
-  /** Runs `check` for the items of a list with new ids. */
+  /** Checks that ids are unique in a list, and runs `check` for each item with a new id. */
   const requireUniqueIds = <A extends { readonly id: string }>(
     list: string,
     items: ReadonlyArray<A>,

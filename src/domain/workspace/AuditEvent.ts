@@ -12,16 +12,16 @@ export const AuditEvent = Schema.Struct({
   at: Timestamp,
   /** The name of the person or program that made the change or export. */
   actor: Schema.String,
-  /** The kind of the subject and what happened to the subject, such as `key.rotated`. */
+  /** The kind of the subject and what happened to it, such as `key.rotated`. */
   action: Schema.String,
   /**
-   * The workspace that changed, that was exported or to which the key belongs. Null for a user, because a user belongs
-   * to no workspace, and for a key without a workspace.
+   * The workspace that was changed or exported, or to which the key belongs. Null for a user and for a key without a
+   * workspace.
    */
   workspace_id: Schema.NullOr(WorkspaceId),
   /**
-   * The name of the workspace, the email of the user, the id of the key, or the source of the import or edit. A name
-   * that changed is the name before the change.
+   * The name of the workspace before the change, the email of the user, the id of the key, or the source of the import
+   * or edit.
    */
   subject: Schema.String,
   /** Further facts, such as the new values of the fields that changed. */

@@ -16,7 +16,6 @@ export interface LogEntry {
   [field: string]: unknown
 }
 
-/** Returns true for an object like those of object literals, and false for an instance of a class. */
 const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
@@ -77,13 +76,13 @@ export const formatPretty = ({ time, level, msg, err, ...fields }: LogEntry): st
   return err === undefined ? line : `${line}\n${err}`
 }
 
-/** While the stream holds more bytes than this that nothing has read, lines are dropped. */
+/** While the stream holds more unread bytes than this, lines are dropped. */
 const maxUnreadBytes = 4 * 1024 * 1024
 
 /**
  * Makes a logger that writes the lines of one event-loop turn together, because the write dominates the cost of a log
- * line. If the reader of the stream stops, the logger drops and counts lines instead of filling the memory. It writes
- * the count once everything before has been read.
+ * line. If the reader of the stream stops, the logger drops and counts lines instead of filling the memory. Once the
+ * reader has caught up, the logger writes this count.
  */
 export const makeStreamLogger = (stream: Writable, format: (entry: LogEntry) => string) =>
   Effect.gen(function* () {
