@@ -34,11 +34,11 @@ const withDocs = (summary: string, description: string) => OpenApi.annotations({
 
 const notModified = HttpApiSchema.Empty(304).annotate({ description: "An ETag in `If-None-Match` matches." })
 
-/** The responses with a resource: the 200 with this body and the 304 without a body. */
+/** Returns the schemas of the two responses with a resource: the 200 with this body, and the 304 without a body. */
 const withNotModified = <A extends Schema.Top, H extends Schema.Top>(body: A, headers: H) =>
   [HttpApiSchema.WithHeaders(body, headers), HttpApiSchema.WithHeaders(notModified, headers)] as const
 
-/** The options of every endpoint of the API. The codecs are off, because the service decodes and encodes itself. */
+/** The options of every endpoint of the API. Effect's codecs are off: `Endpoints.ts` decodes and encodes. */
 const options = { disableCodecs: true, headers: requestHeaders } as const
 
 const promptParams = { id: Schema.String }
@@ -63,7 +63,7 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
       success: withNotModified(DataEnvelope(Prompt), promptHeaders),
       error: apiErrors("PromptNotFound", "RouteNotFound")
     }).annotateMerge(
-      withDocs("Get a prompt", "Returns a prompt with its content and tags, even if the prompt is archived.")
+      withDocs("Get a prompt", "Returns a prompt with its content and tags, even if it is archived.")
     ),
     HttpApiEndpoint.get("getResolved", "/prompts/:id/resolved", {
       ...options,
@@ -124,7 +124,7 @@ export const ServiceGroup = HttpApiGroup.make("service")
     HttpApiEndpoint.get("getReadiness", "/readyz", withStatus).annotateMerge(
       withDocs(
         "Check that the service can serve requests",
-        "Returns 503 while it cannot. It is for load balancers."
+        "Returns 503 while the service cannot serve requests. Use this path for the health checks of load balancers."
       )
     ),
     HttpApiEndpoint.get(

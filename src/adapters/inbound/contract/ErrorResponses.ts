@@ -11,7 +11,7 @@ const ErrorEnvelope = Schema.Struct({
   })
 }).annotate({ identifier: "Error", description: "An error." })
 
-/** Makes the schemas of error responses: one for each status, whose description lists the errors. */
+/** Makes one schema of an error response for each status. The description of a schema lists its errors. */
 const makeErrorResponses = (tags: ReadonlyArray<ErrorTag>) =>
   Array.from(
     Map.groupBy(tags, (tag) => errors[tag].status),
@@ -36,7 +36,7 @@ type SpecificError = (typeof specificErrors)[number]
 const isSpecific = (tag: ErrorTag): tag is SpecificError => specificErrors.some((name) => name === tag)
 const commonErrors = (Object.keys(errors) as ReadonlyArray<ErrorTag>).filter((tag) => !isSpecific(tag))
 
-/** Returns the error responses of an endpoint of the API: the specific errors, and those of every endpoint. */
+/** Returns the error responses of an API endpoint: the given errors, and those that every endpoint has. */
 export const apiErrors = (...tags: ReadonlyArray<SpecificError>) =>
   makeErrorResponses([...tags, ...commonErrors])
 

@@ -28,7 +28,7 @@ export const requestHeaders = {
 
 /** The headers of every response. */
 const commonHeaders = {
-  "x-request-id": text("Request id: the one that was sent, or a generated one.", requestIdPattern),
+  "x-request-id": text("The request id that the client sent, or a generated one.", requestIdPattern),
   "x-content-type-options": text("Disables MIME sniffing.", /^nosniff$/u),
   "cache-control": text("Only successful responses of the API may be cached, separately for each key.")
 }

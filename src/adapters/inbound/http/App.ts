@@ -82,7 +82,7 @@ type CachedResponse = ResponseCache.CachedResponse<Representation>
 const isPathOf = (target: string, path: string): boolean =>
   target.startsWith(path) && (target.length === path.length || target[path.length] === "?")
 
-/** Returns true if an error is about the content of the workspace, so it contradicts a response with the status 200. */
+/** Returns true if an error is about the content of the workspace. Such an error contradicts a known 200. */
 const isContradiction = ({ _tag }: ApiError): boolean => errors[_tag].subject === "workspace"
 
 const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
@@ -115,7 +115,7 @@ const respondToFailures = (
  * through them.
  *
  * @param mounted the endpoint of another adapter, if there is one
- * @param unsent the responses that clients have not received yet; if there is no room for a response, it becomes 503
+ * @param unsent counts the responses that clients have not received; a response without room becomes a 503
  */
 export const makeApp = Effect.fnUntraced(function* (
   mounted?: MountedEndpoint["Service"],
@@ -188,7 +188,7 @@ export const makeApp = Effect.fnUntraced(function* (
 
   /**
    * Responds with the known response in an outage of the database. Checks the expiry of the key and the rate limits, as
-   * for a cached response. Does not count a request that was already admitted.
+   * `respondFromCache` does, but does not count a request against the limits twice.
    */
   const respondKnown = (context: RequestContext, cacheKey: string): Effect.Effect<HttpResponse, ApiError> =>
     Effect.gen(function* () {

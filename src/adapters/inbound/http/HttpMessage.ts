@@ -93,7 +93,7 @@ export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]
     return index % 2 === 0 && value !== undefined ? [[name, value]] : []
   })
 
-/** Encodes a response for a connection that closes after the response. */
+/** Encodes the last response of a connection. */
 export const encodeResponse = (response: HttpResponse): Uint8Array => {
   const { status, body } = response
   const headers = [...toHeaderPairs(response), ["date", new Date().toUTCString()], ["connection", "close"]]

@@ -24,7 +24,7 @@ const makeRedirect = (path: string): HttpResponse => ({
   body: ""
 })
 
-/** Makes the handler of a page. The page is rendered on the first request, and again if rendering failed. */
+/** Makes the handler of a page. The first request renders the page. If that fails, the next request tries again. */
 export const servePage = (makePage: () => Promise<Representation>): Handler => {
   let page: Promise<Representation> | undefined
   const renderPage = () => {

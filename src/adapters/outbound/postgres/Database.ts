@@ -25,9 +25,9 @@ export class Database extends Context.Service<
     /** Runs key lookups on separate connections, so that they never wait behind a slow query of prompts. */
     readonly queryKeys: Query
     /**
-     * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. An SQL error that `work` does
-     * not catch becomes `Unavailable` or a defect, as `UnavailableMapper` decides. `handle` can first handle the errors
-     * of the whole transaction, including the errors of its commit, for example run the transaction again.
+     * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. `handle` can catch the errors
+     * of the whole transaction, including its commit, and can run it again. An SQL error that neither catches becomes
+     * `Unavailable` or a defect, as `UnavailableMapper` decides.
      */
     readonly transact: <A, E, R, B = A, F = E | SqlError>(
       work: Effect.Effect<A, E, R>,

@@ -29,7 +29,7 @@ const attempt = <A>(
     catch: (error) => makeWriteError(target, error)
   })
 
-/** Writes a temporary file beside a regular file, and renames it. A failure leaves an existing file unchanged. */
+/** Writes a temporary file and renames it to the output. A failure leaves an existing file unchanged. */
 const replaceFile = Effect.fnUntraced(function* (
   target: string,
   { path, existing }: Extract<Output, { readonly kind: "file" }>,

@@ -8,10 +8,10 @@ import { type CommandError, makeReadError } from "../output/CommandError.ts"
 import { pluralize, print } from "../output/Output.ts"
 import { withProgress } from "../output/Progress.ts"
 
-/** Reads a file, or standard input if the path is `-`. Returns undefined if the file is larger than an archive may be. */
+/** Reads a file, or standard input if the path is `-`. Returns undefined if it is larger than `maxArchiveBytes`. */
 const readBytes = async (path: string): Promise<Uint8Array | undefined> => {
   const source: AsyncIterable<Uint8Array> = path === "-" ? process.stdin : createReadStream(path)
-  // The system provides memory only for the bytes that are written.
+  // The operating system allocates memory only for the part of the buffer that is written.
   const bytes = Buffer.allocUnsafeSlow(maxArchiveBytes)
   let size = 0
   for await (const chunk of source) {
@@ -29,7 +29,7 @@ const parseJson = (bytes: Uint8Array): Effect.Effect<unknown, InvalidContent> =>
       InvalidContent([{ path: "", message: `is not a JSON document in UTF-8: ${(error as Error).message}` }])
   })
 
-/** Reads the JSON of an archive. The bytes and the text are garbage before the archive is decoded. */
+/** Reads and parses the JSON of an archive. Keeps neither the bytes nor the text in memory. */
 const readJson = (path: string): Effect.Effect<unknown, ArchiveTooLarge | CommandError | InvalidContent> =>
   Effect.tryPromise({
     try: () => readBytes(path),

@@ -10,7 +10,7 @@ import { readTexts, requireNoFiles, updateDirectory } from "./PromptDirectory.ts
 
 export interface DirectoryExportOptions {
   readonly out: string
-  /** Brings the edits of the workspace into an existing directory. */
+  /** If true, updates the files of an existing directory. */
   readonly update: boolean
   readonly overwrite: boolean
   readonly json: boolean

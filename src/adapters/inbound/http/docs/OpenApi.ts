@@ -28,7 +28,7 @@ const isDescribed = (part: unknown): part is Described =>
 
 /**
  * Completes a part of the generated document. Parameters and headers get the descriptions of their schemas. Objects
- * accept additional fields: later versions may add fields, and a validator that uses an older document must accept them.
+ * accept additional fields, so that a validator with an older document accepts the fields that a later version adds.
  */
 const completePart = (key: string, part: unknown): unknown => {
   if (key === "additionalProperties" && part === false) return undefined

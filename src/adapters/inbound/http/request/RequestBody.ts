@@ -37,7 +37,7 @@ export class BodyReader {
     const onIncomplete = (): void => finish(Exit.fail(BodyIncomplete))
     const timer = setTimeout(onIncomplete, bodyTimeoutMs)
     request.on("data", (chunk: Buffer) => {
-      // After an error, chunks that still arrive are dropped.
+      // Drops the chunks that still arrive after an error.
       if (isDone) return
       chunks.push(chunk)
       bytes += chunk.length

@@ -101,6 +101,6 @@ export const hasAcceptableHead = ({ headers, httpVersion }: IncomingMessage): bo
   )
 }
 
-/** Returns true if a request has a body that nobody has read completely. */
+/** Returns true if a request has a body that has not been read to its end. */
 export const hasUnreadBody = ({ headers, readableEnded }: IncomingMessage): boolean =>
   (headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0") && !readableEnded

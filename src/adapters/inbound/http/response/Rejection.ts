@@ -18,12 +18,12 @@ const parserErrors: Readonly<Record<string, ApiError>> = {
   ERR_HTTP_REQUEST_TIMEOUT: RequestTimeout
 }
 
-/** Returns the error of the API for an error of Node's HTTP server. */
+/** Converts an error of Node's HTTP server to an API error. */
 export const toApiError = ({ code = "" }: NodeJS.ErrnoException): ApiError => parserErrors[code] ?? BadRequest
 
 /**
- * Makes the function that returns the response to a request that the app does not get. `request` is undefined if the
- * request could not be parsed. Each rejection is logged and counted.
+ * Makes the function that returns the response to a request that is rejected before it reaches the app. `request` is
+ * undefined if it could not be parsed. The function logs and counts each rejection.
  */
 export const makeReject = Effect.map(Effect.context<never>(), (context) => {
   const run = Effect.runSyncWith(context)

@@ -60,8 +60,8 @@ export const toRepresentation = (
 const rawCachingHeaders = toRawHeaders(cachingHeaders)
 
 /**
- * Returns the representation of a resource of the API. A body that is too large for the response cache is freed as soon as
- * its response is sent.
+ * Returns the representation of a resource of the API. A body that is too large for the response cache is freed as soon
+ * as its response is sent.
  */
 export const representResource = (content: BodyWithEtag, workspace: WorkspaceId): Representation => {
   const { body, promptVersion } = content
@@ -73,7 +73,7 @@ export const representResource = (content: BodyWithEtag, workspace: WorkspaceId)
   return toRepresentation(content, makeEntityHeaders(body, "application/json"), caching, memory)
 }
 
-/** Returns true if two representations of a resource are equal: their headers contain the ETag and the version. */
+/** Compares two representations of a resource by their headers, which contain the ETag and the version. */
 export const isSameRepresentation = (a: Representation, b: Representation): boolean =>
   a.full.headers.every((text, index) => text === b.full.headers[index])
 

@@ -1,7 +1,7 @@
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { HttpResponse } from "../HttpMessage.ts"
 
-/** A response whose body has at most this many bytes never becomes 503 for lack of memory. */
+/** A response with a body of at most this many bytes is always sent. */
 const smallBodyBytes = 64 * 1024
 
 const countBytes = ({ body, isPermanent }: HttpResponse): number => (isPermanent === true ? 0 : body.length)
@@ -17,8 +17,8 @@ export class UnsentBytes {
   }
 
   /**
-   * Returns true if a response may be sent. Small bodies always have room. A workspace may hold at most as many bytes
-   * as remain free for all other workspaces, so that no workspace takes the share of another.
+   * Returns true if a response may be sent. There is always room for a small body. The unsent bytes of a workspace may
+   * not exceed the bytes that stay free, so that one workspace cannot use up the memory of all others.
    */
   hasRoom(response: HttpResponse): boolean {
     const bytes = countBytes(response)

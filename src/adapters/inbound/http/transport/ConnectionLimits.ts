@@ -1,6 +1,6 @@
 /**
- * The limits on connections. Those without a unit in their name are Node's own, with Node's names. Times are in
- * milliseconds, sizes in bytes. docs/limits.md describes the limits.
+ * The limits on connections. Names that Node defines, such as `headersTimeout`, are options of Node's HTTP server.
+ * Times are in milliseconds, sizes in bytes. docs/limits.md describes the limits.
  */
 export const connectionLimits = {
   /** A client must send a complete request head within this time. */
@@ -9,7 +9,7 @@ export const connectionLimits = {
   requestTimeout: 15_000,
   /** The interval at which Node checks the two limits above. */
   connectionsCheckingInterval: 1_000,
-  /** A connection ends if no byte is sent or received for this time. An idle connection has `keepAliveTimeout`. */
+  /** A connection ends if no byte is sent or received for this time. Idle connections have `keepAliveTimeout`. */
   timeout: 20_000,
   /**
    * How long an idle connection stays open. Many load balancers reuse idle connections for up to 60 s, so this time
@@ -20,7 +20,7 @@ export const connectionLimits = {
   maxConnections: 10_000,
   /** A connection is destroyed if a request arrives while this many responses are in flight. */
   maxPipelined: 100,
-  /** How long a connection stays open after a response behind which the server reads no further request. */
+  /** How long a connection stays open after its last response, so that the client can read this response. */
   lingerMs: 1_000,
   /** While the server drains, in-flight requests have this long to complete. */
   drainTimeoutMs: 10_000,

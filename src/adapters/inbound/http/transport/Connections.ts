@@ -25,7 +25,7 @@ export class Connections {
   add(socket: Socket): void {
     const responses = new Map<ServerResponse, HttpResponse | undefined>()
     this.#connections.set(socket, responses)
-    // Node removes its own error listener before it emits `connect`. An error without a listener would end the process.
+    // Node removes its error listener before it emits `connect`. Without a listener, an error would end the process.
     socket.on("error", () => {})
     socket.once("close", () => {
       // Node emits `close` only for the response that it is sending, not for the responses behind it.

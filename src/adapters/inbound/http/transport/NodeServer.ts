@@ -16,7 +16,7 @@ import { Connections } from "./Connections.ts"
 import { startStream } from "./ResponseStream.ts"
 import { closeAfter, makeResponseBatcher } from "./ResponseWriter.ts"
 
-/** Makes a server for the app, and its connections. The server does not listen yet. */
+/** Makes a server that runs the app and tracks its connections. The server does not listen yet. */
 export const makeNodeServer = (limits: ConnectionLimits) =>
   Effect.gen(function* () {
     const unsent = new UnsentBytes(limits.maxUnsentBytes)
@@ -53,7 +53,7 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
 
     const handleRequest = (request: IncomingMessage, response: ServerResponse, error?: ApiError): void => {
       if (!connections.begin(response)) return
-      // Node's parser runs JavaScript for each chunk of a body, so an unread body is not parsed.
+      // Node's parser runs JavaScript for each chunk of a body. Pausing keeps it from parsing a body that is not read.
       if (hasUnreadBody(request)) request.socket.pause()
       const problem = error ?? (hasAcceptableHead(request) ? undefined : BadRequest)
       if (problem === undefined) runApp(request, response)
@@ -61,13 +61,13 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
     }
 
     /**
-     * Rejects a connection on which Node parses no further request. If a response is in flight, closes the connection
-     * without a rejection, which could end up in the middle of the response.
+     * Sends a rejection on a connection on which Node parses no further request, and closes it. If a response is in
+     * flight, only closes the connection, because the rejection could end up in the middle of this response.
      */
     const rejectConnection = (socket: Duplex, error: ApiError, request?: IncomingMessage): void => {
       const responses = connections.findResponses(socket)
-      // After an error in the body of a request, the response to this request closes the connection. A connection that
-      // is closing may still receive bytes, which the parser reports as further errors.
+      // If the body of a request is invalid, the response to this request closes the connection. While a connection is
+      // closing, the parser may report further errors.
       if (socket.writableEnded || responses.some(({ req }) => hasUnreadBody(req))) return
       if (responses.length > 0) socket.destroy()
       else if (socket.writable) closeAfter(socket, encodeResponse(reject(error, request)))

@@ -2,13 +2,13 @@ import type { ServerResponse } from "node:http"
 import type { HttpResponse } from "../HttpMessage.ts"
 import { hasUnreadBody } from "../request/RequestHead.ts"
 
-/** A client is disconnected if more than this many bytes of a streamed body wait to be sent to it. */
+/** A client is disconnected when more than this many bytes of a streamed body are unsent. */
 const maxUnsentBytes = 64 * 1024
 
 /**
- * Writes the headers of a streamed response, and starts its body. The response does not delay a shutdown, because the
- * endpoint ends it when the service drains. Destroys the connection if other responses are in flight, because responses
- * behind a stream would wait for its end.
+ * Writes the headers of a streamed response, and starts its body. If other responses are in flight, destroys the
+ * connection instead, because responses behind a stream would wait for its end. A stream does not delay a shutdown: the
+ * endpoint ends it when the service drains.
  */
 export const startStream = (
   response: ServerResponse,

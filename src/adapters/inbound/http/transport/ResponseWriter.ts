@@ -5,8 +5,8 @@ import { hasUnreadBody } from "../request/RequestHead.ts"
 import { connectionLimits } from "./ConnectionLimits.ts"
 
 /**
- * Closes the server's half of a connection after its last bytes, and the connection after `lingerMs`. Closing a socket
- * with unread bytes would reset the connection, and the client might not receive the last response.
+ * Sends the last bytes of a connection and closes the server's half of it. Closes the whole connection only after
+ * `lingerMs`: closing a socket with unread bytes resets the connection, so the client might lose the last response.
  */
 export const closeAfter = (socket: Duplex, lastBytes: Uint8Array | string): void => {
   socket.end(lastBytes)
@@ -14,8 +14,8 @@ export const closeAfter = (socket: Duplex, lastBytes: Uint8Array | string): void
 }
 
 /**
- * Writes a response, without its body if the request is a HEAD. A request whose body nobody has read ends its
- * connection. An Upgrade header ends its connection too, because Node parses nothing behind this header.
+ * Writes a response, without its body if the request is a HEAD. The connection ends after a response to a request with
+ * an unread body. It also ends after a request with an Upgrade header, because Node parses nothing behind this header.
  */
 const writeResponse = (response: ServerResponse, content: HttpResponse, closes: boolean): void => {
   const { req: request } = response
@@ -25,7 +25,7 @@ const writeResponse = (response: ServerResponse, content: HttpResponse, closes: 
   response.writeHead(status, isLast ? [...headers, "connection", "close"] : (headers as Array<string>))
   const sentBody = request.method === "HEAD" ? "" : body
   if (isUnread) {
-    // When a response ends, Node parses the rest of the request's body. So this response does not end.
+    // `end` would make Node parse the rest of the request's body.
     request.pause()
     request.socket.pause()
     response.flushHeaders()

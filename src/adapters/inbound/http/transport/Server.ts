@@ -23,7 +23,7 @@ const listen = (server: Server, { host, port }: ServerOptions): Effect.Effect<Ad
   Effect.callback((resume) => {
     const onError = ({ message }: Error) => resume(Effect.fail(new ListenError({ message })))
     server.once("error", onError)
-    // With Node's default backlog of 511, some connections of a burst would be lost. The kernel also has a limit.
+    // With Node's default backlog of 511, a burst would lose connections. The kernel may limit the backlog further.
     server.listen({ port, host, backlog: connectionLimits.maxConnections }, () => {
       server.off("error", onError)
       resume(Effect.succeed(server.address() as AddressInfo))
@@ -31,8 +31,8 @@ const listen = (server: Server, { host, port }: ServerOptions): Effect.Effect<Ad
   })
 
 /**
- * Stops listening and waits until in-flight requests are finished. Connections that are left after the drain timeout
- * are destroyed.
+ * Stops listening and waits until in-flight requests are finished. Destroys the connections that are still open after
+ * the drain timeout.
  */
 const drain = (
   server: Server,
@@ -46,7 +46,7 @@ const drain = (
   })
   const destroyAll = Effect.sync(() => {
     connections.destroyAll()
-    // Ends the interval at which Node checks the time limits.
+    // Stops the timer with which Node checks the time limits.
     server.close()
   })
   const destroyIdle = Effect.sync(() => connections.destroyIdle())

@@ -36,9 +36,9 @@ const parsePort = (text: string): number | undefined => {
 }
 
 /**
- * Parses the URL of a PostgreSQL server. If the text breaks a rule, returns this rule as the end of a sentence that
- * begins with the name of a setting, such as "must be a URL like …". The rule does not contain the URL, which may
- * contain a password.
+ * Parses the URL of a PostgreSQL server. If the text breaks a rule, returns the rule, such as "must be a URL like …".
+ * The rule continues a sentence that begins with the name of a setting. It does not contain the URL, which may contain
+ * a password.
  */
 export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   if (severalHosts.test(text.trim())) return oneHostRule

@@ -20,8 +20,8 @@ const parseUrl = (url: Redacted.Redacted): ConnectionUrl => {
 
 /**
  * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All
- * connections lead to the same server, because two servers may have different data, and the change feed reports the
- * changes of only one server.
+ * connections must then lead to this server: two servers may have different data, and the change feed reports the
+ * changes of only one of them.
  */
 export class DatabaseServer extends Context.Service<
   DatabaseServer,
@@ -29,9 +29,8 @@ export class DatabaseServer extends Context.Service<
     /** The options for all connections of the URL. */
     readonly config: ConnectionConfig
     /**
-     * Reports that a connection leads to `server` (see `serverIdentity`). If an earlier connection led to another
-     * server, closes all connections, including this connection, and fails. From then on, connections must lead to
-     * `server`.
+     * Reports that a connection leads to `server` (see `serverIdentity`). If the previous connection led to another
+     * server, closes all connections, including this one, and fails. New connections must then lead to `server`.
      */
     readonly confirm: (server: string) => Effect.Effect<void, SqlError>
   }

@@ -14,7 +14,7 @@ interface PendingLookup<Key> {
   readonly key: Key
   readonly resume: (exit: Exit.Exit<Row | undefined, Unavailable>) => void
   isCanceled: boolean
-  /** Runs when the caller is interrupted. Interrupts the statement if no caller waits for it any more. */
+  /** Runs when the caller is interrupted. Interrupts the statement if no other caller waits for it. */
   onCancel: () => void
 }
 

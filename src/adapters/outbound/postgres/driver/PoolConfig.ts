@@ -4,7 +4,6 @@ import { makeColumnTypes } from "./ColumnTypes.ts"
 import type { ConnectionConfig } from "../connection/DatabaseServer.ts"
 import { connectTimeout } from "./Timeouts.ts"
 
-/** How to reach a database. */
 export interface DatabaseOptions {
   readonly url: Redacted.Redacted
 }

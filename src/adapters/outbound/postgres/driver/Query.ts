@@ -19,7 +19,6 @@ export interface Statement {
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
 export type AddParameter = (value: unknown) => string
 
-/** Makes a statement that reads a workspace. */
 export const makeStatement = (
   workspace: WorkspaceId,
   makeText: (parameter: AddParameter) => string
@@ -33,9 +32,8 @@ export const makeStatement = (
 }
 
 /**
- * Runs one statement that changes no row. Returns the rows of the result. Once the statement has its permit
- * (`QueryPool`), an interruption waits until the statement ends or misses a deadline of the pool. So a caller with a
- * shorter deadline uses `runUntil`, which does not wait, unlike `Effect.race` and `Effect.timeout`.
+ * Runs one statement that changes no row. Returns the rows of the result. An interruption does not wait for the server
+ * (`QueryPool`).
  */
 export type Query = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
 

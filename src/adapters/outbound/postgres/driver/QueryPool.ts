@@ -55,9 +55,9 @@ interface InFlightQuery {
 
 /**
  * Runs queries on the connections of one pool. A query fails if it has no connection after `connectTimeout`. If the
- * caller of a running query is interrupted, for example by the deadline of its request, the connection is discarded,
- * because its server may be gone without having closed the connection. The connections must be multiplexed: with other
- * connections, an interruption would wait for the server.
+ * caller of a running query is interrupted, for example by the deadline of its request, the pool discards the
+ * connection, because its server may be silently gone. The connections must be multiplexed: only those can be
+ * interrupted without waiting for the server.
  */
 class QueryPool {
   readonly #pool: PgPool.PgPool

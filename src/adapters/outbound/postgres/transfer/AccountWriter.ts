@@ -19,14 +19,14 @@ export const addWorkspace = (sql: PgClient, { id, name, tier, billing_status }: 
 
 const renameWorkspace = "update workspaces set name = $2 where id = $1 and name <> $2"
 
-/** An existing user keeps the email. `must_reset_password` can only become true. */
+/** Adds users. An existing user keeps the email, and `must_reset_password` can only become true. */
 const upsertUsers = makeUpsert("users", {
   columns: Object.keys(User.fields),
   updates: ["must_reset_password = true"],
   differs: (stored, given) => `${given}.must_reset_password and not ${stored}.must_reset_password`
 })
 
-/** Renames keys, revokes keys, and makes keys expire earlier. An existing key keeps its hash, owner and workspace. */
+/** Adds keys. An existing key can be renamed, be revoked and expire earlier; it keeps its hash, owner and workspace. */
 const upsertKeys = makeUpsert("api_keys", {
   columns: Object.keys(StoredKey.fields),
   updates: [
@@ -39,7 +39,7 @@ const upsertKeys = makeUpsert("api_keys", {
     or ${given}.expires_at < coalesce(${stored}.expires_at, 'infinity')`
 })
 
-/** Returns the row of a key, in which PostgreSQL reads the hexadecimal digits of the hash as bytes. */
+/** Returns the row of a key, with the hash in PostgreSQL's hex format of `bytea`. */
 export const toKeyRow = (key: StoredKey): object => ({ ...key, key_hash: `\\x${key.key_hash}` })
 
 /** Merges the users and keys of an archive and the name of its workspace. Returns how many rows were added and changed. */

@@ -22,7 +22,6 @@ export const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspa
   return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : { ...row, tier: toTier(row.tier) }
 })
 
-/** Reads a list of a workspace. */
 export const readList = <A>(
   sql: PgClient,
   workspace: WorkspaceId,

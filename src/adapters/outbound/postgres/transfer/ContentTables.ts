@@ -17,7 +17,7 @@ const toColumns = ({ fields }: { readonly fields: object }): ReadonlyArray<strin
 /** The lists of a prompt, which are in separate tables. */
 const promptLists: ReadonlyArray<string> = ["tags", "fragments", "versions"]
 
-/** The tables of content, each with the columns of its rows. A table comes after the tables that it refers to. */
+/** The tables of content with their columns. A table comes after the tables that it refers to. */
 export const contentColumns = {
   folders: ["workspace_id", ...toColumns(Folder)],
   tags: ["workspace_id", ...toColumns(WorkspaceTag)],

@@ -7,19 +7,19 @@ import { executeCounted, findById } from "../driver/Query.ts"
 import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { type Content, type ContentTable, contentColumns, contentTables, listRows } from "./ContentTables.ts"
 
-/** How `makeUpsert` writes a row whose id is in the table already. */
+/** The columns of a table, and how `makeUpsert` updates a row with an id that the table already contains. */
 interface UpsertRules {
   readonly columns: ReadonlyArray<string>
-  /** The assignments of an update of the row `t` to the given row `excluded`. */
+  /** The assignments that update the stored row `t` with the given row `excluded`. */
   readonly updates: ReadonlyArray<string>
-  /** Returns the condition that a stored row must be updated to a given row. */
+  /** Returns the condition under which a given row updates a stored row. */
   readonly differs: (stored: string, given: string) => string
 }
 
 /**
- * Makes the statement that adds the rows of the JSON array `$1`, and updates the rows that are in the table already and
- * must be updated. Other rows are neither written nor locked. Rows are written in the order of their ids, so that two
- * transactions that write the same rows do not deadlock. Returns how many rows were added and changed.
+ * Makes the statement that adds the rows of the JSON array `$1`, and updates those that the table already contains if
+ * they differ. Rows that do not differ are neither written nor locked. Rows are written in the order of their ids, so
+ * that two transactions with the same rows do not deadlock. The statement returns how many rows it added and changed.
  */
 export const makeUpsert = (table: string, { columns, updates, differs }: UpsertRules): string => {
   const otherColumns = columns.filter((name) => name !== "id")
@@ -38,7 +38,7 @@ export const makeUpsert = (table: string, { columns, updates, differs }: UpsertR
     from written`
 }
 
-/** Rows keep their workspace or prompt. */
+/** The columns that an update does not change. */
 const fixedColumns: ReadonlyArray<string> = ["id", "workspace_id", "prompt_id"]
 
 const upsertContent = (table: ContentTable): string => {
@@ -54,7 +54,7 @@ const upsertContent = (table: ContentTable): string => {
 
 const decodeCounts = makeFirstRowDecoder(Schema.Struct({ added: Schema.Int, changed: Schema.Int }))
 
-/** The size at which a batch of rows is sent, in characters of JSON. */
+/** A batch of rows is sent when its JSON has at least this many characters. */
 const fullBatchLength = 1024 * 1024
 
 /** Runs a statement of `makeUpsert` with all rows, in batches. Returns how many rows were added and changed. */
@@ -83,7 +83,7 @@ export const upsertRows = Effect.fnUntraced(function* (
   return { added, changed }
 })
 
-/** The first statement of a write: rows may swap names, numbers and parents, so constraints are checked at the end. */
+/** The first statement of a write. Rows may swap names, numbers and parents, so constraints are checked at the end. */
 export const deferConstraints = "set constraints all deferred"
 export const checkConstraints = "set constraints all immediate"
 
@@ -95,14 +95,14 @@ const unzip = (pairs: ReadonlyArray<Pair>): ReadonlyArray<ReadonlyArray<string>>
   pairs.map(([, second]) => second)
 ]
 
-/** The tables with rows of a prompt, each with the two columns that identify a row and its prompt. */
+/** The tables whose rows belong to a prompt, each with the two columns that identify a row and its prompt. */
 const promptTables = {
   prompt_tags: "prompt_id, tag_id",
   prompt_fragments: "id, prompt_id",
   prompt_versions: "id, prompt_id"
 }
 
-/** Lists the rows of a table of `promptTables` by the two columns. */
+/** Lists the values of these two columns for the rows of a table. */
 const listPairs = (table: keyof typeof promptTables, { prompts }: Content): ReadonlyArray<Pair> =>
   prompts.flatMap(({ id: prompt, tags, fragments, versions }): ReadonlyArray<Pair> => {
     if (table === "prompt_tags") return tags.map((tag) => [prompt, tag])
@@ -110,8 +110,8 @@ const listPairs = (table: keyof typeof promptTables, { prompts }: Content): Read
   })
 
 /**
- * Deletes the rows of prompts that the content does not contain or contains in another prompt. `prompts` is the SQL
- * condition with `$1` that a row `t` belongs to the prompts. Returns the number of deleted rows.
+ * Deletes rows of some prompts: those that the content does not contain, and those that it contains in another prompt.
+ * The SQL condition in `prompts` selects the prompts; its value is `$1`. Returns the number of deleted rows.
  */
 export const deleteOtherPromptRows = (
   sql: PgClient,
@@ -132,8 +132,8 @@ const insertTags = `insert into prompt_tags (prompt_id, tag_id)
   on conflict do nothing`
 
 /**
- * Adds and updates the rows of a workspace's content, and returns how many rows were added and changed. Rows of a prompt
- * that are not in the content must be deleted before, because the schema limits the number of rows of a prompt.
+ * Adds and updates the rows of a workspace's content, and returns how many rows were added and changed. The caller must
+ * first delete the rows of prompts that the content does not contain, because the schema limits the rows of a prompt.
  */
 export const writeContent = Effect.fnUntraced(function* (sql: PgClient, workspace: string, content: Content) {
   const params = unzip(listPairs("prompt_tags", content))

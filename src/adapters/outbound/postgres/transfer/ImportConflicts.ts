@@ -8,7 +8,7 @@ import { makeRowDecoder } from "../driver/RowDecoder.ts"
 import { toKeyRow } from "./AccountWriter.ts"
 import { type Content, type ContentTable, contentTables, isOwn, listRows } from "./ContentTables.ts"
 
-/** `ordinal` is the position of the given row, starting with 1. `by_id` is true if the id conflicts. */
+/** `ordinal` is the position of the given row, starting at 1. `by_id` is true if the id is the conflict. */
 const decodeConflicts = makeRowDecoder(Schema.Struct({ ordinal: Schema.Int, by_id: Schema.Boolean }))
 
 const selectConflicts = (conflicts: string): string =>
@@ -35,7 +35,8 @@ const givenKeys = "json_populate_recordset(null::api_keys, $1::json) with ordina
 
 /**
  * Selects the positions of the keys `$1` whose id belongs to another workspace than `$2`, or whose hash belongs to
- * another key. A key without a workspace belongs to its owner.
+ * another key. The id of a stored key without a workspace conflicts unless the given key has no workspace either, and
+ * has the same owner.
  */
 const findConflictingKeys = selectConflicts(`select s.ordinality as ordinal, true as by_id
     from ${givenKeys} join api_keys k on k.id = s.id
@@ -46,7 +47,7 @@ const findConflictingKeys = selectConflicts(`select s.ordinality as ordinal, tru
     from ${givenKeys} join api_keys k on k.key_hash = s.key_hash
     where k.id <> s.id`)
 
-/** Converts the rows of a statement to problems. `listPaths` returns the path of each given row. */
+/** Converts conflicts to problems. `listPaths` returns the path of each given row. */
 const toProblems = (
   rows: ReadonlyArray<unknown>,
   listPaths: () => ReadonlyArray<string>,
@@ -60,7 +61,6 @@ const toProblems = (
   })
 }
 
-/** Finds the ids of content that belong to another workspace. */
 const findContentConflicts = (sql: PgClient, workspace: string, content: Content) =>
   Effect.map(
     Effect.forEach(contentTables, (table) => {
@@ -77,7 +77,6 @@ const findContentConflicts = (sql: PgClient, workspace: string, content: Content
     (problems) => problems.flat()
   )
 
-/** Finds the users and keys whose ids, emails or hashes belong to another user, key or workspace. */
 const findAccountConflicts = Effect.fnUntraced(function* (
   sql: PgClient,
   { workspace, users, api_keys }: WholeWorkspace

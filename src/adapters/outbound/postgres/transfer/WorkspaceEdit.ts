@@ -24,7 +24,7 @@ type WorkspaceLocked = typeof WorkspaceLocked
 
 const isWorkspaceLocked = (error: unknown): error is WorkspaceLocked => error === WorkspaceLocked
 
-/** Returns the content that an edit writes. The lists of a prompt contain only the items that the edit writes. */
+/** Returns the rows that an edit writes, as content. */
 const toWrittenContent = ({ folders, tags, fragments, prompts }: ContentEdit): Content => ({
   folders,
   tags,
@@ -61,7 +61,6 @@ const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: Workspa
   yield* sql.unsafe(checkConstraints)
 })
 
-/** Returns the numbers of items that an edit writes, and of fragments that the edit removes. */
 const countItems = ({ prompts, fragments, removedFragments, folders, tags }: ContentEdit) => ({
   prompts: prompts.length,
   versions: prompts.filter(({ version }) => version !== undefined).length,
@@ -73,9 +72,9 @@ const countItems = ({ prompts, fragments, removedFragments, folders, tags }: Con
 
 /**
  * Passes a workspace's content to `makeEdit`, and writes the edit that `makeEdit` returns. An attempt reads and writes
- * in one serializable transaction, which PostgreSQL rejects if another transaction interferes. The transaction takes its
- * snapshot before it could wait for the lock of the workspace, so another transaction waits for the lock first: the
- * snapshot then contains the changes of earlier imports and edits.
+ * in one serializable transaction, which PostgreSQL rejects if another transaction interferes. This transaction never
+ * waits for the lock of the workspace, because its snapshot would be older than the changes for which it waits. If the
+ * lock is taken, a separate transaction waits for it, and then the attempt starts again.
  */
 export const editContent = <A, E>(
   sql: PgClient,

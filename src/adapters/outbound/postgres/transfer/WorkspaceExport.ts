@@ -39,8 +39,8 @@ const groupByPrompt = <A>(items: ReadonlyArray<queries.Child<A>>): ReadonlyMap<s
 }
 
 /**
- * Reads a whole workspace: lists by id, versions by number, fragment bindings by position. Must run in a
- * transaction with one snapshot. Fails before the values are read if they are larger than an archive.
+ * Reads a whole workspace: lists by id, versions by number, fragment bindings by position. Must run in a transaction
+ * with one snapshot. If the contents alone are larger than an archive may be, fails without reading them.
  */
 export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   const info = yield* readWorkspace(sql, workspace)

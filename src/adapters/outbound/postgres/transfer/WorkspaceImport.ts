@@ -16,7 +16,7 @@ import { rejectArchiveConflicts } from "./ImportConflicts.ts"
 import { lockWorkspace } from "./WorkspaceLock.ts"
 import { runAttempts, type Transact } from "./WriteAttempts.ts"
 
-/** Enough memory for a hash table of all ids of an archive. Without it, PostgreSQL would compare each row with each id. */
+/** Makes room for a hash table of all ids of an archive. Otherwise, PostgreSQL would compare each row with each id. */
 const setMemory = "set local work_mem = '128MB'"
 
 /** Deletes the rows of a workspace that are not in the content. Returns the number of deleted rows. */
@@ -32,8 +32,8 @@ const deleteOtherRows = (sql: PgClient, table: ContentTable, workspace: string, 
  * do not wait for the rest of an import.
  *
  * Each statement sees what other transactions committed before it. Rows of prompts are deleted before prompts are
- * compared: if an editor commits a new version in between, the version stays and the prompt is overwritten. In the
- * opposite order, the prompt of the editor could stay without its version.
+ * compared. If an editor commits a new version in between, the version stays, and the prompt is overwritten. In the
+ * opposite order, the prompt could keep the editor's change but lose its version.
  */
 const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
   const workspace = archive.workspace.id

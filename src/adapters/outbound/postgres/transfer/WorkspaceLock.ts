@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 
-/** The number of the lock that imports, edits and the deletion of workspace `$1` take. */
+/** The key of the advisory lock of workspace `$1`, which imports, edits and its deletion take. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 
 /** Takes the lock of workspace `$1` until the transaction ends. Waits while another transaction holds the lock. */

@@ -19,7 +19,7 @@ const retryDelay = Schedule.jittered(Schedule.spaced("50 millis"))
 const isConcurrencyError = (error: unknown): boolean =>
   isSqlError(error) && /^(23503|23505|40001|40P01)$/.test(sqlState(error))
 
-/** Returns true for errors of class 22 and 23: PostgreSQL cannot store a value, or the value violates a constraint. */
+/** Returns true if PostgreSQL cannot store a value (class 22), or if it violates a constraint (class 23). */
 const isContentError = (error: unknown): error is SqlError =>
   isSqlError(error) && /^2[23]/.test(sqlState(error))
 
@@ -32,8 +32,8 @@ class DryRunResult<A> {
 }
 
 /**
- * Runs a write in a transaction. Runs the write again if a concurrent transaction interferes, up to `maxRetries` times.
- * Fails with `InvalidContent` if PostgreSQL cannot store the content. Rolls back a dry run.
+ * Runs a write in a transaction, which a dry run rolls back. If a concurrent transaction interferes, retries the write
+ * up to `maxRetries` times. Fails with `InvalidContent` if PostgreSQL cannot store the content.
  */
 export const runAttempts = <A, E>(
   transact: Transact,
@@ -62,7 +62,7 @@ export const runAttempts = <A, E>(
   return run as Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable>
 }
 
-/** The first statement of a transaction that PostgreSQL rejects if it cannot run as if it were alone. */
+/** The first statement of a transaction that PostgreSQL rejects if another transaction interferes. */
 export const serializable = "set transaction isolation level serializable"
 
 /** The first statement of a transaction that changes nothing and whose statements use one snapshot. */

@@ -25,7 +25,7 @@ export const makeAuditRecorder: Effect.Effect<AuditRecorder, never, PgClient.PgC
   }
 )
 
-/** Describes what happened to a key. The details also name the key and its owner. */
+/** Makes the entry for an action on a key. The details also contain the name and the owner of the key. */
 export const describeKey = (
   action: string,
   { id, workspace_id, name, owner }: Pick<KeyInfo, "id" | "workspace_id" | "name" | "owner">,

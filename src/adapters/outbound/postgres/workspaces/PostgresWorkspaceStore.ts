@@ -52,8 +52,8 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     })
 
     /**
-     * Changes one row, records the fields that changed if there are any, and returns the changed row. Fails with
-     * `notFound` if the row does not exist.
+     * Changes one row and returns it. Records the fields that changed, if any. Fails with `notFound` if the row does not
+     * exist.
      */
     const updateOne = <A extends AuditEntry["details"], E>(change: {
       /** Selects the row and locks it. */
