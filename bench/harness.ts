@@ -81,8 +81,7 @@ export interface Side {
 }
 
 /**
- * The largest number of rounds of a warm-up. V8 needs up to 15 s on a slow machine until it has optimized the code of a
- * server.
+ * Maximum number of rounds of a warm-up. On a slow machine, V8 takes up to 15 s to optimize the code of a server.
  */
 const maxWarmUpRounds = 10
 

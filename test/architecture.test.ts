@@ -21,7 +21,8 @@ const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "lru-cache"
 
 /**
  * Imports point from adapters to the application and the domain, and from the application to the domain. An adapter
- * imports no other adapter, but the inbound adapters share the folder `contract`, and `mcp` uses the messages of HTTP.
+ * imports no other adapter, with two exceptions: the inbound adapters share the folder `contract`, and `mcp` uses the
+ * messages of `http`.
  */
 const rules: ReadonlyArray<Rule> = [
   { files: "src/*.ts", mayImport: ["src/**", ...anyPackage] },

@@ -273,7 +273,7 @@ describe("the connections of a service", () => {
       await stop()
     })
 
-    it.concurrent("a request for which nobody reads a small body gets its response, and then the connection closes", async ({
+    it.concurrent("a request with a small body that no endpoint reads gets its response, and then the connection closes", async ({
       expect
     }) => {
       const { port, stop } = await start()

@@ -1,7 +1,7 @@
 /**
  * A program that serves the API from the migrated database at `DATABASE_URL` until SIGTERM, and then ends when no timer
  * or socket is left. `LIMITS` contains the connection limits as a JSON object. The program prints the port that it
- * listens on, and for each connection that closes, how many bytes it has read.
+ * listens on. When a connection closes, it prints how many bytes it has read from it.
  */
 import { subscribe } from "node:diagnostics_channel"
 import type { Socket } from "node:net"

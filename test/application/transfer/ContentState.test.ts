@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { hashState } from "../../../src/application/transfer/ContentState.ts"
 
-it("hashState returns hashes that never change from version to version, whatever the order of the members of free-form JSON", () => {
+it("hashState returns the same hash in every version of the program, whatever the order of the members of free-form JSON", () => {
   const hashPrompt = (variable_overrides: Readonly<Record<string, unknown>>) =>
     hashState({
       kind: "prompt",

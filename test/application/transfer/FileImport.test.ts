@@ -204,7 +204,7 @@ ${agent.current_content}
     })
   })
 
-  it("a prompt without a file is archived, also if no file ever described it, and is restored when its file exists again", () => {
+  it("a prompt without a file is archived, even if no file ever described it, and is restored when its file exists again", () => {
     const source = archive({ prompts: [prompt({ title: "Gone", versions: [version(1)] })] })
     const [home, texts] = [source.workspace.id, renderFiles(source)]
     const before = toWorkspaceContent(source)

@@ -415,7 +415,7 @@ export const testImport = (it: ContractTests): void => {
           )
         }
         assert.deepStrictEqual(yield* attempt({ ...fresh, id: keys.active.stored.id }), ["api_keys[0].id"])
-        // A key without a workspace belongs to its owner, and an import cannot give it a workspace.
+        // An import cannot give a workspace to a stored key without one.
         const taken = { ...key(null, owner).stored, id: keys.legacy.stored.id, revoked_at }
         assert.deepStrictEqual(yield* attempt(taken), ["api_keys[0].id"])
         assert.deepStrictEqual(yield* attempt({ ...taken, workspace_id: home.id }), ["api_keys[0].id"])

@@ -43,7 +43,7 @@ describe("connections behind HAProxy in TCP mode", () => {
     )
   const portOf = ({ url }: Cluster): string => new URL(url).port
 
-  it("when HAProxy switches to another server, the first connection to this server closes all connections and itself, and later connections are accepted", async () => {
+  it("when HAProxy switches to another server, the first connection to this server closes all connections, including itself, and later connections are accepted", async () => {
     const haproxy = await resources.acquire(balanceServers(first, second))
     const server = makeDatabaseServer(Redacted.make(haproxy.url))
     const confirmed = await connect(server)

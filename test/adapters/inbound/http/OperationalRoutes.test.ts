@@ -7,7 +7,7 @@ import { representPage } from "../../../../src/adapters/inbound/http/response/Re
 const request = { method: "GET", target: "/docs", headers: {}, readBody: () => Effect.never }
 
 it.effect(
-  "a page whose rendering fails is rendered again for the next request, and only once if it succeeds",
+  "if the rendering of a page fails, the next request renders it again; a rendered page is kept",
   () =>
     Effect.gen(function* () {
       let renderings = 0

@@ -65,7 +65,7 @@ describe("queries without a PostgreSQL server", () => {
 // Each test has a separate database and waits most of the time.
 describe.concurrent("queries of a PostgreSQL server", () => {
   it.live(
-    "a query that is interrupted while the server is frozen is not waited for, and its connection is not used again",
+    "a query that is interrupted while the server is frozen ends immediately, and its connection is not used again",
     () =>
       Effect.gen(function* () {
         const proxy = yield* proxyTo(yield* freshDatabase)
