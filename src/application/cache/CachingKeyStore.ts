@@ -10,6 +10,7 @@ import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import { cacheLimits } from "./CacheLimits.ts"
+import { Outage } from "./Outage.ts"
 import { type Cacheable, RevisionedCache } from "./RevisionedCache.ts"
 import { SingleFlight } from "./SingleFlight.ts"
 
@@ -39,6 +40,7 @@ const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
 const makeCachingKeyStore = Effect.gen(function* () {
   const store = yield* KeyStore
   const feed = yield* ChangeFeed
+  const outage = yield* Outage
   const cache = new RevisionedCache<KeyRecord>(feed, cacheLimits.keys, "keys")
   const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
 
@@ -71,9 +73,13 @@ const makeCachingKeyStore = Effect.gen(function* () {
     KeyStore.of({
       find: (hash) => {
         const record = cache.get(hash)
-        return record === undefined
-          ? lookups.run(hash, undefined, cache.load(hash, lookUp(hash), toCacheable))
-          : Effect.succeed(record)
+        if (record !== undefined) return Effect.succeed(record)
+        const found = lookups.run(hash, undefined, cache.load(hash, lookUp(hash), toCacheable))
+        const known = cache.findLastKnown(hash)
+        if (known === undefined) return found
+        return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+          isAccepted(known, now) ? found : outage.orKnown(found, Effect.succeed(known))
+        )
       },
       markUsed: store.markUsed
     })
@@ -91,6 +97,8 @@ const makeCachingKeyStore = Effect.gen(function* () {
  * Caches the keys of another KeyStore. Unknown keys and keys without a workspace are not cached, so a flood of unknown
  * keys evicts nothing. Concurrent lookups of a key share one query. A lookup that starts after a change of any workspace
  * never joins an earlier query, because the workspace of the key is unknown until the query returns.
+ *
+ * During an outage, a key that was rejected at the last contact with the database is still rejected.
  */
-export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed> =
+export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Outage> =
   Layer.effectContext(makeCachingKeyStore)

@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { vi } from "vitest"
 import { KnownKeys, layer } from "../../../src/application/cache/CachingKeyStore.ts"
+import * as Outage from "../../../src/application/cache/Outage.ts"
 import { WorkspaceRevisions } from "../../../src/application/cache/WorkspaceRevisions.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
@@ -39,7 +40,9 @@ const makeCache = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number
     find: (hash) => Effect.suspend(() => lookUp(hash, lookups.push(hash))),
     markUsed: () => {}
   })
-  const context = yield* Layer.build(layer.pipe(Layer.provide([store, feed.layer])))
+  const context = yield* Layer.build(
+    layer.pipe(Layer.provide([store, feed.layer, Outage.layer(60_000).pipe(Layer.provide(feed.layer))]))
+  )
   return {
     lookups,
     changes,
@@ -177,6 +180,23 @@ describe("KnownKeys", () => {
           [0, 1].map((n) => cache.accepts(toHash(n))),
           [false, false]
         )
+      })
+  )
+
+  it.effect(
+    "in an outage, find returns the known record of a rejected key, and fails for an accepted key",
+    () =>
+      Effect.gen(function* () {
+        const records = new Map([revoked, active].map((record, n) => [toHash(n), record]))
+        const state = { isUp: true }
+        const cache = yield* makeCache((hash) =>
+          state.isUp ? Effect.succeed(records.get(hash)!) : Effect.fail(Unavailable)
+        )
+        for (const n of [0, 1]) yield* cache.find(toHash(n))
+        cache.feed.isUp = false
+        state.isUp = false
+        assert.deepStrictEqual(yield* cache.find(toHash(0)), revoked)
+        assert.deepStrictEqual(yield* Effect.flip(cache.find(toHash(1))), Unavailable)
       })
   )
 

@@ -5,6 +5,7 @@ import * as CachingPromptRepo from "../../../src/application/cache/CachingPrompt
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import { MemoryState, storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
+import * as Outage from "../../../src/application/cache/Outage.ts"
 import { WorkspaceRevisions } from "../../../src/application/cache/WorkspaceRevisions.ts"
 import { makeKeyStoreTests } from "../../../src/testing/keyStoreTests.ts"
 import { makePromptRepoTests } from "../../../src/testing/promptRepoTests.ts"
@@ -19,7 +20,7 @@ const load = (archive: Archive) =>
 
 /** The caches over the in-memory adapters. */
 const caching = Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer).pipe(
-  Layer.provide([Memory.layer, switchedFeed(changes).layer]),
+  Layer.provide([Memory.layer, switchedFeed(changes).layer, Outage.offLayer]),
   Layer.provideMerge(MemoryState.layer)
 )
 
