@@ -35,7 +35,7 @@ const int = (minimum: number, maximum: number) =>
 
 /** Generates numbers of all magnitudes. `String` writes some of them with an exponent. */
 const numbers = Arbitrary.array(
-  Arbitrary.map(Arbitrary.all([int(minInt32, maxInt32), int(-330, 299)]), ([digits, exponent]) =>
+  Arbitrary.map(Arbitrary.all([int(minInt32, maxInt32), int(-330, 298)]), ([digits, exponent]) =>
     Number(`${digits}e${exponent}`)
   ),
   { maxLength: 4 }
