@@ -43,6 +43,11 @@ export class ResponseCache<Representation> {
     return this.#responses.get(key)
   }
 
+  /** Like `get`, but does not count a lookup. */
+  peek(key: string): CachedResponse<Representation> | undefined {
+    return this.#responses.peek(key)
+  }
+
   /** Returns the response of a cache key, of any age, if it was current at the last contact with the database. */
   findLastKnown(key: string): CachedResponse<Representation> | undefined {
     return this.#responses.findLastKnown(key)

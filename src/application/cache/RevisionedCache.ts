@@ -88,6 +88,12 @@ export class RevisionedCache<Value> {
     return this.#find(key)?.value
   }
 
+  /** Like `get`, but neither counts a lookup nor changes the order of eviction. */
+  peek(key: string): Value | undefined {
+    const entry = this.#entries.peek(key)
+    return entry !== undefined && this.#isServed(entry) ? entry.value : undefined
+  }
+
   /**
    * Runs `read` with the value of a key. Succeeds with `undefined` if `get` would return `undefined`, or if the
    * workspace changed while `read` ran, because the result may then be newer than the value.
@@ -150,9 +156,13 @@ export class RevisionedCache<Value> {
       this.#countLookup("miss")
       return undefined
     }
-    const isServed = this.#isCurrent(entry) && performance.now() - entry.storedAt <= this.#maxAgeMs
+    const isServed = this.#isServed(entry)
     this.#countLookup(isServed ? "hit" : "drop")
     return isServed ? entry : undefined
+  }
+
+  #isServed(entry: CacheEntry<Value>): boolean {
+    return this.#isCurrent(entry) && performance.now() - entry.storedAt <= this.#maxAgeMs
   }
 
   #isCurrent({ workspace, revision, invalidation }: CacheEntry<Value>): boolean {

@@ -231,11 +231,17 @@ export const makeApp = Effect.fnUntraced(function* (
   ): Effect.Effect<CachedResponse, ApiError> =>
     Effect.flatMap(admission.admit(parseBearerToken(context.request.headers.authorization)), (caller) => {
       context.caller = caller
-      const read = Effect.map(endpoint(caller, matched), (body) => ({
-        caller,
-        route: matched.route,
-        representation: representResource(body, caller.workspaceId)
-      }))
+      const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
+        // Another request may have cached the response while this request waited for its permit.
+        const cached = context.cacheKey === undefined ? undefined : responseCache.peek(context.cacheKey)
+        return cached !== undefined
+          ? Effect.succeed(cached)
+          : Effect.map(endpoint(caller, matched), (body) => ({
+              caller,
+              route: matched.route,
+              representation: representResource(body, caller.workspaceId)
+            }))
+      })
       return scheduler.withPermit(caller.workspaceId, read)
     })
 
