@@ -100,7 +100,7 @@ export const toRatios = (
   title: string,
   goal: Goal,
   rounds: Rounds,
-  baseline: "bare" | "Fastify",
+  baseline: "bare" | "Fastify" | "reads by id",
   { metric, toUnit }: Comparison = throughput,
   stream = 0
 ): Measurement => ({

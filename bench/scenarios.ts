@@ -34,6 +34,7 @@ import {
   shuffle,
   shuffledPages,
   shuffledPrompts,
+  splitByRound,
   thousandPrompts,
   unknownKeys,
   withEtags
@@ -230,6 +231,36 @@ const readPrompts = (
 const coldOneCaller = (what: string, goal: Goal, makeRequests: () => Stream): Scenario =>
   uncachedScenario("alone", `One caller: ${what}`, goal, hundredThousand, makeRequests, p50)
 
+/** Compares reads by name with reads by id. Both sides read other prompts of the same service. */
+const byName: Scenario = {
+  group: "alone",
+  title: "One caller: resolved read by name, cold",
+  workspaces: [thousand, hundredThousand],
+  measure: async (harness) => {
+    const { port } = await startService(harness)
+    const listed = promptIndices().filter((index) => index % 50 > 0)
+    // Every 50th prompt is archived and has no name. The parameter, which the API ignores, keeps responses that other scenarios have cached out of this scenario.
+    const makeSide = (indices: ReadonlyArray<number>, target: (index: number) => string) => ({
+      port,
+      ...splitByRound(
+        makeStream(
+          hundredThousand,
+          indices.map((index) => `${target(index)}?names`),
+          oneConnection
+        ),
+        harness.scale.rounds
+      )
+    })
+    const half = listed.length >> 1
+    const rounds = await alternate(
+      harness,
+      makeSide(listed.slice(0, half), (index) => `/api/v1/prompts/prompt-${index}/resolved`),
+      makeSide(listed.slice(half), (index) => resolved(hundredThousand, index))
+    )
+    return [toRatios(byName.title, atMost(1.25, 1.1), rounds, "reads by id", p50)]
+  }
+}
+
 const oneCaller: ReadonlyArray<Scenario> = [
   bareScenario(
     "alone",
@@ -240,6 +271,7 @@ const oneCaller: ReadonlyArray<Scenario> = [
     p50
   ),
   coldOneCaller("resolved read, cold", atMost(0.85, 0.7), () => readPrompts(resolved)),
+  byName,
   coldOneCaller("resolved read, a new key each time", atMost(1.25, 1), () =>
     readPrompts(resolved, { keys: promptIndices().map((index) => makeKey(hundredThousand, index)) })
   ),

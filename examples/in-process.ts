@@ -8,13 +8,13 @@ import { createPromptApi, PromptApiError } from "prompt-retrieval"
 const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL ?? "" })
 
 const caller = { workspaceId: "40de844f-2448-5881-8be9-4918059ee50c", tier: "team" }
-const { data } = await api.prompts.getResolved(caller, "cef02dd3-514f-5723-8852-d3305a2e66a8")
+const { data } = await api.prompts.getResolved(caller, "support-agent")
 console.log(data.title, data.fragment_count)
 const { meta } = await api.prompts.list(caller, { tag: "production", per_page: 100 })
 console.log(meta.total)
 
 try {
-  await api.prompts.versions.get(caller, "cef02dd3-514f-5723-8852-d3305a2e66a8", 99)
+  await api.prompts.versions.get(caller, "support-agent", 99)
 } catch (error) {
   if (!(error instanceof PromptApiError)) throw error
   console.log(error.code, error.message)

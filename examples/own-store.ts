@@ -15,16 +15,17 @@ import { PromptRepo } from "prompt-retrieval/application/ports/PromptRepo"
 import { InvalidKey } from "prompt-retrieval/domain/ApiKey"
 import { paginate } from "prompt-retrieval/domain/Page"
 import { pickRepeatedFields, PromptNotFound } from "prompt-retrieval/domain/Prompt"
+import { findName, findPrompt, type PromptReference } from "prompt-retrieval/domain/PromptName"
 import { type Version, VersionNotFound } from "prompt-retrieval/domain/Version"
 import { type Archive, makeKeyStoreTests, makePromptRepoTests } from "prompt-retrieval/testing"
 
 /** The store of the program. */
 const workspaces = new Map<string, Archive>()
 
-const find = (workspaceId: string, id: string) =>
+const find = (workspaceId: string, reference: PromptReference) =>
   Effect.suspend(() => {
     const workspace = workspaces.get(workspaceId)
-    const prompt = workspace?.prompts.find((prompt) => prompt.id === id)
+    const prompt = workspace && findPrompt(workspace.prompts, reference)
     return workspace && prompt ? Effect.succeed({ workspace, prompt }) : Effect.fail(PromptNotFound)
   })
 
@@ -69,13 +70,23 @@ const list: PromptRepo["Service"]["list"] = (workspaceId, { folder_id, tag, type
 const promptRepo = Layer.succeed(PromptRepo, {
   list,
   listPage: (workspaceId, filter, page) => Effect.map(list(workspaceId, filter, page), ({ items }) => items),
-  get: (workspaceId, id) =>
-    Effect.map(find(workspaceId, id), ({ workspace, prompt: { fragments, versions, ...prompt } }) => ({
+  listNamed: (workspaceId, page) =>
+    Effect.map(list(workspaceId, {}, page), ({ items }) => {
+      const all = workspaces.get(workspaceId)?.prompts ?? []
+      return items.map(({ id, title, description }) => ({
+        id,
+        name: findName(all, { id, title }),
+        title,
+        description
+      }))
+    }),
+  get: (workspaceId, prompt) =>
+    Effect.map(find(workspaceId, prompt), ({ workspace, prompt: { fragments, versions, ...prompt } }) => ({
       ...prompt,
       tags: findTags(workspace, prompt as Archive["prompts"][number])
     })),
-  getSource: (workspaceId, id) =>
-    Effect.map(find(workspaceId, id), ({ workspace, prompt }) => {
+  getSource: (workspaceId, prompt) =>
+    Effect.map(find(workspaceId, prompt), ({ workspace, prompt }) => {
       const fragments = prompt.fragments
         .toSorted((a, b) => ascending(a.position, b.position) || ascending(a.id, b.id))
         .map(({ fragment_id, variable_overrides }) => ({
@@ -85,8 +96,8 @@ const promptRepo = Layer.succeed(PromptRepo, {
       const { current_content, current_version } = prompt
       return { ...pickRepeatedFields(prompt), current_content, current_version, fragments }
     }),
-  listVersions: (workspaceId, id, oldest, page) =>
-    Effect.map(find(workspaceId, id), ({ prompt }) => {
+  listVersions: (workspaceId, prompt, oldest, page) =>
+    Effect.map(find(workspaceId, prompt), ({ prompt }) => {
       const visible = prompt.versions.filter(({ created_at }) => oldest === undefined || created_at >= oldest)
       const latest = visible.sort((a, b) => b.version_number - a.version_number)
       return paginate(
@@ -94,14 +105,18 @@ const promptRepo = Layer.succeed(PromptRepo, {
         page
       )
     }),
-  getVersion: (workspaceId, id, number, oldest) =>
+  getVersion: (workspaceId, prompt, number, oldest) =>
     Effect.flatMap(
-      Effect.mapError(find(workspaceId, id), () => VersionNotFound),
+      Effect.mapError(find(workspaceId, prompt), () => VersionNotFound),
       ({ prompt }) => {
         const version = prompt.versions.find(({ version_number }) => version_number === number)
         return version === undefined || (oldest !== undefined && version.created_at < oldest)
           ? Effect.fail(VersionNotFound)
-          : Effect.succeed({ ...version, prompt_id: id, metadata: version.metadata as Version["metadata"] })
+          : Effect.succeed({
+              ...version,
+              prompt_id: prompt.id,
+              metadata: version.metadata as Version["metadata"]
+            })
       }
     )
 })

@@ -93,13 +93,6 @@ export const PromptSummary = Schema.Struct(
 })
 export type PromptSummary = typeof PromptSummary.Type
 
-/** The fields that determine a prompt's name and its place in lists. `title` may be truncated (`truncateTitle`). */
-export interface PromptTitle {
-  readonly id: PromptId
-  readonly title: string
-  readonly updated_at: Timestamp
-}
-
 /** The fields of a prompt that its resolved form repeats unchanged. */
 const repeatedFields = Struct.pick(Prompt.fields, ["id", "title", "prompt_type", "target_model"])
 
@@ -134,7 +127,7 @@ export const ResolvedPrompt = Schema.Struct({
 })
 export type ResolvedPrompt = typeof ResolvedPrompt.Type
 
-/** The caller's workspace has no prompt with the requested id; another workspace may have one (specification 4). */
+/** The caller's workspace has no prompt with the requested id or name; another workspace may have one (specification 4). */
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 

@@ -2,6 +2,7 @@ import type { PromptRepo } from "../application/ports/PromptRepo.ts"
 import { type ContractTest, ContractTests, type LoadWorkspace } from "./contract.ts"
 import { addContentTests } from "./promptContentTests.ts"
 import { addListTests } from "./promptListTests.ts"
+import { addNameTests } from "./promptNameTests.ts"
 
 /**
  * Makes the contract suite of `PromptRepo`. Every adapter of the project passes the suite. Expected results that a test
@@ -15,5 +16,6 @@ export const makePromptRepoTests = <R>(
   const suite = new ContractTests<PromptRepo | R>()
   addListTests(suite, load)
   addContentTests(suite, load)
+  addNameTests(suite, load)
   return suite.tests
 }

@@ -11,7 +11,7 @@ import { WorkspaceNotFound, WorkspaceStore } from "../../src/application/ports/W
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import {
   archive,
-  archives,
+  archivesWithNames,
   exportArchive,
   loadArchive,
   newId,
@@ -65,7 +65,7 @@ export const testFileTransfer = <E>(name: string, store: Layer.Layer<WorkspaceSt
   })(`imports and exports of files: ${name}`, (it) => {
     it.effect.prop(
       "importing the same files into several workspaces, in any order, gives each workspace the same content and changes no other workspace",
-      { source: archives, picks: naturals, order: naturals },
+      { source: archivesWithNames, picks: naturals, order: naturals },
       Effect.fnUntraced(function* ({ source, picks, order }) {
         yield* loadArchive(source)
         const others = [workspace(), workspace()]
@@ -94,7 +94,7 @@ export const testFileTransfer = <E>(name: string, store: Layer.Layer<WorkspaceSt
 
     it.effect.prop(
       "an export after an import changes no file, and an import after an export changes no row",
-      { source: archives, edited: archives, picks: naturals },
+      { source: archivesWithNames, edited: archivesWithNames, picks: naturals },
       Effect.fnUntraced(function* ({ source, edited, picks }) {
         const { exportFiles } = yield* Administration
         const home = workspace()
@@ -120,7 +120,7 @@ export const testFileTransfer = <E>(name: string, store: Layer.Layer<WorkspaceSt
 
     it.effect.prop(
       "an import never treats the result of an earlier import as an edit, and an import with overwrite undoes any edit, but deletes no folders, tags, users and keys",
-      { source: archives, edited: archives },
+      { source: archivesWithNames, edited: archivesWithNames },
       Effect.fnUntraced(function* ({ source, edited }) {
         const home = workspace()
         yield* loadArchive(archive({ workspace: home }))

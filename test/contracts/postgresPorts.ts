@@ -1,23 +1,16 @@
 import * as Layer from "effect/Layer"
 import * as PostgresKeyStore from "../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
-import * as PostgresPromptTitles from "../../src/adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
 import { makeKeyStoreTests } from "../../src/testing/keyStoreTests.ts"
 import { makePromptRepoTests } from "../../src/testing/promptRepoTests.ts"
 import { testFileTransfer } from "./FileTransfer.ts"
-import { testPromptTitles } from "./PromptTitles.ts"
 import { runContract } from "./runContract.ts"
 import { testWorkspaceStore } from "./WorkspaceStore/contract.ts"
 import { loadArchive } from "../support/archives.ts"
 import { workspaceStore } from "../support/database/workspaceStore.ts"
 import type { migratedDatabase } from "../support/postgres.ts"
 
-const ports = Layer.mergeAll(
-  PostgresPromptRepo.layer,
-  PostgresPromptTitles.layer,
-  PostgresKeyStore.layer,
-  workspaceStore
-)
+const ports = Layer.mergeAll(PostgresPromptRepo.layer, PostgresKeyStore.layer, workspaceStore)
 
 /** Runs the contract suites of the stores in PostgreSQL, and of imports and exports of files, each suite on a new database. */
 export const testPorts = <E>(
@@ -27,7 +20,6 @@ export const testPorts = <E>(
   const fresh = () => Layer.provide(ports, Layer.fresh(database))
   runContract(`KeyStore: ${name}`, makeKeyStoreTests(loadArchive), fresh())
   runContract(`PromptRepo: ${name}`, makePromptRepoTests(loadArchive), fresh())
-  testPromptTitles(name, loadArchive, fresh())
   testWorkspaceStore(name, fresh())
   testFileTransfer(name, fresh())
 }

@@ -1,7 +1,10 @@
+import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import { type Archive, archiveFormat } from "../../src/application/transfer/Archive.ts"
 import { writeArchive } from "../../src/application/transfer/ArchiveText.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
+import { toSlug } from "../../src/domain/PromptName.ts"
+import { sizes } from "../../src/domain/Sizes.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import type { PromptVersion, WorkspacePrompt } from "../../src/domain/workspace/Workspace.ts"
 import type {
@@ -11,10 +14,26 @@ import type {
 } from "../../src/domain/workspace/WorkspaceContent.ts"
 import type { VersionId } from "../../src/domain/Version.ts"
 import { archive, key, user, workspace } from "../../src/testing/archives.ts"
+import { archives } from "../../src/testing/generatedArchives.ts"
 
 // The archives of the contract suites, and conversions for other tests.
 export * from "../../src/testing/archives.ts"
 export * from "../../src/testing/generatedArchives.ts"
+
+/** Archives whose prompts have different slugs, so that an empty workspace can import their files. */
+export const archivesWithNames: Arbitrary.Arbitrary<Archive> = Arbitrary.map(archives, (archive) => {
+  const slugs = new Set<string>()
+  const makeTitle = (title: string, index: number): string => {
+    const slug = toSlug(title)
+    const distinct = slugs.has(slug) ? `${index}x ${title}` : title
+    slugs.add(toSlug(distinct))
+    return Array.from(distinct).slice(0, sizes.nameLength).join("")
+  }
+  return {
+    ...archive,
+    prompts: archive.prompts.map((prompt, index) => ({ ...prompt, title: makeTitle(prompt.title, index) }))
+  }
+})
 
 /** The content of a tenant, and fields of its workspace and of its key. */
 interface TenantOptions extends Partial<Pick<Archive, "folders" | "tags" | "fragments" | "prompts">> {

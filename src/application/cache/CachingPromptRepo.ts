@@ -56,6 +56,7 @@ export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed> = La
     return PromptRepo.of({
       list: coalesce(feed, cacheTotals(feed, repo)),
       listPage: coalesce(feed, repo.listPage),
+      listNamed: coalesce(feed, repo.listNamed),
       get: coalesce(feed, repo.get),
       getSource: coalesce(feed, repo.getSource),
       listVersions: coalesce(feed, repo.listVersions),

@@ -3,6 +3,7 @@ import type * as Effect from "effect/Effect"
 import type { FolderId } from "../../domain/FolderId.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
 import type { Prompt, PromptId, PromptNotFound, PromptSummary, PromptType } from "../../domain/Prompt.ts"
+import type { PromptReference } from "../../domain/PromptName.ts"
 import type { ResolutionSource, ResolvedTooLarge } from "../../domain/Resolution.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { Version, VersionNotFound, VersionNumber, VersionSummary } from "../../domain/Version.ts"
@@ -16,10 +17,22 @@ export interface PromptFilter {
   readonly type?: PromptType | undefined
 }
 
+/** A prompt that is not archived, with the shortest name that belongs to it (`toName`). */
+export interface NamedPrompt {
+  readonly id: PromptId
+  readonly name: string
+  readonly title: string
+  readonly description: string
+}
+
 /**
  * Port: the prompts of a workspace, read only. Every method sees only the given workspace: a prompt of another
  * workspace is not found, a folder or tag of another workspace matches nothing, and a fragment of another workspace is
  * left out.
+ *
+ * A name is looked up among the prompts that are not archived. If several have the slug, a slug alone denotes the prompt
+ * with the smallest `created_at`, then id; a slug with digits denotes the prompt with the smallest id that starts with
+ * these digits. The time of a lookup does not depend on the number of prompts.
  */
 export class PromptRepo extends Context.Service<
   PromptRepo,
@@ -40,10 +53,18 @@ export class PromptRepo extends Context.Service<
       filter: PromptFilter,
       page: Page
     ) => Effect.Effect<ReadonlyArray<PromptSummary>, Unavailable>
-    /** Returns one prompt, even if it is archived. Its tags are ordered by name. */
+    /**
+     * Returns one page of the prompts that are not archived, with their names, in the order of `list`. Does not count
+     * the other prompts.
+     */
+    readonly listNamed: (
+      workspace: WorkspaceId,
+      page: Page
+    ) => Effect.Effect<ReadonlyArray<NamedPrompt>, Unavailable>
+    /** Returns one prompt, even if it is archived, unless it is addressed by name. Its tags are ordered by name. */
     readonly get: (
       workspace: WorkspaceId,
-      id: PromptId
+      prompt: PromptReference
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
      * Returns the input of a prompt's resolution. The fragments are ordered by `position`, then by the id of the join
@@ -52,7 +73,7 @@ export class PromptRepo extends Context.Service<
      */
     readonly getSource: (
       workspace: WorkspaceId,
-      id: PromptId
+      prompt: PromptReference
     ) => Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge | Unavailable>
     /**
      * Returns one page of a prompt's versions that were created at `oldest` or later, highest number first. `total` is
@@ -60,14 +81,14 @@ export class PromptRepo extends Context.Service<
      */
     readonly listVersions: (
       workspace: WorkspaceId,
-      id: PromptId,
+      prompt: PromptReference,
       oldest: Timestamp | undefined,
       page: Page
     ) => Effect.Effect<PageOfItems<VersionSummary>, PromptNotFound | Unavailable>
     /** Returns one version. Fails with `VersionNotFound` if the version was created before `oldest`. */
     readonly getVersion: (
       workspace: WorkspaceId,
-      id: PromptId,
+      prompt: PromptReference,
       number: VersionNumber,
       oldest: Timestamp | undefined
     ) => Effect.Effect<Version, VersionNotFound | Unavailable>

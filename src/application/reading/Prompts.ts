@@ -4,14 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { historyCutoff } from "../../domain/HistoryCutoff.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
-import {
-  type Prompt,
-  type PromptId,
-  PromptNotFound,
-  type PromptSummary,
-  parsePromptId,
-  type ResolvedPrompt
-} from "../../domain/Prompt.ts"
+import { type Prompt, PromptNotFound, type PromptSummary, type ResolvedPrompt } from "../../domain/Prompt.ts"
+import { type PromptReference, parsePromptReference } from "../../domain/PromptName.ts"
 import { type ResolutionSource, type ResolvedTooLarge, resolveInSteps } from "../../domain/Resolution.ts"
 import {
   parseVersionNumber,
@@ -52,8 +46,9 @@ export interface ResolvedVersion {
 }
 
 /**
- * The five reads of specification 4, for HTTP, MCP and embedders. Ids and version numbers are raw text: malformed text
- * fails like an unknown id or number, and the database is not queried.
+ * The five reads of specification 4, for HTTP, MCP and embedders. `prompt` is the raw text of an id or a name
+ * (`parsePromptReference`), and `number` the raw text of a version number: malformed text fails like an unknown prompt
+ * or version, and the database is not queried.
  */
 export class Prompts extends Context.Service<
   Prompts,
@@ -63,24 +58,24 @@ export class Prompts extends Context.Service<
       filter: PromptFilter,
       page: Page
     ) => Effect.Effect<PageOfItems<PromptSummary>, Unavailable>
-    readonly get: (caller: Caller, id: string) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
+    readonly get: (caller: Caller, prompt: string) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     readonly getResolved: (
       caller: Caller,
-      id: string
+      prompt: string
     ) => Effect.Effect<ResolvedPrompt, PromptNotFound | ResolvedTooLarge | Unavailable>
     /** Like `getResolved`, but also returns the version number that the prompt had when it was read. */
     readonly getResolvedVersion: (
       caller: Caller,
-      id: string
+      prompt: string
     ) => Effect.Effect<ResolvedVersion, PromptNotFound | ResolvedTooLarge | Unavailable>
     readonly listVersions: (
       caller: Caller,
-      id: string,
+      prompt: string,
       page: Page
     ) => Effect.Effect<PageOfItems<VersionSummary>, PromptNotFound | Unavailable>
     readonly getVersion: (
       caller: Caller,
-      id: string,
+      prompt: string,
       number: string
     ) => Effect.Effect<Version, VersionNotFound | Unavailable>
   }
@@ -92,13 +87,13 @@ export class Prompts extends Context.Service<
       const repo = yield* PromptRepo
       const resolve = makeResolve(yield* ReadScheduler)
 
-      const requirePromptId = (id: string): Effect.Effect<PromptId, PromptNotFound> => {
-        const parsed = parsePromptId(id)
+      const parsePrompt = (text: string): Effect.Effect<PromptReference, PromptNotFound> => {
+        const parsed = parsePromptReference(text)
         return parsed === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(parsed)
       }
 
-      const getResolvedVersion = withSpanIfTraced("Prompts.getResolved")((caller: Caller, id: string) =>
-        requirePromptId(id).pipe(
+      const getResolvedVersion = withSpanIfTraced("Prompts.getResolved")((caller: Caller, text: string) =>
+        parsePrompt(text).pipe(
           Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
           Effect.flatMap((source) =>
             Effect.map(resolve(caller.workspaceId, source), (prompt) => ({
@@ -113,21 +108,21 @@ export class Prompts extends Context.Service<
         list: withSpanIfTraced("Prompts.list")((caller, filter, page) =>
           repo.list(caller.workspaceId, filter, page)
         ),
-        get: withSpanIfTraced("Prompts.get")((caller, id) =>
-          Effect.flatMap(requirePromptId(id), (prompt) => repo.get(caller.workspaceId, prompt))
+        get: withSpanIfTraced("Prompts.get")((caller, text) =>
+          Effect.flatMap(parsePrompt(text), (prompt) => repo.get(caller.workspaceId, prompt))
         ),
-        getResolved: (caller, id) => Effect.map(getResolvedVersion(caller, id), ({ prompt }) => prompt),
+        getResolved: (caller, text) => Effect.map(getResolvedVersion(caller, text), ({ prompt }) => prompt),
         getResolvedVersion,
         listVersions: withSpanIfTraced("Prompts.listVersions")(
-          Effect.fnUntraced(function* (caller, id, page) {
-            const prompt = yield* requirePromptId(id)
+          Effect.fnUntraced(function* (caller, text, page) {
+            const prompt = yield* parsePrompt(text)
             const now = yield* Clock.currentTimeMillis
             return yield* repo.listVersions(caller.workspaceId, prompt, historyCutoff(caller.tier, now), page)
           })
         ),
         getVersion: withSpanIfTraced("Prompts.getVersion")(
-          Effect.fnUntraced(function* (caller, id, number) {
-            const prompt = parsePromptId(id)
+          Effect.fnUntraced(function* (caller, text, number) {
+            const prompt = parsePromptReference(text)
             const version = parseVersionNumber(number)
             if (prompt === undefined || version === undefined) return yield* Effect.fail(VersionNotFound)
             const now = yield* Clock.currentTimeMillis

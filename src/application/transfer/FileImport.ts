@@ -2,6 +2,7 @@ import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
 import type { FolderId } from "../../domain/FolderId.ts"
 import type { PromptId, TagId } from "../../domain/Prompt.ts"
+import { emptySlug, toSlug } from "../../domain/PromptName.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../domain/Version.ts"
 import type { Problem } from "../../domain/workspace/Problem.ts"
@@ -15,7 +16,7 @@ import {
 } from "../../domain/workspace/WorkspaceContent.ts"
 import { compare, isDifferent, isEditedInWorkspace, type Pair } from "./Comparison.ts"
 import { type ContentState, getContent, getName, type PromptState } from "./ContentState.ts"
-import type { ContentFile, FragmentNames, InvalidFiles } from "./PromptFile.ts"
+import { type ContentFile, type FragmentNames, InvalidFiles } from "./PromptFile.ts"
 import { toFragmentName } from "./PromptPaths.ts"
 
 /** The values that a plan cannot compute: the current time, and new ids. */
@@ -91,6 +92,34 @@ const selectPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
   return pairs.filter(
     (pair) => isDifferent(pair) && (pair.kind === "prompt" || pair.file !== undefined || !needed.has(pair.id))
   )
+}
+
+/** Returns true if the prompt of a file already has the slug `slug` in the workspace. */
+const hasSlug = ({ item }: Pair, slug: string): boolean =>
+  item?.isArchived === false && toSlug(getName(item.state)) === slug
+
+/**
+ * Fails if a file gives a prompt the name of another file's prompt (docs/names.md). Prompts that already have the same
+ * name in the workspace may keep it. Titles without Latin letters and digits may have the same slug.
+ */
+const requireDistinctNames = (
+  pairs: ReadonlyArray<Pair>
+): Result.Result<ReadonlyArray<Pair>, InvalidFiles> => {
+  const described = pairs.flatMap((pair) => {
+    const { file } = pair
+    const slug = file?.state.kind === "prompt" ? toSlug(file.state.title) : emptySlug
+    return file === undefined || slug === emptySlug ? [] : [{ ...pair, path: file.path, slug }]
+  })
+  const problems = [...Map.groupBy(described, ({ slug }) => slug)].flatMap(([slug, sameName]) => {
+    const [first, ...others] = sameName.sort((a, b) => Number(hasSlug(b, slug)) - Number(hasSlug(a, slug)))
+    return others
+      .filter((pair) => !hasSlug(pair, slug))
+      .map(({ path }) => ({
+        path,
+        message: `has the name ${slug}, like ${first?.path}: change one of the titles`
+      }))
+  })
+  return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(pairs)
 }
 
 /** Describes how a prompt or fragment was edited in the workspace. */
@@ -232,7 +261,7 @@ const makeEdit = (
  * becomes what its file describes, and the changed content of a prompt becomes a new version. A prompt without a file
  * is archived. A fragment without a file is removed, unless a prompt without a file contains it.
  *
- * Fails if two files describe the same prompt or fragment. Without `overwrite`, also fails if a change would undo an
+ * Fails if two files describe the same prompt or fragment, or would give two prompts the same name. Without `overwrite`, also fails if a change would undo an
  * edit that was made in the workspace since the latest import.
  */
 export const planImport = (
@@ -241,7 +270,7 @@ export const planImport = (
   overwrite: boolean,
   context: PlanContext
 ): Result.Result<readonly [ContentEdit, FileImport], ConflictingEdits | InvalidFiles> =>
-  Result.flatMap(compare(content, files), (pairs) => {
+  Result.flatMap(Result.flatMap(compare(content, files), requireDistinctNames), (pairs) => {
     const selected = selectPairs(pairs)
     const edits = selected.filter(isEditedInWorkspace).map(describeEdit)
     if (edits.length > 0 && !overwrite) return Result.fail(ConflictingEdits(edits))

@@ -22,22 +22,7 @@ export const serveLayer = (config: ServiceConfig) =>
     Layer.provideMerge(Lifecycle.starting)
   )
 
-const mcpLayer = ({ publicUrl }: ServiceConfig) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const [{ makeHttpEndpoint }, PostgresPromptTitles] = yield* Effect.promise(() =>
-        Promise.all([
-          import("../../adapters/inbound/mcp/HttpEndpoint.ts"),
-          import("../../adapters/outbound/postgres/prompts/PostgresPromptTitles.ts")
-        ])
-      )
-      const endpoint = makeHttpEndpoint(publicUrl === undefined ? undefined : new URL(publicUrl).origin)
-      return Layer.effect(
-        MountedEndpoint,
-        Effect.map(endpoint, (respond) => ({ path: "/mcp", respond }))
-      ).pipe(Layer.provide(PostgresPromptTitles.layer))
-    })
-  )
+const mcpLayer = (_: ServiceConfig) => Layer.succeed(MountedEndpoint, undefined)
 
 /** The embedded database, which this process runs. */
 const embeddedDatabaseLayer = (config: ServiceConfig) =>

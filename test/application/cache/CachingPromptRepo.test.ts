@@ -39,6 +39,7 @@ const makeCache = Effect.fnUntraced(function* (
         state.gets++
         return Effect.andThen(beforeResult(state.gets), Effect.fail(PromptNotFound))
       }),
+    listNamed: unexpected,
     getSource: unexpected,
     listVersions: unexpected,
     getVersion: unexpected

@@ -20,14 +20,14 @@ const toCaller = ({ workspace }: Archive, tier: string = workspace.tier) => ({
 const everything = { page: 1, per_page: 100 }
 
 describe("Prompts", () => {
-  it.effect("a read with a malformed id or version number fails without a query", () =>
+  it.effect("a read with a malformed id, name or version number fails without a query", () =>
     Effect.gen(function* () {
       const { get, getResolved, listVersions, getVersion } = yield* Prompts
       const caller = toCaller(archive())
-      assert.deepStrictEqual(yield* Effect.flip(get(caller, "x")), PromptNotFound)
-      assert.deepStrictEqual(yield* Effect.flip(getResolved(caller, "x")), PromptNotFound)
-      assert.deepStrictEqual(yield* Effect.flip(listVersions(caller, "x", everything)), PromptNotFound)
-      assert.deepStrictEqual(yield* Effect.flip(getVersion(caller, "x", "1")), VersionNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(get(caller, "X")), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(getResolved(caller, "X")), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(listVersions(caller, "X", everything)), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(getVersion(caller, "X", "1")), VersionNotFound)
       assert.deepStrictEqual(yield* Effect.flip(getVersion(caller, newId(), "01")), VersionNotFound)
       // Every method of this repository fails with a defect.
     }).pipe(Effect.provide(Layer.provide(Prompts.layer, Layer.mock(PromptRepo, {}))))

@@ -14,7 +14,7 @@ import {
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,
-  archives,
+  archivesWithNames,
   fragment,
   fragmentBinding,
   newId,
@@ -84,7 +84,7 @@ const nothing = { written: {}, removed: [] }
 describe("planExport", () => {
   it.prop(
     "an export after an import changes no file, however the files are formatted",
-    { source: archives, target: archives, picks: naturals },
+    { source: archivesWithNames, target: archivesWithNames, picks: naturals },
     ({ source, target, picks }) => {
       const texts = reformat(renderFiles(source), picks)
       const home = target.workspace.id
@@ -95,7 +95,7 @@ describe("planExport", () => {
 
   it.prop(
     "an export into an imported directory brings it to any later state of its workspace, and an import after this export changes no row",
-    { source: archives, target: archives, picks: naturals },
+    { source: archivesWithNames, target: archivesWithNames, picks: naturals },
     ({ source, target, picks }) => {
       const texts = reformat(renderFiles(source), picks)
       const home = source.workspace.id
@@ -127,7 +127,7 @@ describe("planExport", () => {
 
   it.prop(
     "an export with overwrite makes any directory describe the workspace",
-    { source: archives, target: archives, picks: naturals },
+    { source: archivesWithNames, target: archivesWithNames, picks: naturals },
     ({ source, target, picks }) => {
       const content = toWorkspaceContent(target)
       const home = target.workspace.id

@@ -204,6 +204,40 @@ ${agent.current_content}
     })
   })
 
+  it("an import fails if a new or renamed prompt would get the name of another file's prompt", () => {
+    const [agent, other] = [prompt({ title: "Support agent" }), prompt({ title: "Other" })]
+    const source = archive({ prompts: [agent, other] })
+    const texts = renderFiles(source)
+    const plan = (changed: Texts) =>
+      planImport(toWorkspaceContent(source), parseFiles(source.workspace.id, changed), true, { now, newId })
+    const added = new Map([...texts, ["prompts/copy.md", "---\ntitle: SUPPORT agent!\n---\nText\n"]])
+    const renamed = replaceIn("prompts/other.md", "title: Other", "title: Support Agent")(texts)
+    for (const [changed, path] of [
+      [added, "prompts/copy.md"],
+      [renamed, "prompts/other.md"]
+    ] as const) {
+      const failure = Result.getOrThrow(Result.flip(plan(changed)))
+      assert.deepStrictEqual(failure, {
+        _tag: "InvalidFiles",
+        count: 1,
+        problems: [
+          {
+            path,
+            message: "has the name support-agent, like prompts/support-agent.md: change one of the titles"
+          }
+        ]
+      })
+    }
+    const swapped = replaceIn("prompts/support-agent.md", "title: Support agent", "title: Agent")(renamed)
+    assert.isTrue(Result.isSuccess(plan(swapped)))
+  })
+
+  it("an import accepts prompts that already have the same name in the workspace", () => {
+    const copies = [prompt({ title: "Agent" }), prompt({ title: "agent" })]
+    const { edit } = importChanged(archive({ prompts: copies }), (texts) => texts)
+    assert.isTrue(isEmptyEdit(edit))
+  })
+
   it("a prompt without a file is archived, even if no file ever described it, and is restored when its file exists again", () => {
     const source = archive({ prompts: [prompt({ title: "Gone", versions: [version(1)] })] })
     const [home, texts] = [source.workspace.id, renderFiles(source)]

@@ -35,7 +35,6 @@ const optional = [
   "adapters/inbound/cli/Commands.ts",
   "adapters/inbound/mcp/HttpEndpoint.ts",
   "adapters/outbound/postgres/embedded/EmbeddedPostgres.ts",
-  "adapters/outbound/postgres/prompts/PostgresPromptTitles.ts",
   "adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts",
   "adapters/outbound/rate-limiter/RedisRateLimiter.ts",
   "application/administration/Administration.ts",

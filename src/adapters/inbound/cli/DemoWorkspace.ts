@@ -2,6 +2,7 @@ import { basename, extname, relative, sep } from "node:path"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { Administration } from "../../../application/administration/Administration.ts"
+import { toSlug } from "../../../domain/PromptName.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /**
@@ -62,7 +63,7 @@ export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
 
 Try it:
 
-  curl -H 'Authorization: Bearer ${key}' ${baseUrl}/api/v1/prompts/${prompt.id}/resolved
+  curl -H 'Authorization: Bearer ${key}' ${baseUrl}/api/v1/prompts/${toSlug(prompt.title)}/resolved
 `
   )
 })

@@ -78,9 +78,10 @@ const uuid = { type: "string", format: "uuid" }
  */
 export const parameterDetails: Readonly<Record<string, object>> = {
   id: {
-    description: "Id of the prompt.",
-    schema: uuid,
-    examples: { default: { value: "cef02dd3-514f-5723-8852-d3305a2e66a8" } }
+    description:
+      "Id of the prompt, or its name: the slug of the title. Only a prompt that is not archived has a name.",
+    schema: { type: "string" },
+    examples: { default: { value: "support-agent" } }
   },
   version: {
     description: "Version number, starting at 1.",

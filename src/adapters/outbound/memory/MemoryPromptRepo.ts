@@ -8,11 +8,11 @@ import { paginate } from "../../../domain/Page.ts"
 import {
   Prompt,
   pickRepeatedFields,
-  type PromptId,
   PromptNotFound,
   PromptSummary,
   type Tag
 } from "../../../domain/Prompt.ts"
+import { findName, findPrompt, type PromptReference } from "../../../domain/PromptName.ts"
 import type { ResolutionSource } from "../../../domain/Resolution.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { type Version, VersionNotFound, VersionSummary } from "../../../domain/Version.ts"
@@ -86,10 +86,10 @@ export const listVersions = (
     .map((version) => ({ ...version, prompt_id: id, metadata: version.metadata as Version["metadata"] }))
 
 const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Service"] => {
-  const find = (workspaceId: WorkspaceId, id: PromptId) =>
+  const find = (workspaceId: WorkspaceId, reference: PromptReference) =>
     Effect.suspend(() => {
       const workspace = workspaces.get(workspaceId)
-      const prompt = workspace?.prompts.find((prompt) => prompt.id === id)
+      const prompt = workspace && findPrompt(workspace.prompts, reference)
       return workspace === undefined || prompt === undefined
         ? Effect.fail(PromptNotFound)
         : Effect.succeed({ workspace, prompt })
@@ -105,16 +105,26 @@ const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Ser
     list,
     listPage: (workspaceId, filter, page) =>
       Effect.map(list(workspaceId, filter, page), ({ items }) => items),
-    get: (workspaceId, id) =>
-      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => getPrompt(workspace, prompt)),
-    getSource: (workspaceId, id) =>
-      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => getSource(workspace, prompt)),
-    listVersions: (workspaceId, id, oldest, page) =>
-      Effect.map(find(workspaceId, id), ({ prompt }) =>
+    listNamed: (workspaceId, page) =>
+      Effect.map(list(workspaceId, {}, page), ({ items }) => {
+        const all = workspaces.get(workspaceId)?.prompts ?? []
+        return items.map(({ id, title, description }) => ({
+          id,
+          name: findName(all, { id, title }),
+          title,
+          description
+        }))
+      }),
+    get: (workspaceId, reference) =>
+      Effect.map(find(workspaceId, reference), ({ workspace, prompt }) => getPrompt(workspace, prompt)),
+    getSource: (workspaceId, reference) =>
+      Effect.map(find(workspaceId, reference), ({ workspace, prompt }) => getSource(workspace, prompt)),
+    listVersions: (workspaceId, reference, oldest, page) =>
+      Effect.map(find(workspaceId, reference), ({ prompt }) =>
         paginate(listVersions(prompt, oldest).map(toVersionSummary), page)
       ),
-    getVersion: (workspaceId, id, number, oldest) =>
-      find(workspaceId, id).pipe(
+    getVersion: (workspaceId, reference, number, oldest) =>
+      find(workspaceId, reference).pipe(
         Effect.mapError(() => VersionNotFound),
         Effect.flatMap(({ prompt }) => {
           const version = listVersions(prompt, oldest).find(({ version_number }) => version_number === number)

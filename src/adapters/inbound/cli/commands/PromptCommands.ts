@@ -23,9 +23,7 @@ import { readPrompts } from "../WithDatabase.ts"
 import { formatFields, formatTable, toOutputText } from "../output/Output.ts"
 
 const promptArgument = Argument.String("prompt").pipe(
-  Argument.withDescription(
-    "Id of the prompt; or its name, such as support-agent; or its title if no other prompt of the workspace has it"
-  )
+  Argument.withDescription("Id of the prompt; or its name, such as support-agent; or its title")
 )
 
 const formatPrompts = (prompts: ReadonlyArray<PromptSummary>): string =>
@@ -82,7 +80,7 @@ const list = Command.make(
 const formatPrompt = ({ current_content, tags, ...fields }: Prompt): string =>
   `${formatFields({ ...fields, tags: tags.map(({ name }) => name).join(", ") })}\n\n${toOutputText(current_content)}`
 
-/** Opens the database and runs `use` with the id of a prompt. `input.prompt` is an id, a name or a title. */
+/** Opens the database and runs `use` with the id or name of a prompt. `input.prompt` is an id, a name or a title. */
 const readPrompt = <A, E, R>(
   input: { readonly workspace: string; readonly prompt: string },
   use: (prompts: Prompts["Service"], operator: Caller, id: string) => Effect.Effect<A, E, R>

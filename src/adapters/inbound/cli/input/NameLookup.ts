@@ -9,15 +9,15 @@ import type { Prompts } from "../../../../application/reading/Prompts.ts"
 import { ApiKeyId, isActive } from "../../../../domain/ApiKey.ts"
 import { maxPerPage } from "../../../../domain/Page.ts"
 import { PromptNotFound, type PromptSummary } from "../../../../domain/Prompt.ts"
-import { PromptNames } from "../../../../domain/PromptNames.ts"
+import { parsePromptReference, toSlug } from "../../../../domain/PromptName.ts"
 import { parseUuid } from "../../../../domain/Uuid.ts"
 import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { UsageError } from "../output/CommandError.ts"
 import { workspaceVariable } from "./Environment.ts"
 
-/** Several workspaces, or several keys or prompts of a workspace, have the name that the command line gives. */
+/** Several workspaces, or several keys of a workspace, have the name that the command line gives. */
 export class AmbiguousName extends Data.TaggedError("AmbiguousName")<{
-  readonly kind: "workspaces" | "keys" | "prompts"
+  readonly kind: "workspaces" | "keys"
   readonly name: string
   readonly ids: ReadonlyArray<string>
 }> {}
@@ -104,18 +104,15 @@ export const listAllPrompts = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the id of the prompt with this id, name or title. `PromptNames` defines the names. An archived prompt can be
- * found only by its id. Does not check that a prompt with the given id exists.
+ * Returns the id or name by which a prompt is read. A text that is neither an id nor a name is the title of a prompt: the
+ * prompt that has the name of this title must have exactly this title.
  */
 export const resolvePrompt = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],
   operator: Caller,
-  reference: string
-): Effect.fn.Return<string, PromptNotFound | AmbiguousName | Unavailable> {
-  if (parseUuid(reference) !== undefined) return reference
-  const all = yield* listAllPrompts(prompts, operator, {})
-  const names = new PromptNames()
-  for (const prompt of all) names.add(prompt)
-  const titled = all.filter(({ title }) => title === reference)
-  return names.findId(reference) ?? (yield* requireOne("prompts", reference, titled, PromptNotFound))
+  text: string
+): Effect.fn.Return<string, PromptNotFound | Unavailable> {
+  if (parsePromptReference(text) !== undefined) return text
+  const { id, title } = yield* prompts.get(operator, toSlug(text))
+  return title === text ? id : yield* Effect.fail(PromptNotFound)
 })

@@ -7,12 +7,14 @@ import {
   type Page,
   type PageOfItems
 } from "../../../../domain/Page.ts"
-import { type PromptId, PromptSummary } from "../../../../domain/Prompt.ts"
+import { PromptSummary } from "../../../../domain/Prompt.ts"
+import type { PromptReference } from "../../../../domain/PromptName.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import { VersionSummary } from "../../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type AddParameter, makeStatement, type Row, type Statement } from "../driver/Query.ts"
 import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
+import { nameColumns, toIdExpression } from "./NameQueries.ts"
 
 /**
  * Selects one page of the rows of `ordered`. An offset beyond the end of any list is not sent, because PostgreSQL may
@@ -34,8 +36,8 @@ export const summaryColumns = toColumns(Object.keys(PromptSummary.fields))
  * `ids`. With a parameter in place of this column, the generic plan would read the whole workspace for each row of the
  * page if most workspaces have few prompts.
  */
-const selectPage = (ids: string): string =>
-  `select ${summaryColumns}
+const selectPage = (ids: string, columns = summaryColumns): string =>
+  `select ${columns}
       from (${ids}) page join prompts p on p.id = page.id and p.workspace_id = page.workspace_id`
 
 /**
@@ -92,24 +94,33 @@ export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page
 export const decodePromptList = makePageDecoder(PromptSummary, "id")
 
 /** Selects one page of prompts without the total. */
-export const selectPromptPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
+export const selectPromptPage = (
+  workspace: WorkspaceId,
+  filter: PromptFilter,
+  page: Page,
+  columns = summaryColumns
+): Statement =>
   makeStatement(workspace, (parameter) => {
     const workspaceParam = parameter(workspace)
     const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
-    return `${selectPage(ids)} order by p.updated_at desc, p.id desc`
+    return `${selectPage(ids, columns)} order by p.updated_at desc, p.id desc`
   })
+
+/** Selects one page of prompts with the columns that `decodeNamed` reads. */
+export const selectNamed = (workspace: WorkspaceId, page: Page): Statement =>
+  selectPromptPage(workspace, {}, page, `p.id, p.title, p.description, ${nameColumns}`)
 
 export const decodePromptPage = makeRowDecoder(PromptSummary)
 
 /** Selects the total and one page of versions, like `selectPrompts`. Selects no row if the prompt does not exist. */
 export const selectVersions = (
   workspace: WorkspaceId,
-  id: PromptId,
+  reference: PromptReference,
   oldest: Timestamp | undefined,
   page: Page
 ): Statement =>
   makeStatement(workspace, (parameter) => {
-    const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}`
+    const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${toIdExpression(reference, workspace, parameter)}`
     const visible = `prompt_versions v where v.prompt_id = p.id${
       oldest === undefined ? "" : ` and v.created_at >= ${parameter(oldest)}`
     }`

@@ -10,6 +10,7 @@ import {
   RepeatedFields,
   repeatedFieldNames
 } from "../../../../domain/Prompt.ts"
+import { type PromptName, type PromptReference, toIdRange } from "../../../../domain/PromptName.ts"
 import { type ResolutionSource, ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
@@ -18,38 +19,67 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeBatchedLookup } from "../driver/BatchedLookup.ts"
 import { findById, makeStatement, type Row, type Statement } from "../driver/Query.ts"
 import { Database } from "../Database.ts"
+import { decodeNamed, requestedNames, toIdExpression } from "./NameQueries.ts"
 import * as pages from "./PageQueries.ts"
 
-export interface PromptKey {
+export interface PromptKey<Reference extends PromptReference = PromptReference> {
   readonly workspace: WorkspaceId
-  readonly id: PromptId
+  readonly prompt: Reference
 }
 
 /**
- * A FROM clause that selects the prompts with the workspaces `$1` and the ids `$2`, as `p`. `requested.ordinal` is the
- * position of a prompt in `$1` and `$2`, counted from 1.
+ * A FROM clause that selects the ids of the prompts with the workspaces `$1` and the ids `$2`, as `requested`. `ordinal`
+ * is the position of a prompt in `$1` and `$2`, counted from 1.
  */
-const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
-    join prompts p on p.workspace_id = requested.workspace_id and p.id = requested.id`
+const requestedIds = "unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)"
 
-/** Makes the function that converts the keys of prompts to a statement. `text` must contain `requestedPrompts`. */
-const selectByKey =
-  (text: string) =>
-  (prompts: ReadonlyArray<PromptKey>): Statement => ({
-    text,
-    params: [
-      `{${prompts.map(({ workspace }) => workspace).join()}}`,
-      `{${prompts.map(({ id }) => id).join()}}`
-    ],
-    workspace: prompts[0]?.workspace
-  })
+/** Converts texts without quotes and backslashes, or nulls, to an array literal. */
+const toArray = (values: ReadonlyArray<string | null>): string =>
+  `{${values.map((value) => (value === null ? "null" : `"${value}"`)).join()}}`
+
+/**
+ * Makes the functions that convert the ids or the names of prompts to a statement. `toText` returns the text of the
+ * statement for a FROM clause that selects the prompts as `p`, with `requested.ordinal`.
+ */
+const selectByKey = (toText: (prompts: string) => string) => {
+  const toPrompts = (requested: string) =>
+    toText(`${requested}
+    join prompts p on p.workspace_id = requested.workspace_id and p.id = requested.id`)
+  const byId = toPrompts(requestedIds)
+  const byName = toPrompts(requestedNames)
+  const toWorkspaces = (keys: ReadonlyArray<PromptKey>) => toArray(keys.map(({ workspace }) => workspace))
+  return {
+    byId: (keys: ReadonlyArray<PromptKey<PromptId>>): Statement => ({
+      text: byId,
+      params: [toWorkspaces(keys), toArray(keys.map(({ prompt }) => prompt))],
+      workspace: keys[0]?.workspace
+    }),
+    byName: (keys: ReadonlyArray<PromptKey<PromptName>>): Statement => {
+      const ranges = keys.map(({ prompt: { digits } }) =>
+        digits === undefined ? { first: null, last: null } : toIdRange(digits)
+      )
+      return {
+        text: byName,
+        params: [
+          toWorkspaces(keys),
+          toArray(keys.map(({ prompt }) => prompt.slug)),
+          toArray(ranges.map(({ first }) => first)),
+          toArray(ranges.map(({ last }) => last))
+        ],
+        workspace: keys[0]?.workspace
+      }
+    }
+  }
+}
 
 /**
  * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the
  * position of the prompt in the argument, counted from 1.
  */
-export const selectPromptsByKey =
-  selectByKey(`select requested.ordinal::int, ${pages.summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
+export const selectPromptsByKey = selectByKey(
+  (
+    prompts
+  ) => `select requested.ordinal::int, ${pages.summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
       p.sort_order,
       coalesce((
         select json_agg(json_build_object('id', t.id, 'name', t.name, 'color', t.color) order by t.name collate "C")
@@ -57,8 +87,9 @@ export const selectPromptsByKey =
         join ${findById("tags", "pt.tag_id", ["workspace_id", "name", "color"])} t on t.workspace_id = p.workspace_id
         where pt.prompt_id = p.id
       ), '[]') as tags
-    from ${requestedPrompts}
-    left join ${findById("folders", "p.folder_id", ["workspace_id"])} f on f.workspace_id = p.workspace_id`)
+    from ${prompts}
+    left join ${findById("folders", "p.folder_id", ["workspace_id"])} f on f.workspace_id = p.workspace_id`
+)
 
 const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
 
@@ -71,9 +102,11 @@ const aggregateFragments = (value: string, name: string): string =>
  * row has no fragments. In this case, PostgreSQL does not read the contents of the fragments, because `octet_length`
  * does not read the text itself.
  */
-export const selectSources =
-  selectByKey(`select requested.ordinal::int, ${pages.toColumns(repeatedFieldNames)}, p.current_content, p.current_version, source.*
-    from ${requestedPrompts}
+export const selectSources = selectByKey(
+  (
+    prompts
+  ) => `select requested.ordinal::int, ${pages.toColumns(repeatedFieldNames)}, p.current_content, p.current_version, source.*
+    from ${prompts}
     cross join lateral (
       select coalesce(max(bytes) > ${sizes.sourceBytes}, false) as too_large,
         ${aggregateFragments("content", "contents")}, ${aggregateFragments("variable_overrides::text", "overrides")}
@@ -85,7 +118,8 @@ export const selectSources =
           on f.workspace_id = p.workspace_id
         where pf.prompt_id = p.id
       ) bound
-    ) source`)
+    ) source`
+)
 
 const decodeSourceRow = Schema.decodeUnknownSync(
   Schema.Struct({
@@ -114,17 +148,18 @@ const decodeSource = (row: Row): ResolutionSource => {
 }
 
 const toSource = (
-  id: PromptId,
   row: Row | undefined
 ): Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge> => {
   if (row === undefined) return Effect.fail(PromptNotFound)
-  return row.too_large === true ? Effect.fail(ResolvedTooLarge(id)) : Effect.succeed(decodeSource(row))
+  return row.too_large === true
+    ? Effect.fail(ResolvedTooLarge(row.id as PromptId))
+    : Effect.succeed(decodeSource(row))
 }
 
 /** Selects a version. `parent_version_id` is null if the parent is a version of another prompt. */
 export const selectVersion = (
   workspace: WorkspaceId,
-  id: PromptId,
+  prompt: PromptReference,
   number: VersionNumber,
   oldest: Timestamp | undefined
 ): Statement =>
@@ -134,7 +169,7 @@ export const selectVersion = (
         parent.id as parent_version_id, v.metadata, v.created_at
       from prompts p join prompt_versions v on v.prompt_id = p.id
       left join ${findById("prompt_versions", "v.parent_version_id", ["prompt_id"])} parent on parent.prompt_id = p.id
-      where p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}
+      where p.workspace_id = ${parameter(workspace)} and p.id = ${toIdExpression(prompt, workspace, parameter)}
         and v.version_number = ${parameter(number)}
         ${oldest === undefined ? "" : `and v.created_at >= ${parameter(oldest)}`}`
   )
@@ -149,8 +184,14 @@ const makePromptRepo = Effect.gen(function* () {
   const { queryPrompts } = yield* Database
   // A slow statement of one workspace must not delay other workspaces.
   const partitionKey = ({ workspace }: PromptKey) => workspace
-  const getPromptRow = yield* makeBatchedLookup(queryPrompts, selectPromptsByKey, partitionKey)
-  const getSourceRow = yield* makeBatchedLookup(queryPrompts, selectSources, partitionKey)
+  const makeLookup = Effect.fnUntraced(function* ({ byId, byName }: ReturnType<typeof selectByKey>) {
+    const findById = yield* makeBatchedLookup(queryPrompts, byId, partitionKey)
+    const findByName = yield* makeBatchedLookup(queryPrompts, byName, partitionKey)
+    return (workspace: WorkspaceId, prompt: PromptReference) =>
+      typeof prompt === "string" ? findById({ workspace, prompt }) : findByName({ workspace, prompt })
+  })
+  const getPromptRow = yield* makeLookup(selectPromptsByKey)
+  const getSourceRow = yield* makeLookup(selectSources)
 
   return PromptRepo.of({
     list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
@@ -163,21 +204,24 @@ const makePromptRepo = Effect.gen(function* () {
         ? Effect.map(queryPrompts(pages.selectPromptPage(workspace, filter, page)), pages.decodePromptPage)
         : Effect.succeed([])
     ),
-    get: withSpanIfTraced("PromptRepo.get")((workspace, id) =>
-      Effect.flatMap(getPromptRow({ workspace, id }), (row) =>
+    listNamed: withSpanIfTraced("PromptRepo.listNamed")((workspace, page) =>
+      Effect.map(queryPrompts(pages.selectNamed(workspace, page)), decodeNamed)
+    ),
+    get: withSpanIfTraced("PromptRepo.get")((workspace, prompt) =>
+      Effect.flatMap(getPromptRow(workspace, prompt), (row) =>
         row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(decodePrompt(row))
       )
     ),
-    getSource: withSpanIfTraced("PromptRepo.getSource")((workspace, id) =>
-      Effect.flatMap(getSourceRow({ workspace, id }), (row) => toSource(id, row))
+    getSource: withSpanIfTraced("PromptRepo.getSource")((workspace, prompt) =>
+      Effect.flatMap(getSourceRow(workspace, prompt), toSource)
     ),
-    listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, id, oldest, page) =>
-      Effect.flatMap(queryPrompts(pages.selectVersions(workspace, id, oldest, page)), (found) =>
+    listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, prompt, oldest, page) =>
+      Effect.flatMap(queryPrompts(pages.selectVersions(workspace, prompt, oldest, page)), (found) =>
         found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(pages.decodeVersionList(found))
       )
     ),
-    getVersion: withSpanIfTraced("PromptRepo.getVersion")((workspace, id, number, oldest) =>
-      Effect.flatMap(queryPrompts(selectVersion(workspace, id, number, oldest)), ([row]) =>
+    getVersion: withSpanIfTraced("PromptRepo.getVersion")((workspace, prompt, number, oldest) =>
+      Effect.flatMap(queryPrompts(selectVersion(workspace, prompt, number, oldest)), ([row]) =>
         row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(decodeVersion(row))
       )
     )

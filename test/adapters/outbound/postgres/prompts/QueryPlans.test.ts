@@ -13,8 +13,6 @@ import {
   selectSources,
   selectVersion
 } from "../../../../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
-import { selectTitles } from "../../../../../src/adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
-import { maxTitlesPerRead } from "../../../../../src/application/ports/PromptTitles.ts"
 import type { PromptFilter } from "../../../../../src/application/ports/PromptRepo.ts"
 import type { KeyHash } from "../../../../../src/domain/ApiKey.ts"
 import type { FolderId } from "../../../../../src/domain/FolderId.ts"
@@ -295,50 +293,44 @@ for (const size of sizes) {
             })
           )
 
-          it.effect(`titles of ${place.name} are read in the order of one index (${mode} plan)`, () =>
-            Effect.gen(function* () {
-              const after = { id: place.prompt, updated_at: "2026-01-01T00:00:00.000Z" as Timestamp }
-              for (const start of [undefined, after]) {
-                const plan = yield* explain(selectTitles(place.workspace, start), mode)
-                assert.deepStrictEqual(
-                  plan.map((node) => [node["Node Type"], node["Index Name"]]),
-                  [
-                    ["Limit", undefined],
-                    ["Index Scan", "prompts_list"]
-                  ],
-                  JSON.stringify({ start, plan })
-                )
-                assert.isAtMost(plan[0]!["Actual Rows"], maxTitlesPerRead)
-              }
-            })
-          )
-
-          it.effect(`reads of ${place.name} by id, hash or version number use an index (${mode} plan)`, () =>
-            Effect.gen(function* () {
-              const { workspace, prompt } = place
-              const batch = place.prompts.slice(0, 16).map((id) => ({ workspace, id }))
-              const oldest = "2026-01-01T00:00:00.000Z" as Timestamp
-              const page = { page: 50, per_page: 20 }
-              const number = 5 as VersionNumber
-              const statements: ReadonlyArray<Statement> = [
-                selectPromptsByKey([{ workspace, id: prompt }]),
-                selectSources([{ workspace, id: prompt }]),
-                selectPromptsByKey(batch),
-                selectSources(batch),
-                pages.selectVersions(workspace, prompt, undefined, page),
-                pages.selectVersions(workspace, prompt, oldest, page),
-                selectVersion(workspace, prompt, number, undefined),
-                selectVersion(workspace, prompt, number, oldest),
-                selectKeysByHash([place.key])
-              ]
-              for (const statement of statements) {
-                const plan = yield* explain(statement, mode)
-                const context = JSON.stringify({ statement, plan })
-                assertNoScan(plan, context)
-                assertFewBuffers(plan, context)
-                assert.isAbove(plan[0]!["Actual Rows"], 0)
-              }
-            })
+          it.effect(
+            `reads of ${place.name} by id, name, hash or version number use an index (${mode} plan)`,
+            () =>
+              Effect.gen(function* () {
+                const { workspace, prompt } = place
+                const batch = place.prompts.slice(0, 16).map((prompt) => ({ workspace, prompt }))
+                // All prompts have the same slug, and their ids start with the same digits.
+                const names = ["00000000", prompt.replaceAll("-", ""), undefined].map((digits) => ({
+                  workspace,
+                  prompt: { slug: "prompt", digits }
+                }))
+                const oldest = "2026-01-01T00:00:00.000Z" as Timestamp
+                const page = { page: 50, per_page: 20 }
+                const number = 5 as VersionNumber
+                const statements: ReadonlyArray<Statement> = [
+                  selectPromptsByKey.byId([{ workspace, prompt }]),
+                  selectSources.byId([{ workspace, prompt }]),
+                  selectPromptsByKey.byId(batch),
+                  selectSources.byId(batch),
+                  selectPromptsByKey.byName(names),
+                  selectSources.byName(names),
+                  pages.selectNamed(workspace, { page: 1, per_page: 50 }),
+                  ...[prompt, { slug: "prompt", digits: prompt.replaceAll("-", "") }].flatMap((reference) => [
+                    pages.selectVersions(workspace, reference, undefined, page),
+                    pages.selectVersions(workspace, reference, oldest, page),
+                    selectVersion(workspace, reference, number, undefined),
+                    selectVersion(workspace, reference, number, oldest)
+                  ]),
+                  selectKeysByHash([place.key])
+                ]
+                for (const statement of statements) {
+                  const plan = yield* explain(statement, mode)
+                  const context = JSON.stringify({ statement, plan })
+                  assertNoScan(plan, context)
+                  assertFewBuffers(plan, context)
+                  assert.isAbove(plan[0]!["Actual Rows"], 0)
+                }
+              })
           )
         }
 

@@ -1,3 +1,4 @@
+import { emptySlug, maxSlugLength, maxSlugSourceLength } from "../../../../../../domain/PromptName.ts"
 import { sizes } from "../../../../../../domain/Sizes.ts"
 
 const name = (column: string): string =>
@@ -44,6 +45,13 @@ export const tables: ReadonlyArray<string> = [
   // A repetition count in PostgreSQL's regular expressions must not exceed 255.
   `create function count_slots(content text) returns bigint language sql immutable strict parallel safe as $$
     select count(*) from regexp_matches(content, '\\{\\{[^{}]{1,255}[^{}]?\\}\\}', 'g')
+  $$`,
+  // The slug of a title (`toSlug`). The lowercase letters do not depend on the collation of the database.
+  `create function prompt_slug(title text) returns text language sql immutable strict parallel safe as $$
+    select coalesce(nullif(rtrim(left(ltrim(regexp_replace(replace(translate(
+      regexp_replace(normalize(left(title, ${maxSlugSourceLength}), NFKD), '[\u0300-\u036f]', '', 'g'),
+      'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), 'ß', 'ss'),
+      '[^a-z0-9_]+', '-', 'g'), '-'), ${maxSlugLength}), '-'), ''), '${emptySlug}')
   $$`,
   `create table workspaces (
     ${id},
@@ -97,6 +105,7 @@ export const tables: ReadonlyArray<string> = [
     ${id},
     ${workspaceId},
     ${name("title")},
+    slug text collate "C" not null generated always as (prompt_slug(title)) stored,
     ${summary("description")},
     ${content("current_content")},
     prompt_type text not null default 'user'
@@ -119,6 +128,9 @@ export const tables: ReadonlyArray<string> = [
   `create index prompts_folder on prompts (workspace_id, folder_id, updated_at desc, id desc)
     include (prompt_type) where not is_archived and folder_id is not null`,
   "create index prompts_workspace on prompts (workspace_id, id)",
+  // For lookups by name: a slug alone, and a slug with digits of the id.
+  "create index prompts_slug on prompts (workspace_id, slug, created_at, id) where not is_archived",
+  "create index prompts_slug_id on prompts (workspace_id, slug, id) where not is_archived",
   // For the deletion of a folder, which sets `folder_id` of its prompts to null.
   "create index prompts_in_folder on prompts (folder_id) where folder_id is not null",
   `create table prompt_versions (

@@ -1,0 +1,86 @@
+import * as Schema from "effect/Schema"
+import type { NamedPrompt } from "../../../../application/ports/PromptRepo.ts"
+import { Prompt } from "../../../../domain/Prompt.ts"
+import { type PromptReference, toIdRange, toName } from "../../../../domain/PromptName.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import type { AddParameter, Row } from "../driver/Query.ts"
+import { makeRowDecoder } from "../driver/RowDecoder.ts"
+
+// Each lookup by name reads the first row of an index at or after the requested values, and then compares the row with
+// these values. With an equality instead of the row comparison, the generic plan could choose an index that has only the
+// workspace, and read the whole workspace.
+
+/** Selects the id of the prompt to which a slug belongs. The arguments are SQL expressions. */
+const selectIdBySlug = (workspace: string, slug: string): string =>
+  `select n.id from (
+      select id, workspace_id, slug from prompts
+      where not is_archived and (workspace_id, slug) >= (${workspace}, ${slug})
+      order by workspace_id, slug, created_at, id limit 1
+    ) n where n.workspace_id = ${workspace} and n.slug = ${slug}`
+
+/**
+ * Selects the id of the prompt to which a slug with digits belongs: the smallest id that has the slug and is at least
+ * `first`. The arguments are SQL expressions.
+ */
+const selectIdByDigits = (workspace: string, slug: string, first: string): string =>
+  `select n.id from (
+      select id, workspace_id, slug from prompts
+      where not is_archived and (workspace_id, slug, id) >= (${workspace}, ${slug}, ${first})
+      order by workspace_id, slug, id limit 1
+    ) n where n.workspace_id = ${workspace} and n.slug = ${slug}`
+
+/** Returns the SQL expression of the id of a prompt. Its value is null if no prompt of the workspace has the name. */
+export const toIdExpression = (
+  prompt: PromptReference,
+  workspace: WorkspaceId,
+  parameter: AddParameter
+): string => {
+  if (typeof prompt === "string") return `${parameter(prompt)}::uuid`
+  const { slug, digits } = prompt
+  const workspaceParam = `${parameter(workspace)}::uuid`
+  const slugParam = `${parameter(slug)}::text`
+  if (digits === undefined) return `(${selectIdBySlug(workspaceParam, slugParam)})`
+  const { first, last } = toIdRange(digits)
+  return `(${selectIdByDigits(workspaceParam, slugParam, `${parameter(first)}::uuid`)} and n.id <= ${parameter(last)}::uuid)`
+}
+
+/**
+ * A FROM clause that selects the ids of the prompts with the workspaces `$1` and the slugs `$2`, as `requested`. For a
+ * name with digits, `$3` and `$4` have the smallest and the largest id with these digits; otherwise they have nulls.
+ */
+export const requestedNames = `(
+    select name.ordinal, name.workspace_id, case when name.first is null
+        then (${selectIdBySlug("name.workspace_id", "name.slug")})
+        else (${selectIdByDigits("name.workspace_id", "name.slug", "name.first")} and n.id <= name.last)
+      end as id
+    from unnest($1::uuid[], $2::text[], $3::uuid[], $4::uuid[]) with ordinality
+      name (workspace_id, slug, first, last, ordinal)
+    offset 0
+  ) requested`
+
+/** The columns from which `decodeNamed` makes the names of the prompts `p`. */
+export const nameColumns = `p.slug,
+      p.id = (${selectIdBySlug("p.workspace_id", "p.slug")}) as owns_slug,
+      p.id = (${selectIdByDigits("p.workspace_id", "p.slug", "rpad(left(p.id::text, 8), 32, '0')::uuid")}) as owns_digits`
+
+const { id, title, description } = Prompt.fields
+
+const decodeRows = makeRowDecoder(
+  Schema.Struct({
+    id,
+    title,
+    description,
+    slug: Schema.String,
+    owns_slug: Schema.Boolean,
+    owns_digits: Schema.Boolean
+  })
+)
+
+/** Decodes prompts with their names. */
+export const decodeNamed = (rows: ReadonlyArray<Row>): ReadonlyArray<NamedPrompt> =>
+  decodeRows(rows).map(({ id, title, description, slug, ...ownership }) => ({
+    id,
+    name: toName({ id, slug }, ownership),
+    title,
+    description
+  }))

@@ -1,0 +1,134 @@
+import { type PromptId, parsePromptId } from "./Prompt.ts"
+
+/**
+ * A prompt's name, in its parts (docs/names.md). A name is the slug of the title, or the slug, a hyphen, and the first
+ * 8 or all 32 hexadecimal digits of the prompt's id.
+ */
+export interface PromptName {
+  readonly slug: string
+  /** The digits of the id; `undefined` if the name is the slug alone. */
+  readonly digits: string | undefined
+}
+
+/** What addresses a prompt of a workspace: its id or its name. Only a prompt that is not archived has a name. */
+export type PromptReference = PromptId | PromptName
+
+/** A slug depends only on this many code points at the start of the title. */
+export const maxSlugSourceLength = 200
+export const maxSlugLength = 64
+
+/** The slug of a title that would otherwise have an empty slug. */
+export const emptySlug = "prompt"
+
+/**
+ * Returns the slug of a title: 1 to 64 characters of `a` to `z`, `0` to `9`, `_` and `-`. In PostgreSQL, the generated
+ * column `prompts.slug` has the same rule.
+ */
+export const toSlug = (title: string): string =>
+  Array.from(title.slice(0, 2 * maxSlugSourceLength))
+    .slice(0, maxSlugSourceLength)
+    .join("")
+    .normalize("NFKD")
+    .replace(/[\u0300-\u036f]/g, "")
+    .replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+    .replaceAll("ß", "ss")
+    .replace(/[^a-z0-9_]+/g, "-")
+    .replace(/^-/, "")
+    .slice(0, maxSlugLength)
+    .replace(/-$/, "") || emptySlug
+
+const namePattern = /^[a-z0-9_-]{1,97}$/
+
+/** Matches a slug, a hyphen, and the first 8 or all 32 hexadecimal digits of an id. */
+const nameWithDigitsPattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
+
+/**
+ * Parses the id or the name of a prompt. A text in the form of a UUID is always an id, in uppercase or lowercase
+ * letters. Returns `undefined` for a text that is neither an id nor a name.
+ */
+export const parsePromptReference = (text: string): PromptReference | undefined => {
+  const id = parsePromptId(text)
+  if (id !== undefined) return id
+  if (!namePattern.test(text)) return undefined
+  const [, slug = text, digits] = nameWithDigitsPattern.exec(text) ?? []
+  return { slug, digits }
+}
+
+const toDigits = (id: PromptId): string => id.replaceAll("-", "")
+
+/** The digits of a name as the smallest and the largest id that start with them. */
+export interface IdRange {
+  readonly first: string
+  readonly last: string
+}
+
+const toUuid = (digits: string): string =>
+  digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
+
+export const toIdRange = (digits: string): IdRange => ({
+  first: toUuid(digits.padEnd(32, "0")),
+  last: toUuid(digits.padEnd(32, "f"))
+})
+
+/**
+ * Which names belong to a prompt of a workspace. Archived prompts have no names, and do not count here.
+ */
+export interface NameOwnership {
+  /** True if no prompt with the same slug has a smaller `created_at`, or the same `created_at` and a smaller id. */
+  readonly owns_slug: boolean
+  /** True if no prompt with the same slug has a smaller id that starts with the same 8 digits. */
+  readonly owns_digits: boolean
+}
+
+/**
+ * Returns the shortest name that belongs to a prompt. A slug that looks like an id, or like a name with digits, is not
+ * a name.
+ */
+export const toName = (
+  { id, slug }: { readonly id: PromptId; readonly slug: string },
+  { owns_slug, owns_digits }: NameOwnership
+): string => {
+  const isName = parsePromptId(slug) === undefined && !nameWithDigitsPattern.test(slug)
+  if (owns_slug && isName) return slug
+  return `${slug}-${owns_digits ? id.slice(0, 8) : toDigits(id)}`
+}
+
+/** The fields of a prompt that decide which names it has. */
+export interface NameablePrompt {
+  readonly id: PromptId
+  readonly title: string
+  readonly is_archived: boolean
+  readonly created_at: string
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+/**
+ * Finds the prompt with this id or name among all prompts of a workspace, in time proportional to their number. For
+ * stores that keep prompts in memory.
+ */
+export const findPrompt = <A extends NameablePrompt>(
+  prompts: ReadonlyArray<A>,
+  reference: PromptReference
+): A | undefined => {
+  if (typeof reference === "string") return prompts.find(({ id }) => id === reference)
+  const { slug, digits = "" } = reference
+  const compareAge = (a: A, b: A) => (digits === "" ? compare(a.created_at, b.created_at) : 0)
+  const [first] = prompts
+    .filter(
+      ({ id, title, is_archived }) =>
+        !is_archived && toSlug(title) === slug && toDigits(id).startsWith(digits)
+    )
+    .sort((a, b) => compareAge(a, b) || compare(a.id, b.id))
+  return first
+}
+
+/** Returns the name of a prompt among all prompts of its workspace, like `findPrompt`. The prompt is not archived. */
+export const findName = (
+  prompts: ReadonlyArray<NameablePrompt>,
+  { id, title }: Pick<NameablePrompt, "id" | "title">
+): string => {
+  const slug = toSlug(title)
+  const owns = (digits: string | undefined) => findPrompt(prompts, { slug, digits })?.id === id
+  return toName({ id, slug }, { owns_slug: owns(undefined), owns_digits: owns(id.slice(0, 8)) })
+}

@@ -1,0 +1,47 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, layer } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import { toSlug } from "../../../../../src/domain/PromptName.ts"
+import { sizes } from "../../../../../src/domain/Sizes.ts"
+import { texts } from "../../../../../src/testing/generatedArchives.ts"
+import { migratedDatabase } from "../../../../support/postgres.ts"
+
+/** Characters for which normalization, case or the end of the slug matters. */
+const characters = Array.from(
+  "aZ09_- .ßẞÀéÅÅñİıſKΩøØæŁﬁ①²½Ⅳｆｕｌｌ全角ヴ한글ड़𝐀𝕏🄰🅰é̂͏̴़゙҃ͨ\u00ad\u200b\u3000\t\n'\"\\{}%$"
+)
+
+const titles = Arbitrary.map(Arbitrary.all([texts, texts]), ([text, other]) => {
+  const mixed = Array.from(other, (character) => characters[character.codePointAt(0)! % characters.length])
+  return Array.from(`${mixed.join("")}${text}`)
+    .slice(0, sizes.nameLength)
+    .join("")
+})
+
+layer(migratedDatabase, { excludeTestServices: true })((it) => {
+  it.effect("the column prompts.slug has the slug of the title, for any title and after an update", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const [workspace] = yield* sql<{ readonly id: string }>`
+        insert into workspaces default values returning id`
+      const result = yield* Arbitrary.checkEffect(
+        Arbitrary.array(titles, { minLength: 20, maxLength: 100 }),
+        Effect.fnUntraced(function* (sample) {
+          const rows = yield* sql<{ readonly title: string; readonly slug: string }>`
+            insert into prompts (workspace_id, title)
+            select ${workspace!.id}::uuid, title
+            from json_array_elements_text(${JSON.stringify(sample)}::json) title
+            returning title, slug`
+          for (const { title, slug } of rows) assert.strictEqual(slug, toSlug(title), JSON.stringify(title))
+          return rows.length === sample.length
+        }),
+        { runs: 100 }
+      )
+      assert.isUndefined(Arbitrary.formatCheckFailure(result))
+      const renamed = yield* sql<{ readonly slug: string }>`
+        update prompts set title = 'Renamed Prompt' returning slug`
+      assert.deepStrictEqual([...new Set(renamed.map(({ slug }) => slug))], ["renamed-prompt"])
+    })
+  )
+})

@@ -1,0 +1,131 @@
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { NotFoundError, PromptClient } from "../../client/src/index.ts"
+import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
+import { archive, instant, makeTenant, prompt, version } from "../support/archives.ts"
+import { call } from "../support/clients/mcp.ts"
+import { runInProcess } from "../support/services/commandLine.ts"
+import { type Service, startService, unlimited } from "../support/service.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
+
+const makePrompt = (title: string, overrides: Partial<Parameters<typeof prompt>[0]> = {}) =>
+  prompt({ title, current_content: title, versions: [version(1)], ...overrides })
+
+const original = makePrompt("Support agent", { created_at: instant("2026-01-01") })
+const copy = makePrompt("Support Agent", { created_at: instant("2026-01-02") })
+const renamed = makePrompt("Old title")
+const archived = makePrompt("Archived", { is_archived: true })
+const japanese = makePrompt("要約")
+const foreign = makePrompt("Foreign")
+const home = makeTenant({ prompts: [original, copy, renamed, archived, japanese] })
+const stranger = makeTenant({ prompts: [foreign] })
+
+const toDigits = (id: string): string => id.replaceAll("-", "")
+
+/** Each name, and the title of the prompt that has it; undefined if no prompt of the workspace has the name. */
+const names: ReadonlyArray<readonly [name: string, title: string | undefined]> = [
+  ["support-agent", original.title],
+  [`support-agent-${copy.id.slice(0, 8)}`, copy.title],
+  [`support-agent-${toDigits(original.id)}`, original.title],
+  ["new-title", "New title"],
+  ["old-title", undefined],
+  ["archived", undefined],
+  [`archived-${toDigits(archived.id)}`, undefined],
+  ["prompt", japanese.title],
+  ["foreign", undefined],
+  [`foreign-${toDigits(foreign.id)}`, undefined],
+  ["Support-agent", undefined],
+  ["no-such-prompt", undefined]
+]
+
+describe("a name denotes the same prompt in every interface", { timeout: 60_000 }, () => {
+  const { env, sql } = makeTestDatabase([home.archive, stranger.archive])
+  const key = home.key.plaintext
+  const workspaceId = home.archive.workspace.id
+  let service: Service
+  let api: PromptApi
+
+  beforeAll(async () => {
+    service = await startService({ ...env, ...unlimited, MCP: "on" })
+    api = await createPromptApi({ databaseUrl: env.DATABASE_URL })
+    await fetchPrompt("old-title/resolved")
+    await sql("update prompts set title = 'New title' where id = $1", [renamed.id])
+    await vi.waitUntil(async () => (await fetchPrompt("old-title/resolved")).status === 404)
+  })
+  afterAll(async () => {
+    await api?.close()
+    await service?.stop()
+  })
+
+  const fetchPrompt = async (path: string) => {
+    const response = await fetch(`${service.url}/api/v1/prompts/${path}`, {
+      headers: { authorization: `Bearer ${key}` }
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+
+  it.each(names)("over HTTP, the four paths of %s are those of the prompt %s", async (name, title) => {
+    for (const [suffix, message] of [
+      ["", "Prompt not found"],
+      ["/resolved", "Prompt not found"],
+      ["/versions", "Prompt not found"],
+      ["/versions/1", "Version not found"]
+    ] as const) {
+      const byName = await fetchPrompt(name + suffix)
+      if (title === undefined) {
+        const error = { code: "NOT_FOUND", message }
+        expect(byName).toMatchObject({ status: 404, text: JSON.stringify({ error }) })
+        continue
+      }
+      const { id } = JSON.parse((await fetchPrompt(name)).text).data
+      const byId = await fetchPrompt(id + suffix)
+      expect({ status: byName.status, text: byName.text }).toEqual({ status: 200, text: byId.text })
+      for (const header of ["etag", "prompt-version", "cache-control", "vary"])
+        expect(byName.headers.get(header)).toBe(byId.headers.get(header))
+      expect(JSON.parse((await fetchPrompt(name)).text).data.title).toBe(title)
+    }
+  })
+
+  it.each(names)("the client reads %s as the prompt %s", async (name, title) => {
+    const client = new PromptClient({ apiKey: key, baseUrl: service.url })
+    const read = client.prompts.getResolved(name)
+    if (title === undefined) await expect(read).rejects.toThrow(NotFoundError)
+    else expect((await read).data.title).toBe(title)
+  })
+
+  it.each(names)("createPromptApi reads %s as the prompt %s", async (name, title) => {
+    const read = api.prompts.getResolved({ workspaceId, tier: "solo" }, name)
+    if (title === undefined) await expect(read).rejects.toThrow(PromptApiError)
+    else expect((await read).data.title).toBe(title)
+  })
+
+  it.each(names)("the command prompts get reads %s as the prompt %s", async (name, title) => {
+    const result = await runInProcess(["prompts", "get", name, "--workspace", workspaceId, "--json"], env)
+    if (title === undefined)
+      expect(result).toMatchObject({ code: 1, stderr: expect.stringContaining("has no prompt") })
+    else expect(JSON.parse(result.stdout).title).toBe(title)
+  })
+
+  it.each(names)("MCP reads %s as the prompt %s", async (name, title) => {
+    const { body } = await call(service, key, "prompts/get", { name })
+    if (title === undefined) expect(body.error).toMatchObject({ code: -32602 })
+    else expect(body.result.messages[0].content.text).toBe(title)
+  })
+
+  it("a workspace with the same files has the same names", async () => {
+    const files = join(import.meta.dirname, "../../examples/prompts-as-files")
+    const tenants = [makeTenant(), makeTenant()]
+    const read = async ({ key, home }: (typeof tenants)[number]) => {
+      const imported = await runInProcess(["import", files, "--workspace", home.id], env)
+      expect(imported).toMatchObject({ code: 0 })
+      const client = new PromptClient({ apiKey: key.plaintext, baseUrl: service.url })
+      const { data } = await client.prompts.getResolved("support-agent")
+      return data
+    }
+    for (const { archive: stored } of tenants)
+      expect(await runInProcess(["import", "-"], env, JSON.stringify(archive(stored)))).toMatchObject({ code: 0 })
+    const [one, other] = [await read(tenants[0]!), await read(tenants[1]!)]
+    expect(one.resolved_content).toBe(other.resolved_content)
+    expect(one.id).not.toBe(other.id)
+  })
+})
