@@ -8,6 +8,8 @@ import assert from "node:assert/strict"
 import { test } from "node:test"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import { makeWebHandler, ownStoresLayer } from "prompt-retrieval"
 import { defaultRateLimits } from "prompt-retrieval/application/Admission"
 import { KeyStore } from "prompt-retrieval/application/ports/KeyStore"
@@ -67,6 +69,18 @@ const list: PromptRepo["Service"]["list"] = (workspaceId, { folder_id, tag, type
     )
   })
 
+const getSource = (workspaceId: string, prompt: PromptReference) =>
+  Effect.map(find(workspaceId, prompt), ({ workspace, prompt }) => {
+    const fragments = prompt.fragments
+      .toSorted((a, b) => ascending(a.position, b.position) || ascending(a.id, b.id))
+      .map(({ fragment_id, variable_overrides }) => ({
+        content: workspace.fragments.find(({ id }) => id === fragment_id)?.content ?? "",
+        variable_overrides
+      }))
+    const { current_content, current_version } = prompt
+    return { ...pickRepeatedFields(prompt), current_content, current_version, fragments }
+  })
+
 const promptRepo = Layer.succeed(PromptRepo, {
   list,
   listPage: (workspaceId, filter, page) => Effect.map(list(workspaceId, filter, page), ({ items }) => items),
@@ -85,17 +99,12 @@ const promptRepo = Layer.succeed(PromptRepo, {
       ...prompt,
       tags: findTags(workspace, prompt as Archive["prompts"][number])
     })),
-  getSource: (workspaceId, prompt) =>
-    Effect.map(find(workspaceId, prompt), ({ workspace, prompt }) => {
-      const fragments = prompt.fragments
-        .toSorted((a, b) => ascending(a.position, b.position) || ascending(a.id, b.id))
-        .map(({ fragment_id, variable_overrides }) => ({
-          content: workspace.fragments.find(({ id }) => id === fragment_id)?.content ?? "",
-          variable_overrides
-        }))
-      const { current_content, current_version } = prompt
-      return { ...pickRepeatedFields(prompt), current_content, current_version, fragments }
-    }),
+  getSource,
+  getSources: (workspaceId, prompts) =>
+    Effect.map(
+      Effect.forEach(prompts, (prompt) => Effect.option(getSource(workspaceId, prompt))),
+      (sources) => sources.flatMap(Option.toArray).map((source) => Result.succeed(source))
+    ),
   listVersions: (workspaceId, prompt, oldest, page) =>
     Effect.map(find(workspaceId, prompt), ({ prompt }) => {
       const visible = prompt.versions.filter(({ created_at }) => oldest === undefined || created_at >= oldest)

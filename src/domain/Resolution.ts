@@ -36,6 +36,10 @@ export interface ResolvedTooLarge {
 }
 export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "ResolvedTooLarge", id })
 
+/** The contents of several prompts are too large for one response. */
+export const PageTooLarge = { _tag: "PageTooLarge" } as const
+export type PageTooLarge = typeof PageTooLarge
+
 /**
  * Matches a slot, `{{name}}`. The name has 1 to 256 UTF-16 code units other than braces; a blank name also matches. The
  * maximum length keeps the time of matching linear.

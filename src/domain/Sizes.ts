@@ -8,6 +8,11 @@ export const sizes = {
   contentBytes: 1024 * 1024,
   /** The contents of a prompt and its fragments together, before their slots are filled, in bytes of UTF-8. */
   sourceBytes: 2 * 1024 * 1024,
+  /**
+   * The contents and overrides of several prompts that one request resolves, in bytes: as many as those of one prompt may
+   * have.
+   */
+  pageSourceBytes: 2 * 1024 * 1024 + 100 * 64 * 1024,
   /** The description of a prompt, or the summary of a change, in bytes of UTF-8. */
   summaryBytes: 16 * 1024,
   /** `metadata` or `variable_overrides`, in bytes of the JSON that PostgreSQL writes. */

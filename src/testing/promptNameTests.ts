@@ -1,5 +1,6 @@
 import * as assert from "node:assert/strict"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as model from "../adapters/outbound/memory/MemoryPromptRepo.ts"
 import { PromptRepo } from "../application/ports/PromptRepo.ts"
 import { type PromptId, PromptNotFound } from "../domain/Prompt.ts"
@@ -67,6 +68,26 @@ export const addNameTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
         assert.strictEqual((yield* repo.get(workspace, reference)).id, id)
         assert.strictEqual((yield* repo.getSource(workspace, reference)).id, id)
       }
+    })
+  )
+
+  suite.addProperty(
+    "PromptRepo.getSources returns what getSource returns, in the given order, without unknown prompts",
+    archives,
+    Effect.fnUntraced(function* (archive) {
+      const repo = yield* PromptRepo
+      yield* load(archive)
+      const workspace = archive.workspace.id
+      const ids = archive.prompts.map(({ id }) => id)
+      const names = model.listPrompts(archive, {}).map((prompt) => parse(findName(archive.prompts, prompt)))
+      const references = [newId<PromptId>(), ...names, parse("no-such-name"), ...ids, ...names.slice(0, 2)]
+      const sources = yield* repo.getSources(workspace, references)
+      const expected = references.flatMap((reference) => findPrompt(archive.prompts, reference) ?? [])
+      assert.deepStrictEqual(
+        sources.map(Result.getOrThrow),
+        expected.map((prompt) => model.getSource(archive, prompt))
+      )
+      assert.deepStrictEqual(yield* repo.getSources(newId<WorkspaceId>(), references), [])
     })
   )
 

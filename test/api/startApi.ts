@@ -59,13 +59,14 @@ export const startDemoApi = () => {
 /** Returns the Authorization header line for a key. */
 export const authorize = (key: string): string => `Authorization: Bearer ${key}`
 
-/** Returns the target of each of the five endpoints by name. The prompt must have a version 1. */
+/** Returns the target of each endpoint by name. The prompt must have a version 1. */
 export const endpointTargets = (promptId: string) => {
   const prompt = `/api/v1/prompts/${promptId}`
   return {
     list: "/api/v1/prompts",
     get: prompt,
     getResolved: `${prompt}/resolved`,
+    listResolved: "/api/v1/resolved",
     listVersions: `${prompt}/versions`,
     getVersion: `${prompt}/versions/1`
   }

@@ -123,7 +123,9 @@ describe("a name denotes the same prompt in every interface", { timeout: 60_000 
       return data
     }
     for (const { archive: stored } of tenants)
-      expect(await runInProcess(["import", "-"], env, JSON.stringify(archive(stored)))).toMatchObject({ code: 0 })
+      expect(await runInProcess(["import", "-"], env, JSON.stringify(archive(stored)))).toMatchObject({
+        code: 0
+      })
     const [one, other] = [await read(tenants[0]!), await read(tenants[1]!)]
     expect(one.resolved_content).toBe(other.resolved_content)
     expect(one.id).not.toBe(other.id)

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import { subscribe } from "node:diagnostics_channel"
 import { METHODS } from "node:http"
+import { PromptsGroup } from "../../src/adapters/inbound/contract/Api.ts"
 import { migrations } from "../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import type { Archive } from "../../src/application/transfer/Archive.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
@@ -22,6 +23,7 @@ const ownTexts = [
   ...['route="/api/v1/prompts/:id/resolved"', 'route="/api/v1/prompts/:id/versions/:version"'],
   ...["GET /healthz", "/readyz"],
   ...["/openapi.json", "/metrics", "Resolved content is too large", "on http://127.0.0.1", ...METHODS],
+  ...Object.values(PromptsGroup.endpoints).map(({ path }) => path),
   ...migrations.flatMap(({ statements }) => statements)
 ].join("\n")
 /** The minimum length of most secrets. A shorter text could occur by chance. */

@@ -59,6 +59,7 @@ export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed> = La
       listNamed: coalesce(feed, repo.listNamed),
       get: coalesce(feed, repo.get),
       getSource: coalesce(feed, repo.getSource),
+      getSources: coalesce(feed, repo.getSources),
       listVersions: coalesce(feed, repo.listVersions),
       getVersion: coalesce(feed, repo.getVersion)
     })

@@ -1,10 +1,11 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type * as Result from "effect/Result"
 import type { FolderId } from "../../domain/FolderId.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
 import type { Prompt, PromptId, PromptNotFound, PromptSummary, PromptType } from "../../domain/Prompt.ts"
 import type { PromptReference } from "../../domain/PromptName.ts"
-import type { ResolutionSource, ResolvedTooLarge } from "../../domain/Resolution.ts"
+import type { PageTooLarge, ResolutionSource, ResolvedTooLarge } from "../../domain/Resolution.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { Version, VersionNotFound, VersionNumber, VersionSummary } from "../../domain/Version.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
@@ -75,6 +76,18 @@ export class PromptRepo extends Context.Service<
       workspace: WorkspaceId,
       prompt: PromptReference
     ) => Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge | Unavailable>
+    /**
+     * Returns the inputs of the resolutions of up to 100 prompts in the given order. A prompt that does not exist is left
+     * out, and a prompt whose contents exceed `sizes.sourceBytes` is a `ResolvedTooLarge`. May fail with `PageTooLarge` if
+     * the contents of all other prompts together exceed `sizes.sourceBytes`.
+     */
+    readonly getSources: (
+      workspace: WorkspaceId,
+      prompts: ReadonlyArray<PromptReference>
+    ) => Effect.Effect<
+      ReadonlyArray<Result.Result<ResolutionSource, ResolvedTooLarge>>,
+      PageTooLarge | Unavailable
+    >
     /**
      * Returns one page of a prompt's versions that were created at `oldest` or later, highest number first. `total` is
      * the number of all these versions.

@@ -2,11 +2,24 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Result from "effect/Result"
 import { historyCutoff } from "../../domain/HistoryCutoff.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
-import { type Prompt, PromptNotFound, type PromptSummary, type ResolvedPrompt } from "../../domain/Prompt.ts"
+import {
+  type Prompt,
+  type PromptId,
+  PromptNotFound,
+  type PromptSummary,
+  type ResolvedPrompt
+} from "../../domain/Prompt.ts"
 import { type PromptReference, parsePromptReference } from "../../domain/PromptName.ts"
-import { type ResolutionSource, type ResolvedTooLarge, resolveInSteps } from "../../domain/Resolution.ts"
+import {
+  PageTooLarge,
+  type ResolutionSource,
+  ResolvedTooLarge,
+  resolveInSteps
+} from "../../domain/Resolution.ts"
+import { sizes } from "../../domain/Sizes.ts"
 import {
   parseVersionNumber,
   type Version,
@@ -39,6 +52,13 @@ const makeResolve = ({ takeTurn }: ReadScheduler["Service"]) =>
     }
   })
 
+/** The largest JSON of one or several prompts, in bytes. The rest of `sizes.contentBytes` is for the envelope. */
+const maxResolvedBytes = sizes.contentBytes - 128
+
+/** Logs the id of a prompt whose resolved content is too large. */
+export const logTooLarge = (id: PromptId): Effect.Effect<void> =>
+  Effect.logWarning("Resolved content is too large", { prompt_id: id })
+
 /** A resolved prompt, and the number of the version that was resolved. */
 export interface ResolvedVersion {
   readonly prompt: ResolvedPrompt
@@ -46,7 +66,7 @@ export interface ResolvedVersion {
 }
 
 /**
- * The five reads of specification 4, for HTTP, MCP and embedders. `prompt` is the raw text of an id or a name
+ * The reads of specification 4, and of several resolved prompts, for HTTP, MCP and embedders. `prompt` is the raw text of an id or a name
  * (`parsePromptReference`), and `number` the raw text of a version number: malformed text fails like an unknown prompt
  * or version, and the database is not queried.
  */
@@ -68,6 +88,21 @@ export class Prompts extends Context.Service<
       caller: Caller,
       prompt: string
     ) => Effect.Effect<ResolvedVersion, PromptNotFound | ResolvedTooLarge | Unavailable>
+    /** Resolves the prompts of one page of `list`, in its order, within the limits of `getManyResolved`. */
+    readonly listResolved: (
+      caller: Caller,
+      filter: PromptFilter,
+      page: Page
+    ) => Effect.Effect<PageOfItems<ResolvedPrompt>, PageTooLarge | Unavailable>
+    /**
+     * Resolves up to 100 prompts in the given order. Leaves out texts that no prompt has as its id or name. Also leaves
+     * out a prompt that alone is too large, and logs its id. Fails if the JSON of all prompts together would exceed
+     * `sizes.contentBytes`.
+     */
+    readonly getManyResolved: (
+      caller: Caller,
+      prompts: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<ResolvedPrompt>, PageTooLarge | Unavailable>
     readonly listVersions: (
       caller: Caller,
       prompt: string,
@@ -104,6 +139,34 @@ export class Prompts extends Context.Service<
         )
       )
 
+      /** Resolves one of several prompts. Returns an empty list and logs the id if the prompt alone is too large. */
+      const resolveOne = (
+        workspace: WorkspaceId,
+        source: Result.Result<ResolutionSource, ResolvedTooLarge>
+      ) =>
+        Effect.fromResult(source).pipe(
+          Effect.flatMap((source) => resolve(workspace, source)),
+          Effect.map((prompt) => ({ prompt, bytes: Buffer.byteLength(JSON.stringify(prompt)) })),
+          Effect.filterOrFail(
+            ({ bytes }) => bytes <= maxResolvedBytes,
+            ({ prompt }) => ResolvedTooLarge(prompt.id)
+          ),
+          Effect.map((resolved) => [resolved]),
+          Effect.catchTag("ResolvedTooLarge", ({ id }) => Effect.as(logTooLarge(id), []))
+        )
+
+      const resolveAll = Effect.fnUntraced(function* (
+        { workspaceId }: Caller,
+        references: ReadonlyArray<PromptReference>
+      ) {
+        if (references.length === 0) return []
+        const sources = yield* repo.getSources(workspaceId, references)
+        const resolved = yield* Effect.forEach(sources, (source) => resolveOne(workspaceId, source))
+        const all = resolved.flat()
+        const bytes = all.reduce((sum, { bytes }) => sum + bytes + 1, 0)
+        return bytes > maxResolvedBytes ? yield* Effect.fail(PageTooLarge) : all.map(({ prompt }) => prompt)
+      })
+
       return Prompts.of({
         list: withSpanIfTraced("Prompts.list")((caller, filter, page) =>
           repo.list(caller.workspaceId, filter, page)
@@ -113,6 +176,19 @@ export class Prompts extends Context.Service<
         ),
         getResolved: (caller, text) => Effect.map(getResolvedVersion(caller, text), ({ prompt }) => prompt),
         getResolvedVersion,
+        listResolved: withSpanIfTraced("Prompts.listResolved")(
+          Effect.fnUntraced(function* (caller, filter, page) {
+            const { items, total } = yield* repo.list(caller.workspaceId, filter, page)
+            const ids = items.map(({ id }) => id)
+            return { items: yield* resolveAll(caller, ids), total }
+          })
+        ),
+        getManyResolved: withSpanIfTraced("Prompts.getManyResolved")((caller, texts) =>
+          resolveAll(
+            caller,
+            texts.flatMap((text) => parsePromptReference(text) ?? [])
+          )
+        ),
         listVersions: withSpanIfTraced("Prompts.listVersions")(
           Effect.fnUntraced(function* (caller, text, page) {
             const prompt = yield* parsePrompt(text)

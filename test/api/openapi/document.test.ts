@@ -10,12 +10,13 @@ const operations = allOperations.filter(({ path }) => path.startsWith("/api/v1/"
 const findOperation = (id: string) =>
   operations.find(({ operation }) => operation.operationId === id)!.operation
 
-it("the OpenAPI document describes the five routes of the API and the operational paths except redirects, and no other path", () => {
+it("the OpenAPI document describes the routes of the API and the operational paths except redirects, and no other path", () => {
   const described = allOperations.map(({ path, method }) => `${method.toUpperCase()} ${path}`)
   expect(described).toEqual([
     "GET /api/v1/prompts",
     "GET /api/v1/prompts/{id}",
     "GET /api/v1/prompts/{id}/resolved",
+    "GET /api/v1/resolved",
     "GET /api/v1/prompts/{id}/versions",
     "GET /api/v1/prompts/{id}/versions/{version}",
     "GET /healthz",
@@ -59,18 +60,21 @@ describe("the parameters in the OpenAPI document", () => {
     ["query", "per_page", false, positiveInt(20)]
   ]
   const headers = ["If-None-Match", "X-Request-Id"].map((name) => ["header", name, false, { type: "string" }])
-  const id = ["path", "id", true, { type: "string", format: "uuid" }]
+  const id = ["path", "id", true, { type: "string" }]
   const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
 
+  const filters = [
+    ...paging,
+    ["query", "folder_id", false, { type: "string", format: "uuid" }],
+    ["query", "tag", false, { type: "string" }],
+    ["query", "type", false, { type: "string", enum: types }]
+  ]
+
   it.each([
+    ["prompts.list", filters],
     [
-      "prompts.list",
-      [
-        ...paging,
-        ["query", "folder_id", false, { type: "string", format: "uuid" }],
-        ["query", "tag", false, { type: "string" }],
-        ["query", "type", false, { type: "string", enum: types }]
-      ]
+      "prompts.listResolved",
+      [...filters, ["query", "prompt", false, { type: "array", items: { type: "string" }, maxItems: 100 }]]
     ],
     ["prompts.get", [id]],
     ["prompts.getResolved", [id]],
@@ -121,6 +125,7 @@ const specificErrors: Readonly<Record<string, ReadonlyArray<Tag>>> = {
   "prompts.list": ["InvalidParameter"],
   "prompts.get": ["PromptNotFound", "RouteNotFound"],
   "prompts.getResolved": ["PromptNotFound", "ResolvedTooLarge", "RouteNotFound"],
+  "prompts.listResolved": ["InvalidParameter", "PageTooLarge"],
   "prompts.listVersions": ["InvalidParameter", "PromptNotFound", "RouteNotFound"],
   "prompts.getVersion": ["VersionNotFound", "RouteNotFound"]
 }

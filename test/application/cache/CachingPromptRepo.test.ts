@@ -40,6 +40,7 @@ const makeCache = Effect.fnUntraced(function* (
         return Effect.andThen(beforeResult(state.gets), Effect.fail(PromptNotFound))
       }),
     listNamed: unexpected,
+    getSources: unexpected,
     getSource: unexpected,
     listVersions: unexpected,
     getVersion: unexpected

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
-import { archive, prompt, workspace } from "../../support/archives.ts"
+import { archive, instant, prompt, workspace } from "../../support/archives.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 
@@ -110,16 +110,20 @@ describe("the command prompts reads a workspace without an API key", { timeout: 
     expect(await print("diff", "Support agent")).toBe("Version 3 equals the current content\n")
   })
 
-  it("prompts get fails and lists the ids if several prompts have the given title", async () => {
-    const twins = [prompt({ title: "Twin" }), prompt({ title: "Twin" })]
-    const doubled = archive({ workspace: workspace({ name: "Doubled" }), prompts: twins })
+  it("prompts get finds a prompt by its exact title only if the slug of this title is the name of the prompt", async () => {
+    const [original, copy] = [
+      prompt({ title: "Twin", created_at: instant("2026-01-01") }),
+      prompt({ title: "twin!", created_at: instant("2026-01-02") })
+    ]
+    const doubled = archive({ workspace: workspace({ name: "Doubled" }), prompts: [copy, original] })
     await database.importArchive(doubled)
-    const { code, stderr } = await run(["prompts", "get", "Twin", "--workspace", "Doubled"], env)
-    expect(code).toBe(1)
-    expect(stderr).toMatch(
-      /^prompt-retrieval: 2 prompts have the name "Twin": use one of the ids \S+, \S+\n$/
-    )
-    for (const { id } of twins) expect(stderr).toContain(id)
+    expect(await json("get", "Twin", "--workspace", "Doubled")).toMatchObject({ id: original.id })
+    for (const title of ["twin!", "TWIN"])
+      expect(await run(["prompts", "get", title, "--workspace", "Doubled"], env)).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: `prompt-retrieval: workspace "Doubled" has no prompt "${title}"; see 'prompt-retrieval prompts list'\n`
+      })
   })
 
   const unknownId = "00000000-0000-0000-0000-000000000000"

@@ -11,7 +11,7 @@ import { Version, VersionSummary } from "../../../domain/Version.ts"
 import { DataEnvelope, PageEnvelope } from "./Envelope.ts"
 import { apiErrors, serviceErrors } from "./ErrorResponses.ts"
 import { pageHeaders, promptHeaders, requestHeaders, resourceHeaders, statusHeaders } from "./Headers.ts"
-import { ListQuery, PageQuery } from "./Parameters.ts"
+import { ListQuery, PageQuery, ResolvedQuery } from "./Parameters.ts"
 
 /** The security scheme of every endpoint. `App.ts` enforces the scheme, because this contract has no handlers. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
@@ -74,6 +74,17 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
       withDocs(
         "Get a prompt's resolved content",
         "Returns the content of the prompt followed by its fragments with their slots filled. Slots (`{{name}}`) in the content of the prompt stay unfilled: the caller fills them. The endpoint takes no parameters."
+      )
+    ),
+    HttpApiEndpoint.get("listResolved", "/resolved", {
+      ...options,
+      query: ResolvedQuery.fields,
+      success: withNotModified(PageEnvelope(ResolvedPrompt), resourceHeaders),
+      error: apiErrors("InvalidParameter", "PageTooLarge")
+    }).annotateMerge(
+      withDocs(
+        "List resolved prompts",
+        "Returns many prompts with their resolved content: a page of the list of prompts, or the prompts whose ids or names are given as `prompt`, in the given order. Unknown prompts are left out. A prompt that alone is too large for a response is left out, too."
       )
     ),
     HttpApiEndpoint.get("listVersions", "/prompts/:id/versions", {

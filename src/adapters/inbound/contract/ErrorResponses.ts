@@ -29,7 +29,8 @@ const specificErrors = [
   "PromptNotFound",
   "VersionNotFound",
   "RouteNotFound",
-  "ResolvedTooLarge"
+  "ResolvedTooLarge",
+  "PageTooLarge"
 ] as const
 type SpecificError = (typeof specificErrors)[number]
 

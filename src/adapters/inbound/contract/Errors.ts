@@ -5,7 +5,7 @@ import { keyPrefix } from "../../../domain/ApiKey.ts"
 import type { InvalidParameter } from "../../../domain/Page.ts"
 import type { PromptNotFound } from "../../../domain/Prompt.ts"
 import { type RateLimited, windowSeconds } from "../../../domain/time/RateWindow.ts"
-import type { ResolvedTooLarge } from "../../../domain/Resolution.ts"
+import type { PageTooLarge, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { sizes } from "../../../domain/Sizes.ts"
 import type { VersionNotFound } from "../../../domain/Version.ts"
 
@@ -25,6 +25,7 @@ export type ApiError =
   | PromptNotFound
   | VersionNotFound
   | ResolvedTooLarge
+  | PageTooLarge
   | Unavailable
   | typeof BadRequest
   | typeof MalformedHeader
@@ -180,6 +181,14 @@ export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { r
     code: "RESOLVED_TOO_LARGE",
     message: "Resolved content is too large",
     condition: `the resolved content would exceed ${sizes.contentBytes / 1024 / 1024} MiB`,
+    subject: "workspace"
+  },
+  PageTooLarge: {
+    status: 422,
+    code: "RESOLVED_TOO_LARGE",
+    message:
+      "Resolved prompts are too large for one response: ask for fewer prompts, for example with per_page",
+    condition: `the resolved prompts together would exceed ${sizes.contentBytes / 1024 / 1024} MiB`,
     subject: "workspace"
   },
   RateLimited: {

@@ -55,6 +55,23 @@ export const ListQuery = Schema.Struct({
   type: Schema.optionalKey(TypeFilter)
 })
 
+/** The largest number of prompts that one request may name. */
+export const maxPrompts = 100
+
+const PromptsParameter = Schema.Union([Schema.String, Schema.Array(Schema.String)]).check(
+  Schema.makeFilter((value: string | ReadonlyArray<string>) =>
+    typeof value === "string" || value.length <= maxPrompts
+      ? undefined
+      : `must be given at most ${maxPrompts} times`
+  )
+)
+
+/** The query parameters of the list of resolved prompts: those of the list of prompts, or `prompt`. */
+export const ResolvedQuery = Schema.Struct({
+  ...ListQuery.fields,
+  prompt: Schema.optionalKey(PromptsParameter)
+})
+
 /** Returns an error that names the first invalid parameter and its rule, but not the parameter's value. */
 const toInvalidParameter = ({ issue }: Schema.SchemaError): InvalidParameter => {
   const [first = "the parameters are invalid"] = formatIssue(issue).issues.map(
@@ -82,6 +99,10 @@ export const parameterDetails: Readonly<Record<string, object>> = {
       "Id of the prompt, or its name: the slug of the title. Only a prompt that is not archived has a name.",
     schema: { type: "string" },
     examples: { default: { value: "support-agent" } }
+  },
+  prompt: {
+    description: `Ids or names of up to ${maxPrompts} prompts, one per parameter. Excludes the other parameters.`,
+    schema: { type: "array", items: { type: "string" }, maxItems: maxPrompts }
   },
   version: {
     description: "Version number, starting at 1.",

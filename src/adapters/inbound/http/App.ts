@@ -10,6 +10,7 @@ import { toUnexpectedError } from "../../../application/observability/InternalEr
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
+import { logTooLarge } from "../../../application/reading/Prompts.ts"
 import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
@@ -90,9 +91,7 @@ const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 /** Returns the response to an error. If the resolved content of a prompt is too large, logs the id of the prompt. */
 const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
   const response = Effect.succeed(toErrorResponse(error))
-  return error._tag === "ResolvedTooLarge"
-    ? Effect.andThen(Effect.logWarning("Resolved content is too large", { prompt_id: error.id }), response)
-    : response
+  return error._tag === "ResolvedTooLarge" ? Effect.andThen(logTooLarge(error.id), response) : response
 }
 
 /** Responds to every failure. For an unexpected failure, responds with the error that `toUnexpectedError` returns. */

@@ -5,10 +5,11 @@ import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
 import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
+import { InvalidParameter } from "../../../domain/Page.ts"
 import { PromptsGroup } from "../contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
 import type { ApiError } from "../contract/Errors.ts"
-import { makeParameterDecoder } from "../contract/Parameters.ts"
+import { makeParameterDecoder, maxPrompts } from "../contract/Parameters.ts"
 import { parseQuery } from "./request/QueryString.ts"
 import type { MatchedRoute } from "./request/RequestHead.ts"
 import { type BodyWithEtag, encodeWithEtag } from "./response/Representation.ts"
@@ -35,6 +36,20 @@ type Handler<Spec extends EndpointSpec> = (
 
 type Handlers = { readonly [Spec in EndpointSpec as Spec["identifier"]]: Handler<Spec> }
 
+/** Reads the prompts with the given ids and names, as one page. */
+const readNamedPrompts = (
+  prompts: Prompts["Service"],
+  caller: Caller,
+  names: ReadonlyArray<string>,
+  otherParameters: object
+) =>
+  Object.keys(otherParameters).length > 0
+    ? Effect.fail(InvalidParameter("prompt must not be combined with other parameters"))
+    : Effect.map(prompts.getManyResolved(caller, names), (data) => ({
+        data,
+        meta: { page: 1, per_page: maxPrompts, total: data.length }
+      }))
+
 const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
   list: (caller, _, query) =>
     Effect.map(
@@ -51,6 +66,13 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
       envelope: toDataEnvelope(prompt),
       promptVersion: current_version
     })),
+  listResolved: (caller, _, { prompt, ...query }) =>
+    Effect.map(
+      prompt === undefined
+        ? readPageEnvelope(query, (page) => prompts.listResolved(caller, query, page))
+        : readNamedPrompts(prompts, caller, [prompt].flat(), query),
+      withoutVersion
+    ),
   listVersions: (caller, { id }, query) =>
     Effect.map(
       readPageEnvelope(query, (page) => prompts.listVersions(caller, id, page)),

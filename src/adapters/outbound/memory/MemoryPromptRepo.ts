@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Struct from "effect/Struct"
 import type { Archive } from "../../../application/transfer/Archive.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
@@ -119,6 +120,15 @@ const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Ser
       Effect.map(find(workspaceId, reference), ({ workspace, prompt }) => getPrompt(workspace, prompt)),
     getSource: (workspaceId, reference) =>
       Effect.map(find(workspaceId, reference), ({ workspace, prompt }) => getSource(workspace, prompt)),
+    getSources: (workspaceId, references) =>
+      Effect.sync(() => {
+        const workspace = workspaces.get(workspaceId)
+        if (workspace === undefined) return []
+        return references.flatMap((reference) => {
+          const prompt = findPrompt(workspace.prompts, reference)
+          return prompt === undefined ? [] : [Result.succeed(getSource(workspace, prompt))]
+        })
+      }),
     listVersions: (workspaceId, reference, oldest, page) =>
       Effect.map(find(workspaceId, reference), ({ prompt }) =>
         paginate(listVersions(prompt, oldest).map(toVersionSummary), page)

@@ -18,7 +18,10 @@ interface PendingLookup<Key> {
   onCancel: () => void
 }
 
-const decodeOrdinal = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.Int }))
+const decodeRow = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.Int }))
+
+/** Returns the column `ordinal` of a row. */
+export const decodeOrdinal = (row: Row): number => decodeRow(row).ordinal
 
 /**
  * Returns a function that reads one row by its key. A key is looked up immediately if no statement of its partition is
@@ -56,7 +59,7 @@ export const makeBatchedLookup = <Key>(
       if (lookups.length === 0) return
       const rowsByOrdinal = Effect.map(query(makeStatement(lookups.map(({ key }) => key))), (rows) => {
         const found: Array<Row | undefined> = []
-        for (const row of rows) found[decodeOrdinal(row).ordinal] = row
+        for (const row of rows) found[decodeOrdinal(row)] = row
         return found
       })
       countInFlight(partition, 1)

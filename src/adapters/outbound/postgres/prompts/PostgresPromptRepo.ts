@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { type PromptFilter, PromptRepo } from "../../../../application/ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../../../../application/observability/Instrumentation.ts"
@@ -11,12 +12,12 @@ import {
   repeatedFieldNames
 } from "../../../../domain/Prompt.ts"
 import { type PromptName, type PromptReference, toIdRange } from "../../../../domain/PromptName.ts"
-import { type ResolutionSource, ResolvedTooLarge } from "../../../../domain/Resolution.ts"
+import { PageTooLarge, type ResolutionSource, ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import { Version, VersionNotFound, type VersionNumber } from "../../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { makeBatchedLookup } from "../driver/BatchedLookup.ts"
+import { decodeOrdinal, makeBatchedLookup } from "../driver/BatchedLookup.ts"
 import { findById, makeStatement, type Row, type Statement } from "../driver/Query.ts"
 import { Database } from "../Database.ts"
 import { decodeNamed, requestedNames, toIdExpression } from "./NameQueries.ts"
@@ -39,11 +40,12 @@ const toArray = (values: ReadonlyArray<string | null>): string =>
 
 /**
  * Makes the functions that convert the ids or the names of prompts to a statement. `toText` returns the text of the
- * statement for a FROM clause that selects the prompts as `p`, with `requested.ordinal`.
+ * statement for a FROM clause that selects the prompts as `p`, with `requested.ordinal`. `wrap` may add columns to the
+ * FROM item `requested`.
  */
-const selectByKey = (toText: (prompts: string) => string) => {
+const selectByKey = (toText: (prompts: string) => string, wrap = (requested: string) => requested) => {
   const toPrompts = (requested: string) =>
-    toText(`${requested}
+    toText(`${wrap(requested)}
     join prompts p on p.workspace_id = requested.workspace_id and p.id = requested.id`)
   const byId = toPrompts(requestedIds)
   const byName = toPrompts(requestedNames)
@@ -93,19 +95,16 @@ export const selectPromptsByKey = selectByKey(
 
 const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
 
+/** Joins the fragments `f` of the join rows `pf` of a prompt `p`. A fragment of another workspace is left out. */
+const joinFragments = `join ${findById("fragments", "pf.fragment_id", ["workspace_id", "content"])} f
+          on f.workspace_id = p.workspace_id`
+
 const aggregateFragments = (value: string, name: string): string =>
   `coalesce(array_agg(${value} order by position, id) filter (where bytes <= ${sizes.sourceBytes}), '{}') as ${name}`
 
-/**
- * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position of the prompt in the
- * argument, counted from 1. If the contents together are larger than `sizes.sourceBytes`, `too_large` is true and the
- * row has no fragments. In this case, PostgreSQL does not read the contents of the fragments, because `octet_length`
- * does not read the text itself.
- */
-export const selectSources = selectByKey(
-  (
-    prompts
-  ) => `select requested.ordinal::int, ${pages.toColumns(repeatedFieldNames)}, p.current_content, p.current_version, source.*
+const selectSourcesFrom = (prompts: string, columns = ""): string =>
+  `select requested.ordinal::int, ${pages.toColumns(repeatedFieldNames)}, p.current_version, source.*,
+      case when source.too_large then '' else p.current_content end as current_content ${columns}
     from ${prompts}
     cross join lateral (
       select coalesce(max(bytes) > ${sizes.sourceBytes}, false) as too_large,
@@ -113,12 +112,47 @@ export const selectSources = selectByKey(
       from (
         select pf.id, pf.position, pf.variable_overrides, f.content,
           octet_length(p.current_content) + sum(octet_length(f.content)) over () as bytes
-        from prompt_fragments pf
-        join ${findById("fragments", "pf.fragment_id", ["workspace_id", "content"])} f
-          on f.workspace_id = p.workspace_id
+        from prompt_fragments pf ${joinFragments}
         where pf.prompt_id = p.id
       ) bound
     ) source`
+
+/**
+ * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position of the prompt in the
+ * argument, counted from 1. If the contents together are larger than `sizes.sourceBytes`, `too_large` is true and the
+ * row has no fragments. In this case, PostgreSQL does not read the contents of the fragments, because `octet_length`
+ * does not read the text itself.
+ */
+export const selectSources = selectByKey((prompts) => selectSourcesFrom(prompts))
+
+/**
+ * Makes a FROM item like `requested`, with the column `fits`: whether the contents and overrides of all prompts together
+ * have at most `sizes.pageSourceBytes`. If they do not fit, only one row is left, because the caller needs no contents.
+ */
+const withFit = (requested: string): string => `(
+    select * from (
+      select requested.*, row_number() over () as row,
+        coalesce(sum(size.bytes) over (), 0) <= ${sizes.pageSourceBytes} as fits
+      from ${requested}
+      cross join lateral (
+        select case when octet_length(p.current_content) + contents > ${sizes.sourceBytes} then 0
+            else octet_length(p.current_content) + contents + overrides end as bytes
+        from prompts p
+        cross join lateral (
+          select coalesce(sum(octet_length(f.content)), 0) as contents,
+            coalesce(sum(octet_length(pf.variable_overrides::text)), 0) as overrides
+          from prompt_fragments pf ${joinFragments}
+          where pf.prompt_id = p.id
+        ) parts
+        where p.workspace_id = requested.workspace_id and p.id = requested.id
+      ) size
+    ) measured where fits or row = 1
+  ) requested`
+
+/** Selects the sources of several prompts like `selectSources`, if the column `fits` of all rows is true. */
+export const selectManySources = selectByKey(
+  (prompts) => selectSourcesFrom(prompts, ", requested.fits"),
+  withFit
 )
 
 const decodeSourceRow = Schema.decodeUnknownSync(
@@ -147,14 +181,10 @@ const decodeSource = (row: Row): ResolutionSource => {
   }
 }
 
-const toSource = (
-  row: Row | undefined
-): Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge> => {
-  if (row === undefined) return Effect.fail(PromptNotFound)
-  return row.too_large === true
-    ? Effect.fail(ResolvedTooLarge(row.id as PromptId))
-    : Effect.succeed(decodeSource(row))
-}
+const toSource = (row: Row): Result.Result<ResolutionSource, ResolvedTooLarge> =>
+  row.too_large === true
+    ? Result.fail(ResolvedTooLarge(row.id as PromptId))
+    : Result.succeed(decodeSource(row))
 
 /** Selects a version. `parent_version_id` is null if the parent is a version of another prompt. */
 export const selectVersion = (
@@ -180,6 +210,10 @@ const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
 const canMatch = ({ tag }: PromptFilter): boolean =>
   tag === undefined || (!tag.includes("\0") && tag.isWellFormed())
 
+const hasId = <Key extends PromptKey>(key: Key): key is Key & PromptKey<PromptId> =>
+  typeof key.prompt === "string"
+const hasName = <Key extends PromptKey>(key: Key): key is Key & PromptKey<PromptName> => !hasId(key)
+
 const makePromptRepo = Effect.gen(function* () {
   const { queryPrompts } = yield* Database
   // A slow statement of one workspace must not delay other workspaces.
@@ -192,6 +226,16 @@ const makePromptRepo = Effect.gen(function* () {
   })
   const getPromptRow = yield* makeLookup(selectPromptsByKey)
   const getSourceRow = yield* makeLookup(selectSources)
+
+  /** Reads the sources of several prompts with one statement. `index` is copied from the key of each prompt. */
+  const readSources = Effect.fnUntraced(function* <Key extends PromptKey & { readonly index: number }>(
+    keys: ReadonlyArray<Key>,
+    select: (keys: ReadonlyArray<Key>) => Statement
+  ) {
+    const rows = keys.length === 0 ? [] : yield* queryPrompts(select(keys))
+    if (rows.some(({ fits }) => fits !== true)) return yield* Effect.fail(PageTooLarge)
+    return rows.map((row) => ({ index: keys[decodeOrdinal(row) - 1]?.index ?? 0, source: toSource(row) }))
+  })
 
   return PromptRepo.of({
     list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
@@ -213,7 +257,20 @@ const makePromptRepo = Effect.gen(function* () {
       )
     ),
     getSource: withSpanIfTraced("PromptRepo.getSource")((workspace, prompt) =>
-      Effect.flatMap(getSourceRow(workspace, prompt), toSource)
+      getSourceRow(workspace, prompt).pipe(
+        Effect.flatMap((row) => (row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(row))),
+        Effect.flatMap((row) => Effect.fromResult(toSource(row)))
+      )
+    ),
+    getSources: withSpanIfTraced("PromptRepo.getSources")(
+      Effect.fnUntraced(function* (workspace, prompts) {
+        const keys = prompts.map((prompt, index) => ({ workspace, prompt, index }))
+        const found = [
+          ...(yield* readSources(keys.filter(hasId), selectManySources.byId)),
+          ...(yield* readSources(keys.filter(hasName), selectManySources.byName))
+        ]
+        return found.sort((a, b) => a.index - b.index).map(({ source }) => source)
+      })
     ),
     listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, prompt, oldest, page) =>
       Effect.flatMap(queryPrompts(pages.selectVersions(workspace, prompt, oldest, page)), (found) =>

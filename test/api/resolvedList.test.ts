@@ -1,0 +1,137 @@
+import { describe, expect, it } from "vitest"
+import * as model from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
+import { findName } from "../../src/domain/PromptName.ts"
+import { fragment, fragmentBinding, makeTenant, newId, prompt, sample } from "../support/archives.ts"
+import { getHeader } from "../support/clients/rawHttp.ts"
+import { type ExpectedError, expectError, expectNotModified } from "./expectations.ts"
+import { authorize, startApi } from "./startApi.ts"
+
+const { archive, keys } = sample()
+const kibibytes = (count: number): string => "x".repeat(count * 1024)
+const half = fragment(kibibytes(520))
+const withHalves = (title: string, count: number) =>
+  prompt({
+    title,
+    fragments: Array.from({ length: count }, (_, position) => fragmentBinding(half, position))
+  })
+/** Prompts whose resolved contents have about 520 KiB, and one whose resolved content is too large. */
+const [one, other, tooLarge, manyBytes] = [
+  withHalves("One", 1),
+  withHalves("Other", 1),
+  withHalves("Two halves", 2),
+  prompt({
+    title: "Many bytes",
+    fragments: Array.from({ length: 9 }, (_, index) => fragmentBinding(half, index))
+  })
+]
+/** The content has less than 1 MiB, but its JSON has more. */
+const escaped = prompt({ title: "Escaped", current_content: "\n".repeat(600 * 1024) })
+const large = makeTenant({ fragments: [half], prompts: [one, other, tooLarge, manyBytes, escaped] })
+
+const api = startApi([archive, large.archive])
+const send = (target: string, key: string = keys.active.plaintext, lines: ReadonlyArray<string> = []) =>
+  api.send(target, [authorize(key), ...lines])
+const read = async (target: string, key?: string) => {
+  const { status, body } = await send(target, key)
+  expect(status, body).toBe(200)
+  return JSON.parse(body)
+}
+const tooLargeTogether: ExpectedError = [
+  422,
+  "RESOLVED_TOO_LARGE",
+  "Resolved prompts are too large for one response: ask for fewer prompts, for example with per_page"
+]
+const toQuery = (prompts: ReadonlyArray<string>): string =>
+  `/api/v1/resolved?${prompts.map((prompt) => `prompt=${prompt}`).join("&")}`
+
+describe("GET /resolved", () => {
+  it("GET /resolved returns the prompts of the same page of GET /prompts, each like GET /prompts/{id}/resolved", async () => {
+    const [folder] = archive.folders
+    for (const query of [
+      "",
+      "?page=2&per_page=2",
+      "?type=system",
+      `?folder_id=${folder!.id}`,
+      "?tag=production",
+      "?page=99"
+    ]) {
+      const list = await read(`/api/v1/prompts${query}`)
+      const resolved = await read(`/api/v1/resolved${query}`)
+      expect(resolved.meta).toEqual(list.meta)
+      const singles = await Promise.all(
+        list.data.map(
+          async ({ id }: { readonly id: string }) => (await read(`/api/v1/prompts/${id}/resolved`)).data
+        )
+      )
+      expect(JSON.stringify(resolved.data)).toBe(JSON.stringify(singles))
+    }
+  })
+
+  it("GET /resolved?prompt= returns prompts by id and by name in the given order, and leaves out unknown prompts", async () => {
+    const listed = model.listPrompts(archive, {})
+    const names = listed.map((prompt) => findName(archive.prompts, prompt))
+    const archived = archive.prompts.find(({ is_archived }) => is_archived)!
+    const asked = [
+      names[1]!,
+      newId(),
+      archived.id,
+      "no-such-prompt",
+      one.id,
+      "Not a name",
+      names[0]!,
+      listed[1]!.id
+    ]
+    const { data, meta } = await read(toQuery(asked.map(encodeURIComponent)))
+    expect(data.map(({ id }: { readonly id: string }) => id)).toEqual([
+      listed[1]!.id,
+      archived.id,
+      listed[0]!.id,
+      listed[1]!.id
+    ])
+    expect(meta).toEqual({ page: 1, per_page: 100, total: 4 })
+    expect((await read("/api/v1/resolved?prompt=")).data).toEqual([])
+  })
+
+  it("GET /resolved has an ETag, and responds 304 to the same ETag until a prompt changes", async () => {
+    const first = await send("/api/v1/resolved")
+    const etag = getHeader(first, "etag")!
+    const conditional = () => send("/api/v1/resolved", undefined, [`If-None-Match: ${etag}`])
+    expectNotModified(await conditional(), etag)
+    const [changed] = model.listPrompts(archive, {})
+    await api.sql("update prompts set current_content = 'Changed' where id = $1", [changed!.id])
+    await expect.poll(async () => (await conditional()).status).toBe(200)
+  })
+
+  it("GET /resolved rejects more than 100 prompts, and prompt together with another parameter", async () => {
+    expectError(await send(toQuery(Array.from({ length: 101 }, () => "a"))), [
+      400,
+      "BAD_REQUEST",
+      "prompt must be given at most 100 times"
+    ])
+    for (const parameter of ["page=1", "per_page=5", "tag=x", "type=user"])
+      expectError(await send(`${toQuery(["a"])}&${parameter}`), [
+        400,
+        "BAD_REQUEST",
+        "prompt must not be combined with other parameters"
+      ])
+    expectError(await send("/api/v1/resolved?per_page=0"), [
+      400,
+      "BAD_REQUEST",
+      "per_page must be an integer from 1 to 9007199254740991"
+    ])
+  })
+
+  it("GET /resolved leaves out and logs prompts that alone are too large, and responds 422 if the other prompts together exceed 1 MiB", async () => {
+    const key = large.key.plaintext
+    const { data } = await read(toQuery([tooLarge.id, one.id, manyBytes.id, escaped.id]), key)
+    expect(data.map(({ title }: { readonly title: string }) => title)).toEqual(["One"])
+    for (const { id } of [tooLarge, manyBytes, escaped]) expect(api.service().output()).toContain(id)
+    expectError(await send(toQuery([one.id, other.id]), key), tooLargeTogether)
+    expectError(await send("/api/v1/resolved", key), tooLargeTogether)
+    expectError(await send(toQuery(Array.from({ length: 100 }, () => one.id)), key), tooLargeTogether)
+    const pages = await Promise.all(
+      [1, 2, 3, 4, 5].map((page) => read(`/api/v1/resolved?per_page=1&page=${page}`, key))
+    )
+    expect(pages.flatMap(({ data }) => data)).toHaveLength(2)
+  })
+})
