@@ -11,7 +11,6 @@ export { makeWebHandler, type WebHandler } from "./adapters/inbound/http/WebHand
 export type { DatabaseOptions } from "./adapters/outbound/postgres/Database.ts"
 export type { RateLimits } from "./application/access/Admission.ts"
 export {
-  administrationLayer,
   changeFeedLayer,
   databaseLayer,
   ownStoresLayer,

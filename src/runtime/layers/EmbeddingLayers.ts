@@ -29,14 +29,6 @@ export const databaseLayer = Database.layer
 /** The change notifications of a PostgreSQL server. */
 export const changeFeedLayer = PostgresChangeFeed.makeLayer()
 
-/** The use cases of operators, on a database. The audit log names the `Actor`. */
-export const administrationLayer = Layer.unwrap(
-  Effect.map(
-    Effect.promise(() => import("./CommandLayers.ts")),
-    ({ administrationLayer }) => administrationLayer
-  )
-)
-
 /**
  * The address of the API, the rate limits, the server that counts requests, and the use of known responses in an
  * outage.

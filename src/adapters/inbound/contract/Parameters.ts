@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { formatIssue } from "../../../application/transfer/ProblemList.ts"
 import { FolderId } from "../../../domain/FolderId.ts"
 import {
   defaultPerPage,
@@ -71,6 +71,8 @@ export const ResolvedQuery = Schema.Struct({
   ...ListQuery.fields,
   prompt: Schema.optionalKey(PromptsParameter)
 })
+
+const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** Returns an error that names the first invalid parameter and its rule, but not the parameter's value. */
 const toInvalidParameter = ({ issue }: Schema.SchemaError): InvalidParameter => {

@@ -1,0 +1,9 @@
+/**
+ * The use cases of operators, for Effect programs: workspaces, users, keys, imports and exports. Programs that only
+ * serve and read prompts do not load this module.
+ *
+ * @module
+ */
+export { Actor } from "./application/administration/Actor.ts"
+export { Administration } from "./application/administration/Administration.ts"
+export { administrationLayer, makeActorLayer } from "./runtime/layers/CommandLayers.ts"
