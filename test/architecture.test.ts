@@ -21,8 +21,8 @@ const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "lru-cache"
 
 /**
  * Imports point from adapters to the application and the domain, and from the application to the domain. An adapter
- * imports no other adapter, with two exceptions: the inbound adapters share the folder `contract`, and `mcp` uses the
- * messages of `http`.
+ * imports no other adapter, with two exceptions: the inbound adapters share the folder `contract`, and `mcp` is an endpoint
+ * of `http`.
  */
 const rules: ReadonlyArray<Rule> = [
   { files: "src/*.ts", mayImport: ["src/**", ...anyPackage] },
@@ -40,7 +40,7 @@ const rules: ReadonlyArray<Rule> = [
   { files: "src/application/cache/**", mayImport: [...core, "lru-cache", ...effect] },
   {
     files: "src/application/ports/*",
-    mayImport: ["src/application/ports/*", "src/domain/**", "effect/{Context,Effect}"]
+    mayImport: ["src/application/ports/*", "src/domain/**", "effect/{Context,Effect,Result}"]
   },
   {
     files: "src/application/transfer/**",
@@ -61,7 +61,7 @@ const rules: ReadonlyArray<Rule> = [
     cli: [],
     embedding: [],
     http: [],
-    mcp: ["src/adapters/inbound/http/{HttpMessage,MountedEndpoint}.ts"]
+    mcp: ["src/adapters/inbound/http/MountedEndpoint.ts", "@modelcontextprotocol/server"]
   }).map(([name, others]) => ({
     files: `src/adapters/inbound/${name}/**`,
     mayImport: [

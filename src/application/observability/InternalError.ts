@@ -16,3 +16,17 @@ export const toUnexpectedError = (
   Cause.hasInterruptsOnly(cause)
     ? Effect.succeed(Unavailable)
     : Effect.as(Effect.logError(message, cause), InternalError)
+
+/**
+ * Returns the error of a request whose failure has this cause. For an unexpected failure, returns the error of
+ * `toUnexpectedError`; the log line has the id of the request.
+ */
+export const toError = <E>(
+  cause: Cause.Cause<E>,
+  requestId: string
+): Effect.Effect<E | typeof InternalError | Unavailable> => {
+  const expected = Cause.findErrorOption(cause)
+  return expected._tag === "Some"
+    ? Effect.succeed(expected.value)
+    : Effect.annotateLogs(toUnexpectedError(cause, "Request failed"), { request_id: requestId })
+}

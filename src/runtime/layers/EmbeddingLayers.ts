@@ -61,7 +61,7 @@ const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) =>
 /** The use cases of callers, on a database and a change feed. */
 export const serviceLayer = (settings: ServiceSettings) =>
   useCasesLayer(settings).pipe(
-    Layer.provide(CachingPromptRepo.layer),
+    Layer.provideMerge(CachingPromptRepo.layer),
     Layer.provide(PostgresPromptRepo.layer),
     Layer.provideMerge(CachingKeyStore.layer),
     Layer.provide(PostgresKeyStore.layer),

@@ -12,7 +12,7 @@ import { databaseLayer, serviceLayer } from "./EmbeddingLayers.ts"
 
 /** The layers that `serve` needs to respond to requests. `Service.ts` adds the use cases of operators. */
 export const serveLayer = (config: ServiceConfig) =>
-  (config.mcp ? mcpLayer(config) : Layer.succeed(MountedEndpoint, undefined)).pipe(
+  (config.mcp ? mcpLayer : Layer.succeed(MountedEndpoint, undefined)).pipe(
     Layer.provideMerge(serviceLayer(config)),
     Layer.provideMerge(
       config.databaseUrl === undefined
@@ -22,7 +22,12 @@ export const serveLayer = (config: ServiceConfig) =>
     Layer.provideMerge(Lifecycle.starting)
   )
 
-const mcpLayer = (_: ServiceConfig) => Layer.succeed(MountedEndpoint, undefined)
+const mcpLayer = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("../../adapters/inbound/mcp/HttpEndpoint.ts")),
+    ({ makeHttpEndpoint }) => Layer.effect(MountedEndpoint, makeHttpEndpoint)
+  )
+)
 
 /** The embedded database, which this process runs. */
 const embeddedDatabaseLayer = (config: ServiceConfig) =>

@@ -93,7 +93,12 @@ it(`each of ${messages} random messages gets a valid MCP response with the statu
       const { text, headers } = randomMessage()
       const response = await fetch(`${api.service().url}/mcp`, {
         method: "POST",
-        headers: { ...headers, authorization: `Bearer ${tenant.keys.active.plaintext}` },
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          ...headers,
+          authorization: `Bearer ${tenant.keys.active.plaintext}`
+        },
         body: text
       })
       const body = await response.text()

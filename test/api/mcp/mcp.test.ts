@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { fragment, fragmentBinding, instant, makeTenant, prompt } from "../../support/archives.ts"
-import { call, callStateless, post } from "../../support/clients/mcp.ts"
-import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
+import { call, callStateless, post, statelessHeaders, statelessMeta } from "../../support/clients/mcp.ts"
+import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import { startApi } from "../startApi.ts"
 
 const pageSize = 50
@@ -138,7 +138,7 @@ describe("MCP clients of two workspaces", () => {
       const { body } = await call(api.service(), mine.key, "prompts/get", { name })
       expect(body.error).toEqual({
         code: -32602,
-        message: `Unknown prompt: ${name}`,
+        message: "Prompt not found",
         data: { code: "NOT_FOUND" }
       })
       const got = await call(api.service(), mine.key, "prompts/get", {
@@ -189,10 +189,14 @@ describe("a rejected MCP request", () => {
     }
   )
 
-  it("an MCP request with a method other than GET and POST gets 405", async () => {
-    const response = await exchange(api.service().port, rawRequest("/mcp", [], "DELETE"))
-    expect([response.status, JSON.parse(response.body).error.data.code]).toEqual([405, "METHOD_NOT_ALLOWED"])
-  })
+  it.each(["GET", "DELETE", "PUT"])(
+    "an MCP request with the method %s gets 405, even without a key",
+    async (method) => {
+      const response = await exchange(api.service().port, rawRequest("/mcp", [], method))
+      expect([response.status, getHeader(response, "allow")]).toEqual([405, "POST"])
+      expect(JSON.parse(response.body).error.data.code).toBe("METHOD_NOT_ALLOWED")
+    }
+  )
 
   it("an MCP request with a body of more than 1 MiB gets 413, and the connection closes", async () => {
     const body = "x".repeat(2 * 1024 * 1024)
@@ -224,28 +228,28 @@ describe("the endpoint /mcp", () => {
   })
 })
 
-describe("an unsupported MCP-Protocol-Version", () => {
-  const headers = { authorization: `Bearer ${other.key}`, "mcp-protocol-version": "2024-11-05" }
-
-  it("a client that sends an MCP notification or an MCP response with an unsupported MCP-Protocol-Version gets 400", async () => {
-    for (const message of [
-      { jsonrpc: "2.0", method: "notifications/initialized" },
-      { jsonrpc: "2.0", id: 1, result: {} }
-    ]) {
-      const { status, body } = await post(api.service(), JSON.stringify(message), headers)
-      expect([status, body.error.code, body.id]).toEqual([400, -32022, undefined])
-    }
-  })
-
-  it("a GET request with an unsupported MCP-Protocol-Version gets 400 instead of an MCP stream", async () => {
-    const response = await fetch(`${api.service().url}/mcp`, {
-      headers: { ...headers, accept: "text/event-stream" }
+it("subscriptions/listen gets a response that ends, because the service does not report changes", async () => {
+  const headers = { authorization: `Bearer ${own.key}`, ...statelessHeaders("subscriptions/listen") }
+  const response = await fetch(`${api.service().url}/mcp`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      ...headers
+    },
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id: 7,
+      method: "subscriptions/listen",
+      params: { notifications: { promptsListChanged: true }, _meta: statelessMeta }
     })
-    const { status } = response
-    if (status !== 400) await response.body?.cancel()
-    expect(status).toBe(400)
-    expect(await response.json()).toMatchObject({ error: { code: -32022 } })
   })
+  expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/event-stream"])
+  const events = [...(await response.text()).matchAll(/^data: (.*)$/gm)]
+  expect(events.map(([, json]) => JSON.parse(json!))).toMatchObject([
+    { params: { notifications: {} } },
+    { id: 7, result: {} }
+  ])
 })
 
 it("the log contains neither the arguments of MCP calls nor the content of prompts", async () => {

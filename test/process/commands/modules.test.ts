@@ -45,6 +45,7 @@ const expectOnlyNeeded = (output: string) => {
   const modules = readModules(output)
   expect(modules).toContain(source("adapters/inbound/http/App.ts"))
   expect(optional.filter((module) => modules.has(module))).toEqual([])
+  expect(modules).not.toContain("@modelcontextprotocol/server")
   expect(output).not.toMatch(/\/Node(Services|Redis)\.js/)
 }
 

@@ -22,7 +22,7 @@ import {
   isGetOrHead,
   withCommonHeaders
 } from "./HttpMessage.ts"
-import type { MountedEndpoint } from "./MountedEndpoint.ts"
+import { makeRespondMounted, type MountedEndpoint } from "./MountedEndpoint.ts"
 import { recordRequest } from "./observability/CompletedRequest.ts"
 import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
@@ -124,6 +124,7 @@ export const makeApp = Effect.fnUntraced(function* (
   const endpoints = yield* makeEndpoints
   const scheduler = yield* ReadScheduler
   const operationalRoutes = yield* makeOperationalRoutes
+  const respondMounted = yield* makeRespondMounted
   const responseCache = new ResponseCache.ResponseCache<Representation>(
     yield* ChangeFeed,
     ({ full }) => full.body.length,
@@ -137,31 +138,19 @@ export const makeApp = Effect.fnUntraced(function* (
   const app: App = (request) =>
     Effect.suspend(() => {
       const context = makeRequestContext(request)
-      // `respondMounted` and `respond` set `context.route` before they return, so the span below has the name of the
-      // route.
-      const response =
-        mounted !== undefined && isPathOf(request.target, mounted.path)
-          ? respondMounted(context, mounted)
-          : respondToFailures(respond(context), context.requestId)
+      const isMounted = mounted !== undefined && isPathOf(request.target, mounted.path)
+      if (isMounted) context.route = mounted.path
+      // `respond` sets `context.route` before it returns, so the span below has the name of the route.
+      const response = isMounted
+        ? respondMounted(request, context.requestId, mounted, (caller) => {
+            context.caller = caller
+          })
+        : respondToFailures(respond(context), context.requestId)
       const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
       return Effect.flatMap(traced, (response) =>
         unsent.hasRoom(response) ? complete(context, response) : respondWithoutRoom(context, response)
       )
     })
-
-  const respondMounted = (
-    context: RequestContext,
-    { path, respond }: NonNullable<MountedEndpoint["Service"]>
-  ): Effect.Effect<HttpResponse> => {
-    const { request, requestId } = context
-    const { method, headers, readBody } = request
-    const token = parseBearerToken(headers.authorization)
-    context.route = path
-    return Effect.map(respond({ method, headers, readBody, token, requestId }), ({ caller, response }) => {
-      context.caller = caller
-      return response
-    })
-  }
 
   const respond = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
     const { cacheKey } = context

@@ -1,5 +1,7 @@
 import type * as Effect from "effect/Effect"
+import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+import type { RequestTimeout } from "../contract/Errors.ts"
 import { STATUS_CODES } from "./NodeHttp.ts"
 
 /** A request as the transport parsed it. */
@@ -9,8 +11,17 @@ export interface HttpRequest {
   readonly target: string
   /** Maps the name of each header, in lower case, to its value. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** Reads the body, which may have at most `maxBytes` bytes. The effect runs at most once. */
-  readonly readBody: (maxBytes: number) => Effect.Effect<Uint8Array, BodyError>
+  /**
+   * Reads the body. The effect runs at most once. The body is empty as soon as the response is made or the connection is
+   * closed.
+   */
+  readonly readBody: (limits: BodyLimits) => Effect.Effect<Uint8Array, BodyError>
+}
+
+/** The number of bytes that a body may have, and the workspace whose share of memory the body uses. */
+export interface BodyLimits {
+  readonly maxBytes: number
+  readonly workspace: WorkspaceId
 }
 
 /** Returns true for GET and HEAD, the only methods that this API serves. */
@@ -36,13 +47,6 @@ export const encodeBody = (text: string): Body => {
 export const toBytes = (body: Body): Uint8Array<ArrayBuffer> =>
   typeof body === "string" ? Buffer.from(body, "latin1") : (body as Uint8Array<ArrayBuffer>)
 
-export interface BodyWriter {
-  /** Writes a part of the body. Disconnects a client that leaves too many bytes unread. */
-  readonly write: (text: string) => void
-  /** Ends the body. Has no effect if the body has already ended. */
-  readonly end: () => void
-}
-
 /** A response for the transport to write. The transport leaves out the body of a response to HEAD. */
 export interface HttpResponse {
   readonly status: number
@@ -58,11 +62,6 @@ export interface HttpResponse {
   readonly isFreedWhenSent?: boolean
   /** The workspace whose share of memory the body uses until the client has received the body. */
   readonly workspace?: WorkspaceId | undefined
-  /**
-   * Starts to write a body that arrives over time, such as a stream of events; `body` is then empty. Returns a function
-   * that runs once the body or the connection has ended.
-   */
-  readonly stream?: ((writer: BodyWriter) => () => void) | undefined
 }
 
 /**
@@ -75,11 +74,11 @@ export const freeBody = (body: Body): void => {
 
 /** The body of a request is larger than the endpoint allows. */
 export const BodyTooLarge = { _tag: "BodyTooLarge" } as const
-/** The body of a request did not arrive completely in time. */
-export const BodyIncomplete = { _tag: "BodyIncomplete" } as const
-/** The bodies of all requests together need too much memory. */
-export const BodiesTooLarge = { _tag: "BodiesTooLarge" } as const
-export type BodyError = typeof BodyTooLarge | typeof BodyIncomplete | typeof BodiesTooLarge
+/**
+ * The body is too large, did not arrive completely in time, or would need more than the workspace's share of the memory
+ * for bodies.
+ */
+export type BodyError = typeof BodyTooLarge | typeof RequestTimeout | Unavailable
 
 /** Maps the name of each header, in lower case, to its value. */
 export type HeaderFields = Readonly<Record<string, string>>
@@ -109,7 +108,7 @@ export const makeEntityHeaders = (body: Body, contentType: string) => ({
 
 /** Adds the headers that every response has: the request id and `nosniff`. */
 export const withCommonHeaders = (
-  { status, headers, body, isPermanent, isFreedWhenSent, workspace, stream }: HttpResponse,
+  { status, headers, body, isPermanent, isFreedWhenSent, workspace }: HttpResponse,
   requestId: string
 ): HttpResponse => ({
   status,
@@ -117,6 +116,5 @@ export const withCommonHeaders = (
   body,
   isPermanent: isPermanent === true,
   isFreedWhenSent: isFreedWhenSent === true,
-  workspace,
-  stream
+  workspace
 })

@@ -1,31 +1,112 @@
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
-import type { AdmittedCaller } from "../../../application/access/Admission.ts"
-import type { HttpRequest, HttpResponse } from "./HttpMessage.ts"
+import * as Effect from "effect/Effect"
+import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
+import { toError } from "../../../application/observability/InternalError.ts"
+import { describeError, type ErrorDescription, MethodNotAllowed } from "../contract/Errors.ts"
+import { type HttpRequest, type HttpResponse, makeEntityHeaders, toRawHeaders } from "./HttpMessage.ts"
+import { isAllowedOrigin } from "./request/Origin.ts"
+import { PublicUrl } from "./request/PublicUrl.ts"
+import { parseBearerToken } from "./request/RequestHead.ts"
 
-export interface MountedRequest extends Omit<HttpRequest, "target"> {
-  /** The token of the `Authorization` header; `undefined` if the header is missing or malformed. */
-  readonly token: string | undefined
+/** A request that passed all checks, with its whole body. */
+export interface ReceivedRequest extends Pick<HttpRequest, "headers"> {
   readonly requestId: string
+  readonly caller: AdmittedCaller
+  /** Is empty if the client has disconnected. */
+  readonly body: Uint8Array
 }
 
-/** A response and the admitted caller. `caller` is undefined if no caller was admitted. */
 export interface MountedResponse {
-  readonly caller: AdmittedCaller | undefined
-  readonly response: HttpResponse
+  readonly status: number
+  /** The media type of the body. Is not used if the body is empty. */
+  readonly type: string
+  readonly body: Uint8Array
 }
 
 /**
- * An endpoint of another adapter on the HTTP server of the API. Requests to this endpoint pass the same checks of the
- * transport, and get the same common headers, log lines, metrics and spans as requests to the API. The service is
- * `undefined` if no other adapter has an endpoint.
+ * An endpoint of another adapter on the HTTP server of the API, for POST requests. Requests to this endpoint pass the
+ * same checks of the transport and the same admission, and get the same common headers, log lines, metrics and spans as
+ * requests to the API. The service is `undefined` if no other adapter has an endpoint.
  */
 export class MountedEndpoint extends Context.Service<
   MountedEndpoint,
   | {
       readonly path: string
-      /** Responds to a request. Never fails. */
-      readonly respond: (request: MountedRequest) => Effect.Effect<MountedResponse>
+      readonly maxBodyBytes: number
+      readonly respond: (request: ReceivedRequest) => Effect.Effect<MountedResponse, ErrorDescription>
+      /** Encodes the body of an error response in JSON. */
+      readonly encodeError: (error: ErrorDescription) => Uint8Array
     }
   | undefined
 >()("prompt-retrieval/MountedEndpoint") {}
+
+/**
+ * The minimum size of a body whose memory is freed as soon as the response is sent, in bytes. Smaller bodies wait for
+ * the garbage collector.
+ */
+const largeBodyBytes = 64 * 1024
+
+const forbiddenOrigin = {
+  status: 403,
+  code: "FORBIDDEN_ORIGIN",
+  message: "The origin is not allowed",
+  headers: {}
+}
+const bodyTooLarge = { status: 413, code: "BODY_TOO_LARGE", message: "The body is too large", headers: {} }
+const methodNotAllowed = { ...describeError(MethodNotAllowed), headers: { allow: "POST" } }
+
+const makeResponse = (
+  { status, type, body }: MountedResponse,
+  headers: Readonly<Record<string, string>> = {}
+): HttpResponse => ({
+  status,
+  headers: toRawHeaders({
+    ...headers,
+    "cache-control": "no-store",
+    ...(body.length === 0 ? { "content-length": "0" } : makeEntityHeaders(body, type))
+  }),
+  body,
+  isFreedWhenSent: body.length >= largeBodyBytes
+})
+
+/**
+ * Makes the function that responds to the requests of a mounted endpoint. The checks of a request run in this order:
+ * method, origin, admission as in the HTTP API, body. Then the caller is checked again, because the key may have been
+ * revoked while the body arrived.
+ */
+export const makeRespondMounted = Effect.gen(function* () {
+  const admission = yield* Admission
+  const publicUrl = yield* PublicUrl
+  const publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin
+
+  return (
+    { method, headers, readBody }: HttpRequest,
+    requestId: string,
+    { maxBodyBytes, respond, encodeError }: NonNullable<MountedEndpoint["Service"]>,
+    onAdmitted: (caller: AdmittedCaller) => void
+  ): Effect.Effect<HttpResponse> => {
+    const token = parseBearerToken(headers.authorization)
+    const receive = Effect.gen(function* () {
+      if (method !== "POST") return yield* Effect.fail(methodNotAllowed)
+      if (!isAllowedOrigin(headers.origin, publicOrigin)) return yield* Effect.fail(forbiddenOrigin)
+      const admitted = yield* admission.admit(token)
+      onAdmitted(admitted)
+      const { workspaceId: workspace } = admitted
+      const body = yield* readBody({ maxBytes: maxBodyBytes, workspace })
+      const caller = yield* admission.check(token)
+      const response = yield* respond({ headers, requestId, caller, body })
+      return { ...makeResponse(response), workspace }
+    })
+    return Effect.catchCause(receive, (cause) =>
+      Effect.map(toError(cause, requestId), (error) => {
+        const description = !("_tag" in error)
+          ? error
+          : error._tag === "BodyTooLarge"
+            ? bodyTooLarge
+            : describeError(error)
+        const { status, headers } = description
+        return makeResponse({ status, type: "application/json", body: encodeError(description) }, headers)
+      })
+    )
+  }
+})

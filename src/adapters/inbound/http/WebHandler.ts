@@ -2,13 +2,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { makeApp } from "./App.ts"
-import { BodyIncomplete, toBytes, toHeaderPairs, withCommonHeaders } from "./HttpMessage.ts"
+import { toBytes, toHeaderPairs, withCommonHeaders } from "./HttpMessage.ts"
 import { toErrorResponse } from "./response/ErrorResponse.ts"
 
 /** A function that returns the response to a web-standard request. The promise never rejects. */
 export type WebHandler = (request: Request) => Promise<Response>
 
-const readBody = () => Effect.fail(BodyIncomplete)
+const readBody = () => Effect.fail(Unavailable)
 
 /**
  * Makes a handler of web-standard requests that serves the API, but not the Model Context Protocol. The app makes the

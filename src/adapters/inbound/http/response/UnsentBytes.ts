@@ -1,5 +1,5 @@
-import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { HttpResponse } from "../HttpMessage.ts"
+import { WorkspaceShares } from "../WorkspaceShares.ts"
 
 /** A response with a body of at most this many bytes is always sent. */
 const smallBodyBytes = 64 * 1024
@@ -8,36 +8,23 @@ const countBytes = ({ body, isPermanent }: HttpResponse): number => (isPermanent
 
 /** Counts the bytes of the response bodies that clients have not received yet. */
 export class UnsentBytes {
-  readonly #maxBytes: number
-  readonly #bytesOf = new Map<WorkspaceId | undefined, number>()
-  #bytes = 0
+  readonly #shares: WorkspaceShares
 
   constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes
+    this.#shares = new WorkspaceShares(maxBytes)
   }
 
-  /**
-   * Returns true if a response may be sent. There is always room for a small body. The unsent bytes of a workspace may
-   * not exceed the bytes that stay free, so that one workspace cannot use up the memory of all others.
-   */
+  /** Returns true if a response may be sent. There is always room for a small body. */
   hasRoom(response: HttpResponse): boolean {
     const bytes = countBytes(response)
-    const held = (this.#bytesOf.get(response.workspace) ?? 0) + bytes
-    return bytes <= smallBodyBytes || held <= this.#maxBytes - this.#bytes - bytes
+    return bytes <= smallBodyBytes || this.#shares.hasRoom(response.workspace, bytes)
   }
 
   add(response: HttpResponse): void {
-    this.#change(response.workspace, countBytes(response))
+    this.#shares.add(response.workspace, countBytes(response))
   }
 
   remove(response: HttpResponse): void {
-    this.#change(response.workspace, -countBytes(response))
-  }
-
-  #change(workspace: WorkspaceId | undefined, bytes: number): void {
-    const held = (this.#bytesOf.get(workspace) ?? 0) + bytes
-    this.#bytes += bytes
-    if (held === 0) this.#bytesOf.delete(workspace)
-    else this.#bytesOf.set(workspace, held)
+    this.#shares.add(response.workspace, -countBytes(response))
   }
 }

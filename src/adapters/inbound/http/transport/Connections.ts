@@ -5,10 +5,6 @@ import { freeBody, type HttpResponse } from "../HttpMessage.ts"
 import type { UnsentBytes } from "../response/UnsentBytes.ts"
 import { connectionLimits } from "./ConnectionLimits.ts"
 
-/** Returns true if the only in-flight response of a connection is streamed. */
-const isStreaming = (responses: ReadonlyMap<ServerResponse, HttpResponse | undefined>): boolean =>
-  responses.size === 1 && Array.from(responses.values()).some((content) => content?.stream !== undefined)
-
 /** The open connections, their in-flight responses, and the memory that these responses hold. */
 export class Connections {
   /** True once the server drains. Each connection then closes after its next response. */
@@ -16,6 +12,8 @@ export class Connections {
   readonly #unsent: UnsentBytes
   /** Maps each connection to its in-flight responses. The content of a response is undefined until it is written. */
   readonly #connections = new Map<Duplex, Map<ServerResponse, HttpResponse | undefined>>()
+  /** Maps each in-flight response to the function that releases the body of its request. */
+  readonly #bodies = new Map<ServerResponse, () => void>()
 
   constructor(unsent: UnsentBytes) {
     this.#unsent = unsent
@@ -42,11 +40,22 @@ export class Connections {
     const { socket } = response.req
     const responses = this.#connections.get(socket)
     if (responses === undefined || socket.writableEnded) return false
-    if (responses.size >= connectionLimits.maxPipelined || isStreaming(responses)) socket.destroy()
+    if (responses.size >= connectionLimits.maxPipelined) socket.destroy()
     if (socket.destroyed) return false
     responses.set(response, undefined)
     response.on("close", () => this.#release(response))
     return true
+  }
+
+  /** Runs `releaseBody` once the response is sent or its connection closes, whichever comes first. */
+  holdBody(response: ServerResponse, releaseBody: () => void): void {
+    if (this.#connections.get(response.req.socket)?.has(response)) this.#bodies.set(response, releaseBody)
+    else releaseBody()
+  }
+
+  /** Releases the bodies of a connection that sends no valid bytes anymore. A body that is being read is incomplete. */
+  releaseBodies(socket: Duplex): void {
+    for (const response of this.findResponses(socket)) this.#bodies.get(response)?.()
   }
 
   /** Counts the memory of a response that is about to be written, until the response is sent. */
@@ -74,6 +83,8 @@ export class Connections {
     const responses = this.#connections.get(response.req.socket)
     const content = responses?.get(response)
     responses?.delete(response)
+    this.#bodies.get(response)?.()
+    this.#bodies.delete(response)
     if (content === undefined) return
     this.#unsent.remove(content)
     if (content.isFreedWhenSent === true) freeBody(content.body)

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type ApiError, BadRequest, ExpectationFailed, RouteNotFound } from "../../contract/Errors.ts"
 import { makeApp } from "../App.ts"
-import { type BodyError, encodeResponse, type HttpResponse } from "../HttpMessage.ts"
+import { type BodyError, type BodyLimits, encodeResponse, type HttpResponse } from "../HttpMessage.ts"
 import { MountedEndpoint } from "../MountedEndpoint.ts"
 import { createServer } from "../NodeHttp.ts"
 import { BodyReader } from "../request/RequestBody.ts"
@@ -13,7 +13,6 @@ import { makeReject, toApiError } from "../response/Rejection.ts"
 import { UnsentBytes } from "../response/UnsentBytes.ts"
 import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { Connections } from "./Connections.ts"
-import { startStream } from "./ResponseStream.ts"
 import { closeAfter, makeResponseBatcher } from "./ResponseWriter.ts"
 
 /** Makes a server that runs the app and tracks its connections. The server does not listen yet. */
@@ -29,8 +28,7 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
 
     const respond = (response: ServerResponse, content: HttpResponse): void => {
       connections.hold(response, content)
-      if (content.stream === undefined) enqueueResponse(response, content)
-      else startStream(response, content, connections.findResponses(response.req.socket).length === 1)
+      enqueueResponse(response, content)
     }
 
     /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
@@ -39,10 +37,11 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
       const { method = "", url: target = "" } = request
       const headers = request.headers as Record<string, string | undefined>
       let releaseBody = (): void => {}
-      const readBody = (maxBytes: number) =>
+      const readBody = (limits: BodyLimits) =>
         Effect.callback<Uint8Array, BodyError>((resume) => {
           request.socket.resume()
-          releaseBody = bodies.read(request, maxBytes, resume)
+          releaseBody = bodies.read(request, limits, resume)
+          connections.holdBody(response, releaseBody)
         })
       fork(app({ method, target, headers, readBody })).addObserver((exit) => {
         releaseBody()
@@ -65,6 +64,7 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
      * flight, only closes the connection, because the rejection could end up in the middle of this response.
      */
     const rejectConnection = (socket: Duplex, error: ApiError, request?: IncomingMessage): void => {
+      connections.releaseBodies(socket)
       const responses = connections.findResponses(socket)
       // If the body of a request is invalid, the response to this request closes the connection. While a connection is
       // closing, the parser may report further errors.

@@ -1,31 +1,77 @@
 import type { IncomingMessage } from "node:http"
 import { PassThrough } from "node:stream"
-import { assert, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
-import { BodiesTooLarge, type BodyError } from "../../../../../src/adapters/inbound/http/HttpMessage.ts"
-import { BodyReader } from "../../../../../src/adapters/inbound/http/request/RequestBody.ts"
+import { type BodyError, BodyTooLarge } from "../../../../../src/adapters/inbound/http/HttpMessage.ts"
+import { BodyReader, maxChunks } from "../../../../../src/adapters/inbound/http/request/RequestBody.ts"
+import { Unavailable } from "../../../../../src/application/ports/Unavailable.ts"
+import { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 
-it("BodyReader limits the total memory of the chunks of all bodies, and a released body no longer counts", () => {
-  const bodies = new BodyReader()
-  const byte = Buffer.alloc(1)
-  /** Reads a body that arrives byte by byte. */
-  const read = (bytes: number) => {
-    const received: Array<Exit.Exit<Uint8Array, BodyError>> = []
-    const request = new PassThrough()
-    const release = bodies.read(request as unknown as IncomingMessage, 1024 * 1024, (body) =>
-      received.push(body)
-    )
-    for (let n = 0; n < bytes; n++) request.emit("data", byte)
-    request.emit("end")
-    return { received, release }
-  }
-  for (let round = 0; round < 2; round++) {
-    const first = read(200_000)
-    assert.strictEqual(Exit.getSuccess(first.received[0]!).pipe(Option.getOrThrow).length, 200_000)
-    const second = read(100_000)
-    assert.deepStrictEqual(second.received, [Exit.fail(BodiesTooLarge)])
-    first.release()
-    second.release()
-  }
+const MiB = 1024 * 1024
+const [first, second] = [crypto.randomUUID(), crypto.randomUUID()].map((id) => WorkspaceId.make(id)) as [
+  WorkspaceId,
+  WorkspaceId
+]
+
+/** Reads a body of at most 1 MiB that arrives in these chunks and is complete after them. */
+const read = (bodies: BodyReader, chunks: ReadonlyArray<Uint8Array>, workspace = first) => {
+  const received: Array<Exit.Exit<Uint8Array, BodyError>> = []
+  const request = new PassThrough()
+  const release = bodies.read(request as unknown as IncomingMessage, { maxBytes: MiB, workspace }, (body) =>
+    received.push(body)
+  )
+  for (const chunk of chunks) request.emit("data", Buffer.from(chunk))
+  request.emit("end")
+  assert.strictEqual(received.length, 1)
+  return { body: received[0]!, release }
+}
+const readBytes = (bodies: BodyReader, bytes: number, workspace = first) =>
+  read(bodies, [new Uint8Array(bytes)], workspace)
+
+describe("BodyReader", () => {
+  it("BodyReader returns the bytes of all chunks in their order", () => {
+    const chunks = Array.from({ length: 4_000 }, (_, index) => Buffer.from(`${index},`))
+    const { body, release } = read(new BodyReader(), chunks)
+    assert.deepStrictEqual(body, Exit.succeed(new Uint8Array(Buffer.concat(chunks))))
+    release()
+  })
+
+  it("BodyReader accepts a body of 1 MiB and rejects a body with one more byte", () => {
+    const bodies = new BodyReader()
+    assert.isTrue(Exit.isSuccess(readBytes(bodies, MiB).body))
+    assert.deepStrictEqual(readBytes(bodies, MiB + 1).body, Exit.fail(BodyTooLarge))
+  })
+
+  it("BodyReader rejects a body in too many chunks, because each chunk costs time", () => {
+    const byte = new Uint8Array(1)
+    const readChunks = (count: number) => read(new BodyReader(), Array(count).fill(byte)).body
+    assert.isTrue(Exit.isSuccess(readChunks(maxChunks)))
+    assert.deepStrictEqual(readChunks(maxChunks + 1), Exit.fail(BodyTooLarge))
+  })
+
+  it("the bodies of one workspace use at most half of 32 MiB, and another workspace gets its share of the rest", () => {
+    const bodies = new BodyReader()
+    for (let n = 0; n < 16; n++) assert.isTrue(Exit.isSuccess(readBytes(bodies, MiB).body))
+    assert.deepStrictEqual(readBytes(bodies, 1).body, Exit.fail(Unavailable))
+    for (let n = 0; n < 8; n++) assert.isTrue(Exit.isSuccess(readBytes(bodies, MiB, second).body))
+    assert.deepStrictEqual(readBytes(bodies, 1, second).body, Exit.fail(Unavailable))
+  })
+
+  it("a body that was rejected or released uses no memory", () => {
+    const bodies = new BodyReader()
+    for (let n = 0; n < 100; n++) {
+      readBytes(bodies, MiB + 1)
+      const { body, release } = readBytes(bodies, MiB)
+      release()
+      release()
+      assert.deepStrictEqual(body, Exit.succeed(new Uint8Array()))
+    }
+    for (let n = 0; n < 16; n++) assert.isTrue(Exit.isSuccess(readBytes(bodies, MiB).body))
+  })
+
+  it("a small body counts as 4 KiB, even if it has one byte", () => {
+    const bodies = new BodyReader()
+    for (let n = 0; n < 4_096; n++) assert.isTrue(Exit.isSuccess(readBytes(bodies, 1).body))
+    assert.deepStrictEqual(readBytes(bodies, 1).body, Exit.fail(Unavailable))
+  })
 })

@@ -1,0 +1,173 @@
+import { once } from "node:events"
+import { connect, type Socket } from "node:net"
+import { setTimeout } from "node:timers/promises"
+import { afterEach, describe, expect, it } from "vitest"
+import { key, makeTenant, prompt } from "../../support/archives.ts"
+import { call, post, type RpcResponse } from "../../support/clients/mcp.ts"
+import { rawRequest } from "../../support/clients/rawHttp.ts"
+import { lockTables } from "../../support/database/locks.ts"
+import { startApi } from "../startApi.ts"
+
+const MiB = 1024 * 1024
+const own = makeTenant({ prompts: [prompt({ title: "Greeting", current_content: "Greet {{name}}." })] })
+const other = makeTenant({ prompts: [prompt({ title: "Greeting", current_content: "Greet {{name}}." })] })
+const expelled = key(own.home.id, own.owner)
+const [ownKey, otherKey] = [own.key.plaintext, other.key.plaintext]
+const api = startApi([{ ...own.archive, api_keys: [own.key.stored, expelled.stored] }, other.archive], {
+  env: { MCP: "on" }
+})
+
+/** Returns a message that gets the prompt, padded to this many bytes. */
+const makeMessage = (bytes: number): string => {
+  const message = (name: string) =>
+    JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "prompts/get",
+      params: { name: "greeting", arguments: { name } }
+    })
+  return message("x".repeat(bytes - message("").length))
+}
+/** Gets the prompt with a message of this many bytes. */
+const getWith = (plaintext: string, bytes = 200): Promise<RpcResponse> =>
+  post(api.service(), makeMessage(bytes), { authorization: `Bearer ${plaintext}` })
+
+describe("the bodies of MCP messages", () => {
+  const sockets: Array<Socket> = []
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy()
+  })
+
+  /** Sends the head of a request and the start of its body. */
+  const open = async (plaintext: string, line: string, body: string): Promise<Socket> => {
+    const socket = connect(api.service().port, "127.0.0.1")
+    sockets.push(socket)
+    socket.on("error", () => {})
+    const lines = [
+      `Authorization: Bearer ${plaintext}`,
+      "Content-Type: application/json",
+      "Accept: application/json, text/event-stream",
+      line
+    ]
+    socket.write(rawRequest("/mcp", lines, "POST") + body)
+    await once(socket, "connect")
+    return socket
+  }
+  /** Reads the status of the response. */
+  const readStatus = async (socket: Socket): Promise<number> => {
+    const [bytes] = await once(socket, "data")
+    return Number(String(bytes).split(" ")[1])
+  }
+  const ping = async (plaintext: string): Promise<number> =>
+    (await call(api.service(), plaintext, "ping")).status
+  /** Opens requests whose bodies are almost complete, until the workspace may hold no more bodies. */
+  const fillShare = async (plaintext: string): Promise<void> => {
+    const body = makeMessage(MiB)
+    do await open(plaintext, `Content-Length: ${MiB}`, body.slice(0, -1))
+    while ((await ping(plaintext)) !== 503)
+  }
+
+  it("a message of 1 MiB gets its result", async () => {
+    const { status, body } = await getWith(ownKey, MiB)
+    expect([status, body.result.messages[0].content.text.replace(/x+/, "x")]).toEqual([200, "Greet x."])
+  })
+
+  it("a body in chunks of one byte gets 413, and other workspaces get results meanwhile", async () => {
+    const chunk = "1\r\nx\r\n"
+    const rejected = Array.from({ length: 4 }, async () =>
+      readStatus(await open(ownKey, "Transfer-Encoding: chunked", chunk.repeat(1.5 * MiB)))
+    )
+    const statuses = await Promise.all(Array.from({ length: 20 }, () => getWith(otherKey)))
+    expect(statuses.map(({ status }) => status)).toEqual(Array(20).fill(200))
+    expect(await Promise.all(rejected)).toEqual([413, 413, 413, 413])
+    expect((await getWith(ownKey, MiB - 1_000)).status).toBe(200)
+  })
+
+  it("a workspace whose bodies use all of its memory gets 503, and other workspaces get results", async () => {
+    await fillShare(ownKey)
+    for (let n = 0; n < 5; n++) expect((await getWith(otherKey, MiB - 1_000)).status).toBe(200)
+    expect((await getWith(ownKey)).status).toBe(503)
+  })
+
+  it.each<[string, (socket: Socket) => void]>([
+    ["closes its connection", (socket) => void socket.destroy()],
+    ["closes its half of the connection", (socket) => void socket.end()],
+    ["resets its connection", (socket) => void socket.resetAndDestroy()]
+  ])("a client that %s frees the memory of its incomplete body", async (_, leave) => {
+    for (let round = 0; round < 2; round++) {
+      await fillShare(ownKey)
+      for (const socket of sockets.splice(0)) leave(socket)
+      await expect.poll(() => ping(ownKey), { timeout: 1_000 }).toBe(200)
+    }
+  })
+
+  it("a closed connection frees the memory of its complete body, even while the call waits for the database", async () => {
+    const release = await lockTables(api.env.DATABASE_URL, "prompts")
+    try {
+      await fillShare(ownKey)
+      for (const socket of sockets) socket.write("}")
+      expect(await ping(ownKey)).toBe(503)
+      for (const socket of sockets.splice(0)) socket.destroy()
+      await setTimeout(100)
+      const response = getWith(ownKey)
+      await setTimeout(100)
+      await release()
+      expect((await response).status).toBe(200)
+    } finally {
+      await release()
+    }
+  })
+
+  it.each([
+    ["revoked", "update api_keys set revoked_at = now() where id = $1"],
+    ["expired", "update api_keys set expires_at = now() where id = $1"]
+  ])("a key that is %s while a body arrives gets 401 when the body is complete", async (_, update) => {
+    const { plaintext, stored } = expelled
+    const restore = "update api_keys set revoked_at = null, expires_at = null where id = $1"
+    const body = makeMessage(1_000)
+    const line = `Content-Length: ${body.length}`
+    await api.sql(restore, [stored.id])
+    await expect.poll(() => ping(plaintext)).toBe(200)
+    const openAll = () =>
+      Promise.all(Array.from({ length: 10 }, () => open(plaintext, line, body.slice(0, -1))))
+    const [complete, late] = [await openAll(), await openAll()]
+    // The key is cached, so the service admits all callers at once.
+    for (const socket of complete) socket.write("}")
+    expect(await Promise.all(complete.map(readStatus))).toEqual(Array(10).fill(200))
+    await api.sql(update, [stored.id])
+    await expect.poll(() => ping(plaintext)).toBe(401)
+    for (const socket of late) socket.write("}")
+    expect(await Promise.all(late.map(readStatus))).toEqual(Array(10).fill(401))
+  })
+})
+
+it("a database that fails during an MCP call makes the call fail with a JSON-RPC error and the status 200", async () => {
+  const release = await lockTables(api.env.DATABASE_URL, "prompts")
+  const { status, body } = await getWith(ownKey).finally(release)
+  const error = {
+    code: -32603,
+    message: "Service unavailable",
+    data: { code: "SERVICE_UNAVAILABLE", retryAfter: 1 }
+  }
+  expect([status, body]).toEqual([200, { jsonrpc: "2.0", id: 1, error }])
+  expect((await getWith(ownKey)).body.result.messages).toHaveLength(1)
+})
+
+describe("a workspace with 140,000 prompts that share a slug", () => {
+  const count = 140_000
+
+  it("MCP lists and gets each prompt by its name", async () => {
+    await api.sql(
+      "insert into prompts (workspace_id, title, current_content) select $1, 'Ж ' || n, 'Text ' || n from generate_series(1, $2::int) n",
+      [other.home.id, count]
+    )
+    const { body } = await call(api.service(), otherKey, "prompts/list", { cursor: "1400" })
+    expect(body.result.nextCursor).toBe("1401")
+    const names = body.result.prompts.map(({ name }: { readonly name: string }) => name)
+    expect(new Set(names).size).toBe(50)
+    for (const name of names.slice(0, 5)) {
+      const got = await call(api.service(), otherKey, "prompts/get", { name })
+      expect(got.body.result.messages[0].content.text).toMatch(/^Text \d+$/)
+    }
+  }, 120_000)
+})
