@@ -2,7 +2,7 @@ import { hash } from "node:crypto"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { BillingStatus } from "./Billing.ts"
-import type { Timestamp } from "./Timestamp.ts"
+import { type Timestamp, toTimestamp } from "./Timestamp.ts"
 import { Uuid } from "./Uuid.ts"
 import type { WorkspaceId } from "./WorkspaceId.ts"
 
@@ -126,6 +126,18 @@ export const endKey = (
   if (endsAt <= now) return { revoked_at: revoked_at ?? now, expires_at }
   return { revoked_at, expires_at: expires_at !== null && expires_at < endsAt ? expires_at : endsAt }
 }
+
+/**
+ * Returns the expiry of a key that replaces another key at `now`: the new key works as long after `now` as the other key
+ * worked after its own issue. Returns null if the other key never expires.
+ */
+export const keepLifetime = (
+  replaced: { readonly created_at: Timestamp; readonly expires_at: Timestamp | null },
+  now: Timestamp
+): Timestamp | null =>
+  replaced.expires_at === null
+    ? null
+    : toTimestamp(Date.parse(now) + Date.parse(replaced.expires_at) - Date.parse(replaced.created_at))
 
 /**
  * Returns the workspace of a stored key. The checks run in this order (specification 5): fails with `KeyRevoked` if the

@@ -8,6 +8,7 @@ import {
   InvalidKeyFormat,
   isActive,
   isExpired,
+  keepLifetime,
   toKeyEnds,
   formatKeySummary,
   makeApiKey,
@@ -131,4 +132,26 @@ describe("endKey", () => {
       if (revoked !== null) assert.strictEqual(after.revoked_at, before.revoked_at)
     }
   )
+})
+
+describe("keepLifetime", () => {
+  const at = (text: string) => toTimestamp(Date.parse(text))
+
+  it.each([
+    ["2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", "2026-03-01T00:00:00Z", "2026-05-30T00:00:00.000Z"],
+    ["2026-01-01T00:00:00Z", "9999-12-31T00:00:00Z", "2027-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"]
+  ])(
+    "a key issued at %s that expires at %s is replaced at %s by a key that expires at %s",
+    (created, expires, now, expected) => {
+      assert.strictEqual(
+        keepLifetime({ created_at: at(created), expires_at: at(expires) }, at(now)),
+        expected
+      )
+    }
+  )
+
+  it("a key that never expires is replaced by a key that never expires", () => {
+    const now = at("2026-01-01T00:00:00Z")
+    assert.isNull(keepLifetime({ created_at: now, expires_at: null }, now))
+  })
 })

@@ -54,7 +54,7 @@ export interface RotatedKey extends IssuedKey {
 export interface RotationTimes {
   /** When the replaced key stops working, by the rules of `endKey`. */
   readonly endsAt: Timestamp
-  /** When the new key expires. If absent, the new key never expires. */
+  /** When the new key expires. If absent, the new key keeps the lifetime of the replaced key, by `keepLifetime`. */
   readonly expiresAt?: Timestamp | undefined
 }
 
@@ -142,7 +142,7 @@ export class Administration extends Context.Service<
       )
 
       /** Makes a key. `issued` contains the plaintext, and `stored` is the part to store. */
-      const makeKey = Effect.fnUntraced(function* (expires_at: Timestamp | null) {
+      const makeKey = Effect.fnUntraced(function* <Expiry>(expires_at: Expiry) {
         const key = makeApiKey(yield* random.randomBytes(32))
         const id = (yield* random.uuidV7()) as ApiKeyId
         const stored = {
@@ -152,7 +152,7 @@ export class Administration extends Context.Service<
           created_at: yield* now,
           expires_at
         }
-        return { issued: { id, key, expires_at }, stored }
+        return { issued: { id, key }, stored }
       })
 
       return Administration.of({
@@ -180,12 +180,11 @@ export class Administration extends Context.Service<
           const newUserId = (yield* random.uuidV7()) as UserId
           const { issued, stored } = yield* makeKey(expiresAt ?? null)
           yield* store.addKey(workspace, { email, newUserId }, { ...stored, name })
-          return issued
+          return { ...issued, expires_at: stored.expires_at }
         }),
         rotateKey: Effect.fn("Administration.rotateKey")(function* (id: ApiKeyId, times: RotationTimes) {
-          const { issued, stored } = yield* makeKey(times.expiresAt ?? null)
-          const replaced = yield* store.rotateKey(id, stored, times.endsAt)
-          return { ...issued, replaced }
+          const { issued, stored } = yield* makeKey(times.expiresAt)
+          return { ...issued, ...(yield* store.rotateKey(id, stored, times.endsAt)) }
         }),
         revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
           return yield* store.revokeKey(id, yield* now)

@@ -63,8 +63,19 @@ export interface KeyInfo extends Omit<StoredKey, "created_by" | "key_hash"> {
 /** A key to store: its hash and the first and last digits of its plaintext, never the whole plaintext. */
 export type NewKey = Omit<StoredKey, "workspace_id" | "created_by" | "revoked_at">
 
-/** The key that replaces another key. It gets the name of the replaced key. */
-export type ReplacementKey = Omit<NewKey, "name">
+/**
+ * The key that replaces another key. It gets the name of the replaced key. If `expires_at` is undefined, it also gets
+ * the lifetime of the replaced key, by `keepLifetime`.
+ */
+export interface ReplacementKey extends Omit<NewKey, "name" | "expires_at"> {
+  readonly expires_at: NewKey["expires_at"] | undefined
+}
+
+/** A replaced key, and the expiry of the key that replaces it. */
+export interface KeyRotation {
+  readonly replaced: KeyInfo
+  readonly expires_at: Timestamp | null
+}
 
 /** A deleted workspace, and the numbers of prompts and keys that were deleted with it. */
 export interface DeletedWorkspace extends WorkspaceInfo {
@@ -186,14 +197,14 @@ export class WorkspaceStore extends Context.Service<
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Stores `replacement` with the workspace, owner and name of key `id`, and ends key `id` as `endKey` does. The time
-     * of the rotation is the replacement's `created_at`. Returns the replaced key. Fails with `KeyEnded` if key `id` is
-     * revoked or has expired, because a rotation must not undo a revocation.
+     * of the rotation is the replacement's `created_at`. Fails with `KeyEnded` if key `id` is revoked or has expired,
+     * because a rotation must not undo a revocation.
      */
     readonly rotateKey: (
       id: ApiKeyId,
       replacement: ReplacementKey,
       endsAt: Timestamp
-    ) => Effect.Effect<KeyInfo, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
+    ) => Effect.Effect<KeyRotation, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
     /**
      * Deletes the user with this email, compared case-insensitively, and the user's keys. If `withActiveKeys` is false,
      * fails with `UserHasActiveKeys` if any of the keys is active at `now` (milliseconds since the epoch).

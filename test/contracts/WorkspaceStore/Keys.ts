@@ -72,8 +72,8 @@ export const testKeys = (it: ContractTests): void => {
         const added = key(home.id, owner, { created_at: issuedAt, expires_at: late })
         const listed = before.find(({ id }) => id === old.stored.id)!
         assert.deepStrictEqual(yield* rotateKey(old.stored.id, toReplacement(added), endsAt), {
-          ...listed,
-          ...end
+          replaced: { ...listed, ...end },
+          expires_at: late
         })
         const { id, key_start, key_end } = added.stored
         assert.deepStrictEqual(
@@ -98,6 +98,31 @@ export const testKeys = (it: ContractTests): void => {
         assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home))
         const ended = { revoked: end.revoked_at !== null, expires_at: end.expires_at }
         assert.deepStrictEqual(yield* findKey(old), makeRecord(old, home, ended))
+      })
+  )
+
+  it.effect(
+    "rotateKey gives a key without an expiry time the lifetime of the old key, which may be unlimited",
+    () =>
+      Effect.gen(function* () {
+        const { rotateKey } = yield* WorkspaceStore
+        const [home, owner] = [workspace(), user()]
+        const created_at = instant("2026-01-01T00:00:00.000Z")
+        const days90 = key(home.id, owner, { created_at, expires_at: instant("2026-04-01T00:00:00.000Z") })
+        const unlimited = key(home.id, owner, { created_at })
+        yield* loadArchive(
+          archive({ workspace: home, users: [owner], api_keys: [days90.stored, unlimited.stored] })
+        )
+        for (const [old, expires_at] of [
+          [days90, instant("2026-05-30T00:00:00.000Z")],
+          [unlimited, null]
+        ] as const) {
+          const added = key(home.id, owner, { created_at: instant("2026-03-01T00:00:00.000Z") })
+          const replacement = { ...toReplacement(added), expires_at: undefined }
+          const rotation = yield* rotateKey(old.stored.id, replacement, early)
+          assert.strictEqual(rotation.expires_at, expires_at)
+          assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { expires_at }))
+        }
       })
   )
 

@@ -147,13 +147,15 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
     })
     expectHoursFromNow(second.replaced.expires_at, 24)
     const third = await json("keys", "rotate", second.id, "--ends", "12h")
-    expect(third.expires_at).toBeNull()
+    expectHoursFromNow(third.expires_at, (Date.parse(second.expires_at) - Date.now()) / 3_600_000)
     expectHoursFromNow(third.replaced.expires_at, 12)
     const fourth = await run(["keys", "rotate", third.id, "--ends", "now"], env)
     expect(fourth.stdout).toMatch(/^key_live_[0-9a-f]{64}\n$/)
     expect(fourth.stderr).toMatch(
       /^This key is shown only once(.*\n)+The replaced key key_live_\w{4}\.\.\.\w{4} was revoked at /
     )
+    const unlimited = await json(...issue)
+    expect(await json("keys", "rotate", unlimited.id)).toMatchObject({ expires_at: null })
   })
 
   it("workspaces rename, workspaces delete and users delete make their changes, and `audit list` shows the actor of each change", async () => {

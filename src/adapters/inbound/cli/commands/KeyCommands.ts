@@ -160,7 +160,9 @@ const rotate = Command.make(
       )
     ),
     expires: expires.pipe(
-      Flag.withDescription("When the new key expires, as for keys issue (default: never)")
+      Flag.withDescription(
+        "When the new key expires, as for keys issue (default: it gets the lifetime of the old key)"
+      )
     ),
     json
   },

@@ -11,7 +11,7 @@ import {
   WorkspaceNotFound,
   WorkspaceStore
 } from "../../../../application/ports/WorkspaceStore.ts"
-import { type ApiKeyId, endKey, isActive, type UserId } from "../../../../domain/ApiKey.ts"
+import { type ApiKeyId, endKey, isActive, keepLifetime, type UserId } from "../../../../domain/ApiKey.ts"
 import type { AuditEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { decodeEvents, describeKey, findChanges, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
@@ -121,8 +121,9 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       yield* lockKeyParents(id)
       const key = yield* executeOne(queries.selectKey(id, "againstChanges"), queries.decodeKeys, KeyNotFound)
       if (!isActive(key, Date.parse(replacement.created_at))) return yield* Effect.fail(KeyEnded)
-      yield* execute(sql, queries.insertReplacement(id, replacement))
-      const lifetime = endKey(key, endsAt, replacement.created_at)
+      const { created_at, expires_at = keepLifetime(key, created_at) } = replacement
+      yield* execute(sql, queries.insertReplacement(id, { ...replacement, expires_at }))
+      const lifetime = endKey(key, endsAt, created_at)
       const ended = yield* executeOne(
         queries.updateKeyLifetime(id, lifetime),
         queries.decodeKeys,
@@ -132,10 +133,10 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         describeKey("key.rotated", ended, {
           ends_at: ended.revoked_at ?? ended.expires_at,
           new_key: replacement.id,
-          new_key_expires_at: replacement.expires_at
+          new_key_expires_at: expires_at
         })
       )
-      return ended
+      return { replaced: ended, expires_at }
     })
 
     const deleteUser = Effect.fnUntraced(function* (

@@ -1,10 +1,5 @@
 import * as Schema from "effect/Schema"
-import type {
-  NewKey,
-  ReplacementKey,
-  WorkspaceChanges,
-  WorkspaceInfo
-} from "../../../../application/ports/WorkspaceStore.ts"
+import type { NewKey, WorkspaceChanges, WorkspaceInfo } from "../../../../application/ports/WorkspaceStore.ts"
 import type { ApiKeyId, KeyLifetime, UserId } from "../../../../domain/ApiKey.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
@@ -177,7 +172,7 @@ export const insertKey = (workspace: WorkspaceId, owner: UserId, key: NewKey): S
 })
 
 /** Adds a key with the workspace, the owner and the name of another key. */
-export const insertReplacement = (replaced: ApiKeyId, key: ReplacementKey): Statement => ({
+export const insertReplacement = (replaced: ApiKeyId, key: Omit<NewKey, "name">): Statement => ({
   text: `${insertIntoKeys}
     select $2, workspace_id, created_by, name, decode($3, 'hex'), $4, $5, $6, $7 from api_keys where id = $1`,
   params: [replaced, key.id, key.key_hash, key.key_start, key.key_end, key.created_at, key.expires_at]
