@@ -47,6 +47,20 @@ describe("the command migrate", { timeout: 120_000 }, () => {
       pending: []
     })
   })
+
+  it("import --dry-run of an archive or of a directory runs no migration", async () => {
+    const emptyEnv = await resources.acquire(postgres.acquire)
+    const archive = "src/demo/workspace.json"
+    const directory = ["examples/prompts-as-files", "--workspace", "00000000-0000-4000-8000-000000000000"]
+    for (const input of [[archive], directory])
+      expect(await run(["import", ...input, "--dry-run"], emptyEnv)).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: `prompt-retrieval: the database's schema is version 0 and this program needs ${version}: run migrate\n`
+      })
+    expect(await run(["import", archive], emptyEnv)).toMatchObject({ code: 0, stderr: "" })
+  })
+
   it("a command on a new embedded database says that DATABASE_URL is not set, and where the database is", async () => {
     const embeddedEnv = await resources.acquire(embedded.acquire)
     const { code, stderr } = await run(["workspaces", "list"], embeddedEnv)

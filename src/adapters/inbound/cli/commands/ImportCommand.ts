@@ -29,6 +29,7 @@ const runImport = Effect.fnUntraced(function* (
   workspace: string | undefined,
   options: DirectoryImportOptions
 ) {
+  const openOptions = { migrate: !options.dryRun }
   if (yield* isDirectory(options.path)) {
     if (workspace === undefined)
       return yield* new UsageError({
@@ -38,7 +39,7 @@ const runImport = Effect.fnUntraced(function* (
     return yield* administerWorkspace(
       workspace,
       (administration, id) => importFiles(administration, id, options),
-      { migrate: true }
+      openOptions
     )
   }
   // For an archive, the default workspace is ignored. A `--workspace` is an error only if its value differs from the
@@ -52,7 +53,7 @@ const runImport = Effect.fnUntraced(function* (
       message: "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
     })
   const { importArchive } = yield* Effect.promise(() => import("../archive/ArchiveImport.ts"))
-  return yield* administer((administration) => importArchive(administration, options), { migrate: true })
+  return yield* administer((administration) => importArchive(administration, options), openOptions)
 })
 
 export const importCommand = Command.make(
