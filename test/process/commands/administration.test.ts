@@ -129,7 +129,7 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
   })
 
   it("keys issue and keys rotate set the expiry of keys, print it, and say that a key is shown only once", async () => {
-    const shop = await json("workspaces", "create", "--name", "Shop", "--tier", "solo")
+    const shop = await json("workspaces", "create", "--name", "Expiring", "--tier", "solo")
     const issue = ["keys", "issue", "--workspace", shop.id, "--user", `${randomUUID()}@example.com`]
     const first = await json(...issue, "--expires", "90d")
     expectHoursFromNow(first.expires_at, 90 * 24)

@@ -61,6 +61,13 @@ describe("the command migrate", { timeout: 120_000 }, () => {
     expect(await run(["import", archive], emptyEnv)).toMatchObject({ code: 0, stderr: "" })
   })
 
+  it("workspaces create on a new database runs the migrations", async () => {
+    const emptyEnv = await resources.acquire(postgres.acquire)
+    const created = await run(["workspaces", "create", "--name", "Acme"], emptyEnv)
+    expect(created).toMatchObject({ code: 0, stderr: "" })
+    expect((await run(["workspaces", "list"], emptyEnv)).stdout).toContain(created.stdout.trim())
+  })
+
   it("a command on a new embedded database says that DATABASE_URL is not set, and where the database is", async () => {
     const embeddedEnv = await resources.acquire(embedded.acquire)
     const { code, stderr } = await run(["workspaces", "list"], embeddedEnv)

@@ -49,6 +49,23 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     })
   })
 
+  it("workspaces create and workspaces rename warn if another workspace has the name", async () => {
+    const warning = (existing: string, id: string) =>
+      `workspace ${existing} has the name Acme Inc., too, so commands accept only the ids of both; to change a name: 'prompt-retrieval workspaces rename ${id} NAME'`
+    const created = await run(["workspaces", "create", "--name", "Acme Inc."], env)
+    const id = created.stdout.trim()
+    expect(created).toEqual({
+      code: 0,
+      stdout: `${id}\n`,
+      stderr: `prompt-retrieval: warning: ${warning(acme.id, id)}\n`
+    })
+    expect(await run(["workspaces", "rename", id, "Other"], env)).toMatchObject({ code: 0, stderr: "" })
+    const renamed = await run(["workspaces", "rename", id, "Acme Inc.", "--json"], env)
+    expect(renamed).toMatchObject({ code: 0 })
+    expect(JSON.parse(renamed.stderr)).toEqual({ warning: { message: warning(acme.id, id) } })
+    await run(["workspaces", "delete", id, "--yes"], env)
+  })
+
   it("a command fails and lists the ids if several workspaces have the given name", async () => {
     const { code, stderr } = await run(["keys", "list", "--workspace", "Twin"], env)
     const ids = twins.map(({ id }) => id).sort()

@@ -15,7 +15,7 @@ import { confirmByTyping, isInteractive } from "../input/Confirmation.ts"
 import { booleanFlag, describeName, isName, json, optional, tier, workspaceArgument } from "../input/Flags.ts"
 import { handleAndPrint } from "../CommandHandler.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
-import { formatTable, pluralize, toPrintable } from "../output/Output.ts"
+import { formatTable, pluralize, toPrintable, warn } from "../output/Output.ts"
 
 const formatWorkspaces = (workspaces: ReadonlyArray<WorkspaceInfo>): string =>
   formatTable(
@@ -32,6 +32,22 @@ const list = Command.make(
   Command.withExamples([{ command: "prompt-retrieval workspaces list" }])
 )
 
+/** Warns if another workspace has the name that a workspace just got. */
+const warnIfNameIsTaken = Effect.fnUntraced(function* (
+  { workspaces }: Administration["Service"],
+  { id, name }: WorkspaceInfo,
+  json: boolean
+) {
+  const other = (yield* workspaces).find((workspace) => workspace.name === name && workspace.id !== id)
+  if (other !== undefined)
+    yield* warn(
+      json,
+      toPrintable(
+        `workspace ${other.id} has the name ${name}, too, so commands accept only the ids of both; to change a name: 'prompt-retrieval workspaces rename ${id} NAME'`
+      )
+    )
+})
+
 const create = Command.make(
   "create",
   {
@@ -46,7 +62,14 @@ const create = Command.make(
     json
   },
   handleAndPrint(
-    ({ name, tier }) => administer(({ createWorkspace }) => createWorkspace(name, tier)),
+    ({ name, tier, json }) =>
+      administer(
+        (administration) =>
+          Effect.tap(administration.createWorkspace(name, tier), (created) =>
+            warnIfNameIsTaken(administration, created, json)
+          ),
+        { migrate: true }
+      ),
     ({ id }) => id
   )
 ).pipe(
@@ -93,8 +116,12 @@ const rename = Command.make(
     json
   },
   handleAndPrint(
-    ({ workspace, name }) =>
-      administerWorkspace(workspace, ({ setWorkspace }, id) => setWorkspace(id, { name })),
+    ({ workspace, name, json }) =>
+      administerWorkspace(workspace, (administration, id) =>
+        Effect.tap(administration.setWorkspace(id, { name }), (renamed) =>
+          warnIfNameIsTaken(administration, renamed, json)
+        )
+      ),
     (workspace) => formatWorkspaces([workspace])
   )
 ).pipe(
