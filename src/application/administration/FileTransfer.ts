@@ -7,6 +7,7 @@ import { type ContentEdit, emptyEdit } from "../../domain/workspace/WorkspaceCon
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { planExport } from "../transfer/FileExport.ts"
 import { type FileChange, planImport } from "../transfer/FileImport.ts"
+import { findMoves } from "../transfer/Moves.ts"
 import { InvalidFiles, parsePromptFiles, type Texts } from "../transfer/PromptFile.ts"
 import { findSlotWarnings } from "../transfer/SlotWarnings.ts"
 import type { ChangeOptions, WorkspaceStore } from "../ports/WorkspaceStore.ts"
@@ -68,7 +69,7 @@ export const makeFileTransfer = (store: WorkspaceStore["Service"], random: Secur
           Effect.fail(locateInFiles(error, latestEdit, latestChanges))
         )
       )
-    return { ...imported, warnings: findSlotWarnings(files) }
+    return { ...imported, warnings: [...findMoves(imported.changes, files), ...findSlotWarnings(files)] }
   }),
   exportFiles: Effect.fn("Administration.exportFiles")(function* (
     workspace: WorkspaceId,

@@ -9,6 +9,7 @@ import { formatIssue } from "./ProblemList.ts"
 import type { Problem } from "../../domain/workspace/Problem.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
 import { limitFragments, limitTags } from "../../domain/workspace/Workspace.ts"
+import { parseUuid } from "../../domain/Uuid.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
 import { deriveId, extension, pathToFolder, toFragmentPath } from "./PromptPaths.ts"
@@ -18,7 +19,8 @@ export type Texts = ReadonlyMap<string, string>
 
 /**
  * A file that describes a prompt or a fragment. `file_id` is the id in the front matter, or null if there is none. `id`
- * is derived from the workspace and `file_id`, or from the workspace and the path if there is no `file_id`. A
+ * is derived from the workspace and `file_id`, or from the workspace and the path if there is no `file_id`. A `file_id`
+ * that is an earlier path of the file therefore gives the id that the file had at that path. A
  * comparison replaces `id` with `file_id` if the workspace has a prompt or fragment with this id.
  */
 export interface ContentFile {
@@ -44,8 +46,19 @@ export const InvalidFiles = (problems: ReadonlyArray<Problem>, count = problems.
   count
 })
 
+/** The id in a file: a UUID, or an earlier path of the file, from which the file without an id got its id. */
+const makeFileId = (folder: "prompts" | "fragments") =>
+  Schema.String.check(
+    Schema.makeFilter(
+      (id) => parseUuid(id) !== undefined || (id.startsWith(`${folder}/`) && id.endsWith(extension))
+    )
+  )
+
+/** Returns the id in front matter, with the letters of a UUID in lowercase; null if there is no id. */
+const toFileId = (id: string | undefined): string | null => (id === undefined ? null : (parseUuid(id) ?? id))
+
 const PromptFrontMatter = Schema.Struct({
-  id: Schema.optionalKey(ArchivePrompt.fields.id),
+  id: Schema.optionalKey(makeFileId("prompts")),
   title: Schema.optionalKey(ArchivePrompt.fields.title),
   description: Schema.optionalKey(ArchivePrompt.fields.description),
   type: Schema.optionalKey(ArchivePrompt.fields.prompt_type),
@@ -70,7 +83,7 @@ const PromptFrontMatter = Schema.Struct({
 })
 
 const FragmentFrontMatter = Schema.Struct({
-  id: Schema.optionalKey(ArchiveFragment.fields.id),
+  id: Schema.optionalKey(makeFileId("fragments")),
   name: Schema.optionalKey(ArchiveFragment.fields.name)
 })
 
@@ -95,7 +108,8 @@ const describeIssue = (keys: ReadonlyArray<string>, message: string): string => 
     const problem = `unknown key ${key}${meant === undefined ? "" : `; did you mean ${meant}?`}`
     return [...keys.slice(0, -1), problem].join(": ")
   }
-  if (keys.join() === "id") return 'id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51"'
+  if (keys.join() === "id")
+    return 'id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51", or the earlier path of a file that was moved'
   return [keys.join("."), message].filter((text) => text !== "").join(": ")
 }
 
@@ -128,7 +142,7 @@ type ParsedText = Result.Result<Pick<ContentFile, "file_id" | "state">, Readonly
 
 const parseFragment = (path: string, text: string): ParsedText =>
   Result.map(decodeText(FragmentText, path, text), ({ frontMatter, body }) => ({
-    file_id: frontMatter.id ?? null,
+    file_id: toFileId(frontMatter.id),
     state: { kind: "fragment", name: frontMatter.name ?? posix.basename(path, extension), content: body }
   }))
 
@@ -153,7 +167,7 @@ const parsePrompt = (path: string, text: string, findFragment: FindFragment): Pa
       problems.push({ path, message: `the folder's name must be at most ${sizes.nameLength} characters` })
     if (problems.length > 0) return Result.fail(problems)
     return Result.succeed({
-      file_id: frontMatter.id ?? null,
+      file_id: toFileId(frontMatter.id),
       state: {
         kind: "prompt",
         folder,

@@ -106,6 +106,24 @@ describe("a prompt file", () => {
     }
   })
 
+  it("a file whose id is an earlier path of the file gets the same id as at that path, in every workspace", () => {
+    const paths = ["prompts/Old/a b.md", "fragments/old.md"]
+    for (const home of [workspace, newId<WorkspaceId>()]) {
+      const before = Result.getOrThrow(read(home, Object.fromEntries(paths.map((path) => [path, "x"]))))
+      const moved = paths.map((path) => [
+        path.replace(/.*\//, path.startsWith("p") ? "prompts/new/" : "fragments/new/"),
+        `---\nid: ${path}\n---\nx`
+      ])
+      const after = Result.getOrThrow(read(home, Object.fromEntries(moved)))
+      assert.deepStrictEqual(
+        after.map(({ id }) => id),
+        before.map(({ id }) => id)
+      )
+    }
+    for (const id of ["fragments/a.md", "prompts/a", "a.md"])
+      assert.lengthOf(findProblems({ "prompts/b.md": `---\nid: ${id}\n---\n` }), 1)
+  })
+
   it.each([
     ["a\n", "a"],
     ["", ""],
@@ -169,7 +187,8 @@ describe("a prompt file", () => {
         { path: "prompts/f2.md", message: "fragments: there is no file fragments/none.md" },
         {
           path: "prompts/g.md",
-          message: 'id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51"'
+          message:
+            'id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51", or the earlier path of a file that was moved'
         },
         { path: "prompts/h.md", message: "body: must not contain the NUL character" },
         { path: `prompts/${long}/i.md`, message: "the folder's name must be at most 256 characters" }
