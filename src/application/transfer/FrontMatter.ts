@@ -57,6 +57,9 @@ const parseYaml = (path: string, yaml: string): Result.Result<unknown, ReadonlyA
   }
 }
 
+/** Matches a text whose first line with other characters than white space is a line of `---`, but not the first line. */
+const lateFence = /^\s+---[ \t]*\r?(?:\n|$)/
+
 /**
  * Parses a text into front matter and body. A text without front matter is all body. One trailing newline is not part
  * of the body.
@@ -69,6 +72,13 @@ export const parseText = (
   if (parts === undefined)
     return Result.fail([{ path: `${path}:1`, message: "the front matter has no end: add a line of ---" }])
   const { yaml = "", body } = parts
+  if (parts.yaml === undefined && lateFence.test(body))
+    return Result.fail([
+      {
+        path: `${path}:1`,
+        message: "the line of --- that opens the front matter must be the first line: remove what precedes it"
+      }
+    ])
   return Result.map(parseYaml(path, yaml), (frontMatter) => ({
     frontMatter,
     body: body.endsWith("\n") ? body.slice(0, -1) : body

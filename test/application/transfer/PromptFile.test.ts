@@ -129,9 +129,10 @@ describe("a prompt file", () => {
     ["", ""],
     ["\n", ""],
     ["# Title\n\n---\n\nText\n", "# Title\n\n---\n\nText"],
+    ["---\n---\n\n---\n", "\n---"],
+    ["\n--- not front matter\n", "\n--- not front matter"],
     ["--- not front matter\n", "--- not front matter"],
     ["---", "---"],
-    ["\n---\ntitle: x\n---\n", "\n---\ntitle: x\n---"],
     ["\ufeffa\r\nb\r\n", "a\nb"],
     ["a\nb\r\n", "a\nb\r"],
     ["---\n---\na\n", "a"],
@@ -150,6 +151,15 @@ describe("a prompt file", () => {
       body
     )
   })
+
+  it.each(["\n---\ntitle: x\n---\n", "\ufeff\r\n \n---\r\n---\r\n", " ---\n---\n", "\n---"])(
+    "parsePromptFiles rejects the file %j, because white space precedes the front matter",
+    (text) => {
+      const message =
+        "the line of --- that opens the front matter must be the first line: remove what precedes it"
+      assert.deepStrictEqual(findProblems({ "prompts/a.md": text }), [{ path: "prompts/a.md:1", message }])
+    }
+  )
 
   const long = "x".repeat(257)
 
