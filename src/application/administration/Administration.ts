@@ -16,6 +16,7 @@ import type { ArchiveTooLarge, InvalidContent, Problem } from "../../domain/work
 import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { WholeWorkspace } from "../../domain/workspace/Workspace.ts"
+import type { CallerChange } from "../transfer/CallerChanges.ts"
 import { decodeArchive } from "../transfer/ArchiveDecoder.ts"
 import type { FileExport, UnimportedFiles } from "../transfer/FileExport.ts"
 import type { ConflictingEdits, FileImport } from "../transfer/FileImport.ts"
@@ -102,7 +103,8 @@ export class Administration extends Context.Service<
     ) => Effect.Effect<WholeWorkspace, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
     /**
      * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not at
-     * all. Returns the changes and the warnings about slots and moved files; a dry run returns the changes that the import would make.
+     * all. Returns the changes and the warnings about slots and moved files; a dry run returns the changes that the import would make,
+     * and the changes among them that can break applications.
      * Importing the same files again changes nothing, if nothing was edited in between. Without `overwrite`, fails with
      * `ConflictingEdits` if the import would undo an edit that was made in the workspace since the latest import.
      */
@@ -111,7 +113,11 @@ export class Administration extends Context.Service<
       texts: Texts,
       options?: FileImportOptions
     ) => Effect.Effect<
-      FileImport & { readonly warnings: ReadonlyArray<Problem> },
+      FileImport & {
+        readonly warnings: ReadonlyArray<Problem>
+        /** Empty without a dry run. */
+        readonly callerChanges: ReadonlyArray<CallerChange>
+      },
       ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable
     >
     /**

@@ -7,6 +7,7 @@ import { type ContentEdit, emptyEdit } from "../../domain/workspace/WorkspaceCon
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { planExport } from "../transfer/FileExport.ts"
 import { type FileChange, planImport } from "../transfer/FileImport.ts"
+import { type CallerChange, findCallerChanges } from "../transfer/CallerChanges.ts"
 import { findMoves } from "../transfer/Moves.ts"
 import { InvalidFiles, parsePromptFiles, type Texts } from "../transfer/PromptFile.ts"
 import { findSlotWarnings } from "../transfer/SlotWarnings.ts"
@@ -51,6 +52,7 @@ export const makeFileTransfer = (store: WorkspaceStore["Service"], random: Secur
     const context = { now, newId: () => runSync(random.uuidV7()) }
     let latestEdit = emptyEdit
     let latestChanges: ReadonlyArray<FileChange> = []
+    let callerChanges: ReadonlyArray<CallerChange> = []
     const imported = yield* store
       .editContent(
         workspace,
@@ -60,6 +62,7 @@ export const makeFileTransfer = (store: WorkspaceStore["Service"], random: Secur
           )
           latestEdit = plan[0]
           latestChanges = plan[1].changes
+          if (options?.dryRun === true) callerChanges = findCallerChanges(content, latestChanges)
           return plan
         }),
         options
@@ -69,7 +72,11 @@ export const makeFileTransfer = (store: WorkspaceStore["Service"], random: Secur
           Effect.fail(locateInFiles(error, latestEdit, latestChanges))
         )
       )
-    return { ...imported, warnings: [...findMoves(imported.changes, files), ...findSlotWarnings(files)] }
+    return {
+      ...imported,
+      callerChanges,
+      warnings: [...findMoves(imported.changes, files), ...findSlotWarnings(files)]
+    }
   }),
   exportFiles: Effect.fn("Administration.exportFiles")(function* (
     workspace: WorkspaceId,

@@ -122,6 +122,13 @@ const requireDistinctNames = (
   return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(pairs)
 }
 
+/** Compares a workspace with files like `compare`, and also fails if a file gives a prompt the name of another prompt. */
+export const pairFiles = (
+  content: WorkspaceContent,
+  files: ReadonlyArray<ContentFile>
+): Result.Result<ReadonlyArray<Pair>, InvalidFiles> =>
+  Result.flatMap(compare(content, files), requireDistinctNames)
+
 /** Describes how a prompt or fragment was edited in the workspace. */
 const describeEdit = (pair: Pair): Problem => {
   const { kind, id, path, name } = toChange(pair)
@@ -261,8 +268,8 @@ const makeEdit = (
  * becomes what its file describes, and the changed content of a prompt becomes a new version. A prompt without a file
  * is archived. A fragment without a file is removed, unless a prompt without a file contains it.
  *
- * Fails if two files describe the same prompt or fragment, or would give two prompts the same name. Without `overwrite`, also fails if a change would undo an
- * edit that was made in the workspace since the latest import.
+ * Fails if two files describe the same prompt or fragment, or would give two prompts the same name. Without
+ * `overwrite`, also fails if a change would undo an edit that was made in the workspace since the latest import.
  */
 export const planImport = (
   content: WorkspaceContent,
@@ -270,7 +277,7 @@ export const planImport = (
   overwrite: boolean,
   context: PlanContext
 ): Result.Result<readonly [ContentEdit, FileImport], ConflictingEdits | InvalidFiles> =>
-  Result.flatMap(Result.flatMap(compare(content, files), requireDistinctNames), (pairs) => {
+  Result.flatMap(pairFiles(content, files), (pairs) => {
     const selected = selectPairs(pairs)
     const edits = selected.filter(isEditedInWorkspace).map(describeEdit)
     if (edits.length > 0 && !overwrite) return Result.fail(ConflictingEdits(edits))

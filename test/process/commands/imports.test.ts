@@ -70,6 +70,12 @@ describe("the command import", { timeout: 240_000 }, () => {
     expect(preview.stdout).toContain("new version: prompt prompts/agent.md (agent)\n@@ ")
     expect(preview.stdout).toContain("\n   - draft\n+  - new\n")
     expect(preview.stdout).toContain("\n-Answer briefly.\n+Answer.\n")
+    write("prompts/agent.md", agent.replace("Answer.", "Answer {{who}}."))
+    const breaking = "\nThese changes can break applications:\nagent: slots: +who\n\n1 change would be made"
+    expect((await load("--dry-run", "--overwrite")).stdout).toContain(breaking)
+    const breakingJson = JSON.parse((await load("--dry-run", "--overwrite", "--json")).stdout)
+    expect(breakingJson.caller_changes).toMatchObject([{ name: "agent", added_slots: ["who"] }])
+    write("prompts/agent.md", agent.replace("[draft]", "[draft, new]"))
 
     expect(await run(update, env)).toEqual({
       code: 1,

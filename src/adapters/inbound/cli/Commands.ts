@@ -10,6 +10,7 @@ import { booleanFlag } from "./input/Flags.ts"
 import { commonVariables, serveVariables, Variables } from "./input/Environment.ts"
 import { folderCommands, tagCommands } from "./commands/FolderAndTagCommands.ts"
 import { type ExitError, toExitError } from "./output/ExitError.ts"
+import { checkCommand } from "./commands/CheckCommand.ts"
 import { exportCommand } from "./commands/ExportCommand.ts"
 import { formatHelp, formatVersion } from "./output/Help.ts"
 import { importCommand } from "./commands/ImportCommand.ts"
@@ -49,6 +50,7 @@ export const rootCommand = Command.make("prompt-retrieval").pipe(
     migrateCommand,
     importCommand,
     exportCommand,
+    checkCommand,
     workspaceCommands,
     userCommands,
     keyCommands,

@@ -1,12 +1,10 @@
 import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
 import type { FileImport } from "../../../../application/transfer/FileImport.ts"
-import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
-import type { Problem } from "../../../../domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { describeChange, renderDiff } from "../output/ChangeText.ts"
+import { describeChange, listCallerChanges, renderDiff } from "../output/ChangeText.ts"
 import { CommandError } from "../output/CommandError.ts"
-import { pluralize, print, toPrintable, warn } from "../output/Output.ts"
+import { pluralize, print, printWarnings } from "../output/Output.ts"
 import { withProgress } from "../output/Progress.ts"
 import { readTexts } from "./PromptDirectory.ts"
 
@@ -36,14 +34,6 @@ const toJsonChanges = ({ changes, fragmentNames }: FileImport, dryRun: boolean) 
     return dryRun ? { ...summary, diff: renderDiff(change, fragmentNames) } : summary
   })
 
-const printWarnings = (warnings: ReadonlyArray<Problem>) => {
-  const lines = warnings.slice(0, maxProblems).map(({ path, message }) => toPrintable(`${path}: ${message}`))
-  const more = warnings.length - lines.length
-  return Effect.forEach(more > 0 ? [...lines, `… and ${more} more warnings`] : lines, (line) =>
-    warn(false, line)
-  )
-}
-
 /**
  * Imports a directory of prompts and prints the result. Returns true if the import changes anything, or would change
  * anything without the dry run.
@@ -61,12 +51,22 @@ export const importFiles = Effect.fnUntraced(function* (
   const imported = yield* administration
     .importFiles(workspace, texts, { dryRun, overwrite, source: path })
     .pipe(withProgress("Importing"))
-  const { changes, warnings } = imported
+  const { changes, warnings, callerChanges } = imported
   if (!json) yield* printWarnings(warnings)
   yield* print(
     json,
-    { workspace_id: workspace, dry_run: dryRun, changes: toJsonChanges(imported, dryRun), warnings },
-    [...listChanges(imported, dryRun), summarizeChanges(changes.length, dryRun, workspace)].join("\n")
+    {
+      workspace_id: workspace,
+      dry_run: dryRun,
+      changes: toJsonChanges(imported, dryRun),
+      ...(dryRun ? { caller_changes: callerChanges } : {}),
+      warnings
+    },
+    [
+      ...listChanges(imported, dryRun),
+      ...listCallerChanges(callerChanges),
+      summarizeChanges(changes.length, dryRun, workspace)
+    ].join("\n")
   )
   return changes.length > 0
 })

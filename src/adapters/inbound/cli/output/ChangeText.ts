@@ -1,3 +1,4 @@
+import type { CallerChange } from "../../../../application/transfer/CallerChanges.ts"
 import type { FileChange } from "../../../../application/transfer/FileImport.ts"
 import { type FragmentNames, renderState } from "../../../../application/transfer/PromptFile.ts"
 import { toPrintable } from "./Output.ts"
@@ -21,3 +22,20 @@ export const renderDiff = ({ kind, before, after }: FileChange, fragmentNames: F
 
 export const describeChange = ({ kind, id, path, name, change }: FileChange): string =>
   toPrintable(`${change}: ${kind} ${path ?? id} (${name})`)
+
+const describeCallerChange = (change: CallerChange): string => {
+  const { name, new_name, type, new_type, removed_slots, added_slots } = change
+  const slots = [...removed_slots.map((slot) => `−${slot}`), ...added_slots.map((slot) => `+${slot}`)]
+  const parts = [
+    ...(new_name === name ? [] : [`name: ${name} → ${new_name ?? "none"}`]),
+    ...(new_type === type || new_type === null ? [] : [`type: ${type} → ${new_type}`]),
+    ...(slots.length === 0 ? [] : [`slots: ${slots.join(" ")}`])
+  ]
+  return toPrintable(`${name}: ${parts.join("; ")}`)
+}
+
+/** Lists the changes that can break applications, one per line after a heading. */
+export const listCallerChanges = (changes: ReadonlyArray<CallerChange>): ReadonlyArray<string> =>
+  changes.length === 0
+    ? []
+    : ["", "These changes can break applications:", ...changes.map(describeCallerChange), ""]

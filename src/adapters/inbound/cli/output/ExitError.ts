@@ -50,6 +50,8 @@ export interface CommandInput {
   /** The id, name or title of a prompt. */
   readonly prompt?: string
   readonly path?: string
+  /** The directory that `check` reads. */
+  readonly directory?: string
   readonly out?: string | undefined
 }
 
@@ -75,9 +77,9 @@ const listProblems = (
 const describeProblems = (
   source: string,
   { problems, count }: Pick<InvalidContent, "problems" | "count">,
-  isImport = true
+  consequence = "nothing was imported; "
 ): string => {
-  const summary = `nothing was ${isImport ? "imported" : "written"}; ${source} has ${pluralize(count, "problem")}:`
+  const summary = `${consequence}${source} has ${pluralize(count, "problem")}:`
   return [summary, ...listProblems(source, problems, count)].join("\n")
 }
 
@@ -107,7 +109,12 @@ const messages: { readonly [Tag in Failure["_tag"]]: Describe<Extract<Failure, {
   CommandError: ({ message }) => message,
   ConflictingEdits: ({ edits }) => describeEdits(edits),
   InvalidContent: (error) => describeProblems("the archive", error),
-  InvalidFiles: (error, { path, out = "" }) => describeProblems(path ?? out, error, path !== undefined),
+  InvalidFiles: (error, { path, directory, out = "" }) =>
+    path !== undefined
+      ? describeProblems(path, error)
+      : directory !== undefined
+        ? describeProblems(directory, error, "")
+        : describeProblems(out, error, "nothing was written; "),
   KeyNotFound: (_, { key = "" }) => `there is no key ${quote(key)}; see 'prompt-retrieval keys list'`,
   KeyEnded: (_, { key = "" }) =>
     `key ${quote(key)} is revoked or has expired; issue a new key with 'prompt-retrieval keys issue'`,

@@ -4,7 +4,9 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { type CommandError, makeWriteError } from "./CommandError.ts"
 import { CommandRuntime } from "../CommandRuntime.ts"
+import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
+import type { Problem } from "../../../../domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
 const makeOutputError = (error: unknown): CommandError => makeWriteError("to standard output", error)
@@ -53,6 +55,17 @@ export const print = (
 
 export const warn = (asJson: boolean, message: string): Effect.Effect<void> =>
   Console.error(asJson ? JSON.stringify({ warning: { message } }) : `prompt-retrieval: warning: ${message}`)
+
+/** Prints the warnings about the files of a directory. */
+export const printWarnings = (warnings: ReadonlyArray<Problem>): Effect.Effect<void> => {
+  const lines = warnings.slice(0, maxProblems).map(({ path, message }) => toPrintable(`${path}: ${message}`))
+  const more = warnings.length - lines.length
+  return Effect.forEach(
+    more > 0 ? [...lines, `… and ${more} more warnings`] : lines,
+    (line) => warn(false, line),
+    { discard: true }
+  )
+}
 
 export const formatFailure = (
   asJson: boolean,

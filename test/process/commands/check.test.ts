@@ -1,0 +1,143 @@
+import { spawnSync } from "node:child_process"
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { parse } from "yaml"
+import { runInProcess as run } from "../../support/services/commandLine.ts"
+import { currentProgram } from "../../support/service.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
+
+const example = join(import.meta.dirname, "../../../examples/prompts-as-files")
+
+/** Renames a prompt, and replaces a slot and a type. */
+const breakCallers = (directory: string) => {
+  const edit = (path: string, from: string, to: string) => {
+    const text = readFileSync(join(directory, path), "utf8")
+    expect(text).toContain(from)
+    writeFileSync(join(directory, path), text.replace(from, to))
+  }
+  edit("prompts/summary.md", "{{text}}", "{{body}}")
+  edit("prompts/summary.md", "title: Summary", "title: Brief summary")
+  edit("prompts/Support/agent.md", "type: system", "type: user")
+}
+
+const breakingChanges = [
+  "These changes can break applications:",
+  "support-agent: type: system → user",
+  "summary: name: summary → brief-summary; slots: −text +body",
+  ""
+]
+
+describe("the command check", () => {
+  const scratch = makeTestDirectory("check-")
+  const copy = (name: string) => {
+    const directory = join(scratch, name)
+    cpSync(example, directory, { recursive: true })
+    return directory
+  }
+
+  it("check prints the names, types and slots of the prompts, without a database", async () => {
+    expect(await run(["check", example])).toEqual({
+      code: 0,
+      stdout: [
+        "NAME           TYPE      SLOTS  FILE",
+        "support-agent  system    shop   prompts/Support/agent.md",
+        "summary        template  text   prompts/summary.md",
+        ""
+      ].join("\n"),
+      stderr: ""
+    })
+    const { stdout } = await run(["check", example, "--against", example, "--json"])
+    expect(JSON.parse(stdout)).toEqual({
+      prompts: [
+        { name: "support-agent", type: "system", slots: ["shop"], path: "prompts/Support/agent.md" },
+        { name: "summary", type: "template", slots: ["text"], path: "prompts/summary.md" }
+      ],
+      caller_changes: [],
+      warnings: []
+    })
+  })
+
+  it("check --against prints the changes that can break applications, and then exits with 2", async () => {
+    const changed = copy("changed")
+    breakCallers(changed)
+    const result = await run(["check", changed, "--against", example])
+    expect(result).toMatchObject({ code: 2, stderr: "" })
+    expect(result.stdout.split("\n").slice(4, -1)).toEqual(breakingChanges)
+    renameSync(join(changed, "prompts/Support"), join(changed, "prompts/Moved"))
+    rmSync(join(changed, "prompts/summary.md"))
+    const json = await run(["check", changed, "--against", example, "--json"])
+    expect(json.code).toBe(2)
+    const slots = { removed_slots: [], added_slots: [] }
+    expect(JSON.parse(json.stdout).caller_changes).toEqual([
+      { name: "support-agent", new_name: "support-agent", type: "system", new_type: "user", ...slots },
+      { name: "summary", new_name: null, type: "template", new_type: null, ...slots }
+    ])
+  })
+
+  it("check exits with 1 and lists the problems if files are invalid or two prompts have the same name", async () => {
+    const invalid = copy("invalid")
+    writeFileSync(join(invalid, "prompts/copy.md"), "---\ntitle: summary!\n---\n")
+    const message = "has the name summary, like prompts/copy.md: change one of the titles"
+    expect(await run(["check", invalid])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: ${invalid} has 1 problem:\nprompts/summary.md: ${message}\n`
+    })
+    expect(await run(["check", example, "--against", invalid])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: ${example} has 1 problem:\n${join(invalid, "prompts/summary.md")}: ${message}\n`
+    })
+  })
+
+  it("check warns about bindings that name no slot", async () => {
+    const unbound = copy("unbound")
+    writeFileSync(join(unbound, "fragments/tone.md"), "Be kind.\n")
+    expect(await run(["check", unbound])).toMatchObject({
+      code: 0,
+      stderr:
+        "prompt-retrieval: warning: prompts/Support/agent.md: binds tone, which is no slot of fragments/tone.md\n"
+    })
+  })
+
+  it("the example workflow checks the files of a pull request, and warns about changes that can break applications", () => {
+    const workflow = parse(readFileSync(join(example, ".github/workflows/prompts.yml"), "utf8"))
+    const repository = copy("repository")
+    const bin = join(scratch, "bin")
+    mkdirSync(bin)
+    const program = `#!/bin/sh\nexec '${process.execPath}' '${currentProgram}' "$@"\n`
+    writeFileSync(join(bin, "prompt-retrieval"), program, { mode: 0o755 })
+    const env = {
+      PATH: `${bin}:${dirname(process.execPath)}:${process.env.PATH}`,
+      HOME: scratch,
+      ...Object.fromEntries(
+        ["AUTHOR", "COMMITTER"].flatMap((role) => [
+          [`GIT_${role}_NAME`, "Ada"],
+          [`GIT_${role}_EMAIL`, "ada@example.com"]
+        ])
+      )
+    }
+    const runScript = (script: string, base = "") =>
+      spawnSync("bash", ["-e", "-c", script], {
+        cwd: repository,
+        env: { ...env, BASE: base },
+        encoding: "utf8"
+      })
+    const commit = () => runScript("git add . && git commit --quiet --message x && git rev-parse HEAD")
+    const findScript = (name: string): string =>
+      workflow.jobs.check.steps.find((step: { readonly name?: string }) => step.name === name).run
+
+    expect(runScript("git init --quiet")).toMatchObject({ status: 0 })
+    const base = commit().stdout.trim()
+    breakCallers(repository)
+    expect(commit()).toMatchObject({ status: 0 })
+    expect(runScript(findScript("Check the files"))).toMatchObject({ status: 0, stderr: "" })
+    const listed = runScript(findScript("List the changes that can break applications"), base)
+    expect(listed).toMatchObject({ status: 0 })
+    expect(listed.stdout).toContain(breakingChanges.join("\n"))
+    expect(listed.stdout).toMatch(/^::warning::/m)
+    writeFileSync(join(repository, "prompts/summary.md"), "---\n")
+    expect(runScript(findScript("Check the files"))).toMatchObject({ status: 1 })
+  })
+})
