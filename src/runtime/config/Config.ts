@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import { type Variable, type VariableName, variables } from "../../adapters/inbound/cli/input/Environment.ts"
 import { parsePublicUrl } from "../../adapters/inbound/http/request/PublicUrl.ts"
 import { minMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
@@ -13,7 +14,7 @@ import { postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./Config
 import { fitsName, sizes } from "../../domain/Sizes.ts"
 
 /**
- * A variable is invalid. The message names the variable and its rule, but not its value, because the value may be a
+ * Variables are invalid. The message names each variable and its rule, but not its value, because the value may be a
  * secret.
  */
 export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly message: string }> {}
@@ -156,7 +157,7 @@ const maxConnectionsReader: Reader<number> = {
   }
 }
 
-const serviceConfig = Config.all({
+const settings = {
   databaseUrl,
   databaseFeedUrl: readUrl("DATABASE_FEED_URL", postgresUrl, (url) => Redacted.make(url)),
   databaseMaxConnections: readWithDefault("DATABASE_MAX_CONNECTIONS", maxConnectionsReader),
@@ -166,10 +167,8 @@ const serviceConfig = Config.all({
   port: readWithDefault("PORT", portReader),
   /** If undefined, responses contain paths instead of URLs. */
   publicUrl: readUrl("PUBLIC_URL", publicUrl, parsePublicUrl),
-  rateLimits: Config.all({
-    perKey: readWithDefault("RATE_LIMIT_PER_KEY", makeReader(rateLimit, parseInteger)),
-    perProcess: readWithDefault("RATE_LIMIT_PER_PROCESS", makeReader(rateLimit, parseInteger))
-  }),
+  rateLimitPerKey: readWithDefault("RATE_LIMIT_PER_KEY", makeReader(rateLimit, parseInteger)),
+  rateLimitPerProcess: readWithDefault("RATE_LIMIT_PER_PROCESS", makeReader(rateLimit, parseInteger)),
   mcp: Config.map(
     readWithDefault("MCP", makeChoiceReader("must be on or off", ["on", "off"])),
     (value) => value === "on"
@@ -200,10 +199,21 @@ const serviceConfig = Config.all({
     ]),
     ([format, given]) => (given === "" && process.stderr.isTTY ? "pretty" : format)
   )
+}
+
+/** Reads all settings. The message of a failure names each invalid variable. */
+const readSettings = Effect.gen(function* () {
+  const results = yield* Effect.all(settings, { mode: "result" })
+  const problems = Object.values<Result.Result<unknown, Config.ConfigError>>(results).flatMap((result) =>
+    Result.isFailure(result) ? [result.failure.cause.message] : []
+  )
+  if (problems.length > 0) return yield* new InvalidConfig({ message: problems.join("; ") })
+  const { rateLimitPerKey, rateLimitPerProcess, ...others } = Result.getOrThrow(Result.all(results))
+  return { ...others, rateLimits: { perKey: rateLimitPerKey, perProcess: rateLimitPerProcess } }
 })
 
 /** The configuration of this process, from its environment. `variables` in `Environment.ts` describes the values. */
-export type ServiceConfig = Config.Success<typeof serviceConfig>
+export type ServiceConfig = Effect.Success<typeof readSettings>
 
 /**
  * Fails if `DATABASE_FEED_URL` is set and `DATABASE_URL` is not. The embedded database has its own change feed.
@@ -216,8 +226,8 @@ const assertDatabaseUrl = ({ databaseUrl, databaseFeedUrl }: ServiceConfig) =>
 /** The environment of this process. Keeps empty variables, because `readConfig` rejects an empty `DATABASE_URL`. */
 export const environment = ConfigProvider.fromEnv({ preserveEmptyStrings: true })
 
-/** Reads the configuration from the current `ConfigProvider`. Fails for the first invalid variable. */
-export const readConfig: Effect.Effect<ServiceConfig, InvalidConfig> = Effect.mapError(
-  serviceConfig,
-  ({ cause }) => new InvalidConfig({ message: cause.message })
-).pipe(Effect.tap(assertDatabaseUrl))
+/** Reads the configuration from the current `ConfigProvider`. Fails if a variable is invalid. */
+export const readConfig: Effect.Effect<ServiceConfig, InvalidConfig> = Effect.tap(
+  readSettings,
+  assertDatabaseUrl
+)

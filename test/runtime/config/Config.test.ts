@@ -157,8 +157,11 @@ it.effect.each([
   [{ SHUTDOWN_GRACE: "2147483648 millis" }, "SHUTDOWN_GRACE must be at most 596 hours"],
   [{ LOG_LEVEL: "s3cret" }, "LOG_LEVEL must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None"],
   [{ LOG_FORMAT: "xml" }, "LOG_FORMAT must be pretty or json"],
-  [{ LOG_LEVEL: "s3cret", PORT: "s3cret" }, "PORT must be a port, 0 to 65535"]
-] as const)("readConfig names the first invalid variable, but not its value: %o", ([env, message]) =>
+  [
+    { LOG_FORMAT: "s3cret", PORT: "s3cret", DATABASE_URL: "", RATE_LIMIT_PER_PROCESS: "0" },
+    "DATABASE_URL must not be empty; unset it to use the embedded database; PORT must be a port, 0 to 65535; RATE_LIMIT_PER_PROCESS must be an integer of at least 1; LOG_FORMAT must be pretty or json"
+  ]
+] as const)("readConfig names every invalid variable, but no value: %o", ([env, message]) =>
   Effect.gen(function* () {
     assert.deepStrictEqual(yield* Effect.flip(readFrom(env)), new InvalidConfig({ message }))
   })
