@@ -12,6 +12,7 @@ import { formatFailure, writeToStdout } from "../adapters/inbound/cli/output/Out
 import { parseServe, runServe } from "../adapters/inbound/cli/ServeHandler.ts"
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
 import type { ListenError } from "../adapters/inbound/http/transport/Server.ts"
+import { OutageLogLevel } from "../adapters/outbound/postgres/driver/OutageLogLevel.ts"
 import { describeSqlError } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
 import type {
   DataDirectoryBusy,
@@ -100,9 +101,13 @@ const explainUnavailable = Effect.fnUntraced(function* ({ databaseUrl }: Service
 /** Makes the operations of the runtime. The modules of an operation are imported when a command runs the operation. */
 const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] => {
   const databaseOperations = makeDatabaseOperations(config)
-  const explainErrors = Effect.catch((error: RuntimeError) =>
-    error._tag === "Unavailable" ? explainUnavailable(config) : Effect.fail(toCommandError(error, config))
-  )
+  const explainErrors = <A, R>(operation: Effect.Effect<A, RuntimeError, R>) =>
+    operation.pipe(
+      Effect.provideService(OutageLogLevel, "Debug"),
+      Effect.catch((error) =>
+        error._tag === "Unavailable" ? explainUnavailable(config) : Effect.fail(toCommandError(error, config))
+      )
+    )
   return {
     serve: ({ demo }) =>
       Effect.promise(() => import("./Service.ts")).pipe(

@@ -25,13 +25,13 @@ it("a command exits with 1 and the reason of PostgreSQL if the database or the r
     [toDatabaseUrl("postgres", "nobody"), 'role "nobody" does not exist']
   ] as const) {
     const stderr = `prompt-retrieval: PostgreSQL rejected the connection of DATABASE_URL: ${reason}\n`
-    const result = await run(["workspaces", "list"], { DATABASE_URL: url, LOG_LEVEL: "error" })
+    const result = await run(["workspaces", "list"], { DATABASE_URL: url })
     expect(result).toEqual({ code: 1, stdout: "", stderr })
   }
 })
 
-it("a command exits with 1 and the reason if the database cannot be reached", async () => {
-  const env = { DATABASE_URL: "postgres://postgres@127.0.0.1:9/none", LOG_LEVEL: "error" }
+it("a command exits with 1 and prints the reason once if the database cannot be reached", async () => {
+  const env = { DATABASE_URL: "postgres://postgres@127.0.0.1:9/none" }
   const stderr = "prompt-retrieval: the database cannot be reached: connect ECONNREFUSED 127.0.0.1:9\n"
   expect(await run(["workspaces", "list"], env)).toEqual({ code: 1, stdout: "", stderr })
 })

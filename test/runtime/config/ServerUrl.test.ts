@@ -38,7 +38,6 @@ describe("findDatabaseUrlProblem", () => {
     "mysql://db/prompts",
     "postgres:///prompts",
     "postgres:///prompts?host=",
-    "postgres://ada:100%@db/prompts",
     "postgres://db/%zz",
     "postgres://db:70000/prompts",
     "postgres://db/prompts?port=0",
@@ -46,6 +45,18 @@ describe("findDatabaseUrlProblem", () => {
     "postgres:///prompts?host=a&port=1,2"
   ])("findDatabaseUrlProblem rejects %s", (url) => {
     expect(findDatabaseUrlProblem(url)).toBe("must be a URL like postgres://user:password@host:5432/database")
+  })
+
+  it.each([
+    "postgres://ada:pa#ss@db/prompts",
+    "postgres://ada:1#ss@db/prompts",
+    "postgres://ada:pa/ss@db/prompts",
+    "postgres://ada:pa?ss@db/prompts",
+    "postgres://ada:100%@db/prompts"
+  ])("findDatabaseUrlProblem rejects %s and says how to write the password", (url) => {
+    expect(findDatabaseUrlProblem(url)).toBe(
+      "must be a URL like postgres://user:password@host:5432/database; percent-encode special characters of the password, such as # as %23"
+    )
   })
 
   it.each([

@@ -10,6 +10,11 @@ export interface ConnectionUrl {
 /** The rule for database URLs, as the end of a sentence that begins with the name of a setting. */
 export const databaseUrlRule = "must be a URL like postgres://user:password@host:5432/database"
 
+const percentEncodingRule = `${databaseUrlRule}; percent-encode special characters of the password, such as # as %23`
+
+/** Matches a URL with a character before an `@` that cannot be a part of a user or a password. */
+const specialCharacterBeforeHost = /^postgres(?:ql)?:\/\/[^@]*[/?#%][^@]*@/i
+
 const oneHostRule =
   "must have exactly one host: use an address that follows the primary, such as HAProxy, a pooler, a DNS name, or the endpoint of Patroni or of a cloud"
 
@@ -42,10 +47,13 @@ const parsePort = (text: string): number | undefined => {
  */
 export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   if (severalHosts.test(text.trim())) return oneHostRule
+  // The part after `#` would be ignored. If `#` is in the password, another host than the given one would be used.
+  if (text.includes("#")) return percentEncodingRule
+  const urlRule = specialCharacterBeforeHost.test(text) ? percentEncodingRule : databaseUrlRule
   const url = URL.parse(text)
-  if (url === null || !["postgres:", "postgresql:"].includes(url.protocol)) return databaseUrlRule
+  if (url === null || !["postgres:", "postgresql:"].includes(url.protocol)) return urlRule
   const { hostname, username, password, pathname, searchParams } = url
-  if (![hostname, username, password, pathname].every(isPercentEncoded)) return databaseUrlRule
+  if (![hostname, username, password, pathname].every(isPercentEncoded)) return urlRule
 
   // As in libpq, a parameter overrides the other parts of the URL, and the last occurrence of the parameter is used.
   const choose = (name: string, part: string): string | undefined =>
@@ -53,7 +61,7 @@ export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   const host = choose("host", hostname.replace(/^\[(.*)\]$/, "$1"))
   if (host?.includes(",")) return oneHostRule
   const port = parsePort(choose("port", url.port) ?? defaultPort)
-  if (host === undefined || port === undefined) return databaseUrlRule
+  if (host === undefined || port === undefined) return urlRule
   if (!searchParams.getAll("sslmode").every((mode) => sslModes.includes(mode)))
     return `must have one of these as its sslmode: ${sslModes.join(", ")}`
   return { host, port, database: choose("dbname", pathname.slice(1)), user: choose("user", username) }

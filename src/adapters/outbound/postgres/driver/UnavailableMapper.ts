@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { makeRepeatingLog } from "../../../../application/observability/RepeatingLog.ts"
+import { OutageLogLevel } from "./OutageLogLevel.ts"
 import { describeSqlError, isUnavailable, sqlState, toDefect } from "./SqlErrors.ts"
 import { connectTimeout, poolExhaustedError, statementTimeoutMs } from "./Timeouts.ts"
 
@@ -39,7 +40,11 @@ const findWarning = (error: SqlError): string | undefined => {
  * another reason, and again every minute while the problem lasts.
  */
 export const makeUnavailableMapper = (): UnavailableMapper => {
-  const outageLog = makeRepeatingLog((reason) => Effect.logWarning(`PostgreSQL is unavailable: ${reason}`))
+  const outageLog = makeRepeatingLog((reason) =>
+    Effect.flatMap(OutageLogLevel, (level) =>
+      Effect.logWithLevel(level)(`PostgreSQL is unavailable: ${reason}`)
+    )
+  )
   // A successful read does not clear this log, because other reads may still fail.
   const warningLog = makeRepeatingLog((warning) => Effect.logWarning(warning))
   const log = (error: SqlError): Effect.Effect<void> => {
