@@ -24,6 +24,7 @@ import { Unavailable } from "../application/ports/Unavailable.ts"
 import { toMessage } from "../application/observability/ErrorMessage.ts"
 import { programVersion } from "../application/ProgramVersion.ts"
 import { environment, readConfig, type ServiceConfig } from "./config/Config.ts"
+import { findSimilarNames } from "./config/SimilarNames.ts"
 import { installSignalHandlers } from "./Signals.ts"
 import { nameSourceFiles } from "./StackTraces.ts"
 import type { MetricsListenError } from "./telemetry/MetricsServer.ts"
@@ -159,7 +160,10 @@ const runServeOrCommand = Effect.fnUntraced(function* (
 const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isServe: boolean) {
   const config = yield* Effect.provideService(readConfig, ConfigProvider.ConfigProvider, environment)
   installSignalHandlers(isServe ? stopTimeoutMs + maxDrainMs(config) : stopTimeoutMs)
-  return yield* withLogging(config)(runServeOrCommand(makeCommandRuntime(config), args))
+  const warnings = Effect.forEach(findSimilarNames(process.env), (warning) => Effect.logWarning(warning))
+  return yield* withLogging(config)(
+    Effect.andThen(warnings, runServeOrCommand(makeCommandRuntime(config), args))
+  )
 })
 
 /**
