@@ -1,6 +1,7 @@
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
 import { isCollection, isMap, isNode, isScalar, parseDocument, stringify } from "yaml"
+import { describeYamlError } from "./FrontMatterErrors.ts"
 import type { Problem } from "../../domain/workspace/Problem.ts"
 
 // The text of a prompt or a fragment: optional front matter in YAML between two lines of `---`, then the body.
@@ -42,18 +43,25 @@ const yamlOptions = {
 const parseYaml = (path: string, yaml: string): Result.Result<unknown, ReadonlyArray<Problem>> => {
   const document = parseDocument(yaml, yamlOptions)
   if (document.errors.length > 0) {
+    const lines = yaml.split("\n")
+    // The parser may report several errors of one mistake. They have the same line.
+    const byLine = new Map(
+      document.errors.toReversed().map((error) => [yaml.slice(0, error.pos[0]).split("\n").length, error])
+    )
     return Result.fail(
-      document.errors.map(({ message, pos }) => {
+      [...byLine].toReversed().map(([line, error]) => ({
         // The front matter begins on the file's second line.
-        const line = yaml.slice(0, pos[0]).split("\n").length + 1
-        return { path: `${path}:${line}`, message }
-      })
+        path: `${path}:${line + 1}`,
+        message: describeYamlError(error, lines[line - 1] ?? "")
+      }))
     )
   }
   try {
     return Result.succeed(document.toJS() ?? {})
   } catch (error) {
-    return Result.fail([{ path, message: (error as Error).message }])
+    const { message } = error as Error
+    const hint = "put quotes around a value that begins with *"
+    return Result.fail([{ path, message: message.startsWith("Unresolved alias") ? hint : message }])
   }
 }
 

@@ -1,5 +1,4 @@
 import { posix } from "node:path"
-import { diffChars } from "diff"
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -11,6 +10,7 @@ import { fitsName, sizes } from "../../domain/Sizes.ts"
 import { limitFragments, limitTags } from "../../domain/workspace/Workspace.ts"
 import { parseUuid } from "../../domain/Uuid.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { describeIssue } from "./FrontMatterErrors.ts"
 import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
 import { deriveId, extension, pathToFolder, toFragmentPath } from "./PromptPaths.ts"
 
@@ -87,32 +87,6 @@ const FragmentFrontMatter = Schema.Struct({
   name: Schema.optionalKey(ArchiveFragment.fields.name)
 })
 
-/** The keys of front matter and of the items of its lists. */
-const knownKeys: ReadonlyArray<string> = [
-  ...Object.keys(PromptFrontMatter.fields),
-  "name",
-  "fragment",
-  "with"
-]
-
-/** Maximum number of characters to add or remove to turn a misspelled key into the suggested key. */
-const maxSuggestionDistance = 2
-
-const countDifferences = (a: string, b: string): number =>
-  diffChars(a, b).reduce((sum, { added, removed, count }) => (added || removed ? sum + count : sum), 0)
-
-const describeIssue = (keys: ReadonlyArray<string>, message: string): string => {
-  if (message === "Expected no excess property") {
-    const key = keys.at(-1) ?? ""
-    const meant = knownKeys.find((known) => countDifferences(key, known) <= maxSuggestionDistance)
-    const problem = `unknown key ${key}${meant === undefined ? "" : `; did you mean ${meant}?`}`
-    return [...keys.slice(0, -1), problem].join(": ")
-  }
-  if (keys.join() === "id")
-    return 'id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51", or the earlier path of a file that was moved'
-  return [keys.join("."), message].filter((text) => text !== "").join(": ")
-}
-
 const withBody = <A>(frontMatter: Schema.Codec<A, unknown>) =>
   Schema.Struct({ frontMatter, body: ArchivePrompt.fields.current_content })
 
@@ -130,9 +104,12 @@ const decodeText = <A>(schema: Schema.Codec<A, unknown>, path: string, text: str
       ({ issue }) =>
         formatIssue(issue).issues.map(({ path: keys = [], message }): Problem => {
           const names = keys.map(String)
+          const isFrontMatter = names[0] === "frontMatter"
           return {
             path,
-            message: describeIssue(names[0] === "frontMatter" ? names.slice(1) : names, message)
+            message: isFrontMatter
+              ? describeIssue(names.slice(1), message, parsed.frontMatter)
+              : `${names.join(".")}: ${message}`
           }
         })
     )

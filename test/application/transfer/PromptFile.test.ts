@@ -184,15 +184,15 @@ describe("a prompt file", () => {
         { path: "prompts/c.md", message: "unknown key labels" },
         {
           path: "prompts/c.md",
-          message:
-            'type: Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"'
+          message: "type: must be one of system, user, assistant, template, few-shot, chain-of-thought"
         },
-        { path: "prompts/c.md", message: "tags: Expected array" },
+        { path: "prompts/c.md", message: "tags: must be a list, such as [production, draft]" },
         {
           path: "prompts/d.md:4",
-          message: "Flow sequence in block collection must be sufficiently indented and end with a ]"
+          message:
+            "a list or map has no end: add ] or, if the bracket is a part of the text, put quotes around the value"
         },
-        { path: "prompts/e.md:3", message: "Map keys must be unique" },
+        { path: "prompts/e.md:3", message: "the key occurs twice: remove one of the two lines" },
         { path: "prompts/f.md", message: "fragments: 0: unknown key wiht; did you mean with?" },
         { path: "prompts/f2.md", message: "fragments: there is no file fragments/none.md" },
         {
