@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
-import { archive, instant, prompt, workspace } from "../../support/archives.ts"
+import { archive, instant, prompt, version, workspace } from "../../support/archives.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 
@@ -107,7 +107,30 @@ describe("the command prompts reads a workspace without an API key", { timeout: 
       to: null,
       diff: expect.stringContaining("+++ current content\n")
     })
-    expect(await print("diff", "Support agent")).toBe("Version 3 equals the current content\n")
+    expect(await json("diff", agent.id, "--from", "3")).toMatchObject({ diff: "" })
+    expect(await print("diff", agent.id, "--from", "3")).toBe("Version 3 equals the current content\n")
+  })
+
+  it("prompts diff without versions shows the latest change of the content", async () => {
+    expect(await json("diff", "support-agent")).toEqual({
+      ...(await json("diff", "support-agent", "--from", "2")),
+      diff: expect.stringMatching(/^--- version 2\n\+\+\+ current content\n@@ /)
+    })
+    const [edited, single] = [
+      prompt({
+        title: "Edited",
+        current_content: "c",
+        versions: ["a", "b"].map((content, index) => version(index + 1, { content }))
+      }),
+      prompt({ title: "Single", current_content: "a", versions: [version(1, { content: "a" })] })
+    ]
+    await database.importArchive(
+      archive({ workspace: workspace({ name: "Diffs" }), prompts: [edited, single] })
+    )
+    expect(await json("diff", "edited", "--workspace", "Diffs")).toMatchObject({ from: 2, to: null })
+    expect(await print("diff", "single", "--workspace", "Diffs")).toBe(
+      "Version 1 equals the current content\n"
+    )
   })
 
   it("prompts get finds a prompt by its exact title only if the slug of this title is the name of the prompt", async () => {

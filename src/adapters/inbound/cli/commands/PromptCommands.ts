@@ -4,15 +4,9 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Caller } from "../../../../application/access/Admission.ts"
-import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { Prompts } from "../../../../application/reading/Prompts.ts"
 import { FolderId } from "../../../../domain/FolderId.ts"
-import {
-  type Prompt,
-  type PromptNotFound,
-  type PromptSummary,
-  PromptType
-} from "../../../../domain/Prompt.ts"
+import { type Prompt, type PromptSummary, PromptType } from "../../../../domain/Prompt.ts"
 import { parseUuid } from "../../../../domain/Uuid.ts"
 import { maxVersionNumber, parseVersionNumber, type VersionNumber } from "../../../../domain/Version.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
@@ -125,17 +119,6 @@ const versionFlag = (name: string) =>
     optional
   )
 
-const readLastVersion = (
-  prompts: Prompts["Service"],
-  operator: Caller,
-  id: string
-): Effect.Effect<VersionNumber, CommandError | PromptNotFound | Unavailable> =>
-  Effect.flatMap(prompts.listVersions(operator, id, { page: 1, per_page: 1 }), ({ items: [last] }) =>
-    last === undefined
-      ? Effect.fail(new CommandError({ message: `prompt ${id} has no versions to compare` }))
-      : Effect.succeed(last.version_number)
-  )
-
 /** Reads one side of a comparison: the version with this number, or the current content if there is no number. */
 const readSide = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],
@@ -153,11 +136,33 @@ const readSide = Effect.fnUntraced(function* (
   return { name: `version ${number}`, content }
 })
 
+/**
+ * Finds the version to compare with the current content: the last version or, if its content is the current content, the
+ * version before it. The comparison then shows the latest change.
+ */
+const findEarlierVersion = Effect.fnUntraced(function* (
+  prompts: Prompts["Service"],
+  operator: Caller,
+  id: string,
+  currentContent: string
+) {
+  const { items } = yield* prompts.listVersions(operator, id, { page: 1, per_page: 2 })
+  const [last, previous = last] = items
+  if (last === undefined || previous === undefined)
+    return yield* new CommandError({ message: `prompt ${id} has no versions to compare` })
+  const { content } = yield* readSide(prompts, operator, id, last.version_number)
+  return (content === currentContent ? previous : last).version_number
+})
+
 const diff = Command.make(
   "diff",
   {
     prompt: promptArgument,
-    from: versionFlag("from").pipe(Flag.withDescription("Version to compare (default: the last version)")),
+    from: versionFlag("from").pipe(
+      Flag.withDescription(
+        "Version to compare (default: the last version or, if it equals the current content, the version before it)"
+      )
+    ),
     to: versionFlag("to").pipe(
       Flag.withDescription("Version to compare with, if --from is given (default: the current content)")
     ),
@@ -172,9 +177,9 @@ const diff = Command.make(
       return yield* readPrompt(
         input,
         Effect.fnUntraced(function* (prompts, operator, id) {
-          const older = from ?? (yield* readLastVersion(prompts, operator, id))
-          const before = yield* readSide(prompts, operator, id, older)
           const after = yield* readSide(prompts, operator, id, to)
+          const older = from ?? (yield* findEarlierVersion(prompts, operator, id, after.content))
+          const before = yield* readSide(prompts, operator, id, older)
           const changes = diffTexts(before.content, after.content)
           if (changes === undefined)
             return yield* new CommandError({
