@@ -258,3 +258,18 @@ export const updateFile = (
   }
   return updated !== undefined && describesState(updated) ? updated : renderFile(after, fragmentNames)
 }
+
+/**
+ * Returns the text that a file would have if it described the state `before` instead of the state `after`, which it
+ * describes. Lines that describe both states stay as they are.
+ */
+export const renderEarlierFile = (
+  path: string,
+  text: string,
+  { before, after }: { readonly before: ContentState; readonly after: ContentState },
+  fragmentNames: FragmentNames
+): string => {
+  const parsed = parseState(path, text, (name) => name)
+  const file_id = Result.isSuccess(parsed) ? parsed.success.file_id : null
+  return updateFile({ id: "", path, file_id, state: after }, text, before, fragmentNames)
+}

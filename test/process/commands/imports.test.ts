@@ -68,7 +68,7 @@ describe("the command import", { timeout: 240_000 }, () => {
     const preview = await load("--dry-run", "--overwrite", "--detailed-exitcode")
     expect(preview).toMatchObject({ code: 2, stderr: "" })
     expect(preview.stdout).toContain("new version: prompt prompts/agent.md (agent)\n@@ ")
-    expect(preview.stdout).toContain("\n   - draft\n+  - new\n")
+    expect(preview.stdout).toContain("\n-tags: [draft]\n+tags: [draft, new]\n")
     expect(preview.stdout).toContain("\n-Answer briefly.\n+Answer.\n")
     write("prompts/agent.md", agent.replace("Answer.", "Answer {{who}}."))
     const breaking = "\nThese changes can break applications:\nagent: slots: +who\n\n1 change would be made"

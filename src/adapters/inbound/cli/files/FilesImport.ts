@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
 import type { FileImport } from "../../../../application/transfer/FileImport.ts"
+import type { Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { describeChange, listCallerChanges, renderDiff } from "../output/ChangeText.ts"
 import { CommandError } from "../output/CommandError.ts"
@@ -22,16 +23,20 @@ const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId
 }
 
 /** Lists the changes. In a dry run, each change is followed by its diff, unless the diff is empty. */
-const listChanges = ({ changes, fragmentNames }: FileImport, dryRun: boolean): ReadonlyArray<string> =>
+const listChanges = (
+  { changes, fragmentNames }: FileImport,
+  texts: Texts,
+  dryRun: boolean
+): ReadonlyArray<string> =>
   changes.flatMap((change) => {
-    const diff = dryRun ? renderDiff(change, fragmentNames) : ""
+    const diff = dryRun ? renderDiff(change, texts, fragmentNames) : ""
     return diff === "" ? [describeChange(change)] : [describeChange(change), diff, ""]
   })
 
-const toJsonChanges = ({ changes, fragmentNames }: FileImport, dryRun: boolean) =>
+const toJsonChanges = ({ changes, fragmentNames }: FileImport, texts: Texts, dryRun: boolean) =>
   changes.map((change) => {
     const { before: _, after: __, ...summary } = change
-    return dryRun ? { ...summary, diff: renderDiff(change, fragmentNames) } : summary
+    return dryRun ? { ...summary, diff: renderDiff(change, texts, fragmentNames) } : summary
   })
 
 /**
@@ -58,12 +63,12 @@ export const importFiles = Effect.fnUntraced(function* (
     {
       workspace_id: workspace,
       dry_run: dryRun,
-      changes: toJsonChanges(imported, dryRun),
+      changes: toJsonChanges(imported, texts, dryRun),
       ...(dryRun ? { caller_changes: callerChanges } : {}),
       warnings
     },
     [
-      ...listChanges(imported, dryRun),
+      ...listChanges(imported, texts, dryRun),
       ...listCallerChanges(callerChanges),
       summarizeChanges(changes.length, dryRun, workspace)
     ].join("\n")

@@ -1,21 +1,40 @@
 import type { CallerChange } from "../../../../application/transfer/CallerChanges.ts"
 import type { FileChange } from "../../../../application/transfer/FileImport.ts"
-import { type FragmentNames, renderState } from "../../../../application/transfer/PromptFile.ts"
+import {
+  type FragmentNames,
+  renderEarlierFile,
+  renderState,
+  type Texts
+} from "../../../../application/transfer/PromptFile.ts"
 import { toPrintable } from "./Output.ts"
 import { diffTexts, maxDifferentLines } from "./TextDiff.ts"
 
 /** Replaces the control characters of a line, except tabs. */
 const toPrintableLine = (line: string): string => line.split("\t").map(toPrintable).join("\t")
 
+const toUnixText = (text: string): string => text.replaceAll("\r\n", "\n")
+
+/** Returns the text of a file before and after a change. Without a file, the text is made from the state. */
+const renderTexts = (
+  { path, before, after }: FileChange,
+  texts: Texts,
+  fragmentNames: FragmentNames
+): readonly [before: string, after: string] => {
+  const text = texts.get(path ?? "")
+  if (path === null || text === undefined || after === null)
+    return [before === null ? "" : renderState(before, fragmentNames), ""]
+  const earlier = before === null ? "" : renderEarlierFile(path, text, { before, after }, fragmentNames)
+  return [toUnixText(earlier), toUnixText(text)]
+}
+
 /**
- * Renders one change of an import of files as a unified diff, from the state in the workspace to the state after the
- * import. Both states are rendered in the same way, so the diff shows neither the formatting of the files nor the ids
- * in them. If the change archives a prompt, the diff is empty, because the prompt keeps its content.
+ * Renders one change of an import of files as a unified diff. The added lines and the unchanged lines are lines of the
+ * file. The removed lines are the lines that an export would write for the state in the workspace. If the change
+ * archives a prompt, the diff is empty, because the prompt keeps its content.
  */
-export const renderDiff = ({ kind, before, after }: FileChange, fragmentNames: FragmentNames): string => {
-  if (kind === "prompt" && after === null) return ""
-  const render = (state: FileChange["before"]) => (state === null ? "" : renderState(state, fragmentNames))
-  const diff = diffTexts(render(before), render(after))
+export const renderDiff = (change: FileChange, texts: Texts, fragmentNames: FragmentNames): string => {
+  if (change.kind === "prompt" && change.after === null) return ""
+  const diff = diffTexts(...renderTexts(change, texts, fragmentNames))
   if (diff === undefined) return `(more than ${maxDifferentLines} lines differ)`
   return diff.slice(0, -1).split("\n").map(toPrintableLine).join("\n")
 }

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { describeChange, renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
+import { renderState } from "../../../../../src/application/transfer/PromptFile.ts"
 import type { PromptState } from "../../../../../src/application/transfer/ContentState.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
 import { newId } from "../../../../support/archives.ts"
@@ -33,7 +34,57 @@ const change = (before: PromptState | null, after: PromptState | null): FileChan
 const tone = newId<string>()
 const names = new Map([[tone, "tone"]])
 
+/** Renders the diff of a change whose file an export has written. */
+const render = (change: FileChange): string =>
+  renderDiff(
+    change,
+    new Map(
+      change.path !== null && change.after !== null ? [[change.path, renderState(change.after, names)]] : []
+    ),
+    names
+  )
+
 describe("renderDiff", () => {
+  it("renderDiff shows the lines of the file, with their comments and their formatting", () => {
+    const after = state({
+      current_content: "One\n2\nThree",
+      tags: ["a", "b"],
+      fragments: [{ fragment_id: tone, variable_overrides: { x: 1 } }]
+    })
+    const lines = [
+      "---",
+      "id: 6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51",
+      "tags: [b,  a]   # two",
+      "title:   'Agent'",
+      "fragments: [{fragment: tone, with: {x: 1}}]",
+      "---",
+      "One",
+      "2",
+      "Three"
+    ]
+    const before = { ...after, title: "Old", current_content: "One\nTwo\nThree" }
+    for (const newline of ["\n", "\r\n"])
+      assert.strictEqual(
+        renderDiff(
+          change(before, after),
+          new Map([["prompts/agent.md", `${lines.join(newline)}${newline}`]]),
+          names
+        ),
+        `@@ -1,9 +1,9 @@
+ ---
+ id: 6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51
+ tags: [b,  a]   # two
+-title: Old
++title:   'Agent'
+ fragments: [{fragment: tone, with: {x: 1}}]
+ ---
+ One
+-Two
++2
+ Three`
+      )
+  })
+
   it("renderDiff shows the lines of the front matter and the body that differ, with up to three lines of context", () => {
     const after = state({
       folder: "Support",
@@ -41,7 +92,7 @@ describe("renderDiff", () => {
       fragments: [{ fragment_id: tone, variable_overrides: { x: 1 } }]
     })
     assert.strictEqual(
-      renderDiff(change(state(), after), names),
+      render(change(state(), after)),
       `@@ -1,7 +1,12 @@
  ---
  title: Agent
@@ -61,10 +112,10 @@ describe("renderDiff", () => {
 
   it("renderDiff shows all lines of an added prompt and of a removed fragment, and no line of an archived prompt", () => {
     assert.strictEqual(
-      renderDiff(change(null, state()), names),
+      render(change(null, state())),
       "@@ -0,0 +1,7 @@\n+---\n+title: Agent\n+type: user\n+---\n+One\n+Two\n+Three"
     )
-    assert.strictEqual(renderDiff(change(state(), null), names), "")
+    assert.strictEqual(render(change(state(), null)), "")
     const removed: FileChange = {
       kind: "fragment",
       id: tone,
@@ -74,18 +125,18 @@ describe("renderDiff", () => {
       before: { kind: "fragment", name: "Tone", content: "Kind" },
       after: null
     }
-    assert.strictEqual(renderDiff(removed, names), "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind")
+    assert.strictEqual(render(removed), "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind")
   })
 
   it("renderDiff keeps empty lines at the end, and shows nothing if no line differs", () => {
     const [before, after] = [state({ current_content: "One\n\n" }), state({ current_content: "1\n\n" })]
-    assert.match(renderDiff(change(before, after), names), /\n-One\n\+1\n \n $/)
-    assert.strictEqual(renderDiff(change(before, before), names), "")
+    assert.match(render(change(before, after)), /\n-One\n\+1\n \n $/)
+    assert.strictEqual(render(change(before, before)), "")
   })
 
   it("renderDiff and describeChange replace characters that control the terminal, and keep tabs", () => {
     const after = state({ current_content: "One\nTwo\nThree\n\ta\u001b[2J" })
-    assert.match(renderDiff(change(state(), after), names), /^\+\ta\ufffd\[2J$/m)
+    assert.match(render(change(state(), after)), /^\+\ta\ufffd\[2J$/m)
     assert.strictEqual(
       describeChange({ ...change(null, state()), name: "\u001b[2J" }),
       "changed: prompt prompts/agent.md (\ufffd[2J)"
@@ -96,10 +147,7 @@ describe("renderDiff", () => {
     const lines = (letter: string) =>
       Array.from({ length: 20_000 }, (_, index) => `${letter}${index}`).join("\n")
     assert.strictEqual(
-      renderDiff(
-        change(state({ current_content: lines("a") }), state({ current_content: lines("b") })),
-        names
-      ),
+      render(change(state({ current_content: lines("a") }), state({ current_content: lines("b") }))),
       "(more than 2000 lines differ)"
     )
   })
