@@ -2,6 +2,7 @@ import { hash } from "node:crypto"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { BillingStatus } from "./Billing.ts"
+import { sizes } from "./Sizes.ts"
 import { type Timestamp, toTimestamp } from "./Timestamp.ts"
 import { Uuid } from "./Uuid.ts"
 import type { WorkspaceId } from "./WorkspaceId.ts"
@@ -126,6 +127,15 @@ export const endKey = (
   if (endsAt <= now) return { revoked_at: revoked_at ?? now, expires_at }
   return { revoked_at, expires_at: expires_at !== null && expires_at < endsAt ? expires_at : endsAt }
 }
+
+const replacedSuffix = " (replaced)"
+
+/**
+ * Returns the new name of a key that another key replaces. The other key gets the name, so that commands can find each of
+ * the two keys by its name while both work.
+ */
+export const toReplacedName = (name: string): string =>
+  [...name].slice(0, sizes.nameLength - replacedSuffix.length).join("") + replacedSuffix
 
 /**
  * Returns the expiry of a key that replaces another key at `now`: the new key works as long after `now` as the other key

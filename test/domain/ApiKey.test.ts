@@ -9,11 +9,13 @@ import {
   isActive,
   isExpired,
   keepLifetime,
+  toReplacedName,
   toKeyEnds,
   formatKeySummary,
   makeApiKey,
   parseApiKey
 } from "../../src/domain/ApiKey.ts"
+import { fitsName } from "../../src/domain/Sizes.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 
 const Byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
@@ -132,6 +134,15 @@ describe("endKey", () => {
       if (revoked !== null) assert.strictEqual(after.revoked_at, before.revoked_at)
     }
   )
+})
+
+it.each([
+  ["Production", "Production (replaced)"],
+  ["", " (replaced)"],
+  ["🔑".repeat(256), `${"🔑".repeat(245)} (replaced)`]
+])("the name of the replaced key %j becomes %j, which is at most 256 characters", (name, replaced) => {
+  assert.strictEqual(toReplacedName(name), replaced)
+  assert.isTrue(fitsName(replaced))
 })
 
 describe("keepLifetime", () => {

@@ -72,14 +72,16 @@ export const testKeys = (it: ContractTests): void => {
         const added = key(home.id, owner, { created_at: issuedAt, expires_at: late })
         const listed = before.find(({ id }) => id === old.stored.id)!
         assert.deepStrictEqual(yield* rotateKey(old.stored.id, toReplacement(added), endsAt), {
-          replaced: { ...listed, ...end },
+          replaced: { ...listed, ...end, name: "Production (replaced)" },
           expires_at: late
         })
         const { id, key_start, key_end } = added.stored
         assert.deepStrictEqual(
           yield* keys(home.id),
           [
-            ...before.map((info) => (info.id === old.stored.id ? { ...info, ...end } : info)),
+            ...before.map((info) =>
+              info.id === old.stored.id ? { ...info, ...end, name: "Production (replaced)" } : info
+            ),
             {
               id,
               workspace_id: home.id,

@@ -154,6 +154,15 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
     expect(fourth.stderr).toMatch(
       /^This key is shown only once(.*\n)+The replaced key key_live_\w{4}\.\.\.\w{4} was revoked at /
     )
+    // While both keys work, each has its own name.
+    const named = await json(...issue, "--name", "Production")
+    const inShop = ["Production", "--workspace", shop.id]
+    const next = await json("keys", "rotate", ...inShop)
+    expect(next.replaced).toMatchObject({ id: named.id, name: "Production (replaced)" })
+    const ended = await json("keys", "revoke", "Production (replaced)", "--workspace", shop.id)
+    expect(ended).toMatchObject({ id: named.id })
+    expect(await json("keys", "revoke", ...inShop)).toMatchObject({ id: next.id })
+
     const unlimited = await json(...issue)
     expect(await json("keys", "rotate", unlimited.id)).toMatchObject({ expires_at: null })
   })

@@ -22,7 +22,7 @@ import {
 } from "../input/Flags.ts"
 import { handleAndPrint } from "../CommandHandler.ts"
 import { administerKey, administerWorkspace } from "../WithDatabase.ts"
-import { formatTable, warn } from "../output/Output.ts"
+import { formatTable, quote, warn } from "../output/Output.ts"
 import { resolveTimeFlag, timeFlag } from "../input/TimeFlag.ts"
 
 /** Returns the listing of a key, which shows only the key's first and last digits (specification 5.4). */
@@ -55,8 +55,10 @@ const describeIssuedKey = ({ expires_at }: IssuedKey): string =>
     "Send it as: Authorization: Bearer <key>"
   ].join("\n")
 
-const describeEnd = ({ key, revoked_at, expires_at }: ListedKey): string =>
-  revoked_at === null ? `${key} ends at ${expires_at}` : `${key} was revoked at ${revoked_at}`
+const describeEnd = ({ key, name, revoked_at, expires_at }: ListedKey): string =>
+  revoked_at === null
+    ? `${key} is now named ${quote(name)} and ends at ${expires_at}`
+    : `${key} was revoked at ${revoked_at}`
 
 const describeRotatedKey = ({ replaced, ...issued }: ListedRotation): string =>
   `${describeIssuedKey(issued)}\nThe replaced key ${describeEnd(replaced)}.`

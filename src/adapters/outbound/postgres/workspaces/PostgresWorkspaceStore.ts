@@ -11,7 +11,14 @@ import {
   WorkspaceNotFound,
   WorkspaceStore
 } from "../../../../application/ports/WorkspaceStore.ts"
-import { type ApiKeyId, endKey, isActive, keepLifetime, type UserId } from "../../../../domain/ApiKey.ts"
+import {
+  type ApiKeyId,
+  endKey,
+  isActive,
+  keepLifetime,
+  toReplacedName,
+  type UserId
+} from "../../../../domain/ApiKey.ts"
 import type { AuditEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { decodeEvents, describeKey, findChanges, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
@@ -125,12 +132,12 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       yield* execute(sql, queries.insertReplacement(id, { ...replacement, expires_at }))
       const lifetime = endKey(key, endsAt, created_at)
       const ended = yield* executeOne(
-        queries.updateKeyLifetime(id, lifetime),
+        queries.updateReplacedKey(id, toReplacedName(key.name), lifetime),
         queries.decodeKeys,
         KeyNotFound
       )
       yield* record(
-        describeKey("key.rotated", ended, {
+        describeKey("key.rotated", key, {
           ends_at: ended.revoked_at ?? ended.expires_at,
           new_key: replacement.id,
           new_key_expires_at: expires_at

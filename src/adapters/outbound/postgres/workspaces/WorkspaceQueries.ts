@@ -178,10 +178,14 @@ export const insertReplacement = (replaced: ApiKeyId, key: Omit<NewKey, "name">)
   params: [replaced, key.id, key.key_hash, key.key_start, key.key_end, key.created_at, key.expires_at]
 })
 
-export const updateKeyLifetime = (id: ApiKeyId, { revoked_at, expires_at }: KeyLifetime): Statement => ({
-  text: `update api_keys k set revoked_at = $2, expires_at = $3
+export const updateReplacedKey = (
+  id: ApiKeyId,
+  name: string,
+  { revoked_at, expires_at }: KeyLifetime
+): Statement => ({
+  text: `update api_keys k set name = $2, revoked_at = $3, expires_at = $4
     from users u where k.id = $1 and u.id = k.created_by returning ${keyColumns}`,
-  params: [id, revoked_at, expires_at]
+  params: [id, name, revoked_at, expires_at]
 })
 
 export const revokeKey = (id: ApiKeyId, at: Timestamp): Statement => ({
