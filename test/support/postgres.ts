@@ -58,6 +58,15 @@ export const migratedDatabase = Layer.unwrap(
   )
 )
 
+/**
+ * Creates a role without privileges and returns its name. Acquire the role before the databases in which it gets
+ * privileges, because a role with privileges cannot be dropped.
+ */
+export const freshRole = Effect.acquireRelease(
+  Effect.tap(Effect.sync(freshName), (role) => onServer(`create role ${role} login`)),
+  (role) => onServer(`drop role ${role}`)
+)
+
 /** A TCP proxy on loopback that tests can interrupt. */
 export interface Proxy {
   readonly url: string

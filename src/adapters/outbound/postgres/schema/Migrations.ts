@@ -52,6 +52,12 @@ const isDenied = (error: unknown): error is SqlError =>
 const limitLockWait = "set local lock_timeout = '2s'"
 const lockRetryDelay = "500 millis"
 
+/**
+ * Migrations create their functions with `set search_path from current`. Such a function finds tables in the schema of
+ * the tables. Without `pg_temp` at the end of the path, the function would find temporary tables of its caller first.
+ */
+const setSearchPath = `select set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
+
 /** PostgreSQL reports 55P03 when `lock_timeout` ends the wait for a lock. */
 const isLockTimeout = (error: unknown): boolean => isSqlError(error) && sqlState(error) === "55P03"
 
@@ -78,6 +84,7 @@ const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   yield* sql.unsafe(record.lockMigrations)
   yield* sql.unsafe(limitLockWait)
   yield* sql.unsafe(record.createMigrationTable)
+  yield* sql.unsafe(setSearchPath)
   const before = record.decodeSchemaVersion(yield* sql.unsafe(record.selectSchemaVersion.text))
   const pending = yield* findPending(before, all)
   for (const { id, name, statements } of pending) {

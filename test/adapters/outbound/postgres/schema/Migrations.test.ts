@@ -14,7 +14,7 @@ import {
   runMigrations
 } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { findServerMismatch } from "../../../../../src/adapters/outbound/postgres/schema/SchemaMismatch.ts"
-import { connect, emptyDatabase, freshDatabase, freshName, onServer } from "../../../../support/postgres.ts"
+import { connect, emptyDatabase, freshDatabase, freshRole, onServer } from "../../../../support/postgres.ts"
 
 const readTables = Effect.flatMap(
   PgClient.PgClient,
@@ -59,15 +59,6 @@ const readTrace = Effect.flatMap(
   PgClient.PgClient,
   (sql) => sql<{ readonly step: number }>`select step from trace order by step`
 ).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
-
-/**
- * Creates a role without privileges and returns its name. Acquire the role before the databases in which it gets
- * privileges, because a role with privileges cannot be dropped.
- */
-const freshRole = Effect.acquireRelease(
-  Effect.tap(Effect.sync(freshName), (role) => onServer(`create role ${role} login`)),
-  (role) => onServer(`drop role ${role}`)
-)
 
 describe("a PostgreSQL server's version", () => {
   it.each([90624, 130023])(

@@ -123,12 +123,13 @@ export const notifications: ReadonlyArray<string> = [
   // at the same time. The insert checks its foreign key, which locks the user's row until the other transaction ends.
   // If the row is locked, this function notifies every workspace instead of waiting, because a revocation must not
   // wait. If the row is not locked, this function locks it, so that the other transaction has to wait. The function
-  // also notifies every workspace at higher isolation levels, where the snapshot may be older than a key, and in
-  // sessions that do not check foreign keys.
+  // also notifies every workspace at higher isolation levels, where the snapshot may be older than a key, in sessions
+  // that do not check foreign keys, and if row-level security may hide keys from the session.
   `create function notify_owner() returns trigger language plpgsql set search_path from current as $$
     begin
       if current_setting('transaction_isolation') = 'read committed'
-        and current_setting('session_replication_role') <> 'replica' then
+        and current_setting('session_replication_role') <> 'replica'
+        and not row_security_active('api_keys') then
         perform from users where id = new.id for update skip locked;
         if found then
           perform pg_notify('prompt_retrieval_changes', k.workspace_id::text)

@@ -42,17 +42,16 @@ const promptId = "prompt_id uuid not null references prompts on delete cascade"
  * Every read leaves out such references.
  */
 export const tables: ReadonlyArray<string> = [
+  // `return` binds the names of functions and operators now, so the result does not depend on the caller's search_path.
   // A repetition count in PostgreSQL's regular expressions must not exceed 255.
-  `create function count_slots(content text) returns bigint language sql immutable strict parallel safe as $$
-    select count(*) from regexp_matches(content, '\\{\\{[^{}]{1,255}[^{}]?\\}\\}', 'g')
-  $$`,
+  `create function count_slots(content text) returns bigint language sql immutable strict parallel safe
+    return (select count(*) from regexp_matches(content, '\\{\\{[^{}]{1,255}[^{}]?\\}\\}', 'g'))`,
   // The slug of a title (`toSlug`). The lowercase letters do not depend on the collation of the database.
-  `create function prompt_slug(title text) returns text language sql immutable strict parallel safe as $$
-    select coalesce(nullif(rtrim(left(ltrim(regexp_replace(replace(translate(
+  `create function prompt_slug(title text) returns text language sql immutable strict parallel safe
+    return coalesce(nullif(rtrim(left(ltrim(regexp_replace(replace(translate(
       regexp_replace(normalize(left(title, ${maxSlugSourceLength}), NFKD), '[\u0300-\u036f]', '', 'g'),
       'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'), 'ß', 'ss'),
-      '[^a-z0-9_]+', '-', 'g'), '-'), ${maxSlugLength}), '-'), ''), '${emptySlug}')
-  $$`,
+      '[^a-z0-9_]+', '-', 'g'), '-'), ${maxSlugLength}), '-'), ''), '${emptySlug}')`,
   `create table workspaces (
     ${id},
     ${name("name")},
