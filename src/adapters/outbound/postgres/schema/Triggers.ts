@@ -25,6 +25,7 @@ const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<st
     set_listing: ["prompt_tags"],
     confirm_listing_update: ["prompt_tags"],
     renew_listings: ["prompts"],
+    lock_moving: ["prompts"],
     notify_owner: ["users"],
     notify_key: ["api_keys"],
     notify_key_update: ["api_keys"],

@@ -1,15 +1,18 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
-import * as PgConnection from "@effect/sql-pg/PgConnection"
 import { assert, describe, layer } from "@effect/vitest"
-import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Schema from "effect/Schema"
 import * as pages from "../../../../../src/adapters/outbound/postgres/prompts/PageQueries.ts"
 import type { PromptFilter } from "../../../../../src/application/ports/PromptRepo.ts"
 import type { FolderId } from "../../../../../src/domain/FolderId.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import {
+  interleave,
+  isolations,
+  makeInterleavings,
+  withSessions
+} from "../../../../support/database/interleave.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
@@ -55,59 +58,6 @@ const writes = prompts.flatMap((prompt) => [
   "select count(*) from prompts"
 ])
 
-const isolations = ["read committed", "repeatable read", "serializable"] as const
-const Transaction = Schema.Struct({
-  isolation: Schema.Literals(isolations),
-  writes: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: writes.length - 1 }))).check(
-    Schema.isMinLength(1),
-    Schema.isMaxLength(3)
-  ),
-  end: Schema.Literals(["commit", "commit", "commit", "rollback"])
-})
-/** Two sessions with one or two transactions each, and the order in which the sessions send their statements. */
-const Interleaving = Schema.Struct({
-  sessions: Schema.Tuple([
-    Schema.Array(Transaction).check(Schema.isMinLength(1), Schema.isMaxLength(2)),
-    Schema.Array(Transaction).check(Schema.isMinLength(1), Schema.isMaxLength(2))
-  ]),
-  order: Schema.Array(Schema.Literals([0, 1])).check(Schema.isMinLength(4), Schema.isMaxLength(12))
-})
-
-const toStatements = (transactions: ReadonlyArray<typeof Transaction.Type>): Array<string> =>
-  transactions.flatMap(({ isolation, writes: indices, end }) => [
-    // The first statement takes the snapshot.
-    `begin isolation level ${isolation}; select from workspaces`,
-    ...indices.map((index) => writes[index]!),
-    end
-  ])
-
-const connect = Effect.flatMap(PgClient.PgClient, (client) => PgConnection.make(client.config))
-
-/** Sends the statements in order. While one session waits for a lock, the other session continues. */
-const interleave = Effect.fnUntraced(function* (
-  connections: readonly [PgConnection.PgConnection, PgConnection.PgConnection],
-  { sessions, order }: typeof Interleaving.Type
-) {
-  const left = sessions.map(toStatements)
-  const running: Array<Fiber.Fiber<unknown>> = []
-  const waits = (session: number) =>
-    running[session] !== undefined && running[session].pollUnsafe() === undefined
-  for (let turn = 0; left.some(({ length }) => length > 0); turn++) {
-    const preferred = order[turn] ?? turn % 2
-    const session = [preferred, 1 - preferred].find((index) => left[index]!.length > 0 && !waits(index))
-    if (session !== undefined) {
-      const statement = left[session]!.shift()!
-      // Errors are expected: conflicts, violations of constraints, and statements after an error in the transaction.
-      running[session] = yield* Effect.forkChild(
-        Effect.forEach(statement.split("; "), (text) => Effect.exit(connections[session]!.query(text, []))),
-        { startImmediately: true }
-      )
-      for (let polls = 0; waits(session) && polls < 10; polls++) yield* Effect.sleep("1 millis")
-    } else yield* Effect.sleep("2 millis")
-  }
-  for (const fiber of running) yield* Fiber.await(fiber)
-})
-
 const selectExpected = (workspace: string, tag: string, { type, folder_id }: PromptFilter) => `
   select p.id from prompts p join prompt_tags pt on pt.prompt_id = p.id join tags t on t.id = pt.tag_id
   where p.workspace_id = '${workspace}' and t.workspace_id = '${workspace}' and t.id = '${tag}' and not p.is_archived
@@ -145,22 +95,6 @@ const assertLists = Effect.fnUntraced(function* (what: string) {
 
 describe("concurrent writes", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    /** Runs `body` with two sessions that detect a deadlock quickly. */
-    const withSessions = <A, E>(
-      body: (
-        sessions: readonly [PgConnection.PgConnection, PgConnection.PgConnection]
-      ) => Effect.Effect<A, E, PgClient.PgClient>
-    ) =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const sessions = [yield* connect, yield* connect] as const
-          for (const session of sessions) {
-            yield* session.query("set deadlock_timeout = '20ms'", [])
-            yield* session.query("set lock_timeout = '5s'", [])
-          }
-          return yield* body(sessions)
-        })
-      )
     const prepare = Effect.flatMap(PgClient.PgClient, (client) =>
       Effect.forEach(reset.split(";"), (text) => client.unsafe(text))
     )
@@ -188,7 +122,7 @@ describe("concurrent writes", () => {
 
     it.effect.prop(
       "after any interleaving of two sessions, the list of each tag has exactly the active prompts with the tag",
-      [Arbitrary.schema(Interleaving)],
+      [makeInterleavings(writes)],
       ([interleaving]) =>
         withSessions((sessions) =>
           Effect.gen(function* () {

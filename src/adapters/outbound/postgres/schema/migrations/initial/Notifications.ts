@@ -1,7 +1,7 @@
 /** A table whose changes send notifications, and the queries that find the workspaces of its rows. */
 interface NotifyingTable {
   readonly table: string
-  /** Finds the workspaces of all rows of the table `%s`. */
+  /** Finds the workspaces of all rows of the table `%1$s`. */
   readonly ofRows: string
   /** Finds the workspaces of the row `$1`. */
   readonly ofRow: string
@@ -11,16 +11,39 @@ interface NotifyingTable {
 
 const byColumn = (table: string, column: string): NotifyingTable => ({
   table,
-  ofRows: `select ${column} from %s`,
+  ofRows: `select ${column} from %1$s c`,
   ofRow: `select ($1).${column}`
 })
 
+/**
+ * Makes the query that finds the workspaces of prompts. Locks the prompts, so that no other transaction can move them to
+ * another workspace before this transaction ends. Only moves and deletions of a prompt conflict with this lock
+ * (`lock_moving`). The query does not wait for a transaction that moves a prompt, but returns null for the prompt. A
+ * prompt that this transaction has written is already locked.
+ *
+ * @param ids a query that finds the ids of the prompts
+ */
+const selectPromptWorkspaces = (ids: string) => `
+  with changed as materialized (
+    select p.id, p.workspace_id, p.xmin = pg_current_xact_id()::xid as is_own from prompts p where p.id in (${ids})
+  ), locked as materialized (
+    select p.id, p.workspace_id from prompts p where p.id in (select id from changed where not is_own)
+    for key share of p skip locked
+  )
+  select case when c.is_own then c.workspace_id else l.workspace_id end
+  from changed c left join locked l on l.id = c.id`
+
+const ofPrompt = selectPromptWorkspaces("select ($1).prompt_id")
+
 const byPrompt = (table: string, hasOwnUpdate = false): NotifyingTable => ({
   table,
-  ofRows: "select p.workspace_id from %s c join prompts p on p.id = c.prompt_id",
-  ofRow: "select p.workspace_id from prompts p where p.id = ($1).prompt_id",
+  ofRows: selectPromptWorkspaces("select c.prompt_id from %1$s c"),
+  ofRow: ofPrompt,
   hasOwnUpdate
 })
+
+const ofOwner = (owner: string) =>
+  `select k.workspace_id from api_keys k where k.created_by in (${owner}) and k.workspace_id is not null`
 
 const notifyingTables: ReadonlyArray<NotifyingTable> = [
   byColumn("workspaces", "id"),
@@ -33,8 +56,8 @@ const notifyingTables: ReadonlyArray<NotifyingTable> = [
   byPrompt("prompt_fragments"),
   {
     table: "users",
-    ofRows: "select k.workspace_id from %s c join api_keys k on k.created_by = c.id",
-    ofRow: "select k.workspace_id from api_keys k where k.created_by = ($1).id",
+    ofRows: ofOwner("select c.id from %1$s c"),
+    ofRow: ofOwner("($1).id"),
     hasOwnUpdate: true
   }
 ]
@@ -66,59 +89,67 @@ const makeTriggers = ({ table, ofRows, ofRow, hasOwnUpdate }: NotifyingTable): R
  * notifies each workspace once. A change of `last_used_at` alone sends nothing.
  */
 export const notifications: ReadonlyArray<string> = [
+  // Notifies the workspaces that a query finds. If the query finds null, any workspace may have changed.
+  `create function notify_workspaces(workspaces uuid[]) returns void language plpgsql set search_path from current as $$
+    begin
+      if array_position(workspaces, null) is not null then
+        perform pg_notify('prompt_retrieval_changes', '*');
+      else
+        perform pg_notify('prompt_retrieval_changes', workspace::text) from unnest(workspaces) workspace;
+      end if;
+    end
+  $$`,
   // Triggers pass the query `ofRows` as the argument.
   `create function notify_changes() returns trigger language plpgsql set search_path from current as $$
     declare
-      workspace uuid;
-      query text;
+      rows text := 'new_rows';
+      workspaces uuid[];
     begin
       if tg_op = 'TRUNCATE' then
         perform pg_notify('prompt_retrieval_changes', '*');
         return null;
       end if;
-      query := format(tg_argv[0], 'new_rows');
       if tg_op = 'UPDATE' then
-        query := query || ' union ' || format(tg_argv[0], 'old_rows');
+        rows := '(select * from old_rows union all select * from new_rows)';
       end if;
-      for workspace in execute 'select distinct * from (' || query || ') changed' loop
-        if workspace is not null then
-          perform pg_notify('prompt_retrieval_changes', workspace::text);
-        end if;
-      end loop;
+      execute format('select array_agg(distinct workspace) from (' || tg_argv[0] || ') changed (workspace)', rows)
+        into workspaces;
+      perform notify_workspaces(workspaces);
       return null;
     end
   $$`,
   // Triggers pass the query `ofRow` as the argument.
   `create function notify_row() returns trigger language plpgsql set search_path from current as $$
     declare
-      workspace uuid;
+      query text := 'select array_agg(distinct workspace) from (' || tg_argv[0] || ') changed (workspace)';
+      workspaces uuid[];
     begin
       if tg_op <> 'INSERT' then
-        for workspace in execute tg_argv[0] using old loop
-          perform pg_notify('prompt_retrieval_changes', workspace::text) where workspace is not null;
-        end loop;
+        execute query using old into workspaces;
+        perform notify_workspaces(workspaces);
       end if;
       if tg_op <> 'DELETE' then
-        for workspace in execute tg_argv[0] using new loop
-          perform pg_notify('prompt_retrieval_changes', workspace::text) where workspace is not null;
-        end loop;
+        execute query using new into workspaces;
+        perform notify_workspaces(workspaces);
       end if;
       return null;
     end
   $$`,
   ...notifyingTables.flatMap(makeTriggers),
-  // Notifies only if a row gets another prompt or another tag. Editing a prompt also updates its `prompt_tags` rows,
-  // but the trigger on `prompts` already notifies of that edit.
-  `create function notify_tagging() returns trigger language plpgsql set search_path from current as $$
+  // Takes the only row lock that conflicts with the lock of `selectPromptWorkspaces`.
+  `create function lock_moving() returns trigger language plpgsql set search_path from current as $$
     begin
-      perform pg_notify('prompt_retrieval_changes', p.workspace_id::text)
-      from prompts p where p.id in (old.prompt_id, new.prompt_id);
-      return null;
+      perform from prompts where id = old.id for update;
+      return new;
     end
   $$`,
+  `create trigger lock_moving before update on prompts for each row
+    when (old.workspace_id is distinct from new.workspace_id) execute function lock_moving()`,
+  // Notifies only if a row gets another prompt or another tag. Editing a prompt also updates its `prompt_tags` rows,
+  // but the trigger on `prompts` already notifies of that edit.
   `create trigger notify_update after update on prompt_tags for each row
     when ((old.prompt_id, old.tag_id) is distinct from (new.prompt_id, new.tag_id))
-    execute function notify_tagging()`,
+    execute function notify_row('${ofPrompt}')`,
   // Notifies the workspaces of the user's API keys, including the workspace of a key that another transaction inserts
   // at the same time. The insert checks its foreign key, which locks the user's row until the other transaction ends.
   // If the row is locked, this function notifies every workspace instead of waiting, because a revocation must not
