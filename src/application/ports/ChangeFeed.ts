@@ -10,6 +10,9 @@ export interface LastContact {
   readonly revisionOf: (workspace: WorkspaceId) => number
 }
 
+/** Takes the workspace whose revision has risen, or `undefined` if more may have changed than one workspace. */
+export type ChangeListener = (workspace: WorkspaceId | undefined) => void
+
 /**
  * Port: reports changes of the database as revisions, so that caches can tell whether a value is still current
  * (`RevisionedCache`). A revision is a number that grows with each change the feed receives. While the feed is down,
@@ -27,5 +30,10 @@ export class ChangeFeed extends Context.Service<
      * A feed that comes up again treats every workspace as changed, so no earlier revision is current.
      */
     readonly lastContact: () => LastContact | undefined
+    /**
+     * Calls a listener after each change of a revision, as long as the feed exists. Also calls it with `undefined` when
+     * the feed goes down.
+     */
+    readonly onChange: (listener: ChangeListener) => void
   }
 >()("prompt-retrieval/ChangeFeed") {}

@@ -92,7 +92,8 @@ export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rat
       Layer.succeed(ChangeFeed, {
         revision: () => undefined,
         revisionOf: () => undefined,
-        lastContact: () => undefined
+        lastContact: () => undefined,
+        onChange: () => {}
       })
     )
   )

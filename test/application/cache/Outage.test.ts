@@ -31,7 +31,8 @@ const setUp = () => {
   const feed = {
     revision: () => (isUp() ? revisions.revision() : undefined),
     revisionOf: (workspace: WorkspaceId) => (isUp() ? revisionOf(workspace) : undefined),
-    lastContact: () => (contactAt === undefined ? undefined : { at: contactAt, revisionOf })
+    lastContact: () => (contactAt === undefined ? undefined : { at: contactAt, revisionOf }),
+    onChange: () => {}
   }
   const lines: Array<unknown> = []
   const { outage, report } = makeOutage(feed, maxAgeMs, () => clock)

@@ -1,6 +1,10 @@
 import * as Layer from "effect/Layer"
 import { readInstant } from "../../../src/application/Clocks.ts"
-import { ChangeFeed, type LastContact } from "../../../src/application/ports/ChangeFeed.ts"
+import {
+  ChangeFeed,
+  type ChangeListener,
+  type LastContact
+} from "../../../src/application/ports/ChangeFeed.ts"
 import { WorkspaceRevisions } from "../../../src/application/cache/WorkspaceRevisions.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 
@@ -14,7 +18,8 @@ export const switchedFeed = (changes = new WorkspaceRevisions()) => {
     lastContact: (): LastContact | undefined => ({
       at: readInstant(),
       revisionOf: (workspace: WorkspaceId) => changes.revisionOf(workspace)
-    })
+    }),
+    onChange: (listener: ChangeListener) => changes.onChange(listener)
   }
   return Object.assign(feed, { layer: Layer.succeed(ChangeFeed, feed) })
 }

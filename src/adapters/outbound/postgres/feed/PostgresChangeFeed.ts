@@ -98,6 +98,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
 
     const markDown = Effect.sync(() => {
       upUntil = undefined
+      revisions.notify(undefined)
     })
 
     const onHeartbeat = (sentAt: Instant): Effect.Effect<void> => {
@@ -204,7 +205,8 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
     return ChangeFeed.of({
       revision: () => (isUp() ? revisions.revision() : undefined),
       revisionOf: (workspace) => (isUp() ? revisions.revisionOf(workspace) : undefined),
-      lastContact: () => lastContact
+      lastContact: () => lastContact,
+      onChange: (listener) => revisions.onChange(listener)
     })
   })
 

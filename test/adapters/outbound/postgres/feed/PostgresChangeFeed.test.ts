@@ -70,6 +70,27 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
   )
 
   it.live(
+    "the change feed calls its listeners with the workspace that changed, and with undefined when the feed goes down",
+    () =>
+      Effect.gen(function* () {
+        const database = yield* freshDatabase
+        const { feed, isUp, notify, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
+        yield* waitUntilUp
+        const calls: Array<readonly [workspace: WorkspaceId | undefined, isUp: boolean]> = []
+        feed.onChange((workspace) => calls.push([workspace, isUp()]))
+        const changed = newId<WorkspaceId>()
+        yield* notify(changed)
+        yield* waitUntil("notified", 1_000, () => calls.length === 1)
+        yield* terminateListeners(database)
+        yield* waitUntil("down", 1_000, () => calls.length === 2)
+        assert.deepStrictEqual(calls, [
+          [changed, true],
+          [undefined, false]
+        ])
+      })
+  )
+
+  it.live(
     "the change feed goes down immediately when its connection is terminated, and raises every revision once the feed is up again",
     () =>
       Effect.gen(function* () {
