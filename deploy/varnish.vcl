@@ -5,8 +5,8 @@ backend prompt_retrieval {
   .host = "127.0.0.1";
   .port = "3000";
   .connect_timeout = 2s;
-  # Longer than the service's request deadline of 5 s.
-  .first_byte_timeout = 10s;
+  # Longer than the 50 s for which a request may wait for a change.
+  .first_byte_timeout = 60s;
 }
 
 sub vcl_recv {
@@ -16,6 +16,10 @@ sub vcl_recv {
   }
   unset req.http.Cookie;
   if (req.method != "GET" && req.method != "HEAD") {
+    return (pass);
+  }
+  # A request that waits for a change goes to the service, not to the cache.
+  if (req.http.Prefer ~ "(?i)\bwait\b" && req.http.If-None-Match) {
     return (pass);
   }
   # By default Varnish does not cache requests with an Authorization header.

@@ -1,9 +1,11 @@
+import { setTimeout } from "node:timers/promises"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeResources } from "../../support/database.ts"
 import { startOrigin } from "../../support/programs/edge.ts"
 import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
+import { sendGet, sendWait, summarizeWait } from "../../support/clients/waits.ts"
 import type { Service } from "../../support/service.ts"
 
 export type Origin = Effect.Success<typeof startOrigin>
@@ -117,6 +119,29 @@ export const cacheSuite = (options: {
       expect({ status, body }).toEqual({ status: 200, body: first.body })
       expect((await exchange(port, rawRequest(path, [key, `If-None-Match: ${etag}`]))).status).toBe(304)
       expect(countRequests("/api/v1/prompts/:id/versions")).toBe(before)
+    })
+
+    it(`${name} lets a request wait for a change at the service`, async () => {
+      const prompt = origin.mine.archive.prompts[0]!
+      const request = {
+        port,
+        target: `/api/v1/prompts/${prompt.id}/resolved`,
+        key: origin.mine.keys.active.plaintext
+      }
+      const { headers } = await sendGet(request).response
+      const etag = headers.etag!
+      const waited = await sendWait({ ...request, etag, wait: 1 }).response
+      expect(summarizeWait(waited)).toEqual({ status: 304, applied: "wait=1", caching: "no-store" })
+      const { response } = sendWait({ ...request, etag })
+      await setTimeout(500)
+      await origin.database.sql("update prompts set current_content = 'edited' where id = $1", [prompt.id])
+      const changed = await response
+      expect([changed.status, JSON.parse(changed.body).data.resolved_content.slice(0, 6)]).toEqual([
+        200,
+        "edited"
+      ])
+      // The cache has not stored this response: its own entry is older.
+      expect((await sendGet(request).response).headers.etag).toBe(etag)
     })
 
     it(`${name} forwards no request for a path outside /api/v1`, async () => {
