@@ -39,6 +39,7 @@ import {
   unknownKeys,
   withEtags
 } from "./requests.ts"
+import { waitScenarios } from "./waits.ts"
 
 // ---- compared with the bare server
 
@@ -326,6 +327,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   flood,
   start,
   memory,
+  ...waitScenarios,
   commands,
   importScenario
 ]
