@@ -4,6 +4,7 @@ import { readMetric } from "../support/services/metrics.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
 import { call, callStateless } from "../support/clients/mcp.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
+import { sendGet, sendWait } from "../support/clients/waits.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 import { expectError } from "./expectations.ts"
 import { authorize, endpointTargets } from "./startApi.ts"
@@ -14,7 +15,7 @@ const targets = endpointTargets(home.archive.prompts[0]!.id)
 
 const denials = "prompt_retrieval_rate_limit_denials_total"
 
-const { env } = makeTestDatabase([home.archive, free.archive])
+const { env, sql } = makeTestDatabase([home.archive, free.archive])
 
 const currentMinute = () => Math.floor(Date.now() / 60_000)
 
@@ -106,4 +107,16 @@ it("MCP calls count against the rate limits, and get 429 with the code RATE_LIMI
     ])
     expect(retryAfter).toBeGreaterThan(0)
     expect((await exchange(service.port, rawRequest(targets.get, [authorize(key)]))).status).toBe(429)
+  }))
+
+it("a request that waits for a change counts once, even if its response is made again", () =>
+  runWithinMinute(async ({ port, metricsPort }) => {
+    const key = home.keys.active.plaintext
+    const { headers } = await sendGet({ port, target: targets.list, key }).response
+    const { response } = sendWait({ port, target: targets.list, key, etag: headers.etag! })
+    await expect.poll(() => readMetric(metricsPort, "prompt_retrieval_http_requests_held")).toBe(1)
+    await sql("update prompts set title = title || '!'")
+    expect((await response).status).toBe(200)
+    expect((await sendGet({ port, target: targets.list, key }).response).status).toBe(200)
+    expect((await sendGet({ port, target: targets.list, key }).response).status).toBe(429)
   }))

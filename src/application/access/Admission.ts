@@ -80,8 +80,7 @@ export class Admission extends Context.Service<
      */
     readonly admit: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
     /**
-     * Runs checks 1 to 6 of `admit`, to check the caller again once the body of the request has arrived. Does not count
-     * a request.
+     * Runs checks 1 to 6 of `admit`, to check a caller again whose request is still open. Does not count a request.
      */
     readonly check: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
     /**

@@ -59,7 +59,12 @@ describe("the parameters in the OpenAPI document", () => {
     ["query", "page", false, positiveInt(1)],
     ["query", "per_page", false, positiveInt(20)]
   ]
-  const headers = ["If-None-Match", "X-Request-Id"].map((name) => ["header", name, false, { type: "string" }])
+  const headers = ["If-None-Match", "Prefer", "X-Request-Id"].map((name) => [
+    "header",
+    name,
+    false,
+    { type: "string" }
+  ])
   const id = ["path", "id", true, { type: "string" }]
   const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
 
@@ -84,7 +89,7 @@ describe("the parameters in the OpenAPI document", () => {
       [id, ["path", "version", true, { type: "integer", minimum: 1, maximum: 2147483647 }]]
     ]
   ])(
-    "the operation %s has the parameters of the specification, If-None-Match and X-Request-Id",
+    "the operation %s has the parameters of the specification, If-None-Match, Prefer and X-Request-Id",
     (operationId, expected) => {
       const parameters = findOperation(operationId).parameters.map((parameter: Json) => [
         parameter.in,
@@ -154,12 +159,12 @@ it.each(Object.entries(specificErrors))(
   }
 )
 
-it("each 200 and each 304 documents exactly two optional headers, Age and Cache-Status, which only responses during an outage have", () => {
+it("each 200 and each 304 documents exactly three optional headers: Age and Cache-Status during an outage, and Preference-Applied after a wait", () => {
   for (const { operation } of operations)
     for (const status of [200, 304]) {
       const headers = Object.entries<Json>(operation.responses[status].headers)
       const optional = headers.flatMap(([name, { required }]) => (required ? [] : [name]))
-      expect(optional.toSorted()).toEqual(["age", "cache-status"])
+      expect(optional.toSorted()).toEqual(["age", "cache-status", "preference-applied"])
     }
 })
 

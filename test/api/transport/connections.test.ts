@@ -10,6 +10,7 @@ import type { ConnectionLimits } from "../../../src/adapters/inbound/http/transp
 import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
 import { exchange, exchangeAll, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
+import { sendGet, sendWait } from "../../support/clients/waits.ts"
 import { startService, unlimited } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 
@@ -230,6 +231,26 @@ describe("the connections of a service", () => {
       }
       expect(bytes).toBeGreaterThan(6 * 3_000_000)
       expect(performance.now() - started).toBeGreaterThan(3_500)
+      await stop()
+    })
+
+    it.concurrent("a request that waits for a change waits longer than every time limit of its connection", async ({
+      expect
+    }) => {
+      const { port, stop } = await start({
+        ...shortLimits,
+        headersTimeout: 400,
+        requestTimeout: 500,
+        timeout: 300
+      })
+      const target = `/api/v1/prompts/${stored.id}`
+      const { headers } = await sendGet({ port, target, key: own.key.plaintext }).response
+      const send = () =>
+        sendWait({ port, target, key: own.key.plaintext, etag: headers.etag!, wait: 1 }).response
+      // No request waits before the change feed is up.
+      await expect
+        .poll(async () => (await send()).headers["preference-applied"], { timeout: boundMs })
+        .toBe("wait=1")
       await stop()
     })
 

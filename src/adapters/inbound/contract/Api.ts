@@ -10,7 +10,14 @@ import { Prompt, PromptSummary, ResolvedPrompt } from "../../../domain/Prompt.ts
 import { Version, VersionSummary } from "../../../domain/Version.ts"
 import { DataEnvelope, PageEnvelope } from "./Envelope.ts"
 import { apiErrors, serviceErrors } from "./ErrorResponses.ts"
-import { pageHeaders, promptHeaders, requestHeaders, resourceHeaders, statusHeaders } from "./Headers.ts"
+import {
+  pageHeaders,
+  promptHeaders,
+  requestHeaders,
+  resourceHeaders,
+  resourceRequestHeaders,
+  statusHeaders
+} from "./Headers.ts"
 import { ListQuery, PageQuery, ResolvedQuery } from "./Parameters.ts"
 
 /** The security scheme of every endpoint. `App.ts` enforces the scheme, because this contract has no handlers. */
@@ -39,7 +46,7 @@ const withNotModified = <A extends Schema.Top, H extends Schema.Top>(body: A, he
   [HttpApiSchema.WithHeaders(body, headers), HttpApiSchema.WithHeaders(notModified, headers)] as const
 
 /** The options of every endpoint of the API. Effect's codecs are off: `Endpoints.ts` decodes and encodes. */
-const options = { disableCodecs: true, headers: requestHeaders } as const
+const options = { disableCodecs: true, headers: resourceRequestHeaders } as const
 
 const promptParams = { id: Schema.String }
 
@@ -124,7 +131,12 @@ const withStatus = {
 } as const
 
 const withPage = <A extends Schema.Top>(body: A) =>
-  ({ ...options, success: withNotModified(body, pageHeaders), error: serviceErrors }) as const
+  ({
+    disableCodecs: true,
+    headers: requestHeaders,
+    success: withNotModified(body, pageHeaders),
+    error: serviceErrors
+  }) as const
 
 /** The contracts of the operational paths, except those that only redirect. */
 export const ServiceGroup = HttpApiGroup.make("service")

@@ -26,6 +26,14 @@ export const requestHeaders = {
   "X-Request-Id": Schema.optionalKey(text("Request id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`."))
 }
 
+/** The request headers of the endpoints of the API. */
+export const resourceRequestHeaders = {
+  ...requestHeaders,
+  Prefer: Schema.optionalKey(
+    text("`wait=N`: a 304 waits up to `N` seconds (1 to 50) for a change, and is then a 200 (RFC 7240).")
+  )
+}
+
 /** The headers of every response. */
 const commonHeaders = {
   "x-request-id": text("The request id that the client sent, or a generated one.", requestIdPattern),
@@ -48,6 +56,9 @@ export const resourceHeaders = Schema.Struct({
   ),
   "cache-status": Schema.optionalKey(
     text("Only while the database is unreachable: the response comes from the service's cache (RFC 9211).")
+  ),
+  "preference-applied": Schema.optionalKey(
+    text("Only with 304: the request waited for these seconds, and nothing changed.", /^wait=\d+$/u)
   )
 })
 

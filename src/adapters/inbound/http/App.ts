@@ -1,8 +1,8 @@
-import { hash } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
+import { Admission } from "../../../application/access/Admission.ts"
 import { KnownKeys } from "../../../application/cache/CachingKeyStore.ts"
+import { SingleFlight } from "../../../application/cache/SingleFlight.ts"
 import { Outage } from "../../../application/cache/Outage.ts"
 import * as ResponseCache from "../../../application/cache/ResponseCache.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
@@ -15,6 +15,7 @@ import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
+import { makeHeldRequests } from "./HeldRequests.ts"
 import {
   freeBody,
   type HttpRequest,
@@ -27,7 +28,8 @@ import { recordRequest } from "./observability/CompletedRequest.ts"
 import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import { BasePath } from "./request/PublicUrl.ts"
-import { chooseRequestId, type MatchedRoute, matchRoute, parseBearerToken } from "./request/RequestHead.ts"
+import { type MatchedRoute, matchRoute, parseBearerToken } from "./request/RequestHead.ts"
+import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
 import { toErrorResponse } from "./response/ErrorResponse.ts"
 import { toOutageResponse } from "./response/OutageResponse.ts"
 import {
@@ -40,42 +42,6 @@ import { UnsentBytes } from "./response/UnsentBytes.ts"
 
 /** Responds to a request, and never fails. */
 export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>
-
-/**
- * A request and the facts that its log line, metrics and span report. The steps of the app set `route` and `caller` as
- * early as possible, because a step that fails returns only an error.
- */
-interface RequestContext {
-  readonly request: HttpRequest
-  readonly requestId: string
-  /** The value of `performance.now()` when the request arrived. */
-  readonly startedAt: number
-  readonly cacheKey: string | undefined
-  /** The pattern of the route. */
-  route: string | undefined
-  caller: AdmittedCaller | undefined
-}
-
-/**
- * Returns the cache key of a request: a hash of the exact bytes of its `Authorization` header and its target. Returns
- * `undefined` for a request without `Authorization`, or with a method other than GET and HEAD. Such requests are never
- * served from the cache.
- */
-const toCacheKey = (request: HttpRequest): string | undefined => {
-  const { authorization } = request.headers
-  return authorization === undefined || !isGetOrHead(request)
-    ? undefined
-    : hash("sha256", `${authorization}\n${request.target}`, "base64url")
-}
-
-const makeRequestContext = (request: HttpRequest): RequestContext => ({
-  request,
-  requestId: chooseRequestId(request.headers["x-request-id"]),
-  startedAt: performance.now(),
-  cacheKey: toCacheKey(request),
-  route: undefined,
-  caller: undefined
-})
 
 type CachedResponse = ResponseCache.CachedResponse<Representation>
 
@@ -125,11 +91,14 @@ export const makeApp = Effect.fnUntraced(function* (
   const scheduler = yield* ReadScheduler
   const operationalRoutes = yield* makeOperationalRoutes
   const respondMounted = yield* makeRespondMounted
+  const feed = yield* ChangeFeed
   const responseCache = new ResponseCache.ResponseCache<Representation>(
-    yield* ChangeFeed,
+    feed,
     ({ full }) => full.body.length,
     isSameRepresentation
   )
+  /** Many requests that wait for a change make the same read at the same time. */
+  const sharedReads = new SingleFlight<CachedResponse, ApiError>(feed)
   const knownKeys = yield* KnownKeys
   const outage = yield* Outage
   const isTraced = yield* checkIsTraced
@@ -145,7 +114,7 @@ export const makeApp = Effect.fnUntraced(function* (
         ? respondMounted(request, context.requestId, mounted, (caller) => {
             context.caller = caller
           })
-        : respondToFailures(respond(context), context.requestId)
+        : respondToFailures(respondOrHold(context, respond(context)), context.requestId)
       const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
       return Effect.flatMap(traced, (response) =>
         unsent.hasRoom(response) ? complete(context, response) : respondWithoutRoom(context, response)
@@ -216,8 +185,10 @@ export const makeApp = Effect.fnUntraced(function* (
     context: RequestContext,
     endpoint: Endpoint,
     matched: MatchedRoute
-  ): Effect.Effect<CachedResponse, ApiError> =>
-    Effect.flatMap(admission.admit(parseBearerToken(context.request.headers.authorization)), (caller) => {
+  ): Effect.Effect<CachedResponse, ApiError> => {
+    const { request, isHeld, waitSeconds } = context
+    const admit = isHeld ? admission.check : admission.admit
+    return Effect.flatMap(admit(parseBearerToken(request.headers.authorization)), (caller) => {
       context.caller = caller
       const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
         // Another request may have cached the response while this request waited for its permit.
@@ -230,8 +201,13 @@ export const makeApp = Effect.fnUntraced(function* (
               representation: representResource(body, caller.workspaceId)
             }))
       })
-      return scheduler.withPermit(caller.workspaceId, read)
+      const permitted = scheduler.withPermit(caller.workspaceId, read)
+      if (waitSeconds === undefined) return permitted
+      const { workspaceId, tier } = caller
+      const shared = sharedReads.run(`${workspaceId} ${tier} ${request.target}`, workspaceId, permitted)
+      return Effect.map(shared, (response) => ({ ...response, caller }))
     })
+  }
 
   const respondWithoutRoom = (
     context: RequestContext,
@@ -246,14 +222,15 @@ export const makeApp = Effect.fnUntraced(function* (
 
   /** Records the request, and adds the common headers to its response. */
   const complete = (context: RequestContext, response: HttpResponse): Effect.Effect<HttpResponse> => {
-    const { request, requestId, startedAt, route, caller } = context
+    const { request, requestId, startedAt, isHeld, route, caller } = context
     const { status } = response
     const milliseconds = performance.now() - startedAt
     return Effect.as(
-      recordRequest({ method: request.method, route, status, milliseconds, requestId, caller }),
+      recordRequest({ method: request.method, route, status, milliseconds, isHeld, requestId, caller }),
       withCommonHeaders(response, requestId)
     )
   }
 
+  const respondOrHold = yield* makeHeldRequests((context) => withRequestDeadline(respondFresh(context)))
   return app
 })

@@ -16,6 +16,12 @@ export interface HttpRequest {
    * closed.
    */
   readonly readBody: (limits: BodyLimits) => Effect.Effect<Uint8Array, BodyError>
+  /**
+   * Lets the response wait for a change, without a time limit of the transport. The transport calls `release` if the
+   * wait must end early. Returns a function to call when the wait has ended, or `undefined` if the response must not
+   * wait. The function is absent if the transport cannot wait.
+   */
+  readonly startWait?: (release: () => void) => (() => void) | undefined
 }
 
 /** The number of bytes that a body may have, and the workspace whose share of memory the body uses. */

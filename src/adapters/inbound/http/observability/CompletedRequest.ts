@@ -10,6 +10,8 @@ export interface CompletedRequest {
   readonly route: string | undefined
   readonly status: number
   readonly milliseconds: number
+  /** True if the request waited for a change. Its duration then says nothing about the speed of the service. */
+  readonly isHeld?: boolean
   readonly requestId: string
   readonly caller: AdmittedCaller | undefined
 }
@@ -59,9 +61,9 @@ const findOrCreateCounter = (
 
 const noRoute = "none"
 
-const recordMetrics = ({ route = noRoute, status, milliseconds }: CompletedRequest): void => {
+const recordMetrics = ({ route = noRoute, status, milliseconds, isHeld }: CompletedRequest): void => {
   const metrics = findOrCreateRouteMetrics(route)
-  metrics.duration.updateUnsafe(milliseconds / 1000, metricRegistry)
+  if (isHeld !== true) metrics.duration.updateUnsafe(milliseconds / 1000, metricRegistry)
   findOrCreateCounter(route, metrics, status).updateUnsafe(1, metricRegistry)
 }
 

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { freeBody, type HttpResponse } from "../HttpMessage.ts"
+import { hasUnreadBody } from "../request/RequestHead.ts"
 import type { UnsentBytes } from "../response/UnsentBytes.ts"
 import { connectionLimits } from "./ConnectionLimits.ts"
 
@@ -14,6 +15,9 @@ export class Connections {
   readonly #connections = new Map<Duplex, Map<ServerResponse, HttpResponse | undefined>>()
   /** Maps each in-flight response to the function that releases the body of its request. */
   readonly #bodies = new Map<ServerResponse, () => void>()
+  /** Maps each connection whose last response waits for a change to the function that ends the wait. */
+  readonly #waits = new Map<Duplex, () => void>()
+  #areWaitsAllowed = true
 
   constructor(unsent: UnsentBytes) {
     this.#unsent = unsent
@@ -29,6 +33,7 @@ export class Connections {
       // Node emits `close` only for the response that it is sending, not for the responses behind it.
       for (const response of responses.keys()) this.#release(response)
       this.#connections.delete(socket)
+      this.#waits.get(socket)?.()
     })
   }
 
@@ -42,6 +47,7 @@ export class Connections {
     if (responses === undefined || socket.writableEnded) return false
     if (responses.size >= connectionLimits.maxPipelined) socket.destroy()
     if (socket.destroyed) return false
+    this.#waits.get(socket)?.()
     responses.set(response, undefined)
     response.on("close", () => this.#release(response))
     return true
@@ -69,6 +75,32 @@ export class Connections {
   /** Returns the in-flight responses of a connection. */
   findResponses(socket: Duplex): ReadonlyArray<ServerResponse> {
     return Array.from(this.#connections.get(socket)?.keys() ?? [])
+  }
+
+  /**
+   * Lets a response wait for a change, during which the connection has no time limit. Calls `release` when another
+   * request arrives on the connection, when the connection closes, and when `endWaits` is called. Returns the function
+   * that ends the wait, or `undefined` if the response must not wait.
+   */
+  startWait(response: ServerResponse, release: () => void): (() => void) | undefined {
+    const { socket } = response.req
+    const isLast = this.findResponses(socket).at(-1) === response
+    if (!this.#areWaitsAllowed || !isLast || hasUnreadBody(response.req)) return undefined
+    const { timeout = 0 } = socket
+    socket.setTimeout(0)
+    this.#waits.set(socket, release)
+    return () => {
+      // Another response of the connection may wait now.
+      if (this.#waits.get(socket) !== release) return
+      this.#waits.delete(socket)
+      socket.setTimeout(timeout)
+    }
+  }
+
+  /** Ends all waits. No response may wait from now on. */
+  endWaits(): void {
+    this.#areWaitsAllowed = false
+    for (const release of this.#waits.values()) release()
   }
 
   destroyIdle(): void {

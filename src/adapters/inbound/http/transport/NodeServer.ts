@@ -43,7 +43,8 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
           releaseBody = bodies.read(request, limits, resume)
           connections.holdBody(response, releaseBody)
         })
-      fork(app({ method, target, headers, readBody })).addObserver((exit) => {
+      const startWait = (release: () => void) => connections.startWait(response, release)
+      fork(app({ method, target, headers, readBody, startWait })).addObserver((exit) => {
         releaseBody()
         if (Exit.isSuccess(exit)) respond(response, exit.value)
         else request.socket.destroy()

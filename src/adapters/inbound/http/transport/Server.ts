@@ -60,8 +60,8 @@ const drain = (
 }
 
 /**
- * Serves the API until the scope closes, then drains: `/readyz` returns 503, the server accepts requests for
- * `shutdownGraceMs`, and then finishes in-flight requests. Returns the address that the server listens on.
+ * Serves the API until the scope closes, then drains: `/readyz` returns 503, no request waits for a change any longer,
+ * the server accepts requests for `shutdownGraceMs`, and then finishes in-flight requests. Returns the address that the server listens on.
  */
 export const serve = (options: ServerOptions) =>
   Effect.gen(function* () {
@@ -70,6 +70,7 @@ export const serve = (options: ServerOptions) =>
     const { server, connections } = yield* makeNodeServer(limits)
     return yield* Effect.acquireRelease(listen(server, options), () =>
       lifecycle.markDraining.pipe(
+        Effect.andThen(Effect.sync(() => connections.endWaits())),
         Effect.andThen(Effect.sleep(options.shutdownGraceMs)),
         Effect.andThen(Effect.suspend(() => drain(server, connections, limits)))
       )

@@ -1,0 +1,253 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
+import { makeHeldRequests } from "../../../../src/adapters/inbound/http/HeldRequests.ts"
+import type { HttpResponse } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
+import { makeRequestContext } from "../../../../src/adapters/inbound/http/RequestContext.ts"
+import type { AdmittedCaller } from "../../../../src/application/access/Admission.ts"
+import type { ApiKeyId, KeyHash } from "../../../../src/domain/ApiKey.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
+import { newId } from "../../../support/archives.ts"
+import { switchedFeed } from "../../../support/database/switchedFeed.ts"
+
+const workspaceId = newId<WorkspaceId>()
+const makeCaller = (): AdmittedCaller => ({
+  workspaceId,
+  tier: "team",
+  keyId: newId<ApiKeyId>(),
+  keyHash: "hash" as KeyHash,
+  keyExpiresAt: null
+})
+
+/** Returns the ETag of a version. Every third version has the same text again. */
+const toEtag = (version: number): string => String(version % 3)
+
+/** Returns the response to a request with the ETag `etag` when the resource has the version `version`. */
+const respondWith = (version: number, etag: string | undefined): HttpResponse =>
+  toEtag(version) === etag
+    ? { status: 304, headers: ["cache-control", "public"], body: "" }
+    : { status: 200, headers: ["cache-control", "public"], body: String(version) }
+
+/** Makes the context of a request that waits. `release` ends the wait, as the transport does. */
+const makeWait = (caller: AdmittedCaller, etag: string) => {
+  const wait = { isHeld: false, release: () => {} }
+  const context = makeRequestContext({
+    method: "GET",
+    target: "/",
+    headers: { authorization: caller.keyId, "if-none-match": etag, prefer: "wait=50" },
+    readBody: () => Effect.never,
+    startWait: (release) => {
+      Object.assign(wait, { isHeld: true, release })
+      return () => {
+        wait.isHeld = false
+      }
+    }
+  })
+  context.caller = caller
+  return { context, wait }
+}
+
+const index = (count: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: count - 1 }))
+const clientCount = 3
+const Step = Schema.Union([
+  /** A client that waits for no response sends a request with the ETag of its last response. */
+  Schema.Struct({ step: Schema.Literal("request"), client: index(clientCount) }),
+  /** A read takes the current version. The read returns this version when it finishes. */
+  Schema.Struct({ step: Schema.Literals(["snapshot", "finish"]), nth: index(6) }),
+  /** A transaction commits. The feed reports the change later. */
+  Schema.Struct({ step: Schema.Literals(["commit", "report", "down", "up"]) }),
+  Schema.Struct({ step: Schema.Literal("release"), client: index(clientCount) })
+])
+
+interface Read {
+  snapshot: number | undefined
+  readonly finished: Deferred.Deferred<void>
+}
+
+interface Client {
+  readonly caller: AdmittedCaller
+  etag: string
+  /** The request that was sent. */
+  sent:
+    | {
+        readonly fiber: Fiber.Fiber<HttpResponse, unknown>
+        /** The first version that a 200 may contain. */
+        readonly floor: number
+        /** The first version that a 304 may confirm. */
+        confirmed: number
+        /** True once the wait must end. */
+        isReleased: boolean
+      }
+    | undefined
+  wait: ReturnType<typeof makeWait>["wait"] | undefined
+}
+
+/**
+ * Runs random steps. Checks that no response contains a version from before its request, and that no 304 confirms a text
+ * that was replaced before the request, or by a change that was reported before the wait ended. In the end, when all
+ * changes are reported, every request that is still held must have the ETag of the last version.
+ */
+const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<typeof Step.Type>) {
+  const feed = switchedFeed()
+  let version = 0
+  let reported = 0
+  let reads: Array<Read> = []
+  const read = (etag: string | undefined) =>
+    Effect.suspend(() => {
+      const own: Read = { snapshot: undefined, finished: Deferred.makeUnsafe() }
+      reads.push(own)
+      return Effect.map(Deferred.await(own.finished), () => respondWith(own.snapshot!, etag))
+    })
+  const respondOrHold = yield* makeHeldRequests(({ request }) => read(request.headers["if-none-match"])).pipe(
+    Effect.provide(feed.layer)
+  )
+  // Two clients with the same key send equal requests, whose response is made again only once.
+  const [shared, own] = [makeCaller(), makeCaller()]
+  const clients = [shared, shared, own].map(
+    (caller): Client => ({ caller, etag: "0", sent: undefined, wait: undefined })
+  )
+
+  const checkFinished = (client: Client): void => {
+    const exit = client.sent?.fiber.pollUnsafe()
+    if (exit === undefined || client.sent === undefined) return
+    assert(Exit.isSuccess(exit))
+    const { floor, confirmed } = client.sent
+    if (exit.value.status === 304) {
+      const possible = Array.from({ length: version - confirmed + 1 }, (_, index) =>
+        toEtag(confirmed + index)
+      )
+      assert.include(possible, client.etag)
+    } else {
+      assert.isAtLeast(Number(exit.value.body), floor)
+      client.etag = toEtag(Number(exit.value.body))
+    }
+    client.sent = undefined
+  }
+
+  const markReleased = ({ sent, wait }: Client): void => {
+    if (sent === undefined || sent.isReleased || !wait?.isHeld) return
+    sent.confirmed = Math.max(sent.confirmed, reported)
+    sent.isReleased = true
+  }
+
+  const apply = Effect.fnUntraced(function* (step: typeof Step.Type) {
+    switch (step.step) {
+      case "request": {
+        const client = clients[step.client]!
+        if (client.sent !== undefined) return
+        const { context, wait } = makeWait(client.caller, client.etag)
+        const floor = version
+        const respond = respondOrHold(context, read(client.etag))
+        client.sent = {
+          fiber: yield* Effect.forkChild(respond, { startImmediately: true }),
+          floor,
+          confirmed: floor,
+          isReleased: false
+        }
+        client.wait = wait
+        return
+      }
+      case "snapshot": {
+        const own = reads[step.nth % reads.length]
+        if (own !== undefined) own.snapshot ??= version
+        return
+      }
+      case "finish": {
+        const own = reads[step.nth % reads.length]
+        if (own === undefined) return
+        own.snapshot ??= version
+        reads = reads.filter((other) => other !== own)
+        yield* Deferred.succeed(own.finished, undefined)
+        return
+      }
+      case "commit":
+        version++
+        return
+      case "report":
+        // A feed that is down misses the change.
+        if (reported === version || !feed.isUp) return
+        reported++
+        return feed.changes.invalidate(workspaceId)
+      case "down":
+        if (feed.isUp) clients.forEach(markReleased)
+        feed.isUp = false
+        return feed.changes.notify(undefined)
+      case "up":
+        if (feed.isUp) return
+        reported = version
+        feed.changes.invalidateAll()
+        feed.isUp = true
+        return
+      case "release": {
+        const client = clients[step.client]!
+        if (!client.wait?.isHeld) return
+        markReleased(client)
+        client.wait.release()
+      }
+    }
+  })
+
+  const run = Effect.fnUntraced(function* (step: typeof Step.Type) {
+    yield* apply(step)
+    // Lets every fiber run until it waits.
+    for (let turn = 0; turn < 5; turn++) yield* Effect.yieldNow
+    clients.forEach(checkFinished)
+  })
+
+  for (const step of steps) yield* run(step)
+  yield* run({ step: "up" })
+  while (reported < version) yield* run({ step: "report" })
+  while (reads.length > 0) yield* run({ step: "finish", nth: 0 })
+  for (const { sent, etag, wait } of clients) {
+    if (sent !== undefined)
+      assert.deepStrictEqual([wait!.isHeld, sent.isReleased, etag], [true, false, toEtag(version)])
+  }
+  for (let client = 0; client < clientCount; client++) yield* run({ step: "release", client })
+  for (const { sent } of clients) assert.isUndefined(sent)
+})
+
+describe("held requests", () => {
+  it.effect.prop(
+    "an edit between two waits, during a wait or during a check is never missed, and no response is older than the caller's ETag",
+    { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(60)) },
+    Effect.fnUntraced(function* ({ steps }) {
+      yield* checkSteps(steps)
+    }),
+    { arbitrary: { runs: 2_000 }, timeout: 60_000 }
+  )
+
+  it.effect(
+    "at most 200 requests of a key and 5,000 of a process are held, and each that ends frees its place",
+    () =>
+      Effect.gen(function* () {
+        const { layer } = switchedFeed()
+        const respondOrHold = yield* makeHeldRequests(() => Effect.never).pipe(Effect.provide(layer))
+        const hold = Effect.fnUntraced(function* (caller: AdmittedCaller) {
+          const { context, wait } = makeWait(caller, "0")
+          const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
+          const fiber = yield* Effect.forkChild(respond, { startImmediately: true })
+          return { fiber, wait }
+        })
+        const caller = makeCaller()
+        const held = yield* Effect.forEach(Array.from({ length: 200 }), () => hold(caller))
+        assert.isFalse((yield* hold(caller)).wait.isHeld)
+        for (let others = 200; others < 5_000; others += 200) {
+          const other = makeCaller()
+          held.push(...(yield* Effect.forEach(Array.from({ length: 200 }), () => hold(other))))
+        }
+        assert.isTrue(held.every(({ wait }) => wait.isHeld))
+        const refused = yield* hold(makeCaller())
+        assert.isFalse(refused.wait.isHeld)
+        assert.deepStrictEqual(yield* Fiber.join(refused.fiber), respondWith(0, "0"))
+        held[0]!.wait.release()
+        const next = yield* hold(caller)
+        assert.isTrue(next.wait.isHeld)
+        for (const { wait } of [...held.slice(1), next]) wait.release()
+        for (const { fiber } of [...held, next])
+          assert.deepStrictEqual((yield* Fiber.join(fiber)).headers, ["cache-control", "no-store"])
+      })
+  )
+})

@@ -1,0 +1,78 @@
+import * as Effect from "effect/Effect"
+import { describe, expect, it } from "vitest"
+import { findWaitSeconds } from "../../../../../src/adapters/inbound/http/request/Prefer.ts"
+
+const request = (prefer: string | undefined) => ({
+  method: "GET",
+  target: "/",
+  headers: { prefer, "if-none-match": '"a"' },
+  readBody: () => Effect.never,
+  startWait: () => undefined
+})
+const parse = (prefer: string | undefined) => findWaitSeconds(request(prefer))
+
+describe("the preference wait", () => {
+  it.each([
+    ["wait=1", 1],
+    ["wait=50", 50],
+    ["wait=51", 50],
+    ["wait=99999999999999999999999", 50],
+    ["wait=010", 10],
+    ['wait="10"', 10],
+    ["WAIT = 7", 7],
+    ["respond-async, wait=10", 10],
+    ["wait=10; foo=1", 10],
+    ['foo;bar="a,b;\\"", wait=6', 6],
+    ['foo="wait=3", wait=4', 4],
+    [" , ,wait=2", 2],
+    ["wait=5, wait=9", 5]
+  ])("%s waits for %i s", (prefer, seconds) => {
+    expect(parse(prefer)).toBe(seconds)
+  })
+
+  it.each([
+    undefined,
+    "",
+    "wait",
+    "wait=",
+    "wait=0",
+    "wait=-1",
+    "wait=1.5",
+    "wait=1e1",
+    "wait=0x10",
+    "wait=x, wait=9",
+    'wait="1',
+    "return=minimal; wait=3",
+    'foo="wait=3"'
+  ])("%s does not wait", (prefer) => {
+    expect(parse(prefer)).toBeUndefined()
+  })
+
+  it("only a GET with If-None-Match waits, and only if the transport can wait", () => {
+    const waiting = request("wait=5")
+    expect(findWaitSeconds(waiting)).toBe(5)
+    expect(findWaitSeconds({ ...waiting, method: "HEAD" })).toBeUndefined()
+    expect(findWaitSeconds({ ...waiting, headers: { prefer: "wait=5" } })).toBeUndefined()
+    const { startWait: _, ...other } = waiting
+    expect(findWaitSeconds(other)).toBeUndefined()
+  })
+
+  it.each([
+    ['"', '"'],
+    ["a=", '\\"'],
+    ['a="', '\\"'],
+    ["a;", '"\\"'],
+    ["", "a,"],
+    ["a", " "]
+  ])("a header of 16 KiB of %s%s… is parsed in linear time", (start, repeated) => {
+    const time = (length: number): number => {
+      const prefer = start + repeated.repeat(length / repeated.length)
+      const started = performance.now()
+      for (let i = 0; i < 20; i++) parse(prefer)
+      return performance.now() - started
+    }
+    time(1_024)
+    // Sixteen times the length takes 16 times as long, not 256 times.
+    expect(time(16_384)).toBeLessThan(100 * time(1_024) + 20)
+  })
+})
