@@ -49,7 +49,9 @@ describe("a name denotes the same prompt in every interface", { timeout: 60_000 
     service = await startService({ ...env, ...unlimited, MCP: "on" })
     api = await createPromptApi({ databaseUrl: env.DATABASE_URL })
     await fetchPrompt("old-title/resolved")
-    await sql("update prompts set title = 'New title', current_content = 'New title' where id = $1", [renamed.id])
+    await sql("update prompts set title = 'New title', current_content = 'New title' where id = $1", [
+      renamed.id
+    ])
     await vi.waitUntil(async () => (await fetchPrompt("old-title/resolved")).status === 404)
   })
   afterAll(async () => {

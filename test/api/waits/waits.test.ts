@@ -241,7 +241,8 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
     await response
     await expect.poll(findLines).toHaveLength(1)
     expect(JSON.parse(findLines()[0]!)).toMatchObject({ route, status: 304, key_id: own.key.stored.id })
-    expect(JSON.parse(findLines()[0]!).duration_ms).toBeGreaterThanOrEqual(1_000)
+    // A timer of Node may run a few milliseconds early.
+    expect(JSON.parse(findLines()[0]!).duration_ms).toBeGreaterThanOrEqual(950)
     expect(await api.metric(histogram)).toBe(before)
   })
 })
