@@ -31,7 +31,8 @@ const setUp = () => {
   const feed = {
     revision: () => (isUp() ? revisions.revision() : undefined),
     revisionOf: (workspace: WorkspaceId) => (isUp() ? revisionOf(workspace) : undefined),
-    lastContact: () => (contactAt === undefined ? undefined : { at: contactAt, revisionOf }),
+    lastContact: () =>
+      contactAt === undefined ? undefined : { at: contactAt, revisionOf, hasPausedSince: () => false },
     onChange: () => {}
   }
   const lines: Array<unknown> = []

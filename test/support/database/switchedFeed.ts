@@ -17,6 +17,7 @@ export const switchedFeed = (changes = new WorkspaceRevisions()) => {
     revisionOf: (workspace: WorkspaceId) => (feed.isUp ? changes.revisionOf(workspace) : undefined),
     lastContact: (): LastContact | undefined => ({
       at: readInstant(),
+      hasPausedSince: () => false,
       revisionOf: (workspace: WorkspaceId) => changes.revisionOf(workspace)
     }),
     onChange: (listener: ChangeListener) => changes.onChange(listener)

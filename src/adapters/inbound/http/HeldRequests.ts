@@ -3,11 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
 import type { AdmittedCaller } from "../../../application/access/Admission.ts"
-import { readInstant } from "../../../application/Clocks.ts"
 import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
-import { elapsedBetween } from "../../../domain/time/Instant.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { ApiError } from "../contract/Errors.ts"
 import type { HttpResponse } from "./HttpMessage.ts"
@@ -15,8 +13,6 @@ import type { RequestContext } from "./RequestContext.ts"
 
 /** The largest numbers of held requests: of one key, and of all keys together. */
 const maxHeld = { perKey: 200, perProcess: 5_000 } as const
-/** A lost feed is down about 3 s after the last contact; after a longer time, the process was suspended. */
-const maxContactAgeMs = 5_000
 
 const heldGauge = Metric.gauge("prompt_retrieval_http_requests_held", {
   description: "Requests that wait for a change"
@@ -145,9 +141,9 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   }
 
   feed.onChange((changed) => {
-    const contact = feed.lastContact()
     const isLost = changed === undefined && feed.revision() === undefined
-    const isRecent = contact !== undefined && elapsedBetween(contact.at, readInstant()) <= maxContactAgeMs
+    // After a pause, a change may have been missed for longer than the loss of the feed goes unnoticed.
+    const isRecent = feed.lastContact()?.hasPausedSince() === false
     for (const group of groups.values()) {
       if (changed !== undefined && changed !== group.workspace) continue
       const isCurrent = isRecent && !group.isChecking && !isOutdated(group)

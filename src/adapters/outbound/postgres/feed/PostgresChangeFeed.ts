@@ -94,7 +94,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
     const pauses = yield* PauseDetector.make
     // After a pause, the process has not read the changes that arrived during the pause. A heartbeat that was sent
     // after the pause arrives after these changes.
-    const isUp = () => isAlive() && lastContact !== undefined && lastContact.at.monotonic >= pauses.lastEnd()
+    const isUp = () => isAlive() && lastContact?.hasPausedSince() === false
 
     const markDown = Effect.sync(() => {
       upUntil = undefined
@@ -103,7 +103,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
 
     const onHeartbeat = (sentAt: Instant): Effect.Effect<void> => {
       upUntil = { monotonic: sentAt.monotonic + heartbeatTtlMs, wall: sentAt.wall + heartbeatTtlMs }
-      lastContact = { at: sentAt, revisionOf }
+      lastContact = { at: sentAt, revisionOf, hasPausedSince: () => sentAt.monotonic < pauses.lastEnd() }
       suspectedReason = undefined
       return reportUp
     }
