@@ -94,7 +94,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
     const lost = keys.find((key) => key.name === "CI" && key.id !== id)!
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: `prompt-retrieval: ${full}; key ${lost.id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${lost.id}'; the replaced key ${replaced.key} ends at ${replaced.expires_at}\n`
+      stderr: `prompt-retrieval: ${full}; key ${lost.id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${lost.id}'; the replaced key ${replaced.key} is now named "CI (replaced)" and ends at ${replaced.expires_at}\n`
     })
   })
 
