@@ -1,15 +1,17 @@
 #!/bin/sh
 # Creates the roles of deploy/roles.sql, the role and the replication slot of the standby, and the role of HAProxy, when
-# the primary of deploy/compose.yaml is initialized. All roles except haproxy have the password POSTGRES_PASSWORD.
+# the primary of deploy/compose.yaml is initialized. Each role except haproxy has a separate password.
 set -eu
 psql --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" --file="${ROLES_FILE:-/deploy/roles.sql}"
-psql --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" --set=ON_ERROR_STOP=1 --set=password="$POSTGRES_PASSWORD" <<'SQL'
+psql --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" --set=ON_ERROR_STOP=1 \
+  --set=owner="$OWNER_PASSWORD" --set=service="$SERVICE_PASSWORD" --set=admin="$ADMIN_PASSWORD" \
+  --set=standby="$STANDBY_PASSWORD" <<'SQL'
 create role standby login replication;
 create role haproxy login;
-alter role standby password :'password';
-alter role prompts_owner password :'password';
-alter role prompts_service password :'password';
-alter role prompts_admin password :'password';
+alter role standby password :'standby';
+alter role prompts_owner password :'owner';
+alter role prompts_service password :'service';
+alter role prompts_admin password :'admin';
 -- Keeps up to 4 GB of the WAL that the standby has not received. A standby that is further behind needs a new copy:
 -- delete its volume.
 select pg_create_physical_replication_slot('standby');

@@ -47,7 +47,7 @@ export const balanceInstances = Effect.fnUntraced(function* (instances: Readonly
   writeFileSync(
     config,
     adaptConfig(readFileSync(join(deploy, "haproxy.cfg"), "utf8"), {
-      "127.0.0.1:8080": `127.0.0.1:${port}`,
+      "bind :443 ssl crt /etc/haproxy/prompt-retrieval.pem alpn h2,http/1.1": `bind 127.0.0.1:${port}`,
       "127.0.0.1:3000": `127.0.0.1:${instances[0]!.port}`,
       "127.0.0.1:3001": `127.0.0.1:${instances[1]!.port}`,
       // Retries would hide a lost request.

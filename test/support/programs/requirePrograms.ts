@@ -9,6 +9,7 @@ const packages: Readonly<Record<string, string>> = {
   chromium: "chromium",
   curl: "curl",
   haproxy: "haproxy",
+  ip: "iproute2",
   nginx: "nginx-light",
   openssl: "openssl",
   pgbouncer: "pgbouncer",

@@ -38,7 +38,10 @@ describe("the scripts of deploy/compose.yaml", () => {
         PGDATA: data,
         POSTGRES_USER: "postgres",
         POSTGRES_DB: "postgres",
-        POSTGRES_PASSWORD: "s3cret",
+        OWNER_PASSWORD: "owner",
+        SERVICE_PASSWORD: "service",
+        ADMIN_PASSWORD: "admin",
+        STANDBY_PASSWORD: "s3cret",
         ROLES_FILE: join(deploy, "roles.sql")
       },
       stdio: "ignore"
@@ -48,6 +51,9 @@ describe("the scripts of deploy/compose.yaml", () => {
     )
     const names = ["prompts_admin", "prompts_owner", "prompts_service", "standby"]
     expect(roles).toEqual(names.map((name) => ({ name })))
+    // The primary of the test trusts local connections, so the test compares the stored passwords.
+    const stored = await sql("select count(distinct rolpassword)::int as count from pg_authid")
+    expect(stored).toEqual([{ count: names.length }])
     const rules = "select count(*)::int as count from pg_hba_file_rules where 'standby' = any(user_name)"
     expect(await sql(rules)).toEqual([{ count: 1 }])
     const first = `select database, user_name, auth_method from pg_hba_file_rules order by line_number limit 1`

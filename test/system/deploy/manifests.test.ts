@@ -167,12 +167,16 @@ describe("deploy/compose.yaml", () => {
   it("in deploy/compose.yaml, the URL of every program leads to the HAProxy that follows the primary", () => {
     for (const name of ["one", "two", "migrate", "admin"]) {
       const url = compose.services[name].environment.DATABASE_URL
-      expect(parseConnectionUrl(url.replace(/\$\{POSTGRES_PASSWORD:\?\}/, "s3cret")), name).toMatchObject({
+      expect(parseConnectionUrl(url.replace(/\$\{[A-Z]+_PASSWORD:\?\}/, "s3cret")), name).toMatchObject({
         host: "database",
         port: 5432,
         database: "prompts"
       })
     }
+    const passwords = ["one", "migrate", "admin"].map(
+      (name) => /\$\{([A-Z_]+):/.exec(compose.services[name].environment.DATABASE_URL)?.[1]
+    )
+    expect(passwords).toEqual(["SERVICE_PASSWORD", "OWNER_PASSWORD", "ADMIN_PASSWORD"])
     expect(compose.services.database.volumes[0]).toMatch(/^\.\/compose\/haproxy-postgres\.cfg:/)
     expect(2 * defaultMaxConnections).toBeLessThanOrEqual(100 - 3)
   })

@@ -1,0 +1,56 @@
+import { execFileSync } from "node:child_process"
+import { join } from "node:path"
+import { expect, it } from "vitest"
+import { programPath } from "../../support/programs/programs.ts"
+
+const deploy = join(import.meta.dirname, "../../../deploy")
+
+/**
+ * Runs a script on the machine as after the installation of Debian's packages: with their configuration in /etc, the
+ * ports and the empty directories of a new machine, and a certificate of the package ssl-cert. Nothing that the script
+ * changes remains. Returns the lines of the output.
+ */
+const runOnNewMachine = (script: string): ReadonlyArray<string> => {
+  const prepare = `set -eu
+    ip link set lo up
+    for directory in /etc/nginx/conf.d /etc/haproxy /etc/ssl/certs /etc/ssl/private /var/cache /var/log /run; do
+      mount --types tmpfs tmpfs $directory
+    done
+    mkdir /var/log/nginx
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost \
+      -keyout /etc/ssl/private/ssl-cert-snakeoil.key -out /etc/ssl/certs/ssl-cert-snakeoil.pem 2>/dev/null
+    read_status() { curl --silent --show-error --insecure --output /dev/null --write-out '%{http_code} %{http_version}\\n' "$1"; }
+    `
+  return execFileSync("unshare", ["--mount", "--net", "sh", "-c", prepare + script], {
+    cwd: deploy,
+    env: { PATH: programPath },
+    encoding: "utf8"
+  })
+    .trim()
+    .split("\n")
+}
+
+// Nothing listens on the ports of the service, so each proxy that works responds with its own error.
+
+it("deploy/nginx.conf starts as shipped with Debian's nginx, creates the directory of its cache, and serves TLS", () => {
+  expect(
+    runOnNewMachine(`
+      cp nginx.conf /etc/nginx/conf.d/prompt-retrieval.conf
+      nginx
+      read_status https://127.0.0.1/api/v1/prompts
+      nginx -s stop
+      ls /var/cache`)
+  ).toEqual(["502 2", "nginx-prompt-retrieval"])
+})
+
+it("deploy/haproxy.cfg starts as shipped with Debian's HAProxy, and serves TLS", () => {
+  expect(
+    runOnNewMachine(`
+      cat /etc/ssl/certs/ssl-cert-snakeoil.pem /etc/ssl/private/ssl-cert-snakeoil.key |
+        install --mode=600 /dev/stdin /etc/haproxy/prompt-retrieval.pem
+      cp haproxy.cfg /etc/haproxy/haproxy.cfg
+      haproxy -D -f /etc/haproxy/haproxy.cfg -p /run/haproxy.pid 2>&1
+      read_status https://127.0.0.1/api/v1/prompts
+      kill "$(cat /run/haproxy.pid)"`)
+  ).toEqual(["503 2"])
+})
