@@ -14,3 +14,11 @@ it("the documents name the tarballs of the current versions, and no other tarbal
   )
   expect([...new Set(named)].toSorted()).toEqual([getTarball("."), getTarball("client")].toSorted())
 })
+
+it("in the documents, npm install names a tarball by a path that begins with ./, because npm takes folder/name for a GitHub repository", () => {
+  const named = documents.flatMap(
+    (document) => readDocument(document).match(/\bnpm install [^`\n]*\.tgz/g) ?? []
+  )
+  expect(named.length).toBeGreaterThan(2)
+  expect(named.filter((command) => !/ \.\/[^ ]+\.tgz$/.test(command))).toEqual([])
+})
