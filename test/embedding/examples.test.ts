@@ -30,7 +30,7 @@ const resolved = {
 
 const servers = ["express.ts", "fastify.ts", "node-http.ts"]
 const modules = ["hono.ts", "node-listener.ts", "route-handler.ts"]
-const programs = ["in-process.ts", "resolve.ts"]
+const programs = ["effect-program.ts", "in-process.ts", "resolve.ts"]
 const tests = ["memory-testing.ts", "own-store.ts", "properties.ts"]
 
 /** A project that contains all examples. Its imports of this repository's packages resolve to their sources. */
@@ -169,6 +169,14 @@ await close()`
     expect(await runNode(["in-process.ts"], env)).toEqual({
       code: 0,
       stdout: "Support agent 3\n3\nNOT_FOUND Version not found\n",
+      stderr: ""
+    })
+  })
+
+  it("effect-program.ts reads a prompt and serves the HTTP API from the same layers", async () => {
+    expect(await runNode(["effect-program.ts"], env)).toEqual({
+      code: 0,
+      stdout: "Support agent 3\n/readyz 200\n",
       stderr: ""
     })
   })
