@@ -12,8 +12,8 @@ const client = new PromptClient({
   cache: {}
 })
 
-const { loaded, failures } = await client.prefetch({ tag: "production" })
-console.log(`${loaded} loaded, ${failures.length} failed`)
+const { loaded } = await client.prefetch({ tag: "production" })
+console.log(`${loaded} loaded`)
 
 const fallback = "You are a support agent of {{shop}}."
 for (const one of [client, client.withOptions({ baseUrl: "http://127.0.0.1:9" })]) {

@@ -78,7 +78,7 @@ const rules: ReadonlyArray<Rule> = [
     mayImport: [`src/adapters/outbound/${name}/**`, ...core, ...anyPackage]
   })),
   { files: "client/src/**", mayImport: ["client/src/**"] },
-  { files: "client/src/pull/*", mayImport: ["client/src/**", "node:*", "node:*/*", "diff"] }
+  { files: "client/src/pull/*", mayImport: ["client/src/**", "node:*", "node:*/*"] }
 ]
 
 const specifierPattern = /^(?:import|export)\b[^"`]*?\bfrom "([^"]+)"|^import "([^"]+)"|\bimport\("([^"]+)"/gm

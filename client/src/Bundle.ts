@@ -16,10 +16,8 @@ export interface BundledPrompt {
   readonly content: string
   /** Number of fragments appended. */
   readonly fragment_count: number
-  /** Version number of the prompt. */
-  readonly version: number
-  /** `ETag` of the service's response. */
-  readonly etag: string
+  /** Version number of the prompt; absent if the service's store reports no version. */
+  readonly version?: number | undefined
   /** Names of the slots left in `content`, without duplicates, in order of first occurrence. */
   readonly slots: ReadonlyArray<string>
   /** SHA-256 of the other fields, in hexadecimal digits. */
@@ -35,7 +33,7 @@ export interface PromptBundle {
   readonly format: string
   /** Always 1. */
   readonly formatVersion: number
-  /** The prompts, ordered by id. */
+  /** The prompts, ordered by name. */
   readonly prompts: ReadonlyArray<BundledPrompt>
   /** SHA-256 of the hashes of all prompts, in hexadecimal digits. */
   readonly sha256: string
@@ -76,7 +74,7 @@ interface ProcessLike {
  * Returns Node's hash function or, if there is none, a function that uses WebCrypto. WebCrypto is slower, because it
  * schedules a job for each prompt.
  */
-const findHash = (): Hash => {
+export const findHash = (): Hash => {
   const { hash } = (globalThis as ProcessLike).process?.getBuiltinModule?.("node:crypto") ?? {}
   return hash ? (text) => hash("sha256", text) : digest
 }
@@ -86,8 +84,8 @@ const findHash = (): Hash => {
  * different texts. The content is not part of the JSON, because encoding it as JSON takes longer than hashing it.
  */
 export const serializePrompt = (prompt: Omit<BundledPrompt, "sha256">): string => {
-  const { id, name, title, prompt_type, target_model, version, etag, fragment_count, slots, content } = prompt
-  const fields = [id, name, title, prompt_type, target_model, version, etag, fragment_count, slots]
+  const { id, name, title, prompt_type, target_model, version, fragment_count, slots, content } = prompt
+  const fields = [id, name, title, prompt_type, target_model, version, fragment_count, slots]
   return `${JSON.stringify(fields)}\n${content}`
 }
 

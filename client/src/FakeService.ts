@@ -1,5 +1,4 @@
-import type { BundledPrompt } from "./Bundle.ts"
-import { PromptNames } from "./PromptNames.ts"
+import { type BundledPrompt, findHash } from "./Bundle.ts"
 import type { ClientOptions } from "./Options.ts"
 import { PromptClient } from "./PromptClient.ts"
 import type { Fetch, FetchInit } from "./transport/Fetch.ts"
@@ -12,7 +11,7 @@ export type FakePrompt = Partial<BundledPrompt> &
   Pick<BundledPrompt, "content"> &
   (Pick<BundledPrompt, "id"> | Pick<BundledPrompt, "name">)
 
-type StoredPrompt = FakePrompt & Pick<BundledPrompt, "id" | "title" | "etag">
+type StoredPrompt = FakePrompt & Pick<BundledPrompt, "id" | "title">
 
 /** The prompts of a `FakeService`, such as a bundle. */
 export interface FakeContent {
@@ -34,8 +33,6 @@ const errors = {
 } as const
 
 const epoch = "2026-01-01T00:00:00.000Z"
-
-const serializeFields = (prompt: StoredPrompt): string => JSON.stringify({ ...prompt, etag: undefined })
 
 const toSummary = ({ id, title, prompt_type, target_model, version }: StoredPrompt) => ({
   id,
@@ -61,11 +58,27 @@ const toVersion = (prompt: StoredPrompt) => ({
   created_at: epoch
 })
 
+const toResolved = (prompt: StoredPrompt) => {
+  const { id, title, prompt_type, target_model } = toSummary(prompt)
+  const { content: resolved_content, fragment_count = 0 } = prompt
+  return { id, title, prompt_type, target_model, resolved_content, fragment_count }
+}
+
+const toPrompt = (prompt: StoredPrompt) => ({
+  ...toSummary(prompt),
+  current_content: prompt.content,
+  folder_id: null,
+  is_favorite: false,
+  is_archived: false,
+  sort_order: 0,
+  tags: []
+})
+
 /**
  * A prompt service in memory, for the tests of an application. A `PromptClient` calls a `fetch` that responds like the
- * service. If the prompts come from a bundle, only `getResolved` returns the results of the real service. In other
- * results, fields that a bundle does not contain have fixed values, and each prompt has one version. Every prompt
- * matches every tag and folder.
+ * service. If the prompts come from a bundle, only `getResolved`, `prefetch` and `live` return the results of the real
+ * service. In other results, fields that a bundle does not contain have fixed values, and each prompt has one version.
+ * Every prompt matches every tag and folder. The prompts have the names that they are given, whatever their titles.
  *
  * @example
  * ```ts
@@ -79,8 +92,8 @@ const toVersion = (prompt: StoredPrompt) => ({
  */
 export class FakeService {
   readonly #prompts = new Map<string, StoredPrompt>()
-  /** The number of calls of `set`, for the ids and ETags that the fake makes. */
-  #changes = 0
+  /** The number of ids that the fake has made. */
+  #madeIds = 0
   #failure: FakeFailure | undefined
   /** The path and query of each request so far. */
   readonly requests: Array<string> = []
@@ -89,29 +102,24 @@ export class FakeService {
     for (const prompt of content.prompts) this.set(prompt)
   }
 
-  /**
-   * Adds a prompt. Replaces the prompt with the same id or, if no id is given, with the same name. The prompt gets a
-   * new ETag if no ETag is given. A prompt that replaces a prompt with other fields gets a new ETag even if an ETag is
-   * given, because the ETag in a bundle belongs to the fields in the bundle.
-   */
+  /** Adds a prompt. Replaces the prompt with the same id or, if no id is given, with the same name. */
   set(prompt: FakePrompt): void {
-    const change = ++this.#changes
-    const made = `00000000-0000-4000-8000-${String(change).padStart(12, "0")}`
-    const id = (prompt.id ?? this.#findId(prompt.name!) ?? made).toLowerCase()
-    const stored = { ...prompt, id, title: prompt.title ?? prompt.name ?? id, etag: prompt.etag ?? "" }
-    const previous = this.#prompts.get(id)
-    const isChanged = previous !== undefined && serializeFields(previous) !== serializeFields(stored)
-    const etag = (isChanged ? "" : stored.etag) || `"fake-${change}"`
-    this.#prompts.set(id, { ...stored, etag })
+    const makeId = () => `00000000-0000-4000-8000-${String(++this.#madeIds).padStart(12, "0")}`
+    const id = (prompt.id ?? this.#find(prompt.name!)?.id ?? makeId()).toLowerCase()
+    this.#prompts.set(id, { ...prompt, id, title: prompt.title ?? prompt.name ?? id })
   }
 
   /** Removes the prompt with this id or name. */
   remove(prompt: string): void {
-    this.#prompts.delete(this.#findId(prompt) ?? prompt.toLowerCase())
+    this.#prompts.delete(this.#find(prompt)?.id ?? "")
   }
 
-  #findId(name: string): string | undefined {
-    return new PromptNames(this.#prompts.values()).findId(name)
+  /** Finds a prompt by its id or its name. If several prompts have the name, finds the prompt that was added first. */
+  #find(prompt: string): StoredPrompt | undefined {
+    return (
+      this.#prompts.get(prompt.toLowerCase()) ??
+      [...this.#prompts.values()].find(({ name }) => name === prompt)
+    )
   }
 
   /** Makes all further requests fail. With `undefined`, requests succeed again. */
@@ -131,87 +139,105 @@ export class FakeService {
   readonly fetch: Fetch = async (url, { headers }) => {
     const { pathname, search, searchParams } = new URL(url)
     this.requests.push(pathname + search)
+    return this.#respond(pathname, searchParams, headers)
+  }
+
+  async #respond(path: string, query: URLSearchParams, headers: FetchInit["headers"]): Promise<Response> {
     if (this.#failure === "no connection") throw new TypeError("fetch failed")
     if (this.#failure !== undefined) return respondWithError(this.#failure)
-    const path = /\/prompts(?:\/([^/]+)(?:\/(resolved|versions)(?:\/(\d+))?)?)?$/.exec(pathname)
-    if (path === null) return respond(404, { error: { code: "NOT_FOUND", message: "Route not found" } })
-    const [, id, kind, number] = path
-    if (id === undefined) {
-      const type = searchParams.get("type")
-      const listed = [...this.#prompts.values()]
-        .map(toSummary)
-        .filter(({ prompt_type }) => type === null || type === prompt_type)
-      return respondWithPage(listed, searchParams)
-    }
-    const prompt = this.#prompts.get(decodeURIComponent(id).toLowerCase())
-    if (prompt === undefined)
-      return respond(404, { error: { code: "NOT_FOUND", message: "Prompt not found" } })
-    if (kind === "versions") return respondWithVersions(prompt, number, searchParams)
-    return respondWithPrompt(prompt, kind === "resolved", headers)
+    if (/\/resolved$/.test(path) && !/\/prompts\//.test(path)) return this.#respondResolved(query, headers)
+    const match = /\/prompts(?:\/([^/]+)(?:\/(resolved|versions)(?:\/(\d+))?)?)?$/.exec(path)
+    if (match === null) return respondNotFound("Route not found")
+    const [, id, kind, number] = match
+    if (id === undefined) return respondWithPage(this.#list(query), toSummary, query, headers)
+    const prompt = this.#find(id)
+    if (prompt === undefined) return respondNotFound(number ? "Version not found" : "Prompt not found")
+    if (kind === "versions") return respondWithVersions(prompt, number, query, headers)
+    const data = kind === "resolved" ? toResolved(prompt) : toPrompt(prompt)
+    return respond({ data }, headers, { "prompt-version": String(prompt.version ?? 1) })
+  }
+
+  /** Responds with a page of resolved prompts, or with the prompts that the query names. */
+  #respondResolved(query: URLSearchParams, headers: FetchInit["headers"]): Promise<Response> {
+    const describe = ({ id, name = id, version = 1 }: StoredPrompt) => ({ name, version })
+    if (!query.has("prompt"))
+      return respondWithPage(this.#list(query), toResolved, query, headers, (prompts) => ({
+        prompts: prompts.map(describe)
+      }))
+    const found = query.getAll("prompt").flatMap((name) => {
+      const prompt = this.#find(name)
+      return prompt ? [{ ...prompt, name }] : []
+    })
+    const meta = { page: 1, per_page: 100, total: found.length, prompts: found.map(describe) }
+    return respond({ data: found.map(toResolved), meta }, headers)
+  }
+
+  /** Lists the prompts that match the filters of a query. */
+  #list(query: URLSearchParams): ReadonlyArray<StoredPrompt> {
+    const type = query.get("type")
+    return [...this.#prompts.values()].filter(
+      (prompt) => type === null || type === toSummary(prompt).prompt_type
+    )
   }
 }
 
-const respond = (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Response =>
-  new Response(status === 304 ? null : JSON.stringify(body), {
+const hash = findHash()
+
+const send = (status: number, body: string | null, headers: Readonly<Record<string, string>>): Response =>
+  new Response(body, {
     status,
     headers: { "content-type": "application/json", "x-request-id": crypto.randomUUID(), ...headers }
   })
 
-const respondWithError = (status: keyof typeof errors): Response => {
-  const [code, message] = errors[status]
-  const headers = status === 429 || status === 503 ? { "retry-after": "1" } : undefined
-  return respond(status, { error: { code, message } }, headers)
+/** Responds 200 with a body, or 304 if the request has the ETag of the body. */
+const respond = async (
+  body: unknown,
+  requestHeaders: FetchInit["headers"],
+  headers: Readonly<Record<string, string>> = {}
+): Promise<Response> => {
+  const text = JSON.stringify(body)
+  const etag = `"${await hash(text)}"`
+  const isCurrent = requestHeaders["if-none-match"] === etag
+  return send(isCurrent ? 304 : 200, isCurrent ? null : text, { etag, ...headers })
 }
 
-const respondWithPage = (items: ReadonlyArray<unknown>, query: URLSearchParams): Response => {
+const respondWithError = (status: keyof typeof errors): Response => {
+  const [code, message] = errors[status]
+  const headers = status === 429 || status === 503 ? { "retry-after": "1" } : {}
+  return send(status, JSON.stringify({ error: { code, message } }), headers)
+}
+
+const respondNotFound = (message: string): Response =>
+  send(404, JSON.stringify({ error: { code: "NOT_FOUND", message } }), {})
+
+const respondWithPage = async <A>(
+  items: ReadonlyArray<A>,
+  toData: (item: A) => unknown,
+  query: URLSearchParams,
+  headers: FetchInit["headers"],
+  toMeta: (items: ReadonlyArray<A>) => object = () => ({})
+): Promise<Response> => {
   const page = Number(query.get("page") ?? 1)
   const per_page = Math.min(Number(query.get("per_page") ?? 20), 100)
   if (!(page >= 1 && per_page >= 1)) return respondWithError(400)
-  const data = items.slice((page - 1) * per_page, page * per_page)
-  return respond(200, { data, meta: { page, per_page, total: items.length } })
+  const listed = items.slice((page - 1) * per_page, page * per_page)
+  const meta = { page, per_page, total: items.length, ...toMeta(listed) }
+  return respond({ data: listed.map(toData), meta }, headers)
 }
 
-const respondWithVersions = (
+const respondWithVersions = async (
   prompt: StoredPrompt,
   number: string | undefined,
-  query: URLSearchParams
-): Response => {
+  query: URLSearchParams,
+  headers: FetchInit["headers"]
+): Promise<Response> => {
   const version = toVersion(prompt)
   const { version_number, change_summary, change_source, created_at } = version
-  if (number === undefined)
-    return respondWithPage([{ version_number, change_summary, change_source, created_at }], query)
+  if (number === undefined) {
+    const toSummary = () => ({ version_number, change_summary, change_source, created_at })
+    return respondWithPage([version], toSummary, query, headers)
+  }
   return Number(number) === version_number
-    ? respond(200, { data: version })
-    : respond(404, { error: { code: "NOT_FOUND", message: "Version not found" } })
-}
-
-const respondWithPrompt = (
-  prompt: StoredPrompt,
-  isResolved: boolean,
-  requestHeaders: FetchInit["headers"]
-): Response => {
-  const summary = toSummary(prompt)
-  const { id, title, prompt_type, target_model, current_version } = summary
-  const resolved = {
-    id,
-    title,
-    prompt_type,
-    target_model,
-    resolved_content: prompt.content,
-    fragment_count: prompt.fragment_count ?? 0
-  }
-  const full = {
-    ...summary,
-    current_content: prompt.content,
-    folder_id: null,
-    is_favorite: false,
-    is_archived: false,
-    sort_order: 0,
-    tags: []
-  }
-  // The ETag in a bundle is the ETag of the resolved prompt.
-  const etag = isResolved ? prompt.etag : prompt.etag.replace(/"$/, '-prompt"')
-  const status = requestHeaders["if-none-match"] === etag ? 304 : 200
-  const headers = { etag, "prompt-version": String(current_version) }
-  return respond(status, { data: isResolved ? resolved : full }, headers)
+    ? respond({ data: version }, headers)
+    : respondNotFound("Version not found")
 }

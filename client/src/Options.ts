@@ -2,8 +2,6 @@ import type { PromptBundle } from "./Bundle.ts"
 import type { CacheOptions } from "./cache/Cache.ts"
 import type { PromptClientError } from "./Errors.ts"
 import type { Signal } from "./transport/Limits.ts"
-import type { PrefetchProgress } from "./cache/Prefetch.ts"
-import type { ListParams, PageParams } from "./Resources.ts"
 import type { Fetch, Logger } from "./transport/Fetch.ts"
 
 /** The defaults of the options, with times in milliseconds. */
@@ -11,7 +9,6 @@ export const defaultOptions = {
   baseUrl: "http://127.0.0.1:3000",
   timeout: 30_000,
   maxRetries: 2,
-  concurrency: 4,
   cache: { ttl: 30_000, maxStale: 300_000, maxEntries: 1_000 }
 } as const
 
@@ -71,21 +68,15 @@ export interface ResolvedOptions extends CallOptions {
   readonly fallback?: string | ((error: PromptClientError) => string | Promise<string>) | undefined
 }
 
-/** Selects the prompts to prefetch. Filters are combined with AND; `{}` selects all prompts. */
-export type PrefetchFilter = Omit<ListParams, keyof PageParams>
-
 /** Options of `prefetch`. `timeout` and `maxRetries` apply to each request. */
-export interface PrefetchOptions {
-  /** Maximum number of requests at a time. Default: 4. */
-  readonly concurrency?: number | undefined
-  /** Called after each prompt that was loaded or failed. */
-  readonly onProgress?: ((progress: PrefetchProgress) => void) | undefined
-  /** Time limit of a request, including its retries, in milliseconds. Default: the client's `timeout`. */
-  readonly timeout?: number | undefined
-  /** Maximum number of retries of a request. Default: the client's `maxRetries`. */
-  readonly maxRetries?: number | undefined
-  /** Aborts the prefetch, which then rejects with an `AbortError`. Default: none. */
-  readonly signal?: Signal | undefined
+export type PrefetchOptions = Omit<CallOptions, "headers">
+
+/** The outcome of `prefetch`. */
+export interface PrefetchResult {
+  /** Number of prompts that are now in the cache. */
+  readonly loaded: number
+  /** The names and ids in the selection for which the service returned no prompt. */
+  readonly missing: ReadonlyArray<string>
 }
 
 /**

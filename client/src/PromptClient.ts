@@ -1,31 +1,29 @@
 import { readClocks } from "./cache/Age.ts"
 import { BundledPrompts } from "./BundledPrompts.ts"
-import { Cache, isCacheable, type Loader, toEntry } from "./cache/Cache.ts"
-import { isPageEnvelope, isSingleEnvelope, toQuery, toServiceResult } from "./transport/Envelopes.ts"
+import { Cache, type CacheEntry, isCacheable, type Loader, toEntry } from "./cache/Cache.ts"
+import { isPageEnvelope, isResolvedPage, isSingleEnvelope, toServiceResult } from "./transport/Envelopes.ts"
 import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
-import { readList } from "./ListReader.ts"
+import { readList } from "./Lists.ts"
 import { KeyStatus } from "./transport/KeyStatus.ts"
-import { type CallSettings, withLimits } from "./transport/Limits.ts"
-import { isId, PromptNames, toName } from "./PromptNames.ts"
+import type { CallSettings } from "./transport/Limits.ts"
 import {
   type CallOptions,
   type ClientOptions,
   defaultOptions,
   normalizeBaseUrl,
-  type PrefetchFilter,
   type PrefetchOptions,
+  type PrefetchResult,
   requireApiKey,
   requireInteger,
   requireMode,
   type ResolvedOptions
 } from "./Options.ts"
-import { loadAll, type PrefetchResult, respectRateLimit } from "./cache/Prefetch.ts"
-import type { PromptReference } from "./PromptReference.ts"
-import type { List, Prompts } from "./Prompts.ts"
-import type { PromptSummary } from "./Resources.ts"
+import { type PromptReference, toName } from "./PromptReference.ts"
+import type { Prompts } from "./Prompts.ts"
 import { toCall, toFallbackResult } from "./Results.ts"
-import { normalizeHeaders, Transport, type UnknownJson } from "./transport/Transport.ts"
+import { type NormalSelection, normalizeSelection, type PromptSelection, readSelection } from "./Selection.ts"
+import { normalizeHeaders, type SuccessResponse, Transport, type UnknownJson } from "./transport/Transport.ts"
 
 const promptsPath = "/api/v1/prompts"
 
@@ -56,7 +54,6 @@ export class PromptClient {
    */
   readonly #account: string
   #keyStatus = new KeyStatus()
-  #names = new PromptNames()
   #cache: Cache | undefined
   #bundle: BundledPrompts | undefined
 
@@ -109,9 +106,8 @@ export class PromptClient {
    * Returns a client with other options. An absent option does not change; an option that is `undefined` gets its
    * default.
    *
-   * If the key and the service do not change, a 401, 403 or 429 to one client takes effect in both clients. If `fetch`
-   * and `headers` do not change either, the clients also share the names that they have read. If `cache` does not
-   * change either, they also share the cache.
+   * If the key and the service do not change, a 401, 403 or 429 to one client takes effect in both clients. If `fetch`,
+   * `headers` and `cache` do not change either, the clients also share the cache.
    */
   withOptions(options: ClientOptions): PromptClient {
     const client = new PromptClient({ ...this.#options, ...options })
@@ -120,69 +116,39 @@ export class PromptClient {
     client.#keyStatus = this.#keyStatus
     const isSame = (name: keyof ClientOptions) => client.#options[name] === this.#options[name]
     if (isSame("bundle")) client.#bundle = this.#bundle
-    if (isSame("fetch") && isSame("headers")) {
-      client.#names = this.#names
-      if (isSame("cache")) client.#cache = this.#cache
-    }
+    if (isSame("fetch") && isSame("headers") && isSame("cache")) client.#cache = this.#cache
     return client
   }
 
   /**
-   * Loads resolved prompts into the cache: the given prompts, or all prompts that match a filter. Waits whenever the
-   * rate limit is exceeded: 1,000 prompts take about 10 minutes with the default limit of 100 per minute.
+   * Loads resolved prompts into the cache, with one request per 100 prompts: the prompts with the given names or ids, or
+   * all prompts that match a filter. The results are stored under the given names and ids or, with a filter, under the
+   * names of the prompts.
    *
-   * Resolves to the number of loaded prompts and the failures, even in an outage. Rejects after a 401 or 403, if the
-   * list cannot be read, and if the signal is aborted. Also rejects if the client has no cache (`TypeError`), or if the
-   * cache is smaller than the selection (`RangeError`).
+   * Rejects if a request fails, if the client has no cache (`TypeError`), and if the cache is smaller than the selection
+   * (`RangeError`).
    */
-  async prefetch(
-    selection: PrefetchFilter | ReadonlyArray<string | PromptReference>,
-    options: PrefetchOptions = {}
-  ): Promise<PrefetchResult> {
-    const { concurrency = defaultOptions.concurrency, onProgress, ...limits } = options
+  async prefetch(selection: PromptSelection, options: PrefetchOptions = {}): Promise<PrefetchResult> {
     const { maxEntries = defaultOptions.cache.maxEntries } = this.#options.cache ?? {}
     if (this.#cache === undefined) throw new TypeError("prefetch needs the option cache")
-    requireInteger("concurrency", concurrency, 1)
     this.#cache.resume()
-    const requireRoom = (total: number) => {
-      if (total > maxEntries)
-        throw new RangeError(`cache.maxEntries is less than the ${total} prompts selected`)
-    }
-    // The prefetch as a whole has no time limit.
-    return withLimits({ signal: options.signal }, async (signal) => {
-      const list = (filter: PrefetchFilter) =>
-        this.#listAll(filter, limits, (request) => respectRateLimit(signal, request))
-      const ids = new Map<string, string | undefined>()
-      const listed: Array<PromptSummary> = []
-      if (Array.isArray(selection)) {
-        for (const prompt of selection) ids.set(toName(prompt), await this.#findId(prompt))
-      } else {
-        const prompts = list(selection as PrefetchFilter)
-        requireRoom((await prompts).meta.total)
-        for await (const prompt of prompts) listed.push(prompt)
-        for (const { id } of listed) ids.set(id, id)
-      }
-      requireRoom(ids.size)
-      // The names of the selected prompts are read now, because the service may be down when the application needs
-      // them.
-      const isPartial = Array.isArray(selection) ? [...ids.values()].includes(undefined) : toQuery(selection)
-      if (isPartial) await this.#names.read(list({}))
-      else if (listed.length) await this.#names.read(listed)
-      const load = async (name: string) =>
-        this.#readPrompt(ids.get(name) ?? this.#names.requireId(name), "/resolved", isSingleEnvelope, limits)
-      return loadAll([...ids.keys()], load, { concurrency, onProgress, signal })
-    })
+    this.#cache.evictAfter(this.#keyStatus.rejections)
+    const store = this.#cache.startStoring()
+    const normalized = normalizeSelection(selection)
+    const entries = await this.readSelection(normalized, options)
+    if (entries.size > maxEntries)
+      throw new RangeError(`cache.maxEntries is less than the ${entries.size} prompts selected`)
+    for (const [name, entry] of entries) store(toPromptTarget(name, "/resolved"), entry)
+    const { names = [] } = normalized
+    return { loaded: entries.size, missing: names.filter((name) => !entries.has(name)) }
   }
 
-  /** Lists all prompts that match a filter. Never returns a cached page. `run` runs the request for each page. */
-  #listAll(
-    filter: PrefetchFilter,
-    limits: CallOptions,
-    run = <A>(request: () => Promise<A>): Promise<A> => request()
-  ): List<PromptSummary> {
-    return readList((query) => run(() => this.#read(promptsPath + query, isPageEnvelope, limits, true)), {
-      ...filter,
-      per_page: 100
+  /** @internal Reads the resolved prompts of a selection. */
+  readSelection(selection: NormalSelection, options: PrefetchOptions): Promise<Map<string, CacheEntry>> {
+    const settings = this.#toSettings(options)
+    return readSelection(selection, async (target) => {
+      const requestedAt = readClocks()
+      return { response: await this.#send(target, settings, isResolvedPage), requestedAt }
     })
   }
 
@@ -210,45 +176,14 @@ export class PromptClient {
     }
   }
 
-  /** Returns the id of a prompt if no request is needed to find the id. */
-  async #findId(prompt: string | PromptReference): Promise<string | undefined> {
-    const name = toName(prompt)
-    return isId(name) ? name : (this.#names.findId(name) ?? (await this.#bundle?.find(prompt))?.data.id)
-  }
-
-  /**
-   * Reads a path below the path of a prompt. Looks up the name of the prompt if its id is not known, or if the prompt
-   * with the known id no longer exists.
-   */
+  /** Reads a path below the path of a prompt. */
   async #readPrompt<E>(
     prompt: string | PromptReference,
     path: string,
     isEnvelope: (body: UnknownJson) => boolean,
-    options: CallOptions = {}
+    options?: CallOptions
   ): Promise<E> {
-    const name = toName(prompt)
-    const read = (id: string, options: CallOptions) =>
-      this.#read<E>(`${promptsPath}/${encodeURIComponent(id)}${path}`, isEnvelope, options)
-    if (isId(name)) return read(name, options)
-    const { timeout, maxRetries } = this.#toSettings(options)
-    return withLimits({ timeout, signal: options.signal }, async (signal) => {
-      const limited = { ...options, signal }
-      const knownId = await this.#findId(prompt)
-      let notFound: unknown
-      if (knownId) {
-        try {
-          return await read(knownId, limited)
-        } catch (error) {
-          if (!(error instanceof NotFoundError) || error.message === "Version not found") throw error
-          notFound = error
-        }
-      }
-      const id = await this.#names.lookUp(name, knownId, `${timeout} ${maxRetries}`, () =>
-        this.#listAll({}, { timeout, maxRetries })
-      )
-      if (id === knownId) throw notFound
-      return read(id, limited)
-    })
+    return this.#read(toPromptTarget(toName(prompt), path), isEnvelope, options)
   }
 
   #toSettings({
@@ -265,16 +200,14 @@ export class PromptClient {
     } satisfies CallSettings
   }
 
-  /** Reads a target from the cache or the service. If `isConfirmed` is true, never returns a cached result. */
+  /** Reads a target from the cache or the service. */
   async #read<E>(
     target: string,
     isEnvelope: (body: UnknownJson) => boolean,
-    options: CallOptions = {},
-    isConfirmed = false
+    options: CallOptions = {}
   ): Promise<E> {
     const settings = this.#toSettings(options)
-    const send: Loader = (settings, etag) =>
-      this.#keyStatus.observe(() => this.#transport.send(target, settings, isEnvelope, etag))
+    const send: Loader = (settings, etag) => this.#send(target, settings, isEnvelope, etag)
     if (this.#cache === undefined || !isCacheable(options.headers)) {
       const requestedAt = readClocks()
       const response = await send(settings)
@@ -282,7 +215,21 @@ export class PromptClient {
       return toServiceResult({ ...toEntry(response, requestedAt), source }, response.envelope)
     }
     this.#cache.evictAfter(this.#keyStatus.rejections)
-    const refreshSettings = isConfirmed ? undefined : this.#defaults
-    return toServiceResult(await this.#cache.read(target, settings, refreshSettings, send))
+    return toServiceResult(await this.#cache.read(target, settings, this.#defaults, send))
   }
+
+  /** Sends a request, and records whether the service accepts the key. */
+  #send(...request: Parameters<Transport["send"]>): Promise<SuccessResponse> {
+    return this.#keyStatus.observe(() => this.#transport.send(...request))
+  }
+}
+
+/**
+ * Returns the target of a path below the path of a prompt. A text that is neither a name nor an id, such as a title or
+ * `..`, must not become part of a path.
+ */
+const toPromptTarget = (name: string, path: string): string => {
+  if (/^[\w-]+$/.test(name)) return `${promptsPath}/${name}${path}`
+  const message = "Prompt not found; a name is a slug, such as support-agent"
+  throw new NotFoundError({ status: 404, code: "NOT_FOUND", message })
 }

@@ -2,7 +2,7 @@ import type { ResolvedPrompt } from "./Resources.ts"
 
 /**
  * A prompt and the slots that its resolved content leaves to the caller. `pull` generates a constant of this type for
- * each prompt. The prompt is addressed by its `name`, or by its `id` if there is no name.
+ * each prompt. Calls send the `name`, or the `id` if there is no name.
  */
 export type PromptReference<Slots extends string = string> = {
   /** Names of the slots. */
@@ -20,6 +20,13 @@ export type PromptReference<Slots extends string = string> = {
       readonly id: string
     }
 )
+
+/** Returns the name or the id by which a prompt is addressed. */
+export const toName = (prompt: string | PromptReference): string => {
+  const name = typeof prompt === "string" ? prompt : (prompt?.name ?? prompt?.id)
+  if (typeof name !== "string" || name === "") throw new TypeError("prompt must be a name or an id")
+  return name
+}
 
 declare const slotNames: unique symbol
 

@@ -38,8 +38,7 @@ export interface Versions {
  * `RangeError` if an argument is invalid.
  *
  * A prompt is given by its name, by its id, or by a constant that `pull` has generated. Unlike an id, a name can be the
- * same in several workspaces. If the bundle does not contain the name, the first call with a name reads the list of
- * prompts, in pages of 100. Archived prompts have no name.
+ * same in several workspaces. Archived prompts have no name.
  */
 export interface Prompts {
   /** Lists prompts, most recently updated first, without archived prompts. */

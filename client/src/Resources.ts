@@ -156,7 +156,10 @@ export interface Provenance<From extends Source = ServiceSource> {
    * version.
    */
   readonly version: number | undefined
-  /** ETag of the response. Equal bodies have equal ETags. */
+  /**
+   * ETag of the response. Equal bodies have equal ETags. Undefined for bundled texts, fallbacks, and texts that
+   * `prefetch` has loaded.
+   */
   readonly etag: string | undefined
   /**
    * Milliseconds since the service confirmed the text. The time starts with the request, and includes the `Age` of the

@@ -13,13 +13,13 @@ export const toResult = <Result>(envelope: object, details: ResultDetails): Resu
     Object.fromEntries(Object.entries(details).map(([name, value]) => [name, { value }]))
   ) as Result
 
-const noResponse = { age: undefined, requestId: undefined, response: undefined }
+const noResponse = { etag: undefined, age: undefined, requestId: undefined, response: undefined }
 
 export const toBundledResult = (prompt: BundledPrompt): Single<ResolvedPrompt, Source> => {
-  const { id, title, target_model, content: resolved_content, fragment_count, version, etag } = prompt
+  const { id, title, target_model, content: resolved_content, fragment_count, version } = prompt
   const prompt_type = prompt.prompt_type as PromptType
   const data: ResolvedPrompt = { id, title, prompt_type, target_model, resolved_content, fragment_count }
-  return toResult({ data }, { source: "bundled", version, etag, ...noResponse })
+  return toResult({ data }, { source: "bundled", version, ...noResponse })
 }
 
 export const toFallbackResult = (id: string, text: string): Single<ResolvedPrompt, Source> => {
@@ -31,7 +31,7 @@ export const toFallbackResult = (id: string, text: string): Single<ResolvedPromp
     resolved_content: text,
     fragment_count: 0
   }
-  return toResult({ data }, { source: "fallback", version: undefined, etag: undefined, ...noResponse })
+  return toResult({ data }, { source: "fallback", version: undefined, ...noResponse })
 }
 
 /** A result with the response that it comes from. */

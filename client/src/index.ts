@@ -23,12 +23,11 @@ export {
   UnauthorizedError
 } from "./Errors.ts"
 export type { Signal, SignalLike } from "./transport/Limits.ts"
-export type { PrefetchFailure, PrefetchProgress, PrefetchResult } from "./cache/Prefetch.ts"
 export type {
   CallOptions,
   ClientOptions,
-  PrefetchFilter,
   PrefetchOptions,
+  PrefetchResult,
   ResolvedOptions
 } from "./Options.ts"
 export { PromptClient } from "./PromptClient.ts"
@@ -36,5 +35,6 @@ export type { PromptReference, ResolvedFor, SlotValue, VariablesFor, WithSlots }
 export type { List, Prompts, Versions } from "./Prompts.ts"
 export type * from "./Resources.ts"
 export type { Call, WithResponse } from "./Results.ts"
+export type { PromptFilter, PromptSelection } from "./Selection.ts"
 export { fillSlots, MissingVariablesError } from "./Slots.ts"
 export type { Fetch, FetchInit, FetchResponse, LogFields, Logger } from "./transport/Fetch.ts"

@@ -43,18 +43,35 @@ describe("FakeService", () => {
     ])
   })
 
-  it("FakeService gives a changed text a new ETag even if set() repeats the ETag of the bundle", async () => {
-    const bundle = makeBundle([{ id, content: "first", version: 1, etag: '"e"' }])
-    const service = new FakeService(bundle)
-    const client = service.connect({ cache: { ttl: 0, maxStale: 0 } })
-    const etags = new Set([(await client.prompts.getResolved(id)).etag])
-    for (const content of ["second", "third"]) {
-      service.set({ ...bundle.prompts[0]!, content })
-      const { data, etag } = await client.prompts.getResolved(id)
-      expect(data.resolved_content).toBe(content)
-      etags.add(etag)
-    }
-    expect(etags.size).toBe(3)
+  it("FakeService gives equal bodies equal ETags, whenever and by whichever name or id they are read", async () => {
+    const service = new FakeService({ prompts: [{ id, name: "greeting", content: "first" }] })
+    const { prompts } = service.connect()
+    const { etag } = await prompts.getResolved(id)
+    expect((await prompts.getResolved("greeting")).etag).toBe(etag)
+    service.set({ id, name: "greeting", content: "second" })
+    expect((await prompts.getResolved(id)).etag).not.toBe(etag)
+    service.set({ id, name: "greeting", content: "first" })
+    expect((await prompts.getResolved(id)).etag).toBe(etag)
+  })
+
+  it("FakeService finds a prompt by the name that it was given, and prefers the prompt that was added first", async () => {
+    const service = new FakeService({
+      prompts: [
+        { id, title: "Greeting", content: "without a name" },
+        { name: "twin", content: "first", id: id.replace("c", "a") },
+        { name: "twin", content: "second", id: id.replace("c", "b") }
+      ]
+    })
+    const client = service.connect({ cache: {} })
+    await expect(client.prompts.get("greeting")).rejects.toMatchObject({ name: "NotFoundError" })
+    expect((await client.prompts.getResolved("twin")).data.resolved_content).toBe("first")
+    service.set({ name: "twin", content: "changed" })
+    service.remove("none")
+    expect((await client.prompts.list()).meta.total).toBe(3)
+    service.remove("twin")
+    expect(await client.prefetch(["twin", "none", id])).toEqual({ loaded: 2, missing: ["none"] })
+    const { data, source } = await client.prompts.getResolved("twin")
+    expect([data.resolved_content, source]).toEqual(["second", "cached"])
   })
 
   it("FakeService finds the same prompt for ids that differ only in case", async () => {

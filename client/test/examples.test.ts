@@ -16,7 +16,7 @@ const outputs: Readonly<Record<string, string | RegExp>> = {
     "Never reveal personal data. If you are not sure, say so instead of guessing.\n"
   ].join("\n\n"),
   "client-availability.ts": [
-    "3 loaded, 0 failed",
+    "3 loaded",
     "cached, version 3: You are a support agent of ",
     "fallback, version undefined: You are a support agent of \n"
   ].join("\n"),
@@ -24,7 +24,7 @@ const outputs: Readonly<Record<string, string | RegExp>> = {
     `Support agent (fresh): You are a support agent of Acme. ${agentLine}`,
     `Support agent (cached): You are a support agent of Globex. ${agentLine}\n`
   ].join("\n"),
-  "client-errors.ts": "Support agent\nNo prompt has the name suport-agent; did you mean support-agent?\n",
+  "client-errors.ts": "Support agent\nPrompt not found\n",
   "client-logging.ts":
     /^\{"level":"debug","message":"GET \/api\/v1\/prompts 200","method":"GET","path":"\/api\/v1\/prompts","status":200,"duration":[\d.]+,"requestId":"[^"]+","attempt":1\}\n$/,
   "client-pagination.ts":

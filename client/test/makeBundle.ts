@@ -15,7 +15,6 @@ export const makeBundle = (
           target_model: "gpt-4o",
           fragment_count: 0,
           version: 7,
-          etag: '"bundled"',
           slots: ["shop"],
           ...prompt
         })

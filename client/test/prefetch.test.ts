@@ -1,195 +1,244 @@
 import { describe, expect, it, vi } from "vitest"
-import type { ClientOptions, PrefetchOptions } from "../src/index.ts"
+import type { ClientOptions, FetchInit, PromptSelection } from "../src/index.ts"
+import { FakeService } from "../src/testing.ts"
 import { makeBundle } from "./makeBundle.ts"
 import {
+  advance,
   captureError,
   connectionRefused,
   errorResponse,
-  flush,
   jsonResponse,
-  makeScriptedClient,
-  type Responder,
+  neverResponds,
+  page,
   rateLimited,
+  type Request,
   settle,
-  useFakeTimeWithoutJitter,
-  toId
+  toId,
+  useFakeTimeWithoutJitter
 } from "./support.ts"
 
 useFakeTimeWithoutJitter()
 
-const makeIds = (count: number) => Array.from({ length: count }, (_, index) => toId(`p${index + 1}`))
+const toPrompts = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    id: toId(`p${index}`),
+    name: `prompt-${index}`,
+    content: `Text ${index}`,
+    version: index + 1
+  }))
+const toNames = (count: number) => toPrompts(count).map(({ name }) => name)
 
-/** A service with prompts that responds to a limited number of requests in each minute. */
-const makeService = (
-  ids: ReadonlyArray<string>,
-  { perMinute = Number.POSITIVE_INFINITY, options = {} as Partial<ClientOptions> } = {}
-) => {
-  let open = 0
-  let maxOpen = 0
-  const counts = new Map<number, number>()
-  const faults = new Map<string, Responder>()
-  const respond: Responder = async (request) => {
-    const { pathname, searchParams } = new URL(request.url)
-    const minute = Math.floor(performance.now() / 60_000)
-    counts.set(minute, (counts.get(minute) ?? 0) + 1)
-    if (counts.get(minute)! > perMinute)
-      return rateLimited(String(Math.ceil(60 - (performance.now() % 60_000) / 1_000)))
-    maxOpen = Math.max(maxOpen, ++open)
-    await new Promise((resolve) => setTimeout(resolve, 100))
-    open--
-    if (pathname.endsWith("/prompts")) {
-      const [page, per_page] = [Number(searchParams.get("page") ?? 1), Number(searchParams.get("per_page"))]
-      const data = ids.slice((page - 1) * per_page, page * per_page).map((id) => ({ id, title: "" }))
-      return jsonResponse(200, { data, meta: { page, per_page, total: ids.length } })
-    }
-    const id = pathname.split("/").at(-2)!
-    return (
-      faults.get(toId(id))?.(request) ??
-      jsonResponse(200, { data: { id, resolved_content: `Text of ${id}` } })
-    )
-  }
-  const scripted = makeScriptedClient([respond], { cache: {}, ...options })
-  const prefetch = async (
-    selection: Parameters<typeof scripted.client.prefetch>[0],
-    call?: PrefetchOptions
-  ) => {
-    const outcome = await settle(scripted.client.prefetch(selection, call))
+type Fault = (request: Request, service: FakeService) => Response | Promise<Response> | undefined
+
+/** A service with prompts, and a client with a cache. A fault may respond in place of the service. */
+const makeService = (count: number, options: ClientOptions = {}) => {
+  const service = new FakeService({ prompts: toPrompts(count) })
+  const state: { fault?: Fault | undefined } = {}
+  const fetch = async (url: string, init: FetchInit) =>
+    (await state.fault?.({ url, ...init }, service)) ?? service.fetch(url, init)
+  const client = service.connect({ cache: {}, ...options }).withOptions({ fetch })
+  const prefetch = async (selection: PromptSelection, call = {}) => {
+    const outcome = await settle(client.prefetch(selection, call))
     if ("error" in outcome) throw outcome.error
-    return { ...outcome.value, took: outcome.took }
+    return outcome.value
   }
-  return { ...scripted, prefetch, faults, maxOpen: () => maxOpen }
+  const read = async (name: string) => {
+    const { data, source, version } = await client.prompts.getResolved(name)
+    return [data.resolved_content, source, version]
+  }
+  return { service, client, prefetch, read, state }
 }
 
+const tooLarge = () => errorResponse(422, "RESOLVED_TOO_LARGE", "Ask for fewer prompts per page")
+
 describe("prefetch", () => {
-  it("prefetch ends the pauses after failed calls, so that every prompt is loaded", async () => {
-    vi.mocked(Math.random).mockReturnValue(0.5)
-    const { prefetch, client, faults } = makeService(makeIds(10), { options: { maxRetries: 0 } })
-    for (const id of makeIds(10)) faults.set(id, connectionRefused)
-    for (const _ of [1, 2, 3]) {
-      for (const id of makeIds(10)) await settle(captureError(client.prompts.getResolved(id)))
-    }
-    faults.clear()
-    expect(await prefetch({})).toMatchObject({ loaded: 10, failures: [] })
+  it("prefetch with a filter loads 1,000 prompts with 10 requests, so that later calls by name send no request", async () => {
+    const { service, prefetch, read } = makeService(1_000)
+    expect(await prefetch({ tag: "production" })).toEqual({ loaded: 1_000, missing: [] })
+    expect(service.requests).toEqual(
+      Array.from(
+        { length: 10 },
+        (_, index) => `/api/v1/resolved?page=${index + 1}&per_page=100&tag=production`
+      )
+    )
+    expect(await read("prompt-0")).toEqual(["Text 0", "cached", 1])
+    expect(await read("prompt-999")).toEqual(["Text 999", "cached", 1_000])
+    expect(service.requests).toHaveLength(10)
   })
 
-  it("prefetch loads the prompts of a filter, at most four at a time, so that later calls send no request", async () => {
-    const ids = makeIds(250)
-    const { prefetch, client, requests, maxOpen } = makeService(ids)
-    const result = await prefetch({ tag: "production" })
-    expect(result).toEqual({ loaded: 250, failures: [], took: expect.any(Number) })
-    expect(maxOpen()).toBe(4)
-    const pages = ["per_page=100", "page=2&per_page=100", "page=3&per_page=100"]
-    expect(requests.filter(({ url }) => url.includes("?")).map(({ url }) => url.split("?")[1])).toEqual([
-      ...pages.map((page) => `${page}&tag=production`),
-      // The names come from the list of all prompts.
-      ...pages
-    ])
-    expect(requests).toHaveLength(256)
-    const { data, source } = await client.prompts.getResolved(toId("p250"))
-    expect([data.resolved_content, source]).toEqual(["Text of p250", "cached"])
-    expect(requests).toHaveLength(256)
+  it("prefetch loads names, ids and references once each, 100 per request, and returns those without a prompt", async () => {
+    const { service, prefetch, read } = makeService(150)
+    const id = toId("p149")
+    const selection = [...toNames(149), "none", id, { name: "prompt-0", slots: [] }, { id, slots: [] }, "a b"]
+    expect(await prefetch(selection)).toEqual({ loaded: 150, missing: ["none", "a b"] })
+    expect(
+      service.requests.map((target) => new URLSearchParams(target.split("?")[1]).getAll("prompt"))
+    ).toEqual([toNames(100), [...toNames(149).slice(100), "none", id, "a b"]])
+    expect(await read("prompt-120")).toEqual(["Text 120", "cached", 121])
+    expect(await read(id)).toEqual(["Text 149", "cached", 150])
+    // The result is stored under the id that was selected, not under the name.
+    expect(await read("prompt-149")).toEqual(["Text 149", "fresh", 150])
   })
 
-  it("prefetch loads each id and each reference once, with the given concurrency, and calls onProgress after each prompt", async () => {
-    const { prefetch, requests, maxOpen } = makeService([])
-    const progress: Array<unknown> = []
-    const selection = [toId("p1"), { id: toId("p2"), slots: ["shop"] }, toId("p3"), toId("p1")] as const
-    const result = await prefetch(selection, { concurrency: 1, onProgress: (step) => progress.push(step) })
-    expect(result).toMatchObject({ loaded: 3, failures: [] })
-    expect(maxOpen()).toBe(1)
-    expect(requests).toHaveLength(3)
-    expect(progress).toEqual([1, 2, 3].map((done) => ({ done, failed: 0, total: 3 })))
-  })
-
-  it("prefetch waits for the next minute whenever the rate limit is exceeded, and loads everything", async () => {
-    const { prefetch, requests, client } = makeService(makeIds(250), { perMinute: 100 })
-    const { loaded, failures, took } = await prefetch({})
-    expect({ loaded, failures }).toEqual({ loaded: 250, failures: [] })
-    expect(took).toBeGreaterThan(120_000)
-    expect(took).toBeLessThan(180_000)
-    // 253 responses, and up to four 429s at the end of each minute, one for each request in flight.
-    expect(requests.length).toBeGreaterThanOrEqual(253)
-    expect(requests.length).toBeLessThanOrEqual(253 + 2 * 4)
-    expect((await client.prompts.getResolved(toId("p1"))).source).toBe("stale")
-  })
-
-  it("prefetch reports the prompts that failed and loads all other prompts", async () => {
-    const { prefetch, faults } = makeService([])
-    faults.set(toId("p2"), () => errorResponse(404, "NOT_FOUND", "Prompt not found"))
-    faults.set(toId("p4"), () => errorResponse(422, "RESOLVED_TOO_LARGE", "Too large"))
-    const progress: Array<unknown> = []
-    const result = await prefetch(makeIds(5), { concurrency: 1, onProgress: (step) => progress.push(step) })
+  it("a prefetched result has the response, the request id and the age of its page, no ETag, and is refreshed with a full response", async () => {
+    const { client, prefetch, service, state } = makeService(1)
+    state.fault = (_, { fetch: __ }) =>
+      jsonResponse(
+        200,
+        {
+          data: [{ id: toId("p0"), resolved_content: "Old" }],
+          meta: { page: 1, per_page: 100, total: 1, prompts: [{ name: "prompt-0" }] }
+        },
+        { etag: '"page"', age: "7", "x-request-id": "req-1", "prompt-version": "9" }
+      )
+    await prefetch({})
+    state.fault = undefined
+    const result = await client.prompts.getResolved("prompt-0").withResponse()
     expect(result).toMatchObject({
-      loaded: 3,
-      failures: [
-        { id: toId("p2"), error: { name: "NotFoundError" } },
-        { id: toId("p4"), error: { name: "ResolvedTooLargeError" } }
-      ]
+      source: "cached",
+      age: 7_000,
+      requestId: "req-1",
+      response: { status: 200 }
     })
-    expect(progress.at(-1)).toEqual({ done: 5, failed: 2, total: 5 })
+    expect([result.etag, result.version]).toEqual([undefined, undefined])
+    await advance(23_000)
+    expect((await client.prompts.getResolved("prompt-0")).source).toBe("stale")
+    await advance(0)
+    expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ source: "cached", version: 1 })
+    expect(service.requests).toEqual(["/api/v1/prompts/prompt-0/resolved"])
   })
 
-  it("if the service is down, prefetch stops after as many failures as its concurrency, and reports all prompts as failed", async () => {
-    const bundle = makeBundle(makeIds(1_000).map((id) => ({ id, content: "Bundled" })))
-    const { client, requests } = makeScriptedClient([connectionRefused], {
-      cache: {},
-      maxRetries: 1,
-      bundle,
-      mode: "bundle-first"
+  it.each([
+    ["422", tooLarge],
+    ["414", page(414)],
+    ["431", () => errorResponse(431, "HEADERS_TOO_LARGE", "Request headers too large")]
+  ] as const)("prefetch asks for half as many prompts after a %s", async (_, respond) => {
+    for (const selection of [{}, toNames(60)]) {
+      const { service, prefetch, state } = makeService(60)
+      const count = (url: string) => {
+        const query = new URL(url, "http://host").searchParams
+        return Number(query.get("per_page") ?? query.getAll("prompt").length)
+      }
+      state.fault = (request) => (count(request.url) > 25 ? respond(request) : undefined)
+      expect(await prefetch(selection)).toEqual({ loaded: 60, missing: [] })
+      expect(service.requests.map(count)).toEqual(Array.isArray(selection) ? [25, 25, 10] : [25, 25, 25])
+    }
+  })
+
+  it("prefetch rejects with a ResolvedTooLargeError if a page of a single prompt is too large", async () => {
+    const { prefetch, state } = makeService(3)
+    state.fault = tooLarge
+    expect(await captureError(prefetch({}))).toMatchObject({ name: "ResolvedTooLargeError" })
+  })
+
+  it("if a prompt moves to another page or is deleted while the list is read, prefetch reads the list again", async () => {
+    for (const change of [
+      // The fake lists prompts in the order in which they were added, so a removed prompt moves the others.
+      (service: FakeService) => service.remove("prompt-0"),
+      (service: FakeService) => {
+        service.remove("prompt-120")
+        service.set({ name: "new", content: "New" })
+        service.remove("prompt-5")
+      }
+    ]) {
+      const { service, prefetch, read, state } = makeService(150)
+      state.fault = ({ url }) => {
+        if (!url.includes("page=2")) return undefined
+        state.fault = undefined
+        change(service)
+        return undefined
+      }
+      const { loaded } = await prefetch({})
+      expect(loaded).toBe(149)
+      expect((await read("prompt-100"))[1]).toBe("cached")
+      expect(service.requests).toHaveLength(4)
+    }
+  })
+
+  it("prefetch rejects if the list changes during each of 20 readings", async () => {
+    const { service, prefetch, state } = makeService(150)
+    let edits = 0
+    state.fault = () => void service.set({ name: `new-${edits++}`, content: "New" })
+    expect(await captureError(prefetch({}))).toMatchObject({
+      name: "PromptClientError",
+      message: "The selected prompts change too often; try again later"
     })
-    const outcome = await settle(client.prefetch(makeIds(1_000)))
-    expect(outcome).toMatchObject({ value: { loaded: 0 }, took: 500 })
-    const { failures } = (outcome as { value: Awaited<ReturnType<typeof client.prefetch>> }).value
-    expect(failures.map(({ id }) => id).toSorted()).toEqual(makeIds(1_000).toSorted())
-    expect(new Set(failures.map(({ error }) => error.name))).toEqual(new Set(["ConnectionError"]))
-    // Three more prompts started before the fourth failure. Each of the seven prompts is requested twice.
-    expect(requests).toHaveLength(14)
+    expect(service.requests).toHaveLength(40)
   })
 
-  it.each([401, 403])("prefetch rejects immediately if the key is rejected with %i", async (status) => {
-    const { prefetch, faults, requests } = makeService([])
-    faults.set(toId("p2"), () => errorResponse(status, "CODE", "No"))
-    expect(await captureError(prefetch(makeIds(100), { concurrency: 2 }))).toMatchObject({ status })
-    await flush()
-    expect(requests.length).toBeLessThanOrEqual(3)
+  it("prefetch waits for the time in Retry-After after a 429", async () => {
+    const { prefetch, state } = makeService(1, { maxRetries: 1 })
+    state.fault = () => {
+      state.fault = undefined
+      return rateLimited("20")
+    }
+    expect(await prefetch({})).toEqual({ loaded: 1, missing: [] })
+    expect(performance.now()).toBeGreaterThanOrEqual(20_000)
   })
 
-  it("prefetch rejects with an AbortError when its signal is aborted, even while prefetch waits for the rate limit", async () => {
-    const { client, requests } = makeService(makeIds(10), { perMinute: 5, options: { timeout: 1_000 } })
+  it.each([
+    ["401", () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked"), "UnauthorizedError"],
+    [
+      "503",
+      () => errorResponse(503, "SERVICE_UNAVAILABLE", "Service unavailable"),
+      "ServiceUnavailableError"
+    ],
+    ["no connection", connectionRefused, "ConnectionError"],
+    ["no response within the timeout", neverResponds, "TimeoutError"],
+    [
+      "a page without names",
+      () => jsonResponse(200, { data: [], meta: { page: 1, per_page: 1, total: 0 } }),
+      "InvalidResponseError"
+    ]
+  ] as const)("prefetch rejects with the error of a request: %s", async (_, respond, name) => {
+    const bundle = makeBundle([{ id: toId("p0"), name: "prompt-0", content: "Bundled" }])
+    const { client, state } = makeService(1, { bundle, mode: "bundle-first" })
+    state.fault = respond
+    for (const selection of [{}, ["prompt-0"]])
+      expect(await captureError(client.prefetch(selection, { timeout: 1_000 }))).toMatchObject({ name })
+  })
+
+  it("prefetch rejects with an AbortError when its signal is aborted", async () => {
+    const { client, state } = makeService(1)
+    state.fault = neverResponds
     const controller = new AbortController()
-    const call = client.prefetch(makeIds(10), { signal: controller.signal })
+    const call = client.prefetch({}, { signal: controller.signal })
     setTimeout(() => controller.abort("enough"), 5_000)
     expect(await settle(call)).toMatchObject({ error: { name: "AbortError", cause: "enough" }, took: 5_000 })
-    const sent = requests.length
-    await settle(new Promise((resolve) => setTimeout(resolve, 120_000)))
-    expect(requests).toHaveLength(sent)
   })
 
-  it("prefetch rejects with the error that onProgress throws, and stops", async () => {
-    const { prefetch, requests } = makeService([])
-    const onProgress = () => {
-      throw new Error("progress")
-    }
-    expect(await captureError(prefetch(makeIds(100), { onProgress }))).toEqual(new Error("progress"))
-    await settle(new Promise((resolve) => setTimeout(resolve, 10_000)))
-    expect(requests.length).toBeLessThanOrEqual(8)
+  it("texts that prefetch requested before a rejection of the key are not stored after it", async () => {
+    const { client, state } = makeService(1)
+    const respond = Promise.withResolvers<void>()
+    state.fault = ({ url }, service) =>
+      url.includes("resolved?")
+        ? respond.promise.then(() => service.fetch(url, { headers: {} } as FetchInit) as Promise<Response>)
+        : errorResponse(401, "UNAUTHORIZED", "API key has been revoked")
+    const call = client.prefetch({})
+    await captureError(client.prompts.getResolved("prompt-0"))
+    await captureError(client.prompts.getResolved("prompt-0"))
+    respond.resolve()
+    await call
+    expect(await captureError(client.prompts.getResolved("prompt-0"))).toMatchObject({ status: 401 })
   })
 
-  it("prefetch rejects if the list cannot be read", async () => {
-    const { client } = makeScriptedClient([connectionRefused], { cache: {}, maxRetries: 0 })
-    expect(await captureError(client.prefetch({}))).toMatchObject({ name: "ConnectionError" })
+  it("prefetch ends the pauses after failed calls", async () => {
+    vi.mocked(Math.random).mockReturnValue(0.5)
+    const { client, prefetch, state } = makeService(2)
+    state.fault = connectionRefused
+    for (const _ of [1, 2, 3]) await captureError(client.prompts.getResolved("prompt-1"))
+    state.fault = undefined
+    await prefetch(["prompt-0"])
+    expect((await client.prompts.getResolved("prompt-1")).source).toBe("fresh")
   })
 
-  it("prefetch requires a cache with room for the selection, and a concurrency of at least 1", async () => {
-    const { client, requests } = makeService(makeIds(250), { options: { cache: { maxEntries: 200 } } })
+  it("prefetch requires a cache with room for the selection", async () => {
+    const { client, service } = makeService(250, { cache: { maxEntries: 200 } })
     const message = "cache.maxEntries is less than the 250 prompts selected"
-    expect(await captureError(client.prefetch({}))).toEqual(new RangeError(message))
-    expect(await captureError(client.prefetch(makeIds(250)))).toEqual(new RangeError(message))
-    expect(requests).toHaveLength(1)
-    expect(await captureError(client.prefetch([], { concurrency: 0 }))).toBeInstanceOf(RangeError)
+    for (const selection of [{}, toNames(250)])
+      expect(await captureError(client.prefetch(selection))).toEqual(new RangeError(message))
     expect(await captureError(client.prefetch([""]))).toEqual(new TypeError("prompt must be a name or an id"))
-    const uncached = makeScriptedClient([])
-    expect(await captureError(uncached.client.prefetch(["p1"]))).toEqual(
+    expect(await captureError(service.connect().prefetch({}))).toEqual(
       new TypeError("prefetch needs the option cache")
     )
   })

@@ -8,8 +8,10 @@ export const serveFake = (
 ) =>
   listen(async (request, response) => {
     if (fault(request, response)) return
-    const { signal } = new AbortController()
-    const init = { method: "GET", headers: {}, redirect: "manual", signal } as const
+    const controller = new AbortController()
+    response.on("close", () => controller.abort())
+    const headers = request.headers as Record<string, string>
+    const init = { method: "GET", headers, redirect: "manual", signal: controller.signal } as const
     const answer = (await service.fetch(`http://host${request.url}`, init)) as Response
     response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text())
   })

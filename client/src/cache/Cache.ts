@@ -109,20 +109,19 @@ export class Cache {
   /**
    * Returns a target's body. Within `ttl`, the body comes from the cache. Within `maxStale` after `ttl`, the body comes
    * from the cache and a background refresh starts. Otherwise the body comes from the service. Background refreshes use
-   * `refreshSettings`, because no caller waits for them. If `refreshSettings` is undefined, the body always comes from
-   * the service.
+   * `refreshSettings`, because no caller waits for them.
    */
   async read(
     target: string,
     settings: CallSettings,
-    refreshSettings: CallSettings | undefined,
+    refreshSettings: CallSettings,
     load: Loader
   ): Promise<CacheResult> {
     if (!settings.signal?.aborted) {
       const failure = this.#failures.get(target)
       const isPaused = failure && now() < failure.retryAt
       const entry = this.#entries.get(target)
-      if (entry && refreshSettings) {
+      if (entry) {
         this.#store(this.#entries, target, entry)
         const age = getElapsed(entry.confirmedAt)
         if (age < this.#options.ttl) return { ...entry, source: "cached" }
@@ -141,6 +140,15 @@ export class Cache {
       if (isPaused && failure.count) throw failure.error
     }
     return this.#awaitShared(target, settings, load)
+  }
+
+  /**
+   * Returns a function that stores the entries of requests that start after this call. If all entries are evicted
+   * meanwhile, the function has no effect.
+   */
+  startStoring(): (target: string, entry: CacheEntry) => void {
+    const entries = this.#entries
+    return (target, entry) => this.#storeEntry(entries, target, entry)
   }
 
   /** Ends the pauses after failures. */
@@ -228,10 +236,15 @@ export class Cache {
       throw new TimeoutError(`No result within ${settings.timeout} ms`)
     }
     this.resume()
+    this.#storeEntry(entries, target, entry)
+    return entry
+  }
+
+  /** Stores an entry unless a younger entry is stored. */
+  #storeEntry(entries: Map<string, CacheEntry>, target: string, entry: CacheEntry): void {
     const stored = entries.get(target)
     const isOutdated = stored && getElapsed(stored.confirmedAt, entry.confirmedAt) < 0
     if (!isOutdated) this.#store(entries, target, entry)
-    return entry
   }
 
   /** Stores a value as the most recently used, and evicts the least recently used value if the map is full. */

@@ -32,7 +32,6 @@ const fieldNames = [
   "prompt_type",
   "target_model",
   "version",
-  "etag",
   "fragment_count",
   "sha256",
   "slots",

@@ -1,3 +1,4 @@
+import { parseArgs } from "node:util"
 import { defaultOptions } from "../Options.ts"
 import type { PromptType } from "../Resources.ts"
 import { toUsageError } from "./CommandError.ts"
@@ -30,7 +31,7 @@ const promptTypes: { readonly [Type in PromptType]: true } = {
 export const help = `Usage: npx --no @prompt-retrieval/client pull [flags]
 
 Writes the prompts of the API key's workspace to two files, to be committed:
-  prompts.bundle.json    resolved contents with versions, ETags and hashes
+  prompts.bundle.json    resolved contents with versions and hashes
   prompts.ts             a typed constant for each prompt
 
 Flags:
@@ -39,7 +40,7 @@ Flags:
   --out DIR          Directory of the files (default: the current directory)
   --base-url URL     URL of the service (default: PROMPT_RETRIEVAL_URL)
   --allow-empty      Do not fail if no prompt matches
-  --check            Write nothing; print a diff and exit with 1 if the service differs from the files
+  --check            Write nothing; print the names that differ and exit with 1 if the files would change
   --frozen           Send no request; exit with 1 if the files are damaged or do not belong together
   --help             Show this help
 
@@ -50,13 +51,29 @@ Environment:
 Exit codes: 0 success; 1 failure or difference; 2 wrong command line
 `
 
-const valueFlags = ["tag", "type", "out", "base-url"] as const
-const switches = ["allow-empty", "check", "frozen"] as const
-type ValueFlag = (typeof valueFlags)[number]
-type Switch = (typeof switches)[number]
+const flags = {
+  tag: { type: "string" },
+  type: { type: "string" },
+  out: { type: "string" },
+  "base-url": { type: "string" },
+  "allow-empty": { type: "boolean" },
+  check: { type: "boolean" },
+  frozen: { type: "boolean" }
+} as const
 
-const isValueFlag = (name: string): name is ValueFlag => (valueFlags as ReadonlyArray<string>).includes(name)
-const isSwitch = (name: string): name is Switch => (switches as ReadonlyArray<string>).includes(name)
+/** Parses flags. The message of an error must not contain a value, because the value may be a key in the wrong place. */
+const parseFlags = (args: Array<string>) => {
+  try {
+    const { values, positionals } = parseArgs({ args, options: flags, allowPositionals: true })
+    if (positionals.length === 0) return values
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === "ERR_PARSE_ARGS_INVALID_OPTION_VALUE") throw toUsageError(message.replace(/\.?\n.*/s, ""))
+    const known = Object.keys(flags).map((flag) => `--${flag}`)
+    throw toUsageError(`unknown flag; the flags are ${known.join(", ")}`)
+  }
+  throw toUsageError("pull takes only flags, which begin with --")
+}
 
 const parseType = (type: string | undefined): PromptType | undefined => {
   if (type === undefined || Object.hasOwn(promptTypes, type)) return type as PromptType | undefined
@@ -72,43 +89,22 @@ export const parseCommandLine = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string | undefined>>
 ): PullOptions | undefined => {
-  const [command, ...flags] = args
+  const [command, ...others] = args
   if (args.includes("--help") || args.includes("-h") || command === "help") return undefined
   if (command !== "pull") throw toUsageError("the command must be 'pull'")
-  const values = new Map<ValueFlag, string>()
-  const given = new Set<Switch>()
-  while (flags.length > 0) {
-    const [, name, inlineValue] = /^--([^=]+)(?:=(.*))?$/s.exec(flags.shift()!) ?? []
-    if (name === undefined) throw toUsageError("pull takes only flags, which begin with --")
-    if (name === "api-key") {
-      throw toUsageError(
-        "there is no flag --api-key, because other users can read the flags of a process: set PROMPT_RETRIEVAL_KEY"
-      )
-    }
-    if (isSwitch(name)) {
-      if (inlineValue !== undefined) throw toUsageError(`--${name} takes no value`)
-      given.add(name)
-    } else if (isValueFlag(name)) {
-      const value = inlineValue ?? (flags[0]?.startsWith("--") ? undefined : flags.shift())
-      if (!value) throw toUsageError(`--${name} needs a value`)
-      if (values.has(name)) throw toUsageError(`--${name} must be given only once`)
-      values.set(name, value)
-    } else {
-      const known = [...valueFlags, ...switches].map((flag) => `--${flag}`).join(", ")
-      throw toUsageError(`unknown flag; the flags are ${known}`)
-    }
-  }
-  const isFrozen = given.has("frozen")
-  if (isFrozen && given.has("check")) throw toUsageError("--check and --frozen exclude each other")
-  if (isFrozen && [...values.keys(), ...given].some((name) => !/^(out|frozen)$/.test(name))) {
+  if (others.some((arg) => arg.startsWith("--api-key")))
+    throw toUsageError(
+      "there is no flag --api-key, because other users can read the flags of a process: set PROMPT_RETRIEVAL_KEY"
+    )
+  const { check, frozen, "allow-empty": allowEmpty, "base-url": baseUrl, ...values } = parseFlags(others)
+  if (frozen && (check || allowEmpty || baseUrl || values.tag || values.type))
     throw toUsageError("--frozen reads no prompts: leave out all other flags except --out")
-  }
   return {
-    mode: isFrozen ? "frozen" : given.has("check") ? "check" : "write",
-    allowEmpty: given.has("allow-empty"),
-    tag: values.get("tag"),
-    type: parseType(values.get("type")),
-    out: values.get("out") ?? ".",
-    baseUrl: values.get("base-url") ?? (env.PROMPT_RETRIEVAL_URL || defaultOptions.baseUrl)
+    mode: frozen ? "frozen" : check ? "check" : "write",
+    allowEmpty: allowEmpty ?? false,
+    tag: values.tag,
+    type: parseType(values.type),
+    out: values.out || ".",
+    baseUrl: baseUrl || env.PROMPT_RETRIEVAL_URL || defaultOptions.baseUrl
   }
 }

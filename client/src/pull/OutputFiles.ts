@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync
-} from "node:fs"
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { CommandError } from "./CommandError.ts"
 
@@ -23,16 +14,6 @@ export const readIfExists = (directory: string, name: string): Buffer | undefine
   }
 }
 
-const writeNewFile = (path: string, text: string): void => {
-  const file = openSync(path, "wx")
-  try {
-    writeFileSync(file, text)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-}
-
 /**
  * Replaces the given files of a directory. If one of them cannot be written, replaces none. After a power failure
  * during the last step, some files may be new and others old, but each file is complete.
@@ -42,7 +23,7 @@ export const writeFiles = (directory: string, files: ReadonlyMap<string, string>
   const restore: Array<() => void> = []
   try {
     mkdirSync(directory, { recursive: true })
-    for (const [name, text] of files) writeNewFile(toTemporary(name), text)
+    for (const [name, text] of files) writeFileSync(toTemporary(name), text, { flag: "wx", flush: true })
     for (const name of files.keys()) {
       const path = join(directory, name)
       const previous = readIfExists(directory, name)

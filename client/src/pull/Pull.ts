@@ -3,12 +3,9 @@ import { PromptClientError, UnauthorizedError } from "../Errors.ts"
 import { bundleFileName, parseBundleFile, renderBundle } from "./BundleFile.ts"
 import { CommandError, printable, toUsageError } from "./CommandError.ts"
 import { help, parseCommandLine, type PullOptions } from "./CommandLine.ts"
-import { comparePrompts, renderDiff, summarize } from "./Comparison.ts"
-import { nameConstants } from "./Identifiers.ts"
 import { readIfExists, writeFiles } from "./OutputFiles.ts"
-import { Progress } from "./Progress.ts"
 import { readPrompts } from "./PromptReader.ts"
-import { describeRenames, isTypesFile, readNames, renderTypes, typesFileName } from "./TypesFile.ts"
+import { isTypesFile, renderTypes, typesFileName } from "./TypesFile.ts"
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -16,24 +13,17 @@ type Environment = Readonly<Record<string, string | undefined>>
 const readText = (directory: string, name: string): string | undefined =>
   readIfExists(directory, name)?.toString().replaceAll("\r\n", "\n")
 
-/** Reads the prompts of the bundle in a directory. Resolves to `undefined` if the file does not exist. */
-const readBundle = async (directory: string): Promise<ReadonlyArray<BundledPrompt> | undefined> => {
+/** Reads the prompts of the bundle in a directory. Rejects with a `CommandError` if it is missing or damaged. */
+const readBundle = async (directory: string): Promise<ReadonlyArray<BundledPrompt>> => {
   const bytes = readIfExists(directory, bundleFileName)
-  return bytes && parseBundleFile(bytes)
-}
-
-/**
- * Reads the prompts of the bundle in a directory. Rejects with a `CommandError` if the bundle is missing or damaged.
- */
-const requireBundle = async (directory: string): Promise<ReadonlyArray<BundledPrompt>> => {
+  if (bytes === undefined)
+    throw new CommandError(`there is no ${bundleFileName} in the directory of --out; run 'pull'`)
   try {
-    const prompts = await readBundle(directory)
-    if (prompts !== undefined) return prompts
+    return await parseBundleFile(bytes)
   } catch (error) {
     if (error instanceof BundleError) throw new CommandError(`${bundleFileName}: ${error.message}`)
     throw error
   }
-  throw new CommandError(`there is no ${bundleFileName} in the directory of --out; run 'pull'`)
 }
 
 /**
@@ -46,9 +36,8 @@ const readService = async (
 ): Promise<ReadonlyArray<BundledPrompt>> => {
   if (!apiKey)
     throw toUsageError("the environment variable PROMPT_RETRIEVAL_KEY is required: set it to an API key")
-  const progress = new Progress()
   try {
-    const prompts = await readPrompts({ ...options, apiKey }, progress)
+    const prompts = await readPrompts({ ...options, apiKey })
     if (prompts.length > 0 || options.allowEmpty) return prompts
   } catch (error) {
     // The client's constructor throws a `TypeError` for an invalid option.
@@ -63,62 +52,53 @@ const readService = async (
       throw new CommandError(`${error.message}; check PROMPT_RETRIEVAL_KEY`)
     if (error instanceof PromptClientError) throw new CommandError(error.message)
     throw error
-  } finally {
-    progress.end()
   }
   throw new CommandError("no prompt matches; check --tag and --type, or allow it with --allow-empty")
 }
 
-const describeConstants = (
-  types: string | undefined,
-  prompts: ReadonlyArray<BundledPrompt>
-): ReadonlyArray<string> => describeRenames(readNames(types ?? ""), nameConstants(prompts))
+const renderFiles = (prompts: ReadonlyArray<BundledPrompt>): Map<string, string> =>
+  new Map([
+    [bundleFileName, renderBundle(prompts)],
+    [typesFileName, renderTypes(prompts)]
+  ])
+
+/** Reads the prompts, and returns the files that would change. */
+const listChanges = async (options: PullOptions, env: Environment) => {
+  const prompts = await readService(options, env.PROMPT_RETRIEVAL_KEY)
+  const files = renderFiles(prompts)
+  for (const [name, text] of files) if (text === readText(options.out, name)) files.delete(name)
+  return { prompts, files }
+}
 
 const write = async (options: PullOptions, env: Environment): Promise<void> => {
-  const previous = new Map([bundleFileName, typesFileName].map((name) => [name, readText(options.out, name)]))
-  const previousTypes = previous.get(typesFileName)
-  if (previousTypes !== undefined && !isTypesFile(previousTypes)) {
+  if (!isTypesFile(readText(options.out, typesFileName) ?? renderTypes([]))) {
     throw toUsageError(
       `--out must not contain a ${typesFileName} that pull has not written: choose another directory`
     )
   }
-  // A damaged bundle is treated as empty and replaced.
-  const before = (await readBundle(options.out).catch(() => undefined)) ?? []
-  const prompts = await readService(options, env.PROMPT_RETRIEVAL_KEY)
-  const files = new Map([
-    [bundleFileName, renderBundle(prompts)],
-    [typesFileName, renderTypes(prompts)]
-  ])
-  for (const [name, text] of files) if (text === previous.get(name)) files.delete(name)
+  const { prompts, files } = await listChanges(options, env)
   if (files.size > 0) writeFiles(options.out, files)
-  const summary = summarize(comparePrompts(before, prompts))
-  const changes = files.size === 0 ? "unchanged" : summary || "rewritten"
   const count = `${prompts.length} ${prompts.length === 1 ? "prompt" : "prompts"}`
-  process.stdout.write([`${count}: ${changes}`, ...describeConstants(previousTypes, prompts), ""].join("\n"))
+  process.stdout.write(`${count}: ${files.size > 0 ? [...files.keys()].join(" and ") : "nothing"} changed\n`)
 }
 
+/** Prints the names of the prompts that differ, one per line. */
 const check = async (options: PullOptions, env: Environment): Promise<void> => {
-  const before = await requireBundle(options.out)
-  const types = readText(options.out, typesFileName)
-  const prompts = await readService(options, env.PROMPT_RETRIEVAL_KEY)
-  const comparison = comparePrompts(before, prompts)
-  const summary = summarize(comparison)
-  if (summary === "" && types === renderTypes(before)) return
-  process.stdout.write(renderDiff(comparison))
-  process.stdout.write(
-    describeConstants(types, prompts)
-      .map((line) => `${line}\n`)
-      .join("")
-  )
+  const bundled = await readBundle(options.out)
+  const { prompts, files } = await listChanges(options, env)
+  if (files.size === 0) return
+  const toHashes = (prompts: ReadonlyArray<BundledPrompt>) =>
+    new Map(prompts.map(({ name, sha256 }) => [name, sha256]))
+  const [before, after] = [toHashes(bundled), toHashes(prompts)]
+  const names = [...new Set([...before.keys(), ...after.keys()])].sort()
+  for (const name of names) if (before.get(name) !== after.get(name)) process.stdout.write(`${name}\n`)
   throw new CommandError(
-    summary === ""
-      ? `${typesFileName} does not belong to ${bundleFileName}; run 'pull' again`
-      : `the service differs from ${bundleFileName}: ${summary}; run 'pull' and review the change`
+    `the service differs from ${[...files.keys()].join(" and ")}; run 'pull' and review the change`
   )
 }
 
 const verifyFrozen = async ({ out }: PullOptions): Promise<void> => {
-  if (readText(out, typesFileName) !== renderTypes(await requireBundle(out))) {
+  if (readText(out, typesFileName) !== renderTypes(await readBundle(out))) {
     throw new CommandError(`${typesFileName} does not belong to ${bundleFileName}; run 'pull' again`)
   }
 }

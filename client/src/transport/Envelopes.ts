@@ -20,6 +20,10 @@ export const isPageEnvelope = (body: UnknownJson): boolean =>
   [body.meta?.page, body.meta?.per_page, body.meta?.total].every(Number.isInteger) &&
   body.meta.per_page > 0
 
+/** Returns true for a page of resolved prompts. `meta.prompts` has the name and the version of each prompt. */
+export const isResolvedPage = (body: UnknownJson): boolean =>
+  isPageEnvelope(body) && body.meta.prompts?.length === body.data.length
+
 const findVersion = ({ data }: UnknownJson): number | undefined => data.current_version ?? data.version_number
 
 /** Returns the envelope of a read, with its source and the details of its response. */

@@ -89,7 +89,6 @@ describe("a bundle", () => {
       { fragment_count: undefined },
       { slots: ["a"] },
       { slots: null },
-      { etag: undefined },
       { sha256: first.sha256 },
       { prompt_type: "user" },
       { target_model: null }
@@ -135,9 +134,8 @@ describe("a bundle", () => {
       ["Second", ""]
     ])
     const hashes = prompts.map((prompt) => {
-      const { id, name, title, prompt_type, target_model, version, etag, fragment_count, slots, content } =
-        prompt
-      const fields = [id, name, title, prompt_type, target_model, version, etag, fragment_count, slots]
+      const { id, name, title, prompt_type, target_model, version, fragment_count, slots, content } = prompt
+      const fields = [id, name, title, prompt_type, target_model, version, fragment_count, slots]
       return hash(`${JSON.stringify(fields)}\n${content}`)
     })
     assert.deepStrictEqual(

@@ -16,7 +16,6 @@ export const bundledPrompt = (overrides: Partial<BundledPrompt> = {}): BundledPr
     content: "You are a support agent of {{shop}}.\nBe brief.",
     fragment_count: 2,
     version: 3,
-    etag: '"etag"',
     ...overrides
   }
   return sealPrompt({ ...fields, slots: listSlots(fields.content) })

@@ -4,87 +4,72 @@ import { readFileSync } from "node:fs"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { join } from "node:path"
 import { expect, onTestFinished } from "vitest"
-import { type Api, startApi } from "../../../test/api/startApi.ts"
-import {
-  archive,
-  fragment,
-  fragmentBinding,
-  key,
-  prompt,
-  tag,
-  user,
-  workspace
-} from "../../../test/support/archives.ts"
-import { type PromptBundle } from "../../src/index.ts"
-import { listen } from "../FaultyServer.ts"
+import { newId } from "../../../test/support/archives.ts"
+import type { PromptBundle } from "../../src/index.ts"
+import { FakeService } from "../../src/testing.ts"
+import { serveFake } from "../serveFake.ts"
+import { key } from "../support.ts"
 
 const main = join(import.meta.dirname, "../../src/pull/main.ts")
 export const bundleFile = "prompts.bundle.json"
 export const typesFile = "prompts.ts"
 
-const home = workspace()
-const owner = user()
-const ownKey = key(home.id, owner)
-const production = tag("production")
-const tone = fragment("Write as {{brand}} does, for {{reader}}.")
-export const agent = prompt({
+export const agent = {
+  id: newId<string>(),
+  name: "support-agent",
   title: "Support agent",
-  current_content: "You are a support agent of {{shop}}.\nBe brief.\nBe kind.",
-  current_version: 3,
-  tags: [production.id],
-  fragments: [fragmentBinding(tone, 1, { variable_overrides: { brand: "Acme" } })]
-})
-export const template = prompt({
+  prompt_type: "system",
+  content: "You are a support agent of {{shop}}.\nBe brief.\n\nWrite for {{reader}}.",
+  fragment_count: 1,
+  version: 3
+}
+export const template = {
+  id: newId<string>(),
+  name: "announcement",
   title: "Announcement",
   prompt_type: "template",
-  current_content: "{{ product }} is here"
-})
-const archived = prompt({ title: "Old", is_archived: true })
-export const others = Array.from({ length: 230 }, (_, index) =>
-  prompt({ title: `Prompt ${index}`, current_content: `Content ${index}`, prompt_type: "user" })
-)
-export const prompts = [agent, template, archived, ...others]
-let running: Api | undefined
+  content: "{{ product }} is here"
+}
+export const others = Array.from({ length: 230 }, (_, index) => ({
+  id: newId<string>(),
+  name: `prompt-${index}`,
+  title: `Prompt ${index}`,
+  prompt_type: "user",
+  content: `Content ${index}`
+}))
 
-/** Starts the service before the tests of the current file and stops the service after them. */
-export const startPullService = (): void => {
-  running = startApi([
-    archive({
-      workspace: home,
-      users: [owner],
-      api_keys: [ownKey.stored],
-      tags: [production],
-      fragments: [tone],
-      prompts
+export const apiKey = key
+
+/**
+ * Starts a service in memory until the end of the current test, with 232 prompts or the given prompts. `fault` may
+ * respond in place of the service.
+ */
+export const startPullService = async (
+  prompts: ConstructorParameters<typeof FakeService>[0] = { prompts: [agent, template, ...others] },
+  fault?: (request: IncomingMessage, response: ServerResponse) => boolean
+) => {
+  const service = new FakeService(prompts)
+  const server = await serveFake(service, fault)
+  onTestFinished(server.close)
+  /** Runs `pull` in a separate process, with the URL and the key of the service unless `env` replaces them. */
+  const pull = async (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) => {
+    const child: ChildProcess = spawn(process.execPath, [main, "pull", ...args], {
+      env: {
+        PATH: process.env.PATH,
+        PROMPT_RETRIEVAL_KEY: apiKey,
+        PROMPT_RETRIEVAL_URL: server.url,
+        ...env
+      },
+      stdio: ["ignore", "pipe", "pipe"]
     })
-  ])
-}
-
-/** The service of the current test file. */
-export const api: Pick<Api, "service" | "sql"> = {
-  service: () => running!.service(),
-  sql: (text, params) => running!.sql(text, params)
-}
-
-export const apiKey = ownKey.plaintext
-
-/** Runs `pull` in a separate process, with the URL and the key of the service unless `env` replaces them. */
-export const pull = async (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) => {
-  const child: ChildProcess = spawn(process.execPath, [main, "pull", ...args], {
-    env: {
-      PATH: process.env.PATH,
-      PROMPT_RETRIEVAL_KEY: apiKey,
-      PROMPT_RETRIEVAL_URL: api.service().url,
-      ...env
-    },
-    stdio: ["ignore", "pipe", "pipe"]
-  })
-  let [stdout, stderr] = ["", ""]
-  child.stdout!.on("data", (chunk) => (stdout += chunk))
-  child.stderr!.on("data", (chunk) => (stderr += chunk))
-  const [code] = (await once(child, "close")) as [number]
-  expect(stdout + stderr).not.toContain(apiKey)
-  return { code, stdout, stderr }
+    let [stdout, stderr] = ["", ""]
+    child.stdout!.on("data", (chunk) => (stdout += chunk))
+    child.stderr!.on("data", (chunk) => (stderr += chunk))
+    const [code] = (await once(child, "close")) as [number]
+    expect(stdout + stderr).not.toContain(apiKey)
+    return { code, stdout, stderr }
+  }
+  return { service, pull, url: server.url }
 }
 
 export const readText = (directory: string, name: string) => readFileSync(join(directory, name), "utf8")
@@ -93,27 +78,3 @@ export const readBoth = (directory: string) => [
   readText(directory, bundleFile),
   readText(directory, typesFile)
 ]
-
-/**
- * Starts a proxy in front of the service until the end of the current test. A handler may replace the responses of the
- * service.
- */
-export const startProxy = async (
-  handle: (request: IncomingMessage, response: ServerResponse) => boolean,
-  changeHeaders: (headers: Headers) => void = () => {}
-) => {
-  const requests: Array<string> = []
-  const server = await listen(async (request, response) => {
-    requests.push(request.url!)
-    if (handle(request, response)) return
-    const { authorization } = request.headers
-    const upstream = await fetch(api.service().url + request.url, {
-      headers: { authorization: authorization! }
-    })
-    const headers = new Headers(upstream.headers)
-    changeHeaders(headers)
-    response.writeHead(upstream.status, Object.fromEntries(headers)).end(await upstream.text())
-  })
-  onTestFinished(server.close)
-  return { requests, env: { PROMPT_RETRIEVAL_URL: server.url } }
-}

@@ -87,7 +87,7 @@ beforeAll(async () => {
 afterAll(removeDirectories)
 
 it("npx --no @prompt-retrieval/client pull writes the bundle in a project with the packed client", () => {
-  expect(pulled).toMatchObject({ code: 0, stdout: "6 prompts: 6 added\n" })
+  expect(pulled).toMatchObject({ code: 0, stdout: "6 prompts: prompts.bundle.json and prompts.ts changed\n" })
 })
 
 const parse = ({ code, stdout, stderr }: Awaited<ReturnType<typeof run>>) => {

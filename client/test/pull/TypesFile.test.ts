@@ -1,0 +1,77 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
+import { renderTypes, toConstantName } from "../../src/pull/TypesFile.ts"
+import { anyText } from "./bundles.ts"
+
+const name = Arbitrary.schema(Schema.String.check(Schema.isPattern(/^[a-z0-9_-]{1,10}$/)))
+
+/** Returns true if a constant with this name can be declared in an ES module and in a CommonJS module. */
+const isValidName = (name: string): boolean => {
+  try {
+    new Function(
+      "module",
+      "exports",
+      "require",
+      `"use strict"; { async () => { const ${name} = 1; return ${name} } }`
+    )
+    return /^[A-Za-z_]\w*$/.test(name)
+  } catch {
+    return false
+  }
+}
+
+describe("prompts.ts", () => {
+  it.prop(
+    "the name of every prompt gives a valid name of a constant",
+    { name },
+    ({ name }) => assert.isTrue(isValidName(toConstantName(name)), name),
+    { arbitrary: { runs: 1_000 } }
+  )
+
+  it("the name of a constant is the name of the prompt in camel case", () => {
+    const examples = {
+      "support-agent": "supportAgent",
+      "summary-v2": "summaryV2",
+      "html5-parser": "html5Parser",
+      "gpt-4": "gpt_4",
+      "3-tips": "_3Tips",
+      order_id: "order_id",
+      delete: "delete_",
+      await: "await_",
+      module: "module_",
+      "prompt-2ab10e69": "prompt_2ab10e69"
+    }
+    for (const [name, expected] of Object.entries(examples))
+      assert.strictEqual(toConstantName(name), expected)
+  })
+
+  it("renderTypes throws if two names give the same constant", () => {
+    const toPrompts = (...names: ReadonlyArray<string>) =>
+      names.map((name) => ({ name, title: "", slots: [] }))
+    assert.throws(
+      () => renderTypes(toPrompts("gpt-4", "gpt_4")),
+      "The prompts gpt-4 and gpt_4 would have the same constant gpt_4; change the title of one of them"
+    )
+  })
+
+  it.prop(
+    "prompts.ts contains the constant, the name and the slots of every prompt, whatever the titles and slots",
+    { titles: Arbitrary.array(anyText, { maxLength: 12 }) },
+    ({ titles }) => {
+      const prompts = titles.map((title, index) => ({ name: `prompt_${index}`, title, slots: [title] }))
+      const text = renderTypes(prompts)
+      const parsed = [
+        ...text.matchAll(/^export const (\w+) = \{\n {2}name: (".*"),\n {2}slots: (\[.*\])\n\} as const$/gm)
+      ].map(([, constant, name, slots]) => [constant, JSON.parse(name!), JSON.parse(slots!)])
+      assert.deepStrictEqual(
+        parsed,
+        prompts.map(({ name, slots }) => [name, name, slots])
+      )
+      assert.isFalse(
+        /[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/u.test(text),
+        "no character controls a terminal or an editor"
+      )
+    }
+  )
+})
