@@ -1,7 +1,9 @@
 import { type BundledPrompt, findHash } from "./Bundle.ts"
 import type { ClientOptions } from "./Options.ts"
+import { TimeoutError } from "./Errors.ts"
 import { PromptClient } from "./PromptClient.ts"
 import type { Fetch, FetchInit } from "./transport/Fetch.ts"
+import { withLimits } from "./transport/Limits.ts"
 
 /**
  * A prompt of a `FakeService`, such as a prompt of a bundle. The `content`, and a name or an id, are required; all
@@ -58,6 +60,11 @@ const toVersion = (prompt: StoredPrompt) => ({
   created_at: epoch
 })
 
+const toVersionSummary = (version: ReturnType<typeof toVersion>) => {
+  const { version_number, change_summary, change_source, created_at } = version
+  return { version_number, change_summary, change_source, created_at }
+}
+
 const toResolved = (prompt: StoredPrompt) => {
   const { id, title, prompt_type, target_model } = toSummary(prompt)
   const { content: resolved_content, fragment_count = 0 } = prompt
@@ -95,6 +102,8 @@ export class FakeService {
   /** The number of ids that the fake has made. */
   #madeIds = 0
   #failure: FakeFailure | undefined
+  /** The functions that wake the requests that wait for a change. */
+  readonly #waiting = new Set<() => void>()
   /** The path and query of each request so far. */
   readonly requests: Array<string> = []
 
@@ -107,11 +116,13 @@ export class FakeService {
     const makeId = () => `00000000-0000-4000-8000-${String(++this.#madeIds).padStart(12, "0")}`
     const id = (prompt.id ?? this.#find(prompt.name!)?.id ?? makeId()).toLowerCase()
     this.#prompts.set(id, { ...prompt, id, title: prompt.title ?? prompt.name ?? id })
+    this.#wake()
   }
 
   /** Removes the prompt with this id or name. */
   remove(prompt: string): void {
     this.#prompts.delete(this.#find(prompt)?.id ?? "")
+    this.#wake()
   }
 
   /** Finds a prompt by its id or its name. If several prompts have the name, finds the prompt that was added first. */
@@ -125,6 +136,12 @@ export class FakeService {
   /** Makes all further requests fail. With `undefined`, requests succeed again. */
   failWith(failure: FakeFailure | undefined): void {
     this.#failure = failure
+    this.#wake()
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) wake()
+    this.#waiting.clear()
   }
 
   /**
@@ -135,11 +152,29 @@ export class FakeService {
     return new PromptClient({ apiKey: "key_live_test", maxRetries: 0, ...options, fetch: this.fetch })
   }
 
-  /** The function that responds to requests. */
-  readonly fetch: Fetch = async (url, { headers }) => {
+  /**
+   * The function that responds to requests. If a request would get a 304 and asks the service to wait, waits for a
+   * change.
+   */
+  readonly fetch: Fetch = async (url, { headers, signal }) => {
     const { pathname, search, searchParams } = new URL(url)
     this.requests.push(pathname + search)
-    return this.#respond(pathname, searchParams, headers)
+    const respond = () => this.#respond(pathname, searchParams, headers)
+    const wait = Math.min(Number(/\bwait=(\d+)/.exec(headers.prefer ?? "")?.[1]), 50)
+    if (!wait) return respond()
+    const waitForChange = async () => {
+      for (;;) {
+        const change = new Promise<void>((resolve) => this.#waiting.add(resolve))
+        const response = await respond()
+        if (response.status !== 304) return response
+        await change
+      }
+    }
+    return withLimits({ timeout: wait * 1_000, signal }, waitForChange).catch((error) => {
+      if (signal.aborted) throw signal.reason
+      if (!(error instanceof TimeoutError)) throw error
+      return send(304, null, { "preference-applied": `wait=${wait}` })
+    })
   }
 
   async #respond(path: string, query: URLSearchParams, headers: FetchInit["headers"]): Promise<Response> {
@@ -152,7 +187,11 @@ export class FakeService {
     if (id === undefined) return respondWithPage(this.#list(query), toSummary, query, headers)
     const prompt = this.#find(id)
     if (prompt === undefined) return respondNotFound(number ? "Version not found" : "Prompt not found")
-    if (kind === "versions") return respondWithVersions(prompt, number, query, headers)
+    const version = toVersion(prompt)
+    if (kind === "versions" && !number) return respondWithPage([version], toVersionSummary, query, headers)
+    if (kind === "versions" && Number(number) !== version.version_number)
+      return respondNotFound("Version not found")
+    if (kind === "versions") return respond({ data: version }, headers)
     const data = kind === "resolved" ? toResolved(prompt) : toPrompt(prompt)
     return respond({ data }, headers, { "prompt-version": String(prompt.version ?? 1) })
   }
@@ -223,21 +262,4 @@ const respondWithPage = async <A>(
   const listed = items.slice((page - 1) * per_page, page * per_page)
   const meta = { page, per_page, total: items.length, ...toMeta(listed) }
   return respond({ data: listed.map(toData), meta }, headers)
-}
-
-const respondWithVersions = async (
-  prompt: StoredPrompt,
-  number: string | undefined,
-  query: URLSearchParams,
-  headers: FetchInit["headers"]
-): Promise<Response> => {
-  const version = toVersion(prompt)
-  const { version_number, change_summary, change_source, created_at } = version
-  if (number === undefined) {
-    const toSummary = () => ({ version_number, change_summary, change_source, created_at })
-    return respondWithPage([version], toSummary, query, headers)
-  }
-  return Number(number) === version_number
-    ? respond({ data: version }, headers)
-    : respondNotFound("Version not found")
 }

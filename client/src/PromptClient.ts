@@ -1,12 +1,11 @@
-import { readClocks } from "./cache/Age.ts"
-import { BundledPrompts } from "./BundledPrompts.ts"
-import { Cache, type CacheEntry, isCacheable, type Loader, toEntry } from "./cache/Cache.ts"
-import { isPageEnvelope, isResolvedPage, isSingleEnvelope, toServiceResult } from "./transport/Envelopes.ts"
+import { type FindBundled, makeFindBundled } from "./BundledPrompts.ts"
+import { Cache, type CacheLimits, isCacheable, type Loader, toEntry } from "./cache/Cache.ts"
+import { isPageEnvelope, isSingleEnvelope, toServiceResult } from "./transport/Envelopes.ts"
 import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { readList } from "./Lists.ts"
-import { KeyStatus } from "./transport/KeyStatus.ts"
-import type { CallSettings } from "./transport/Limits.ts"
+import { type Live, type LiveOptions, LivePrompts } from "./Live.ts"
+import { type CallSettings, withLimits } from "./transport/Limits.ts"
 import {
   type CallOptions,
   type ClientOptions,
@@ -21,9 +20,9 @@ import {
 } from "./Options.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { Prompts } from "./Prompts.ts"
-import { toCall, toFallbackResult } from "./Results.ts"
-import { type NormalSelection, normalizeSelection, type PromptSelection, readSelection } from "./Selection.ts"
-import { normalizeHeaders, type SuccessResponse, Transport, type UnknownJson } from "./transport/Transport.ts"
+import { toCall, toSubstitute } from "./Results.ts"
+import { normalizeSelection, type PromptSelection } from "./Selection.ts"
+import { normalizeHeaders, Transport, type UnknownJson } from "./transport/Transport.ts"
 
 const promptsPath = "/api/v1/prompts"
 
@@ -53,9 +52,10 @@ export class PromptClient {
    * account.
    */
   readonly #account: string
-  #keyStatus = new KeyStatus()
+  readonly #cacheLimits: CacheLimits
   #cache: Cache | undefined
-  #bundle: BundledPrompts | undefined
+  #lives = new Set<LivePrompts>()
+  #findBundled: FindBundled | undefined
 
   constructor(options: ClientOptions = {}) {
     const { timeout, maxRetries, cache, bundle } = options
@@ -75,15 +75,15 @@ export class PromptClient {
       logger: options.logger ?? {}
     })
     requireMode(options)
-    if (bundle !== undefined) this.#bundle = new BundledPrompts(bundle)
-    if (cache === undefined) return
+    if (bundle !== undefined) this.#findBundled = makeFindBundled(bundle)
     const defaults = defaultOptions.cache
-    const { ttl = defaults.ttl, maxStale = defaults.maxStale, maxEntries = defaults.maxEntries } = cache
-    this.#cache = new Cache({
+    const { ttl = defaults.ttl, maxStale = defaults.maxStale, maxEntries = defaults.maxEntries } = cache ?? {}
+    this.#cacheLimits = {
       ttl: requireInteger("cache.ttl", ttl, 0),
       maxStale: requireInteger("cache.maxStale", maxStale, 0),
       maxEntries: requireInteger("cache.maxEntries", maxEntries, 1)
-    })
+    }
+    if (cache) this.#cache = new Cache(this.#cacheLimits)
   }
 
   /** Calls that read the prompts of the key's workspace. */
@@ -113,10 +113,13 @@ export class PromptClient {
     const client = new PromptClient({ ...this.#options, ...options })
     if (client.#account !== this.#account) return client
     client.#transport.pause = this.#transport.pause
-    client.#keyStatus = this.#keyStatus
+    client.#transport.keyStatus = this.#transport.keyStatus
     const isSame = (name: keyof ClientOptions) => client.#options[name] === this.#options[name]
-    if (isSame("bundle")) client.#bundle = this.#bundle
-    if (isSame("fetch") && isSame("headers") && isSame("cache")) client.#cache = this.#cache
+    if (isSame("bundle")) client.#findBundled = this.#findBundled
+    if ((["fetch", "headers", "cache"] as const).every(isSame)) {
+      client.#cache = this.#cache
+      client.#lives = this.#lives
+    }
     return client
   }
 
@@ -129,50 +132,75 @@ export class PromptClient {
    * (`RangeError`).
    */
   async prefetch(selection: PromptSelection, options: PrefetchOptions = {}): Promise<PrefetchResult> {
-    const { maxEntries = defaultOptions.cache.maxEntries } = this.#options.cache ?? {}
+    const { maxEntries } = this.#cacheLimits
     if (this.#cache === undefined) throw new TypeError("prefetch needs the option cache")
     this.#cache.resume()
-    this.#cache.evictAfter(this.#keyStatus.rejections)
+    this.#cache.evictAfter(this.#transport.keyStatus.rejections)
     const store = this.#cache.startStoring()
+    const call = this.#toSettings(options)
     const normalized = normalizeSelection(selection)
-    const entries = await this.readSelection(normalized, options)
-    if (entries.size > maxEntries)
-      throw new RangeError(`cache.maxEntries is less than the ${entries.size} prompts selected`)
-    for (const [name, entry] of entries) store(toPromptTarget(name, "/resolved"), entry)
+    const live = new LivePrompts(normalized, { transport: this.#transport, limits: this.#cacheLimits, call })
+    await withLimits({ signal: call.signal }, () => live.load()).finally(() => live.close())
+    const { texts } = live
+    if (texts.size > maxEntries)
+      throw new RangeError(`cache.maxEntries is less than the ${texts.size} prompts selected`)
+    for (const [name, entry] of texts) store(toPromptTarget(name, "/resolved"), entry)
     const { names = [] } = normalized
-    return { loaded: entries.size, missing: names.filter((name) => !entries.has(name)) }
-  }
-
-  /** @internal Reads the resolved prompts of a selection. */
-  readSelection(selection: NormalSelection, options: PrefetchOptions): Promise<Map<string, CacheEntry>> {
-    const settings = this.#toSettings(options)
-    return readSelection(selection, async (target) => {
-      const requestedAt = readClocks()
-      return { response: await this.#send(target, settings, isResolvedPage), requestedAt }
-    })
+    return { loaded: texts.size, missing: names.filter((name) => !texts.has(name)) }
   }
 
   /**
-   * Reads a resolved prompt. Tries the cache or the service, then the bundle, then the fallback. In the mode
+   * Loads resolved prompts into memory, and keeps them current until the result is closed: `getResolved` returns them
+   * without a request, and an edit takes effect as soon as the service knows of it. For each 100 prompts, one request
+   * waits for changes.
+   *
+   * Rejects if the service rejects a request. If the service is not available, resolves without texts and keeps trying.
+   */
+  async live(selection: PromptSelection, { onChange }: LiveOptions = {}): Promise<Live> {
+    const live = new LivePrompts(normalizeSelection(selection), {
+      onChange,
+      transport: this.#transport,
+      limits: this.#cacheLimits,
+      call: this.#defaults,
+      lives: this.#lives
+    })
+    try {
+      await live.load()
+      return live
+    } catch (error) {
+      live.close()
+      throw error
+    }
+  }
+
+  /**
+   * Reads a resolved prompt. Tries the live prompts, then the cache or the service, then the bundle, then the fallback. In the mode
    * `bundle-first`, tries the bundle first.
    */
   async #getResolved<E>(prompt: string | PromptReference, options: ResolvedOptions = {}): Promise<E> {
     const name = toName(prompt)
     const isBundleFirst = this.#options.mode === "bundle-first" && !options.signal?.aborted
-    if (isBundleFirst && !this.#keyStatus.isRejected) {
-      const bundled = await this.#bundle?.find(prompt)
+    if (isBundleFirst && !this.#transport.keyStatus.isRejected) {
+      const bundled = await this.#findBundled?.(prompt)
       if (bundled) return bundled as E
+    }
+    if (!options.signal?.aborted && isCacheable(options.headers)) {
+      for (const live of this.#lives) {
+        const result = live.find(name)
+        if (result) return toServiceResult(result)
+      }
     }
     try {
       return await this.#readPrompt<E>(prompt, "/resolved", isSingleEnvelope, options)
     } catch (error) {
       // A key that the service has rejected must not get a bundled or fallback text, even if the service is now down.
-      if (!isOutage(error) || this.#keyStatus.isRejected) throw error
-      const bundled = await this.#bundle?.find(prompt)
+      if (!isOutage(error) || this.#transport.keyStatus.isRejected) throw error
+      const bundled = await this.#findBundled?.(prompt)
       if (bundled) return bundled as E
       const { fallback } = options
       if (fallback === undefined) throw error
-      return toFallbackResult(name, typeof fallback === "function" ? await fallback(error) : fallback) as E
+      const content = typeof fallback === "function" ? await fallback(error) : fallback
+      return toSubstitute("fallback", { id: name, content }) as E
     }
   }
 
@@ -207,20 +235,14 @@ export class PromptClient {
     options: CallOptions = {}
   ): Promise<E> {
     const settings = this.#toSettings(options)
-    const send: Loader = (settings, etag) => this.#send(target, settings, isEnvelope, etag)
+    const send: Loader = (settings, etag) => this.#transport.send(target, settings, isEnvelope, etag)
     if (this.#cache === undefined || !isCacheable(options.headers)) {
-      const requestedAt = readClocks()
       const response = await send(settings)
       const source = response.info.isServedStale ? "stale" : "fresh"
-      return toServiceResult({ ...toEntry(response, requestedAt), source }, response.envelope)
+      return toServiceResult({ ...toEntry(response), source }, response.envelope)
     }
-    this.#cache.evictAfter(this.#keyStatus.rejections)
+    this.#cache.evictAfter(this.#transport.keyStatus.rejections)
     return toServiceResult(await this.#cache.read(target, settings, this.#defaults, send))
-  }
-
-  /** Sends a request, and records whether the service accepts the key. */
-  #send(...request: Parameters<Transport["send"]>): Promise<SuccessResponse> {
-    return this.#keyStatus.observe(() => this.#transport.send(...request))
   }
 }
 
@@ -230,6 +252,6 @@ export class PromptClient {
  */
 const toPromptTarget = (name: string, path: string): string => {
   if (/^[\w-]+$/.test(name)) return `${promptsPath}/${name}${path}`
-  const message = "Prompt not found; a name is a slug, such as support-agent"
+  const message = "Prompt not found; names look like support-agent"
   throw new NotFoundError({ status: 404, code: "NOT_FOUND", message })
 }

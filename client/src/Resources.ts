@@ -34,23 +34,9 @@ export interface PromptSummary {
 }
 
 /** A prompt with its content and tags. */
-export interface Prompt {
-  /** Id of the prompt. */
-  readonly id: string
-  /** Title of the prompt. */
-  readonly title: string
-  /** What the prompt does. */
-  readonly description: string
+export interface Prompt extends PromptSummary {
   /** Body of the prompt. May contain `{{name}}` slots. */
   readonly current_content: string
-  /** Type of the prompt. */
-  readonly prompt_type: PromptType
-  /** Model that the prompt is written for. */
-  readonly target_model: string
-  /** Purpose of the prompt. */
-  readonly intent: string
-  /** Version number of `current_content`. */
-  readonly current_version: number
   /** Id of the folder that contains the prompt, or null. */
   readonly folder_id: string | null
   /** True if the prompt is marked as a favorite in the editor. */
@@ -61,22 +47,10 @@ export interface Prompt {
   readonly sort_order: number
   /** Tags of the prompt, ordered by name. */
   readonly tags: ReadonlyArray<Tag>
-  /** ISO 8601 timestamp in UTC with milliseconds. */
-  readonly created_at: string
-  /** ISO 8601 timestamp in UTC with milliseconds. */
-  readonly updated_at: string
 }
 
 /** A prompt with its fragments appended. Fill the remaining slots with `fillSlots`, then send the text to a model. */
-export interface ResolvedPrompt {
-  /** Id of the prompt. */
-  readonly id: string
-  /** Title of the prompt. */
-  readonly title: string
-  /** Type of the prompt. */
-  readonly prompt_type: PromptType
-  /** Model that the prompt is written for. */
-  readonly target_model: string
+export interface ResolvedPrompt extends Pick<PromptSummary, "id" | "title" | "prompt_type" | "target_model"> {
   /** Content of the prompt, followed by its fragments with their slots filled. */
   readonly resolved_content: string
   /** Number of fragments appended. */
@@ -96,25 +70,17 @@ export interface VersionSummary {
 }
 
 /** One version of a prompt, with its content. */
-export interface Version {
+export interface Version extends VersionSummary {
   /** Id of the version. */
   readonly id: string
   /** Id of the prompt. */
   readonly prompt_id: string
-  /** Number of the version, starting at 1 for each prompt. */
-  readonly version_number: number
   /** Content of the prompt in this version. */
   readonly content: string
-  /** Description of the change. */
-  readonly change_summary: string
-  /** Origin of the change. */
-  readonly change_source: string
   /** Id of the version that this version was made from, or null. */
   readonly parent_version_id: string | null
   /** Free-form JSON object. */
   readonly metadata: { readonly [name: string]: Json }
-  /** ISO 8601 timestamp in UTC with milliseconds. */
-  readonly created_at: string
 }
 
 /** Any JSON value. */
@@ -134,14 +100,15 @@ export interface PageMeta {
  * Where a result comes from:
  *
  * - `fresh`: a response of the service to this call
+ * - `live`: the client's memory, while a request of `live` waits for changes
  * - `cached`: the client's cache, within `ttl`
  * - `stale`: the client's cache, after `ttl`, or a response that the service sent without its database
  * - `bundled`: the bundle, because the service is not available or because of the mode `bundle-first`
  * - `fallback`: the `fallback` of the call, because the service is not available and there is no other text
  */
-export type Source = "fresh" | "cached" | "stale" | "bundled" | "fallback"
+export type Source = "fresh" | "live" | "cached" | "stale" | "bundled" | "fallback"
 
-/** The sources of a result that contains a response of the service, from the network or from the client's cache. */
+/** The sources of a response of the service, from the network or from the client's cache. */
 export type ServiceSource = "fresh" | "cached" | "stale"
 
 /**
@@ -158,7 +125,7 @@ export interface Provenance<From extends Source = ServiceSource> {
   readonly version: number | undefined
   /**
    * ETag of the response. Equal bodies have equal ETags. Undefined for bundled texts, fallbacks, and texts that
-   * `prefetch` has loaded.
+   * `prefetch` or `live` has loaded.
    */
   readonly etag: string | undefined
   /**

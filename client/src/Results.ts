@@ -13,25 +13,17 @@ export const toResult = <Result>(envelope: object, details: ResultDetails): Resu
     Object.fromEntries(Object.entries(details).map(([name, value]) => [name, { value }]))
   ) as Result
 
-const noResponse = { etag: undefined, age: undefined, requestId: undefined, response: undefined }
-
-export const toBundledResult = (prompt: BundledPrompt): Single<ResolvedPrompt, Source> => {
-  const { id, title, target_model, content: resolved_content, fragment_count, version } = prompt
-  const prompt_type = prompt.prompt_type as PromptType
-  const data: ResolvedPrompt = { id, title, prompt_type, target_model, resolved_content, fragment_count }
-  return toResult({ data }, { source: "bundled", version, ...noResponse })
-}
-
-export const toFallbackResult = (id: string, text: string): Single<ResolvedPrompt, Source> => {
-  const data: ResolvedPrompt = {
-    id,
-    title: "",
-    prompt_type: "system",
-    target_model: "",
-    resolved_content: text,
-    fragment_count: 0
-  }
-  return toResult({ data }, { source: "fallback", version: undefined, ...noResponse })
+/** Makes the result of a text that does not come from the service now. Absent fields get fixed values. */
+export const toSubstitute = (
+  source: "bundled" | "fallback",
+  prompt: Partial<BundledPrompt> & Pick<BundledPrompt, "id" | "content">
+): Single<ResolvedPrompt, Source> => {
+  const { id, title = "", target_model = "", content: resolved_content, fragment_count = 0, version } = prompt
+  const prompt_type = (prompt.prompt_type ?? "system") as PromptType
+  return toResult(
+    { data: { id, title, prompt_type, target_model, resolved_content, fragment_count } },
+    { source, version, etag: undefined, age: undefined, requestId: undefined, response: undefined }
+  )
 }
 
 /** A result with the response that it comes from. */

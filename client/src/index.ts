@@ -30,6 +30,7 @@ export type {
   PrefetchResult,
   ResolvedOptions
 } from "./Options.ts"
+export type { Live, LiveOptions } from "./Live.ts"
 export { PromptClient } from "./PromptClient.ts"
 export type { PromptReference, ResolvedFor, SlotValue, VariablesFor, WithSlots } from "./PromptReference.ts"
 export type { List, Prompts, Versions } from "./Prompts.ts"

@@ -47,7 +47,7 @@ describe.each(Object.keys(calls) as Array<keyof typeof calls>)("%s", (method) =>
       const service = makeService()
       await expect(calls[method](service.connect(), text)).rejects.toMatchObject({
         name: "NotFoundError",
-        message: "Prompt not found; a name is a slug, such as support-agent"
+        message: "Prompt not found; names look like support-agent"
       })
       expect(service.requests).toEqual([])
     }

@@ -1,6 +1,6 @@
-import { getElapsed, type Instant, readClocks, subtract } from "./Age.ts"
+import { getElapsed, readClocks } from "./Age.ts"
 import { getStatus, isOutage, ServiceUnavailableError, TimeoutError } from "../Errors.ts"
-import { type CallSettings, now, rejectOnAbort, withLimits } from "../transport/Limits.ts"
+import { type CallSettings, now, rejectOnAbort, toTimeoutError, withLimits } from "../transport/Limits.ts"
 import type { ServiceSource } from "../Resources.ts"
 import type { ResponseInfo, SuccessResponse } from "../transport/Transport.ts"
 
@@ -17,20 +17,20 @@ export interface CacheOptions {
   readonly maxEntries?: number | undefined
 }
 
+/** The options of the cache, with their defaults applied. */
+export type CacheLimits = Readonly<Record<keyof CacheOptions, number>>
+
 /** Requests a target from the service. The response is a 304 if the response with this `etag` is still current. */
 export type Loader = (settings: CallSettings, etag?: string) => Promise<SuccessResponse>
 
-/** The body of a response, and the time at which the service confirmed it. */
+/** The body of a response, and the response that last confirmed it. */
 export interface CacheEntry {
   readonly text: string
-  /** The response that last confirmed the text. */
   readonly info: ResponseInfo
-  /** Start of the request that returned or revalidated the entry, minus the age of its response. */
-  readonly confirmedAt: Instant
 }
 
 export interface CacheResult extends CacheEntry {
-  readonly source: ServiceSource
+  readonly source: ServiceSource | "live"
 }
 
 /** The last request for a target that failed because the service was not available. */
@@ -50,11 +50,7 @@ interface InFlightRead {
 }
 
 /** Makes the entry of a response. A 304 confirms the text of the previous entry. */
-export const toEntry = (
-  { text, info }: SuccessResponse,
-  requestedAt: Instant,
-  previous?: CacheEntry
-): CacheEntry => ({
+export const toEntry = ({ text, info }: SuccessResponse, previous?: CacheEntry): CacheEntry => ({
   text: text ?? previous!.text,
   info: text
     ? info
@@ -62,8 +58,7 @@ export const toEntry = (
         ...info,
         etag: info.etag ?? previous!.info.etag,
         version: info.version ?? previous!.info.version
-      },
-  confirmedAt: subtract(requestedAt, info.age)
+      }
 })
 
 /**
@@ -84,13 +79,13 @@ export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
  * the states, events and invariants.
  */
 export class Cache {
-  readonly #options: Readonly<Record<keyof CacheOptions, number>>
+  readonly #options: CacheLimits
   #entries = new Map<string, CacheEntry>()
   #inFlight = new Map<string, InFlightRead>()
   #failures = new Map<string, Failure>()
   #rejections = 0
 
-  constructor(options: Readonly<Record<keyof CacheOptions, number>>) {
+  constructor(options: CacheLimits) {
     this.#options = options
   }
 
@@ -123,7 +118,7 @@ export class Cache {
       const entry = this.#entries.get(target)
       if (entry) {
         this.#store(this.#entries, target, entry)
-        const age = getElapsed(entry.confirmedAt)
+        const age = getElapsed(entry.info.confirmedAt)
         if (age < this.#options.ttl) return { ...entry, source: "cached" }
         if (age < this.#maxAge) {
           if (!isPaused) {
@@ -169,7 +164,7 @@ export class Cache {
         const isJoined = read.waiters++ > 0
         try {
           const entry = await Promise.race([read.entry, rejectOnAbort(signal)])
-          const age = getElapsed(entry.confirmedAt, calledAt)
+          const age = getElapsed(entry.info.confirmedAt, calledAt)
           if (age <= this.#maxAge) return { ...entry, source: entry.info.isServedStale ? "stale" : "fresh" }
           // A joined request started before this call, so a new request may return a younger text.
           if (!isJoined) throw toTooOldError(entry.info)
@@ -230,10 +225,10 @@ export class Cache {
       }
       throw error
     })
-    const entry = toEntry(await request, requestedAt, previous)
+    const entry = toEntry(await request, previous)
     // Timers stop while the machine is suspended, so the response may be older than the timeout.
     if (getElapsed(requestedAt) > Math.max(this.#maxAge, settings.timeout)) {
-      throw new TimeoutError(`No result within ${settings.timeout} ms`)
+      throw toTimeoutError(settings.timeout)
     }
     this.resume()
     this.#storeEntry(entries, target, entry)
@@ -243,7 +238,7 @@ export class Cache {
   /** Stores an entry unless a younger entry is stored. */
   #storeEntry(entries: Map<string, CacheEntry>, target: string, entry: CacheEntry): void {
     const stored = entries.get(target)
-    const isOutdated = stored && getElapsed(stored.confirmedAt, entry.confirmedAt) < 0
+    const isOutdated = stored && getElapsed(stored.info.confirmedAt, entry.info.confirmedAt) < 0
     if (!isOutdated) this.#store(entries, target, entry)
   }
 

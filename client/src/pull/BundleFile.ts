@@ -14,39 +14,24 @@ export const bundleFileName = "prompts.bundle.json"
 
 const hash = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-/** Adds the hash of a prompt to its fields. Replaces lone surrogates, because UTF-8 cannot represent them. */
-export const sealPrompt = (fields: Omit<BundledPrompt, "sha256">): BundledPrompt => {
+/**
+ * Adds the hash of a prompt to its fields, in the order of the file. Replaces lone surrogates, because UTF-8 cannot
+ * represent them.
+ */
+export const sealPrompt = ({ content, slots, ...fields }: Omit<BundledPrompt, "sha256">): BundledPrompt => {
+  const { id, name, title, prompt_type, target_model, version, fragment_count } = fields
   const prompt = {
-    ...fields,
-    content: fields.content.toWellFormed(),
-    slots: fields.slots.map((slot) => slot.toWellFormed())
+    ...{ id, name, title, prompt_type, target_model, version, fragment_count },
+    slots: slots.map((slot) => slot.toWellFormed()),
+    content: content.toWellFormed()
   }
   return { ...prompt, sha256: hash(serializePrompt(prompt)) }
 }
 
-/** The names of a prompt's fields, in the order of the file. */
-const fieldNames = [
-  "id",
-  "name",
-  "title",
-  "prompt_type",
-  "target_model",
-  "version",
-  "fragment_count",
-  "sha256",
-  "slots",
-  "content"
-] as const satisfies ReadonlyArray<keyof BundledPrompt>
-
 /** Renders `prompts.bundle.json`. Equal prompts are rendered to equal texts. */
 export const renderBundle = (prompts: ReadonlyArray<BundledPrompt>): string => {
-  const bundle = {
-    format: bundleFormat,
-    formatVersion: bundleFormatVersion,
-    sha256: hash(serializeHashes(prompts)),
-    prompts: prompts.map((prompt) => Object.fromEntries(fieldNames.map((name) => [name, prompt[name]])))
-  }
-  return `${JSON.stringify(bundle, null, 2)}\n`
+  const sha256 = hash(serializeHashes(prompts))
+  return `${JSON.stringify({ format: bundleFormat, formatVersion: bundleFormatVersion, sha256, prompts }, null, 2)}\n`
 }
 
 /**

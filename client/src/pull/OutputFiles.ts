@@ -15,23 +15,16 @@ export const readIfExists = (directory: string, name: string): Buffer | undefine
 }
 
 /**
- * Replaces the given files of a directory. If one of them cannot be written, replaces none. After a power failure
- * during the last step, some files may be new and others old, but each file is complete.
+ * Replaces the given files of a directory. If the text of one of them cannot be written, replaces none. After a power
+ * failure, some files may be new and others old, but each file is complete.
  */
 export const writeFiles = (directory: string, files: ReadonlyMap<string, string>): void => {
   const toTemporary = (name: string) => join(directory, `.${name}.${process.pid}.new`)
-  const restore: Array<() => void> = []
   try {
     mkdirSync(directory, { recursive: true })
     for (const [name, text] of files) writeFileSync(toTemporary(name), text, { flag: "wx", flush: true })
-    for (const name of files.keys()) {
-      const path = join(directory, name)
-      const previous = readIfExists(directory, name)
-      renameSync(toTemporary(name), path)
-      restore.push(() => (previous === undefined ? rmSync(path) : writeFileSync(path, previous)))
-    }
+    for (const name of files.keys()) renameSync(toTemporary(name), join(directory, name))
   } catch (error) {
-    for (const undo of restore) undo()
     throw new CommandError(`Cannot write to the directory of --out: ${describe(error)}`)
   } finally {
     for (const name of files.keys()) rmSync(toTemporary(name), { force: true })

@@ -1,7 +1,10 @@
 import type { BundledPrompt } from "../Bundle.ts"
-import { PromptClient } from "../PromptClient.ts"
-import type { PromptType, ResolvedPrompt } from "../Resources.ts"
+import { normalizeBaseUrl, requireApiKey } from "../Options.ts"
+import type { Page, PromptType, ResolvedPrompt } from "../Resources.ts"
+import { isTooLarge, maxPageSize, toEntries, toPageTarget } from "../Selection.ts"
 import { fillSlots, MissingVariablesError } from "../Slots.ts"
+import { isResolvedPage } from "../transport/Envelopes.ts"
+import { Transport } from "../transport/Transport.ts"
 import { sealPrompt } from "./BundleFile.ts"
 import { CommandError } from "./CommandError.ts"
 
@@ -39,6 +42,9 @@ const toBundledPrompt = (name: string, data: ResolvedPrompt, version: number | u
   return sealPrompt({ ...fields, slots: listSlots(content) })
 }
 
+/** Maximum number of times that the list is read because it changes or its pages are too large. */
+const maxReads = 20
+
 /**
  * Reads the prompts of the API key's workspace, ordered by name. Rejects with a `CommandError` or a
  * `PromptClientError`, and with a `TypeError` if the key or the URL is invalid.
@@ -49,14 +55,41 @@ export const readPrompts = async ({
   tag,
   type
 }: PullSource): Promise<ReadonlyArray<BundledPrompt>> => {
-  const client = new PromptClient({ apiKey, baseUrl })
-  const entries = await client.readSelection({ filter: { tag, type } }, { timeout, maxRetries })
-  const prompts = [...entries].map(([name, { text, info }]) => {
-    if (text.includes(apiKey))
-      throw new CommandError(
-        `The prompt ${name} contains the API key, which no file may contain; remove it from the prompt and revoke the key`
-      )
-    return toBundledPrompt(name, JSON.parse(text).data, info.version)
+  const transport = new Transport({
+    apiKey: requireApiKey(apiKey),
+    baseUrl: normalizeBaseUrl(baseUrl),
+    isDefaultUrl: false,
+    headers: {},
+    fetch,
+    logger: {}
   })
-  return prompts.sort((a, b) => (a.name < b.name ? -1 : 1))
+  let size = maxPageSize
+  for (let reads = 0; reads < maxReads; reads++) {
+    try {
+      const prompts = new Map<string, BundledPrompt>()
+      const totals = new Set<number>()
+      let count = 0
+      for (let page = 1, total = 1; (page - 1) * size < total; page++) {
+        const target = toPageTarget({ filter: { tag, type } }, page, size)
+        const response = await transport.send(target, { timeout, maxRetries }, isResolvedPage)
+        for (const [name, { text, info }] of toEntries(response)) {
+          if (text.includes(apiKey))
+            throw new CommandError(
+              `The prompt ${name} contains the API key, which no file may contain; remove it and revoke the key`
+            )
+          prompts.set(name, toBundledPrompt(name, JSON.parse(text).data, info.version))
+          count++
+        }
+        total = (response.envelope as Pick<Page<unknown>, "meta">).meta.total
+        totals.add(total)
+      }
+      // If the list changes between two pages, a prompt occurs twice or the total is different.
+      if (prompts.size === count && totals.size === 1)
+        return [...prompts.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+    } catch (error) {
+      if (!isTooLarge(error) || size === 1) throw error
+      size = Math.ceil(size / 2)
+    }
+  }
+  throw new CommandError("The list of prompts changes too often; try again later")
 }

@@ -27,17 +27,14 @@ export const isResolvedPage = (body: UnknownJson): boolean =>
 const findVersion = ({ data }: UnknownJson): number | undefined => data.current_version ?? data.version_number
 
 /** Returns the envelope of a read, with its source and the details of its response. */
-export const toServiceResult = <E>(
-  { text, info, confirmedAt, source }: CacheResult,
-  envelope?: unknown
-): E => {
+export const toServiceResult = <E>({ text, info, source }: CacheResult, envelope?: unknown): E => {
   const parsed = (envelope ?? JSON.parse(text)) as object
   const { etag, requestId, status, headers } = info
   return toResult(parsed, {
     source,
     version: info.version ?? findVersion(parsed),
     etag,
-    age: Math.round(getElapsed(confirmedAt)),
+    age: Math.round(getElapsed(info.confirmedAt)),
     requestId,
     response: { status, headers }
   })

@@ -31,6 +31,9 @@ export interface CallSettings extends Limits {
 /** Monotonic clock, in ms. */
 export const now = (): number => performance.now()
 
+export const toTimeoutError = (timeout: number): TimeoutError =>
+  new TimeoutError(`No result within ${timeout} ms`)
+
 /**
  * Runs an operation until it settles, the timeout expires or the caller aborts, whichever comes first. The returned
  * promise does not wait for an operation that ignores its signal.
@@ -51,8 +54,7 @@ export const withLimits = <A>(
       // The signal may be that of an enclosing `withLimits` whose timeout has expired.
       fail(cause instanceof TimeoutError ? cause : new AbortError("The call was aborted", { cause }))
     }
-    const timer =
-      timeout && setTimeout(() => fail(new TimeoutError(`No result within ${timeout} ms`)), timeout)
+    const timer = timeout && setTimeout(() => fail(toTimeoutError(timeout)), timeout)
     const cleanUp = () => {
       clearTimeout(timer)
       signal?.removeEventListener("abort", onAbort)

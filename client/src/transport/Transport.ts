@@ -1,5 +1,7 @@
+import { type Instant, readClocks, subtract } from "../cache/Age.ts"
 import { AbortError, ConnectionError, InvalidResponseError, toApiError } from "../Errors.ts"
 import type { Fetch, FetchResponse, Logger } from "./Fetch.ts"
+import { KeyStatus } from "./KeyStatus.ts"
 import { type CallSettings, now, type Signal, sleep, withLimits } from "./Limits.ts"
 import { RateLimitPause } from "./RateLimitPause.ts"
 import type { PromptResponse } from "../Resources.ts"
@@ -12,6 +14,8 @@ export interface ResponseInfo extends PromptResponse {
   readonly requestId: string | undefined
   /** The age of the text when the response arrived, in milliseconds: the value of `Age`, or 0. */
   readonly age: number
+  /** When the service confirmed the text: the start of the request minus the age. */
+  readonly confirmedAt: Instant
   /** True if the service responded from its memory, because its database was not available. */
   readonly isServedStale: boolean
 }
@@ -97,8 +101,9 @@ const jsonTypePattern = /^application\/(.+\+)?json\b/i
 /** Sends authenticated requests and retries transient failures within the call's limits. */
 export class Transport {
   readonly #options: TransportOptions
-  /** Clients that `withOptions` creates for the same key share one pause. */
+  /** Clients that `withOptions` creates for the same key share the pause and the status of the key. */
   pause: RateLimitPause = new RateLimitPause()
+  keyStatus: KeyStatus = new KeyStatus()
 
   constructor(options: TransportOptions) {
     this.#options = options
@@ -116,10 +121,11 @@ export class Transport {
   ): Promise<SuccessResponse> {
     const { fetch, baseUrl } = this.#options
     const headers = this.#buildHeaders(settings, etag)
-    return withLimits(settings, async (signal, deadline) => {
+    const run = async (signal: Signal, deadline: number) => {
       for (let attempt = 1; ; attempt++) {
         await this.pause.wait(signal, deadline)
         const log = this.#startLog(target, attempt, signal)
+        const sentAt = readClocks()
         const canRetryAfter = (delay: number) => attempt <= settings.maxRetries && now() + delay < deadline
         let delay = computeBackoff(attempt)
         let parse: (() => SuccessResponse) | undefined
@@ -137,7 +143,8 @@ export class Transport {
           const isDiscarded = signal.aborted || (isTransient(status) && canRetryAfter(delay))
           const text = isDiscarded ? cancelBody(response) : await response.text()
           log(status, this.#getRequestId(response))
-          if (text !== undefined) parse = () => this.#parse(response, text, retryAfter, isEnvelope, etag)
+          if (text !== undefined)
+            parse = () => this.#parse(response, text, sentAt, retryAfter, isEnvelope, etag)
         } catch (error) {
           log()
           if (!canRetryAfter(delay)) {
@@ -147,7 +154,8 @@ export class Transport {
         if (parse) return parse()
         await sleep(delay, signal)
       }
-    })
+    }
+    return this.keyStatus.observe(() => withLimits(settings, run))
   }
 
   #buildHeaders(settings: CallSettings, etag: string | undefined): Record<string, string> {
@@ -164,17 +172,18 @@ export class Transport {
   #parse(
     response: FetchResponse,
     text: string,
+    sentAt: Instant,
     retryAfter: number | undefined,
     isEnvelope: (body: UnknownJson) => boolean,
     etag: string | undefined
   ): SuccessResponse {
     const { status, headers } = response
     if (status === 304 && etag)
-      return { info: this.#describe(response), text: undefined, envelope: undefined }
+      return { info: this.#describe(response, sentAt), text: undefined, envelope: undefined }
     const type = headers.get("content-type") ?? "without a content type"
     const body = jsonTypePattern.test(type) ? parseJson(text) : undefined
     if (status >= 200 && status < 300 && isEnvelope(body)) {
-      return { info: this.#describe(response), text, envelope: body }
+      return { info: this.#describe(response, sentAt), text, envelope: body }
     }
     const requestId = this.#getRequestId(response)
     const { code, message } = body?.error ?? {}
@@ -205,15 +214,17 @@ export class Transport {
     )
   }
 
-  #describe(response: FetchResponse): ResponseInfo {
+  #describe(response: FetchResponse, sentAt: Instant): ResponseInfo {
     const { status, headers } = response
+    const age = parseAge(headers.get("age"))
     return {
       status,
       headers,
       etag: headers.get("etag") ?? undefined,
       version: parseCount(headers.get("prompt-version")),
       requestId: this.#getRequestId(response),
-      age: parseAge(headers.get("age")),
+      age,
+      confirmedAt: subtract(sentAt, age),
       isServedStale: servedStalePattern.test(headers.get("cache-status") ?? "")
     }
   }

@@ -4,6 +4,7 @@ import { afterAll, describe, expect, it } from "vitest"
 import { makeDirectory, removeDirectories } from "../../../test/support/programs/packages.ts"
 import { findSlots } from "../../../src/domain/Resolution.ts"
 import { verifyBundle } from "../../src/index.ts"
+import type { FakeService } from "../../src/testing.ts"
 import {
   agent,
   apiKey,
@@ -194,6 +195,62 @@ describe("pull", () => {
     expect(rejected).toMatchObject({ code: 1, stdout: "" })
     expect(rejected.stderr).toContain("The prompt support-agent contains the API key")
     expect(readdirSync(out)).toEqual([])
+  })
+
+  it("if a prompt moves to another page or is deleted while the list is read, pull reads the list again", async () => {
+    for (const change of [
+      // The fake lists prompts in the order in which they were added, so a removed prompt moves the others.
+      ({ service }: { readonly service: FakeService }) => service.remove("prompt-0"),
+      ({ service }: { readonly service: FakeService }) => {
+        service.remove("prompt-199")
+        service.set({ name: "new", content: "New" })
+        service.remove("prompt-5")
+      }
+    ]) {
+      let isChanged = false
+      const started = await startPullService(undefined, ({ url }) => {
+        if (isChanged || !url!.includes("page=2")) return false
+        isChanged = true
+        change(started)
+        return false
+      })
+      const out = makeDirectory("pull")
+      expect(await started.pull(["--out", out])).toMatchObject({
+        code: 0,
+        stdout: `231 prompts: ${bothChanged}`
+      })
+      expect(started.service.requests).toHaveLength(6)
+      expect(readBundle(out).prompts.some(({ name }) => name === "prompt-98")).toBe(true)
+    }
+  })
+
+  it("pull fails if the list changes during each of 20 readings", async () => {
+    let edits = 0
+    const { service, pull } = await startPullService(undefined, () => {
+      service.set({ name: `new-${edits++}`, content: "New" })
+      return false
+    })
+    expect(await pull(["--out", makeDirectory("pull")])).toMatchObject({
+      code: 1,
+      stderr: "prompt-retrieval-client: The list of prompts changes too often; try again later\n"
+    })
+    expect(service.requests).toHaveLength(60)
+  })
+
+  it("pull asks for half as many prompts after a 422", async () => {
+    const { service, pull } = await startPullService(undefined, ({ url }, response) => {
+      if (url!.includes("per_page=25")) return false
+      response.writeHead(422, { "content-type": "application/json" })
+      response.end(
+        JSON.stringify({ error: { code: "RESOLVED_TOO_LARGE", message: "Ask for fewer prompts" } })
+      )
+      return true
+    })
+    expect(await pull(["--out", makeDirectory("pull")])).toMatchObject({
+      code: 0,
+      stdout: `232 prompts: ${bothChanged}`
+    })
+    expect(service.requests).toHaveLength(10)
   })
 
   it("pull rejects a prompt whose name or fields are invalid, and writes nothing", async () => {

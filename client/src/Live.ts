@@ -1,0 +1,205 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { getElapsed, readClocks, subtract } from "./cache/Age.ts"
+import type { CacheEntry, CacheLimits, CacheResult } from "./cache/Cache.ts"
+import { isOutage } from "./Errors.ts"
+import {
+  countPages,
+  isTooLarge,
+  maxPageSize,
+  type NormalSelection,
+  toEntries,
+  toPageTarget
+} from "./Selection.ts"
+import { isResolvedPage } from "./transport/Envelopes.ts"
+import { type CallSettings, sleep, toTimeoutError, withLimits } from "./transport/Limits.ts"
+import type { ResponseInfo, SuccessResponse, Transport, UnknownJson } from "./transport/Transport.ts"
+
+/** Options of `live`. */
+export interface LiveOptions {
+  /**
+   * Called after the text of a prompt has changed, or a prompt has joined the selection. Gets the selected name or id
+   * or, with a filter, the name of the prompt. If the function throws, its error is an unhandled rejection.
+   */
+  readonly onChange?: ((prompt: string) => void) | undefined
+}
+
+/** Prompts that `live` keeps current in memory. */
+export interface Live {
+  /** Ends the requests. From then on, calls read these prompts like any other prompts. */
+  close(): void
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** What `LivePrompts` needs of its client. */
+export interface LiveSettings extends LiveOptions {
+  readonly transport: Transport
+  readonly limits: CacheLimits
+  /** The limits of requests that do not wait. */
+  readonly call: CallSettings
+  /** The live prompts of the client that are not closed. If undefined, the prompts are only loaded. */
+  readonly lives?: Set<LivePrompts>
+}
+
+/** A page of the selection. One request at a time keeps the page current. */
+interface LivePage {
+  readonly controller: AbortController
+  /** Resolves after the first request, to its error if it failed. */
+  loaded?: Promise<unknown>
+  /** The prompts, by id and by name. */
+  entries: ReadonlyMap<string, CacheEntry>
+  /** The response that last confirmed the texts. */
+  info?: ResponseInfo
+  /** The number of rejections of the key when that response was requested. */
+  rejections?: number
+  /** True while a request waits for a change. */
+  isWaiting?: boolean
+}
+
+/** A request must end at most this much later than its wait, in milliseconds. */
+const marginMs = 10_000
+
+/** Keeps the prompts of a selection current in memory. docs/client.md has the states, events and invariants. */
+export class LivePrompts implements Live {
+  readonly #selection: NormalSelection
+  readonly #settings: LiveSettings
+  #size = maxPageSize
+  readonly #pages: Array<LivePage> = []
+  /** The last text of each prompt, by name. */
+  readonly texts = new Map<string, CacheEntry>()
+
+  constructor(selection: NormalSelection, settings: LiveSettings) {
+    this.#selection = selection
+    this.#settings = settings
+    settings.lives?.add(this)
+  }
+
+  /**
+   * Loads all pages. Rejects if a request fails; but if the prompts are kept current, only if the service rejects the
+   * request.
+   */
+  async load(): Promise<void> {
+    this.#resize(1)
+    // A loaded page may add pages.
+    for (const page of this.#pages) {
+      const error = await page.loaded
+      if (error && !(this.#settings.lives && isOutage(error))) throw error
+    }
+  }
+
+  close(): void {
+    this.#settings.lives?.delete(this)
+    this.#truncate(0)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close()
+  }
+
+  /** Returns the text of the prompt with this name or id, unless there is none or it is too old. */
+  find(prompt: string): CacheResult | undefined {
+    const { transport, limits } = this.#settings
+    // A prompt that moves can be on two pages for a moment. An edited prompt moves to an earlier page.
+    for (const { entries, info, isWaiting, rejections } of this.#pages) {
+      const entry = entries.get(prompt)
+      if (!entry || !info || rejections !== transport.keyStatus.rejections) continue
+      const age = getElapsed(info.confirmedAt)
+      if (age >= limits.ttl + limits.maxStale) continue
+      const source = age >= limits.ttl ? "stale" : isWaiting ? "live" : "cached"
+      return { text: entry.text, info: { ...info, etag: undefined, version: entry.info.version }, source }
+    }
+    return undefined
+  }
+
+  /** Ends all pages except the first ones. */
+  #truncate(count: number): void {
+    for (const { controller } of this.#pages.splice(count)) controller.abort()
+  }
+
+  /** Adds or ends pages, so that there are as many as a number of prompts needs. */
+  #resize(total: number): void {
+    const count = countPages(this.#selection, this.#size, total || 1)
+    this.#truncate(count)
+    while (this.#pages.length < count) {
+      const page: LivePage = { controller: new AbortController(), entries: new Map() }
+      const number = this.#pages.push(page)
+      page.loaded = new Promise((resolve) => this.#keepCurrent(page, number, resolve).then(resolve, resolve))
+    }
+  }
+
+  /**
+   * Sends requests for a page until the page ends. All requests except the first ask the service to wait for a change,
+   * but only for a second if the texts are stale, so that they are confirmed soon.
+   */
+  async #keepCurrent(page: LivePage, number: number, onResponse: (error?: unknown) => void): Promise<void> {
+    const { transport, limits, call, lives } = this.#settings
+    const { signal } = page.controller
+    // Less than `ttl`, so that the texts stay current.
+    const wait = Math.min(Math.floor(limits.ttl / 1_200) || 1, 50)
+    // Many clients lose their requests at the same moment. They come back at the rate at which they send requests anyway.
+    const pauseAtRandom = () => wait * 1_000 * Math.random()
+    let isPolling = false
+    let error: unknown
+    for (;;) {
+      const { rejections } = transport.keyStatus
+      const isHeld = page.info !== undefined
+      const seconds = isHeld && getElapsed(page.info!.confirmedAt) >= limits.ttl ? 1 : wait
+      const settings = isHeld
+        ? { timeout: seconds * 1_000 + marginMs, maxRetries: 0, headers: { prefer: `wait=${seconds}` } }
+        : { ...call, maxRetries: error ? 0 : call.maxRetries }
+      const sentAt = readClocks()
+      let pause = 0
+      page.isWaiting = isHeld
+      try {
+        const target = toPageTarget(this.#selection, number, this.#size)
+        const etag = page.info?.etag
+        const response = await transport.send(target, { ...settings, signal }, isResolvedPage, etag)
+        const { info, envelope } = response
+        signal.throwIfAborted()
+        // Timers stop while the machine is suspended.
+        if (getElapsed(sentAt) > settings.timeout) throw toTimeoutError(settings.timeout)
+        const isChanged = envelope !== undefined && this.#update(page, response)
+        const confirmedAt = isHeld ? subtract(readClocks(), info.age) : info.confirmedAt
+        page.info = { ...info, confirmedAt, etag: info.etag ?? etag }
+        page.rejections = rejections
+        error = undefined
+        if (envelope) this.#resize((envelope as UnknownJson).meta.total)
+        if (info.headers.get("preference-applied")) isPolling = false
+        else if (isHeld && !isChanged) {
+          pause = isPolling ? Math.max(limits.ttl, 1_000) : pauseAtRandom()
+          isPolling = true
+        }
+      } catch (cause) {
+        if (signal.aborted) return
+        if (isTooLarge(cause) && this.#size > 1) {
+          this.#size = Math.ceil(this.#size / 2)
+          this.#truncate(0)
+          return await this.load()
+        }
+        pause = pauseAtRandom() + (error ? wait * 1_000 : 0)
+        error = cause
+      }
+      page.isWaiting &&= !pause
+      onResponse(error)
+      if (!lives) return
+      if (pause) await withLimits({ signal }, (signal) => sleep(pause, signal))
+    }
+  }
+
+  /** Stores the prompts of a page, and reports the changes. Returns true if a prompt has changed. */
+  #update(page: LivePage, response: SuccessResponse): boolean {
+    const previous = page.entries
+    const entries = new Map<string, CacheEntry>()
+    let isChanged = false
+    for (const [name, entry, id] of toEntries(response)) {
+      entries.set(id, entry).set(name, entry)
+      const before = previous.get(name)
+      isChanged ||= before?.text !== entry.text || before.info.version !== entry.info.version
+      const last = this.texts.get(name)
+      this.texts.set(name, entry)
+      if (last?.text !== entry.text && (last || page.info))
+        Promise.resolve(name).then(this.#settings.onChange)
+    }
+    page.entries = entries
+    return isChanged || entries.size !== previous.size
+  }
+}

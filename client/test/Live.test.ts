@@ -1,0 +1,444 @@
+import { afterEach, describe, expect, it, vi } from "vitest"
+import type { Live } from "../src/index.ts"
+import { FakeService } from "../src/testing.ts"
+import { makeLiveClient, ttl, wait } from "./liveClient.ts"
+import { makeBundle } from "./makeBundle.ts"
+import {
+  advance,
+  captureError,
+  connectionRefused,
+  errorResponse,
+  flush,
+  neverResponds,
+  page,
+  settle,
+  toId,
+  useFakeTime
+} from "./support.ts"
+
+useFakeTime()
+const warnings: Array<string> = []
+process.on("warning", ({ name }) => warnings.push(name))
+afterEach(() => expect(warnings).toEqual([]))
+
+describe("live prompts", () => {
+  it("a live prompt is read from memory by its name and by its id, with the source live and without a request", async () => {
+    const { client, live, read, state, service } = makeLiveClient(1)
+    service.set({ name: "prompt-0", content: "Text 0", version: 3 })
+    await using _ = await live({ tag: "production" })
+    expect(service.requests[0]).toBe("/api/v1/resolved?page=1&per_page=100&tag=production")
+    expect(state.sent).toBe(2)
+    expect(await read("prompt-0")).toBe("Text 0 (live)")
+    expect(await read(toId("p0"))).toBe("Text 0 (live)")
+    await advance(1_000)
+    const result = await client.prompts.getResolved("prompt-0").withResponse()
+    expect(result).toMatchObject({ version: 3, age: 1_000, response: { status: 200 } })
+    expect([result.etag, result.requestId]).toEqual([undefined, result.response!.headers.get("x-request-id")])
+    Object.assign(result.data, { resolved_content: "changed by the caller" })
+    expect(await read("prompt-0")).toBe("Text 0 (live)")
+    expect(state.sent).toBe(2)
+  })
+
+  it("a live prompt is read by the name or the id that was selected, and an unknown name appears when it is created", async () => {
+    const { live, read, service } = makeLiveClient(2)
+    await using _ = await live(["prompt-1", "new", { name: "prompt-1", slots: [] }])
+    expect(service.requests[0]).toBe("/api/v1/resolved?prompt=prompt-1&prompt=new")
+    expect(await read("prompt-1")).toBe("Text 1 (live)")
+    expect(await read("prompt-0")).toBe("Text 0 (fresh)")
+    expect(await read("new")).toBe("NotFoundError")
+    service.set({ name: "new", content: "New" })
+    await flush()
+    expect(await read("new")).toBe("New (live)")
+  })
+
+  it("an edit, a new prompt and a removed prompt are in memory at once, and onChange gets the names of changed and new prompts", async () => {
+    const { live, read, service } = makeLiveClient(2)
+    const changes: Array<string> = []
+    await using _ = await live({}, { onChange: (prompt) => changes.push(prompt) })
+    service.set({ name: "prompt-1", content: "Edited" })
+    await flush()
+    expect(await read("prompt-1")).toBe("Edited (live)")
+    service.set({ name: "new", content: "New" })
+    await flush()
+    expect(await read("new")).toBe("New (live)")
+    service.set({ name: "prompt-1", content: "Edited", version: 2 })
+    service.remove("prompt-0")
+    await flush()
+    expect(await read("prompt-0")).toBe("NotFoundError")
+    expect(changes).toEqual(["prompt-1", "new"])
+  })
+
+  it("while nothing changes, one request per page waits for 25 s, and each response confirms the texts", async () => {
+    const { client, live, state } = makeLiveClient(150)
+    await using _ = await live({})
+    expect(state.sent).toBe(4)
+    for (let round = 1; round <= 10; round++) {
+      await advance(wait - 1)
+      expect(await client.prompts.getResolved("prompt-149")).toMatchObject({ source: "live", age: wait - 1 })
+      await advance(1)
+      expect(await client.prompts.getResolved("prompt-149")).toMatchObject({ source: "live", age: 0 })
+      expect(state.sent).toBe(4 + 2 * round)
+    }
+  })
+
+  it.each([
+    [60_000, 50],
+    [3_600_000, 50],
+    [12_000, 10],
+    [1_000, 1],
+    [0, 1]
+  ])("with a ttl of %i ms, requests wait for %i s", async (ttl, seconds) => {
+    const { live, state } = makeLiveClient(1, { cache: { ttl } })
+    const waits = new Set<string | undefined>()
+    await using _ = await live({})
+    state.fault = ({ headers }) => void waits.add(headers.prefer)
+    await advance(600_000)
+    expect([...waits]).toEqual([`wait=${seconds}`])
+  })
+
+  it("a prompt that moves to another page stays current, and the number of pages follows the number of prompts", async () => {
+    const { live, read, service, state } = makeLiveClient(150)
+    const changes: Array<string> = []
+    await using _ = await live({}, { onChange: (prompt) => changes.push(prompt) })
+    service.remove("prompt-0")
+    await flush()
+    expect(await read("prompt-100")).toBe("Text 100 (live)")
+    expect(await read("prompt-149")).toBe("Text 149 (live)")
+    for (let index = 1; index < 60; index++) service.remove(`prompt-${index}`)
+    await advance(wait)
+    expect(await read("prompt-149")).toBe("Text 149 (live)")
+    const { sent } = state
+    await advance(wait)
+    expect(state.sent).toBe(sent + 1)
+    for (let index = 0; index < 120; index++) service.set({ name: `new-${index}`, content: `New ${index}` })
+    await flush()
+    expect(await read("new-119")).toBe("New 119 (live)")
+    expect(changes.filter((name) => name.startsWith("prompt"))).toEqual([])
+  })
+
+  it("if a page is too large, live asks for half as many prompts per request", async () => {
+    const { live, read, service, state } = makeLiveClient(60)
+    const getSize = (url: string) => {
+      const query = new URL(url, "http://host").searchParams
+      return Number(query.get("per_page") ?? query.getAll("prompt").length)
+    }
+    let maxSize = 50
+    state.fault = ({ url }) =>
+      getSize(url) > maxSize ? errorResponse(422, "RESOLVED_TOO_LARGE", "Too large") : undefined
+    await using _ = await live({})
+    expect(await read("prompt-59")).toBe("Text 59 (live)")
+    maxSize = 13
+    service.set({ name: "prompt-0", content: "Larger" })
+    await flush()
+    expect(await read("prompt-0")).toBe("Larger (live)")
+    expect(await read("prompt-59")).toBe("Text 59 (live)")
+    await using __ = await live(Array.from({ length: 60 }, (_, index) => `prompt-${index}`))
+    expect(await read("prompt-59")).toBe("Text 59 (live)")
+  })
+
+  it("close() and await using end all requests and timers, and further calls read from the service", async () => {
+    const { live, read, client, service, state } = makeLiveClient(150)
+    const one = await live({})
+    {
+      await using _ = await client.live(["prompt-0"])
+    }
+    expect(await read("prompt-0")).toBe("Text 0 (live)")
+    one.close()
+    one.close()
+    await flush()
+    expect(vi.getTimerCount()).toBe(0)
+    expect(await read("prompt-0")).toBe("Text 0 (fresh)")
+    const { sent } = state
+    service.set({ name: "prompt-0", content: "Edited" })
+    await advance(600_000)
+    expect(state.sent).toBe(sent)
+  })
+
+  it("a call with headers or with an aborted signal is not answered from memory, and get() never is", async () => {
+    const { client, live } = makeLiveClient(1)
+    await using _ = await live({})
+    expect((await client.prompts.getResolved("prompt-0", { headers: { a: "b" } })).source).toBe("fresh")
+    expect((await client.prompts.getResolved("prompt-0", { headers: { traceparent: "b" } })).source).toBe(
+      "live"
+    )
+    expect((await client.prompts.get("prompt-0")).source).toBe("fresh")
+    const aborted = client.prompts.getResolved("prompt-0", { signal: AbortSignal.abort() })
+    expect(await captureError(aborted)).toMatchObject({ name: "AbortError" })
+  })
+
+  it("a client from withOptions shares the live prompts if apiKey, baseUrl, cache, fetch and headers are equal", async () => {
+    const { client, live } = makeLiveClient(1)
+    await using _ = await live({})
+    const read = async (options: object) =>
+      (await client.withOptions(options).prompts.getResolved("prompt-0")).source
+    expect(await read({ timeout: 5 })).toBe("live")
+    for (const options of [{ apiKey: "other" }, { cache: {} }, { headers: { a: "b" } }])
+      expect(await read(options)).toBe("fresh")
+  })
+
+  it("in the mode bundle-first, a bundled text takes precedence over a live text", async () => {
+    const bundle = makeBundle([{ id: toId("p0"), name: "prompt-0", content: "Bundled" }])
+    const { live, read } = makeLiveClient(2, { bundle, mode: "bundle-first" })
+    await using _ = await live({})
+    expect([await read("prompt-0"), await read("prompt-1")]).toEqual(["Bundled (bundled)", "Text 1 (live)"])
+  })
+
+  it("live accepts an empty selection, and rejects a selection with an invalid name", async () => {
+    const { live, client, state } = makeLiveClient(1)
+    await using _ = await live([])
+    expect(state.sent).toBe(0)
+    expect(await captureError(client.live([""]))).toEqual(new TypeError("prompt must be a name or an id"))
+  })
+})
+
+describe("a service that does not wait", () => {
+  /** Removes the wish to wait, or the ETag, as an old service or a proxy does. */
+  const withoutHeader =
+    (service: FakeService, name: string) =>
+    ({ url, ...init }: Parameters<typeof neverResponds>[0] & { readonly url: string }) =>
+      service.fetch(url, { ...init, headers: { ...init.headers, [name]: "" } }) as Promise<Response>
+
+  it.each(["prefer", "if-none-match"])(
+    "if a proxy removes the header %s, the client sends at most one request per ttl and one after each change",
+    async (name) => {
+      const { live, read, service, state } = makeLiveClient(1)
+      state.fault = withoutHeader(service, name)
+      await using _ = await live({})
+      await advance(ttl)
+      const { sent } = state
+      for (let edit = 0; edit < 20; edit++) {
+        if (edit % 2) service.set({ name: "prompt-0", content: `Edit ${edit}` })
+        await advance(ttl - 1)
+        expect(await read("prompt-0")).toMatch(/ \(cached\)$/)
+        await advance(1)
+        if (edit % 2) expect(await read("prompt-0")).toBe(`Edit ${edit} (cached)`)
+      }
+      expect(state.sent - sent).toBeLessThanOrEqual(20 + 10)
+      state.fault = undefined
+      await advance(ttl + 1_000)
+      expect(await read("prompt-0")).toBe("Edit 19 (live)")
+    }
+  )
+
+  it("if the service ends a wait early, the client asks again after a random part of the wait, and then waits again", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0.5)
+    const { live, read, state } = makeLiveClient(1)
+    const early = Promise.withResolvers<Response>()
+    state.fault = ({ headers }) => (headers.prefer ? early.promise : undefined)
+    await using _ = await live({})
+    await advance(10_000)
+    state.fault = undefined
+    early.resolve(new Response(null, { status: 304 }))
+    await flush()
+    const { sent } = state
+    expect(await read("prompt-0")).toBe("Text 0 (cached)")
+    await advance(wait / 2 - 1)
+    expect(state.sent).toBe(sent)
+    await advance(1)
+    expect(state.sent).toBe(sent + 1)
+    expect(await read("prompt-0")).toBe("Text 0 (live)")
+  })
+})
+
+describe("live prompts during an outage", () => {
+  it("without confirmations, texts are cached, then stale, then expired, and calls then read from the service or the bundle", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0.5)
+    const bundle = makeBundle([{ id: toId("p0"), name: "prompt-0", content: "Bundled" }])
+    const cache = { ttl, maxStale: 60_000 }
+    const { live, read, state } = makeLiveClient(2, { bundle, cache })
+    await using _ = await live({})
+    state.fault = connectionRefused
+    await advance(wait)
+    expect(await read("prompt-0")).toBe("Text 0 (cached)")
+    await advance(ttl)
+    expect(await read("prompt-0")).toBe("Text 0 (stale)")
+    await advance(cache.maxStale)
+    expect(await read("prompt-0")).toBe("Bundled (bundled)")
+    expect(await read("prompt-1")).toBe("ConnectionError")
+    state.fault = undefined
+    await advance(2 * ttl)
+    expect(await read("prompt-0")).toBe("Text 0 (live)")
+  })
+
+  it("after a failed request, the client pauses for a random part of the wait, and longer by the wait after further failures", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0.5)
+    const { live, read, state } = makeLiveClient(1, { cache: { ttl: 300_000 } })
+    await using _ = await live({})
+    const times: Array<number> = []
+    state.fault = () => {
+      times.push(performance.now())
+      return connectionRefused()
+    }
+    const start = performance.now()
+    await advance(50_000 + 25_000 + 75_000 + 75_000)
+    expect(times.map((time) => time - start)).toEqual([50_000, 75_000, 150_000, 225_000])
+    state.fault = undefined
+    await advance(75_000)
+    expect(await read("prompt-0")).toBe("Text 0 (live)")
+  })
+
+  it.each([
+    ["no response", neverResponds],
+    ["503", () => errorResponse(503, "SERVICE_UNAVAILABLE", "Service unavailable")],
+    ["an HTML page", page(502)],
+    ["402", () => errorResponse(402, "PAST_DUE", "Past due")]
+  ] as const)(
+    "live resolves while the service is not available, and loads the prompts later: %s",
+    async (_, respond) => {
+      const { live, read, state, service } = makeLiveClient(150, { timeout: 1_000 })
+      state.fault = respond
+      const changes: Array<string> = []
+      await using __ = await live({}, { onChange: (prompt) => changes.push(prompt) })
+      service.set({ name: "prompt-149", content: "Edited" })
+      state.fault = undefined
+      await advance(2 * ttl)
+      expect(await read("prompt-149")).toBe("Edited (live)")
+      expect(changes).toEqual([])
+    }
+  )
+
+  it.each([401, 403, 404])(
+    "live rejects if the service responds with %i, and sends no further request",
+    async (status) => {
+      for (const pages of [1, 2]) {
+        const { client, state } = makeLiveClient(150)
+        state.fault = ({ url }) =>
+          url.includes(`page=${pages}`) ? errorResponse(status, "CODE", "No") : undefined
+        expect(await captureError(client.live({}))).toMatchObject({ status })
+        const { sent } = state
+        await advance(600_000)
+        expect(state.sent).toBe(sent)
+      }
+    }
+  )
+
+  it("a response that arrives after the machine was suspended does not confirm a text", async () => {
+    const { live, read, state } = makeLiveClient(1)
+    const late = Promise.withResolvers<Response>()
+    state.fault = ({ headers }) => (headers.prefer ? late.promise : undefined)
+    await using _ = await live({})
+    vi.setSystemTime(Date.now() + 3_600_000)
+    state.fault = connectionRefused
+    late.resolve(new Response(null, { status: 304, headers: { "preference-applied": "wait=25" } }))
+    await flush()
+    expect(await read("prompt-0")).toBe("ConnectionError")
+  })
+
+  it("the age of a text includes the Age of a response", async () => {
+    const { client, live, state, service } = makeLiveClient(1)
+    await using _ = await live({})
+    state.fault = async ({ url, ...init }) => {
+      const { status, headers } = (await service.fetch(url, init)) as Response
+      headers.set("age", "20")
+      return new Response(null, { status, headers })
+    }
+    await advance(2 * wait)
+    expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ age: 20_000, source: "live" })
+    await advance(10_000)
+    expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ age: 30_000, source: "stale" })
+  })
+})
+
+describe("a rejected key", () => {
+  it.each([401, 403] as const)(
+    "after a %i to a waiting request, calls reject until the service accepts the key again",
+    async (status) => {
+      const { live, read, service } = makeLiveClient(1)
+      await using _ = await live({})
+      service.failWith(status)
+      await flush()
+      expect(await read("prompt-0")).toBe(status === 401 ? "UnauthorizedError" : "ApiNotAllowedError")
+      service.failWith("no connection")
+      expect(await read("prompt-0")).toBe("ConnectionError")
+      service.failWith(undefined)
+      await advance(2 * ttl)
+      expect(await read("prompt-0")).toBe("Text 0 (live)")
+    }
+  )
+
+  it("after a 401 to any call, no live text is returned that was requested before", async () => {
+    const { live, read, client, state } = makeLiveClient(1)
+    await using _ = await live({})
+    state.fault = () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked")
+    expect(await captureError(client.prompts.list())).toMatchObject({ status: 401 })
+    expect(await read("prompt-0")).toBe("UnauthorizedError")
+  })
+})
+
+describe("1,000 clients", () => {
+  it.each([
+    ["ends all waits", true],
+    ["is killed", false]
+  ] as const)(
+    "if a service that %s is back after 3 s, 1,000 clients send at most twice their usual number of requests in every second, and wait again within 60 s",
+    async (_, isOrderly) => {
+      const count = 1_000
+      const service = new FakeService({ prompts: [{ name: "prompt-0", content: "Text" }] })
+      let isUp = true
+      let times: Array<number> = []
+      let ends: Array<() => void> = []
+      const fetch: typeof service.fetch = (url, init) => {
+        times.push(performance.now())
+        if (!isUp) return Promise.reject(new TypeError("fetch failed"))
+        return new Promise((resolve, reject) => {
+          ends.push(() =>
+            isOrderly ? resolve(new Response(null, { status: 304 })) : reject(new TypeError("fetch failed"))
+          )
+          service.fetch(url, init).then(resolve, reject)
+        })
+      }
+      // Returns evenly distributed values, in whatever order the clients call `Math.random`.
+      let value = 0
+      vi.spyOn(Math, "random").mockImplementation(() => (value = (value + 0.6180339887) % 1))
+      const clients = Array.from({ length: count }, () => service.connect().withOptions({ fetch }))
+      const lives: Array<Live> = []
+      for (const [index, client] of clients.entries()) {
+        lives.push(await client.live({}))
+        if (index % 40 === 39) await advance(1_000)
+      }
+      const usual = count / (wait / 1_000)
+      times = []
+      const previous = ends
+      ends = []
+      isUp = false
+      for (const end of previous) end()
+      for (let second = 0; second < 60; second++) {
+        if (second === 3) isUp = true
+        await advance(1_000)
+        expect(times.length).toBeLessThanOrEqual(2 * usual)
+        times = []
+      }
+      for (const [index, live] of lives.entries()) {
+        expect((await clients[index]!.prompts.getResolved("prompt-0")).source).toBe("live")
+        live.close()
+      }
+    }
+  )
+})
+
+it("FakeService responds to a request that waits when something changes, after the wait, and never to an aborted request", async () => {
+  const service = new FakeService({ prompts: [{ name: "prompt-0", content: "Text" }] })
+  const url = "http://host/api/v1/prompts/prompt-0/resolved"
+  const send = (headers: Record<string, string>, signal = new AbortController().signal) =>
+    service.fetch(url, { method: "GET", redirect: "manual", headers, signal })
+  const etag = (await send({})).headers.get("etag")!
+  const headers = { "if-none-match": etag, prefer: "respond-async, wait=7" }
+  expect((await settle(send({ ...headers, "if-none-match": '"other"' }))).took).toBe(0)
+  const { value, took } = (await settle(send(headers))) as { value: Response; took: number }
+  expect([value.status, value.headers.get("preference-applied"), took]).toEqual([304, "wait=7", 7_000])
+  const edited = send(headers)
+  await flush()
+  service.set({ name: "other", content: "Other" })
+  await flush()
+  service.set({ name: "prompt-0", content: "Edited" })
+  expect(await settle(edited)).toMatchObject({ value: { status: 200 }, took: 0 })
+  const controller = new AbortController()
+  const aborted = send(
+    { ...headers, "if-none-match": (await edited).headers.get("etag")! },
+    controller.signal
+  )
+  await flush()
+  controller.abort("enough")
+  await expect(aborted).rejects.toBe("enough")
+  expect(vi.getTimerCount()).toBe(0)
+})
