@@ -70,10 +70,7 @@ interface ProcessLike {
   }
 }
 
-/**
- * Returns Node's hash function or, if there is none, a function that uses WebCrypto. WebCrypto is slower, because it
- * schedules a job for each prompt.
- */
+/** Returns Node's hash function or, in other runtimes, a function that uses WebCrypto, which is slower. */
 export const findHash = (): Hash => {
   const { hash } = (globalThis as ProcessLike).process?.getBuiltinModule?.("node:crypto") ?? {}
   return hash ? (text) => hash("sha256", text) : digest

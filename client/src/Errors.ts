@@ -41,104 +41,59 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
   }
 }
 
-/**
- * 400 or 417 `BAD_REQUEST`: the request is invalid. If a parameter is invalid, the message names the parameter and its
- * rule.
- */
-export class BadRequestError extends PromptApiError {
-  override get name(): "BadRequestError" {
-    return "BadRequestError"
+/** Makes a base class of errors with this name. The name of the class itself would change in minified programs. */
+const named = <Name extends string>(
+  name: Name
+): (new (
+  response: ErrorResponse
+) => PromptApiError & { readonly name: Name }) =>
+  class extends PromptApiError {
+    override get name(): Name {
+      return name
+    }
   }
-}
+
+/** 400 or 417 `BAD_REQUEST`: the request is invalid; the message names the parameter, if any, and its rule. */
+export class BadRequestError extends named("BadRequestError") {}
 
 /** 401 `UNAUTHORIZED`: the API key was rejected; the message says why. */
-export class UnauthorizedError extends PromptApiError {
-  override get name(): "UnauthorizedError" {
-    return "UnauthorizedError"
-  }
-}
+export class UnauthorizedError extends named("UnauthorizedError") {}
 
 /** 402 `DISPUTED`: the workspace has an active payment dispute. */
-export class DisputedError extends PromptApiError {
-  override get name(): "DisputedError" {
-    return "DisputedError"
-  }
-}
+export class DisputedError extends named("DisputedError") {}
 
 /** 402 `PAST_DUE`: the subscription is past due or over its limit. */
-export class PastDueError extends PromptApiError {
-  override get name(): "PastDueError" {
-    return "PastDueError"
-  }
-}
+export class PastDueError extends named("PastDueError") {}
 
 /** 403 `API_NOT_ALLOWED`: the workspace's tier does not include API access. */
-export class ApiNotAllowedError extends PromptApiError {
-  override get name(): "ApiNotAllowedError" {
-    return "ApiNotAllowedError"
-  }
-}
+export class ApiNotAllowedError extends named("ApiNotAllowedError") {}
 
 /** 404 `NOT_FOUND`: the key's workspace has no such prompt or version. */
-export class NotFoundError extends PromptApiError {
-  override get name(): "NotFoundError" {
-    return "NotFoundError"
-  }
-}
+export class NotFoundError extends named("NotFoundError") {}
 
 /** 405 `METHOD_NOT_ALLOWED`: a proxy changed the request's method. */
-export class MethodNotAllowedError extends PromptApiError {
-  override get name(): "MethodNotAllowedError" {
-    return "MethodNotAllowedError"
-  }
-}
+export class MethodNotAllowedError extends named("MethodNotAllowedError") {}
 
 /** 408 `REQUEST_TIMEOUT`: the service did not receive the whole request in time. */
-export class RequestTimeoutError extends PromptApiError {
-  override get name(): "RequestTimeoutError" {
-    return "RequestTimeoutError"
-  }
-}
+export class RequestTimeoutError extends named("RequestTimeoutError") {}
 
 /** 422 `RESOLVED_TOO_LARGE`: the prompt and its fragments together are larger than the service allows. */
-export class ResolvedTooLargeError extends PromptApiError {
-  override get name(): "ResolvedTooLargeError" {
-    return "ResolvedTooLargeError"
-  }
-}
+export class ResolvedTooLargeError extends named("ResolvedTooLargeError") {}
 
 /**
  * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait: the received number
  * or, if no request was sent, the remaining seconds of the client's delay. The client itself waits at most one minute.
  */
-export class RateLimitedError extends PromptApiError {
-  override get name(): "RateLimitedError" {
-    return "RateLimitedError"
-  }
-}
+export class RateLimitedError extends named("RateLimitedError") {}
 
 /** 431 `HEADERS_TOO_LARGE`: the request's headers exceed the service's limit. */
-export class HeadersTooLargeError extends PromptApiError {
-  override get name(): "HeadersTooLargeError" {
-    return "HeadersTooLargeError"
-  }
-}
+export class HeadersTooLargeError extends named("HeadersTooLargeError") {}
 
 /** 500 `INTERNAL_ERROR`: the service failed unexpectedly. */
-export class InternalServerError extends PromptApiError {
-  override get name(): "InternalServerError" {
-    return "InternalServerError"
-  }
-}
+export class InternalServerError extends named("InternalServerError") {}
 
-/**
- * 503 `SERVICE_UNAVAILABLE`: the service is temporarily unavailable, or its response is older than the cache allows.
- */
-export class ServiceUnavailableError extends PromptApiError {
-  override get name(): "ServiceUnavailableError" {
-    return "ServiceUnavailableError"
-  }
-}
+/** 503 `SERVICE_UNAVAILABLE`: the service is not available, or its response is older than the cache allows. */
+export class ServiceUnavailableError extends named("ServiceUnavailableError") {}
 
 /**
  * The response did not come from an endpoint of the API: it is a redirect, an HTML page, malformed JSON or JSON of
@@ -202,7 +157,7 @@ export const isOutage = (error: unknown): error is PromptClientError => {
     : status < 400 || status >= 500 || [402, 408, 429].includes(status)
 }
 
-const errorClasses = new Map<string, typeof PromptApiError>([
+const errorClasses = new Map<string, new (response: ErrorResponse) => PromptApiError>([
   ["BAD_REQUEST", BadRequestError],
   ["UNAUTHORIZED", UnauthorizedError],
   ["DISPUTED", DisputedError],

@@ -198,24 +198,22 @@ export class FakeService {
 
   /** Responds with a page of resolved prompts, or with the prompts that the query names. */
   #respondResolved(query: URLSearchParams, headers: FetchInit["headers"]): Promise<Response> {
-    const describe = ({ id, name = id, version = 1 }: StoredPrompt) => ({ name, version })
-    if (!query.has("prompt"))
-      return respondWithPage(this.#list(query), toResolved, query, headers, (prompts) => ({
-        prompts: prompts.map(describe)
-      }))
-    const found = query.getAll("prompt").flatMap((name) => {
+    const named = query.getAll("prompt").flatMap((name) => {
       const prompt = this.#find(name)
       return prompt ? [{ ...prompt, name }] : []
     })
-    const meta = { page: 1, per_page: 100, total: found.length, prompts: found.map(describe) }
-    return respond({ data: found.map(toResolved), meta }, headers)
+    const isNamed = query.has("prompt")
+    if (isNamed) query.set("per_page", "100")
+    return respondWithPage(isNamed ? named : this.#list(query), toResolved, query, headers, (listed) => ({
+      prompts: listed.map(({ id, name = id, version = 1 }) => ({ name, version }))
+    }))
   }
 
   /** Lists the prompts that match the filters of a query. */
   #list(query: URLSearchParams): ReadonlyArray<StoredPrompt> {
     const type = query.get("type")
-    return [...this.#prompts.values()].filter(
-      (prompt) => type === null || type === toSummary(prompt).prompt_type
+    return [...this.#prompts.values()].filter((prompt) =>
+      [null, toSummary(prompt).prompt_type].includes(type)
     )
   }
 }

@@ -27,8 +27,8 @@ import { normalizeHeaders, Transport, type UnknownJson } from "./transport/Trans
 const promptsPath = "/api/v1/prompts"
 
 /**
- * A client of the prompt-retrieval API. It has no dependencies, holds no connections and does not need to be closed.
- * The constructor throws a `TypeError` or `RangeError` that names the invalid option.
+ * A client of the prompt-retrieval API. It has no dependencies, and does not need to be closed; only the result of
+ * `live` does. The constructor throws a `TypeError` or `RangeError` that names the invalid option.
  *
  * After a 429, the client delays all its requests until the time in `Retry-After` has passed. If the timeout of a call
  * would expire before the delay ends, the call rejects immediately with a `RateLimitedError` and sends no request.
@@ -47,10 +47,7 @@ export class PromptClient {
   readonly #options: ClientOptions
   readonly #transport: Transport
   #defaults: CallSettings = defaultOptions
-  /**
-   * Identifies the service and the key. A client that `withOptions` creates shares state only if it has the same
-   * account.
-   */
+  /** Identifies the service and the key. Clients that `withOptions` creates share state only if it is the same. */
   readonly #account: string
   readonly #cacheLimits: CacheLimits
   #cache: Cache | undefined
@@ -181,7 +178,7 @@ export class PromptClient {
     const name = toName(prompt)
     const isBundleFirst = this.#options.mode === "bundle-first" && !options.signal?.aborted
     if (isBundleFirst && !this.#transport.keyStatus.isRejected) {
-      const bundled = await this.#findBundled?.(prompt)
+      const bundled = await this.#findBundled?.(name)
       if (bundled) return bundled as E
     }
     if (!options.signal?.aborted && isCacheable(options.headers)) {
@@ -195,7 +192,7 @@ export class PromptClient {
     } catch (error) {
       // A key that the service has rejected must not get a bundled or fallback text, even if the service is now down.
       if (!isOutage(error) || this.#transport.keyStatus.isRejected) throw error
-      const bundled = await this.#findBundled?.(prompt)
+      const bundled = await this.#findBundled?.(name)
       if (bundled) return bundled as E
       const { fallback } = options
       if (fallback === undefined) throw error

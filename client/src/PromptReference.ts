@@ -1,29 +1,19 @@
 import type { ResolvedPrompt } from "./Resources.ts"
 
 /**
- * A prompt and the slots that its resolved content leaves to the caller. `pull` generates a constant of this type for
- * each prompt. Calls send the `name`, or the `id` if there is no name.
+ * The name of a prompt, and the slots that its resolved content leaves to the caller. `pull` generates a constant of
+ * this type for each prompt.
  */
-export type PromptReference<Slots extends string = string> = {
+export interface PromptReference<Slots extends string = string> {
+  /** Name of the prompt, which can be the same in several workspaces. */
+  readonly name: string
   /** Names of the slots. */
   readonly slots: ReadonlyArray<Slots>
-} & (
-  | {
-      /** Name of the prompt, which can be the same in several workspaces. */
-      readonly name: string
-      /** Id of the prompt in the workspace of the bundle. */
-      readonly id?: string | undefined
-    }
-  | {
-      readonly name?: undefined
-      /** Id of the prompt. */
-      readonly id: string
-    }
-)
+}
 
 /** Returns the name or the id by which a prompt is addressed. */
 export const toName = (prompt: string | PromptReference): string => {
-  const name = typeof prompt === "string" ? prompt : (prompt?.name ?? prompt?.id)
+  const name = typeof prompt === "string" ? prompt : prompt?.name
   if (typeof name !== "string" || name === "") throw new TypeError("prompt must be a name or an id")
   return name
 }

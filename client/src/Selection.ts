@@ -18,10 +18,7 @@ export interface NormalSelection {
 }
 
 export const normalizeSelection = (selection: PromptSelection): NormalSelection =>
-  isList(selection) ? { names: [...new Set(selection.map(toName))] } : { filter: selection }
-
-const isList = (selection: PromptSelection): selection is Exclude<PromptSelection, PromptFilter> =>
-  Array.isArray(selection)
+  Symbol.iterator in selection ? { names: [...new Set(selection.map(toName))] } : { filter: selection }
 
 /** The largest number of prompts in one response of the service. */
 export const maxPageSize = 100

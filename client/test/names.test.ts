@@ -61,14 +61,10 @@ describe.each(Object.keys(calls) as Array<keyof typeof calls>)("%s", (method) =>
 })
 
 describe("names", () => {
-  it("a reference is addressed by its name, or by its id if it has no name", async () => {
+  it("a reference is addressed by its name", async () => {
     const service = makeService()
-    const { prompts } = service.connect()
-    await prompts.getResolved({ name: "support-agent", id: "unknown", slots: [] })
-    await prompts.getResolved({ id, slots: [] })
-    expect(service.requests).toEqual(
-      ["support-agent", id].map((prompt) => `/api/v1/prompts/${prompt}/resolved`)
-    )
+    await service.connect().prompts.getResolved({ name: "support-agent", slots: [] })
+    expect(service.requests).toEqual(["/api/v1/prompts/support-agent/resolved"])
   })
 
   it("a name and an id of the same prompt are two cached results, and a 404 evicts only its own", async () => {
@@ -92,7 +88,7 @@ describe("names", () => {
     expect(await Promise.all(texts)).toEqual(["Text", "Production"])
   })
 
-  it("a bundled text is found by its name, by its id, and by a reference that has one of them", async () => {
+  it("a bundled text is found by its name, by its id, and by a reference", async () => {
     const bundle = makeBundle([
       { id, name: "support-agent", content: "Bundled" },
       // Another prompt of the workspace has the same slug.
@@ -110,7 +106,6 @@ describe("names", () => {
       expect(await read(id.toUpperCase())).toBe("bundled: Bundled")
       expect(await read("twin-0000000a")).toBe("bundled: Twin")
       expect(await read({ name: "support-agent", slots: [] })).toBe("bundled: Bundled")
-      expect(await read({ name: "renamed", id, slots: [] })).toBe("bundled: Bundled")
       expect(await read("twin")).toBe("fallback: Fallback")
     }
   })

@@ -69,7 +69,14 @@ describe("prefetch", () => {
   it("prefetch loads names, ids and references once each, 100 per request, and returns those without a prompt", async () => {
     const { service, prefetch, read } = makeService(150)
     const id = toId("p149")
-    const selection = [...toNames(149), "none", id, { name: "prompt-0", slots: [] }, { id, slots: [] }, "a b"]
+    const selection = [
+      ...toNames(149),
+      "none",
+      id,
+      { name: "prompt-0", slots: [] },
+      { name: id, slots: [] },
+      "a b"
+    ]
     expect(await prefetch(selection)).toEqual({ loaded: 150, missing: ["none", "a b"] })
     expect(
       service.requests.map((target) => new URLSearchParams(target.split("?")[1]).getAll("prompt"))

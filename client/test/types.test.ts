@@ -52,12 +52,8 @@ it("TypeScript distinguishes the error classes by name", () => {
 // tsc checks that the marked lines below do not compile, because an unused `@ts-expect-error` is an error.
 
 const generated = {
-  supportAgent: {
-    id: "cef02dd3-514f-5723-8852-d3305a2e66a8",
-    name: "support-agent",
-    slots: ["shop", "tone"]
-  },
-  greeting: { id: "5f9a9b0e-7c5a-5b0e-9a39-0d7c3b2b6a11", slots: [] }
+  supportAgent: { name: "support-agent", slots: ["shop", "tone"] },
+  greeting: { name: "greeting", slots: [] }
 } as const satisfies Readonly<Record<string, Client.PromptReference>>
 
 /** A test runs this function, so that its types are compared with real values. */
@@ -80,8 +76,8 @@ const useTypedReferences = async (client: Client.PromptClient, id: string) => {
   // @ts-expect-error The prompt has no slots.
   Client.fillSlots(greeting, { shop: "Acme" })
 
-  // TypeScript also infers the slots of a reference that is written in place. For an id, it infers no slots.
-  const inline = await client.prompts.getResolved({ id: generated.greeting.id, slots: ["shop"] })
+  // TypeScript also infers the slots of a reference that is written in place. For a text, it infers no slots.
+  const inline = await client.prompts.getResolved({ name: "greeting", slots: ["shop"] })
   // @ts-expect-error A variable is missing.
   Client.fillSlots(inline.data, {})
   const untyped = await client.prompts.getResolved(id)
@@ -105,11 +101,11 @@ it("fillSlots requires a variable for each slot of a typed reference, and accept
   const service = new FakeService({
     prompts: [
       { ...generated.supportAgent, content: "{{shop}} {{tone}}" },
-      { id: generated.greeting.id, content: "Hello" }
+      { name: "greeting", content: "Hello" }
     ]
   })
   const client = service.connect()
-  expect(await useTypedReferences(client, generated.supportAgent.id).catch((error) => error)).toEqual([
+  expect(await useTypedReferences(client, generated.supportAgent.name).catch((error) => error)).toEqual([
     "Acme 1",
     "Acme x"
   ])

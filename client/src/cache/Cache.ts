@@ -80,6 +80,7 @@ export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
  */
 export class Cache {
   readonly #options: CacheLimits
+  readonly #maxAge: number
   #entries = new Map<string, CacheEntry>()
   #inFlight = new Map<string, InFlightRead>()
   #failures = new Map<string, Failure>()
@@ -87,6 +88,7 @@ export class Cache {
 
   constructor(options: CacheLimits) {
     this.#options = options
+    this.#maxAge = options.ttl + options.maxStale
   }
 
   /**
@@ -149,10 +151,6 @@ export class Cache {
   /** Ends the pauses after failures. */
   resume(): void {
     this.#failures.clear()
-  }
-
-  get #maxAge(): number {
-    return this.#options.ttl + this.#options.maxStale
   }
 
   /** Waits for a shared read. A caller's abort ends only its own wait; the last waiter's abort ends the read. */

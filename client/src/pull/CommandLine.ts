@@ -3,13 +3,11 @@ import { defaultOptions } from "../Options.ts"
 import type { PromptType } from "../Resources.ts"
 import { toUsageError } from "./CommandError.ts"
 
-/**
- * What `pull` does with the prompts: write them, compare them with the files, or verify the files without a request.
- */
-type Mode = "write" | "check" | "frozen"
-
 export interface PullOptions {
-  readonly mode: Mode
+  /** True to compare the prompts with the files. */
+  readonly check: boolean
+  /** True to verify the files without a request. */
+  readonly frozen: boolean
   readonly tag: string | undefined
   readonly type: PromptType | undefined
   /** True if `pull` succeeds even if no prompt matches. */
@@ -19,14 +17,7 @@ export interface PullOptions {
   readonly baseUrl: string
 }
 
-const promptTypes: { readonly [Type in PromptType]: true } = {
-  system: true,
-  user: true,
-  assistant: true,
-  template: true,
-  "few-shot": true,
-  "chain-of-thought": true
-}
+const promptTypes = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"] as const
 
 export const help = `Usage: npx --no @prompt-retrieval/client pull [flags]
 
@@ -36,7 +27,7 @@ Writes the prompts of the API key's workspace to two files, to be committed:
 
 Flags:
   --tag NAME         Only prompts with the tag of this name
-  --type TYPE        Only prompts of this type: ${Object.keys(promptTypes).join(", ")}
+  --type TYPE        Only prompts of this type: ${promptTypes.join(", ")}
   --out DIR          Directory of the files (default: the current directory)
   --base-url URL     URL of the service (default: PROMPT_RETRIEVAL_URL)
   --allow-empty      Do not fail if no prompt matches
@@ -75,11 +66,6 @@ const parseFlags = (args: Array<string>) => {
   throw toUsageError("pull takes only flags, which begin with --")
 }
 
-const parseType = (type: string | undefined): PromptType | undefined => {
-  if (type === undefined || Object.hasOwn(promptTypes, type)) return type as PromptType | undefined
-  throw toUsageError(`--type must be one of ${Object.keys(promptTypes).join(", ")}`)
-}
-
 /**
  * Parses the arguments after the program's name. Returns `undefined` if the arguments ask for help. Throws a
  * `CommandError` if they are invalid. The message never contains a value, because the value may be a key in the wrong
@@ -96,15 +82,12 @@ export const parseCommandLine = (
     throw toUsageError(
       "there is no flag --api-key, because other users can read the flags of a process: set PROMPT_RETRIEVAL_KEY"
     )
-  const { check, frozen, "allow-empty": allowEmpty, "base-url": baseUrl, ...values } = parseFlags(others)
-  if (frozen && (check || allowEmpty || baseUrl || values.tag || values.type))
+  const { "allow-empty": allowEmpty = false, "base-url": baseUrl, ...values } = parseFlags(others)
+  const { check = false, frozen = false, tag, out } = values
+  const type = promptTypes.find((type) => type === values.type)
+  if (values.type !== type) throw toUsageError(`--type must be one of ${promptTypes.join(", ")}`)
+  if (frozen && (check || allowEmpty || baseUrl || tag || type))
     throw toUsageError("--frozen reads no prompts: leave out all other flags except --out")
-  return {
-    mode: frozen ? "frozen" : check ? "check" : "write",
-    allowEmpty: allowEmpty ?? false,
-    tag: values.tag,
-    type: parseType(values.type),
-    out: values.out || ".",
-    baseUrl: baseUrl || env.PROMPT_RETRIEVAL_URL || defaultOptions.baseUrl
-  }
+  const url = baseUrl || env.PROMPT_RETRIEVAL_URL || defaultOptions.baseUrl
+  return { check, frozen, allowEmpty, tag, type, out: out || ".", baseUrl: url }
 }

@@ -103,8 +103,6 @@ const verifyFrozen = async ({ out }: PullOptions): Promise<void> => {
   }
 }
 
-const modes = { write, check, frozen: verifyFrozen } as const
-
 /**
  * Runs the command `pull` with the arguments after the program's name. Prints to stdout and stderr. Resolves to the
  * exit code: 0 for success, 1 for a failure or a difference, 2 for a wrong command line.
@@ -113,7 +111,8 @@ export const runPull = async (args: ReadonlyArray<string>, env: Environment): Pr
   try {
     const options = parseCommandLine(args, env)
     if (options === undefined) process.stdout.write(help)
-    else await modes[options.mode](options, env)
+    else if (options.frozen) await verifyFrozen(options)
+    else await (options.check ? check : write)(options, env)
     return 0
   } catch (error) {
     if (!(error instanceof CommandError)) throw error

@@ -1,0 +1,304 @@
+import { describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { expect, vi } from "vitest"
+import type { Live, PromptClientError } from "../src/index.ts"
+import { FakeService } from "../src/testing.ts"
+import { advance, flush, installFakeTime, settle } from "./support.ts"
+
+const ttl = 30_000
+const maxAge = ttl + 300_000
+/** How long a request waits, in milliseconds. In this test, random pauses are half as long. */
+const wait = 25_000
+/** A request must end at most this much later than its wait, in milliseconds. */
+const margin = 10_000
+
+/** How the service responds: it waits when asked, it never waits, or it fails. */
+type Behavior = "waits" | "does not wait" | "no connection" | 401 | 503
+
+/** One step of a test. While the machine is suspended, the wall clock advances and no timer runs. */
+type Step =
+  | { readonly kind: "read" }
+  | { readonly kind: "pass" | "suspend"; readonly millis: number }
+  | { readonly kind: "edit" | "remove" }
+  | { readonly kind: "behave"; readonly behavior: Behavior }
+
+const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
+  Arbitrary.all([
+    Arbitrary.schema(
+      Schema.Literals([
+        "read",
+        "read",
+        "read",
+        "pass",
+        "pass",
+        "pass",
+        "suspend",
+        "edit",
+        "edit",
+        "remove",
+        "behave",
+        "behave"
+      ])
+    ),
+    Arbitrary.schema(
+      Schema.Literals([1, 999, 1_000, 5_000, 12_500, 24_999, 25_000, 29_999, 30_000, 60_000, 330_000])
+    ),
+    Arbitrary.schema(
+      Schema.Literals(["waits", "waits", "waits", "does not wait", "no connection", 401, 503] as const)
+    )
+  ]),
+  ([kind, millis, behavior]) => ({ kind, millis, behavior }) as Step
+)
+
+const errorNames = {
+  "no connection": "ConnectionError",
+  401: "UnauthorizedError",
+  503: "ServiceUnavailableError"
+}
+
+/**
+ * The state machine of docs/client.md for a page with one prompt. Times on the monotonic clock are `awake`, which stops
+ * while the machine is suspended.
+ */
+class Model {
+  behavior: Behavior = "waits"
+  /** The text in the service; undefined if the prompt does not exist. */
+  stored: string | undefined = "0"
+  time = 0
+  awake = 0
+  requests = 0
+  #text: string | undefined
+  #confirmedAt = Number.NEGATIVE_INFINITY
+  #isRejected = false
+  #isPolling = false
+  #hasFailed = false
+  /** A request that waits. Otherwise, a pause. */
+  #isWaiting = false
+  #sentAt = 0
+  #timeout = 0
+  /** The end of the wait or of the pause, on the monotonic clock. */
+  #endsAt = 0
+
+  /** Loads the text. */
+  start(): void {
+    this.#request(false)
+    this.#request()
+  }
+
+  /** Advances the clocks. */
+  pass(millis: number): void {
+    const end = this.awake + millis
+    while (this.#endsAt <= end) {
+      this.time += this.#endsAt - this.awake
+      this.awake = this.#endsAt
+      if (this.#isWaiting) this.#confirm(false, true)
+      else this.#request()
+    }
+    this.time += end - this.awake
+    this.awake = end
+  }
+
+  /** The service wakes the request that waits. */
+  wake(): void {
+    if (!this.#isWaiting) return
+    if (typeof this.behavior === "number" || this.behavior === "no connection")
+      this.#fail(this.behavior === 401)
+    else if (this.#text !== this.stored) this.#confirm(true, false)
+  }
+
+  /** Predicts the result of a read: a text and its source, or the name of an error. */
+  read(): string {
+    const age = this.time - this.#confirmedAt
+    if (this.#text !== undefined && age < maxAge && !this.#isRejected)
+      return `${this.#text} ${age >= ttl ? "stale" : this.#isWaiting ? "live" : "cached"}`
+    this.requests++
+    if (this.behavior === 401) this.#isRejected = true
+    if (this.behavior === "waits" || this.behavior === "does not wait")
+      return this.stored === undefined ? "NotFoundError" : `${this.stored} fresh`
+    return errorNames[this.behavior]
+  }
+
+  #request(isHeld = true): void {
+    this.requests++
+    this.#sentAt = this.time
+    const millis = this.time - this.#confirmedAt >= ttl ? 1_000 : wait
+    this.#timeout = millis + margin
+    this.#isWaiting = true
+    const { behavior } = this
+    if (typeof behavior === "number" || behavior === "no connection") this.#fail(behavior === 401)
+    else if (!isHeld) {
+      this.#text = this.stored
+      this.#confirmedAt = this.time
+    } else if (this.#text !== this.stored) this.#confirm(true, false)
+    else if (behavior === "waits") this.#endsAt = this.awake + millis
+    else this.#confirm(false, false)
+  }
+
+  /** A request that may wait has succeeded. */
+  #confirm(isChanged: boolean, isApplied: boolean): void {
+    if (this.time - this.#sentAt > this.#timeout) {
+      this.#fail(false)
+      return
+    }
+    this.#text = this.stored
+    this.#confirmedAt = this.time
+    this.#isRejected = this.#hasFailed = false
+    if (isApplied) this.#isPolling = false
+    if (isApplied || isChanged) this.#request()
+    else {
+      this.#pause(this.#isPolling ? ttl : wait / 2)
+      this.#isPolling = true
+    }
+  }
+
+  #fail(isRejection: boolean): void {
+    this.#isRejected ||= isRejection
+    this.#pause(this.#hasFailed ? wait / 2 + wait : wait / 2)
+    this.#hasFailed = true
+  }
+
+  #pause(millis: number): void {
+    this.#isWaiting = false
+    this.#endsAt = this.awake + millis
+  }
+}
+
+/** Runs the steps against the client and the model. Returns the sources of the results in order. */
+const run = async (steps: ReadonlyArray<Step>): Promise<ReadonlyArray<string>> => {
+  installFakeTime()
+  const random = vi.spyOn(Math, "random").mockReturnValue(0.5)
+  try {
+    const model = new Model()
+    const service = new FakeService()
+    const store = () => {
+      if (model.stored === undefined) service.remove("p")
+      else service.set({ name: "p", content: model.stored })
+    }
+    store()
+    const client = service.connect().withOptions({
+      fetch: (url, init) => {
+        const { prefer: _, ...headers } = init.headers
+        return service.fetch(url, model.behavior === "does not wait" ? { ...init, headers } : init)
+      }
+    })
+    /** When the service stopped having each text, by the true time. */
+    const endedAt = new Map<string, number>()
+    const seen: Array<string> = []
+    let edits = 0
+    model.start()
+    const live = await client.live(["p"])
+    await flush()
+    for (const next of steps) {
+      if (next.kind === "pass") {
+        model.pass(next.millis)
+        await vi.advanceTimersByTimeAsync(next.millis)
+      } else if (next.kind === "suspend") {
+        model.time += next.millis
+        vi.setSystemTime(Date.now() + next.millis)
+      } else if (next.kind === "behave") {
+        model.behavior = next.behavior
+        model.wake()
+        const isFailure = next.behavior !== "waits" && next.behavior !== "does not wait"
+        service.failWith(isFailure ? next.behavior : undefined)
+      } else if (next.kind === "edit" || next.kind === "remove") {
+        if (model.stored !== undefined) endedAt.set(model.stored, model.time)
+        model.stored = next.kind === "edit" ? String(++edits) : undefined
+        model.wake()
+        store()
+      } else {
+        const expected = model.read()
+        const outcome = await settle(client.prompts.getResolved("p"))
+        if ("error" in outcome) {
+          expect((outcome.error as PromptClientError).name).toBe(expected)
+          seen.push("error")
+        } else {
+          const { data, source, age } = outcome.value
+          expect(`${data.resolved_content} ${source}`).toBe(expected)
+          seen.push(source)
+          // These rules do not depend on the model.
+          const trueAge = model.time - (endedAt.get(data.resolved_content) ?? model.time)
+          expect(trueAge).toBeLessThan(maxAge)
+          expect(age).toBeGreaterThanOrEqual(trueAge)
+          if (source === "live" && model.behavior === "waits")
+            expect(data.resolved_content).toBe(model.stored)
+        }
+      }
+      await flush()
+      expect(service.requests).toHaveLength(model.requests)
+    }
+    live.close()
+    await flush()
+    expect(vi.getTimerCount()).toBe(0)
+    return seen
+  } finally {
+    random.mockRestore()
+    vi.useRealTimers()
+  }
+}
+
+describe("live prompts as a state machine", () => {
+  const seen = new Map<string, number>()
+
+  it.live.prop(
+    "the client returns the text and sends the number of requests that a model of live prompts predicts, whatever happens in which order",
+    { steps: Arbitrary.array(step, { minLength: 20, maxLength: 80 }) },
+    ({ steps }) =>
+      Effect.promise(async () => {
+        for (const source of await run(steps)) seen.set(source, (seen.get(source) ?? 0) + 1)
+      }),
+    { arbitrary: { runs: 250 } }
+  )
+
+  it("the random steps of the property test produced many results of every source, and many errors", () => {
+    for (const source of ["live", "cached", "stale", "fresh", "error"])
+      expect(seen.get(source), source).toBeGreaterThan(30)
+  })
+
+  it.live.prop(
+    "an edit between two waits is always seen, however long requests and responses take and whenever the edits happen",
+    {
+      delays: Arbitrary.array(Arbitrary.schema(Schema.Literals([0, 1, 20, 300])), {
+        minLength: 1,
+        maxLength: 10
+      }),
+      gaps: Arbitrary.array(Arbitrary.schema(Schema.Literals([0, 1, 19, 40, 301, 24_990])), { maxLength: 20 })
+    },
+    ({ delays, gaps }) =>
+      Effect.promise(async () => {
+        installFakeTime()
+        try {
+          const service = new FakeService({ prompts: [{ name: "p", content: "start" }] })
+          let requests = 0
+          const delay = () =>
+            new Promise((resolve) => setTimeout(resolve, delays[requests++ % delays.length]))
+          const client = service.connect().withOptions({
+            fetch: async (url, init) => {
+              await delay()
+              const response = await service.fetch(url, init)
+              await delay()
+              return response
+            }
+          })
+          const changes: Array<string> = []
+          const call = await settle(client.live({}, { onChange: (prompt) => changes.push(prompt) }))
+          await using _ = (call as { readonly value: Live }).value
+          for (const [index, gap] of gaps.entries()) {
+            await vi.advanceTimersByTimeAsync(gap)
+            service.set({ name: "p", content: String(index) })
+          }
+          await advance(2_000)
+          const { data, source } = await client.prompts.getResolved("p")
+          expect([data.resolved_content, source]).toEqual([
+            String(gaps.length - 1).replace("-1", "start"),
+            "live"
+          ])
+          expect(changes.length > 0).toBe(gaps.length > 0)
+        } finally {
+          vi.useRealTimers()
+        }
+      }),
+    { arbitrary: { runs: 250 } }
+  )
+})
