@@ -103,7 +103,13 @@ const promptRepo = Layer.succeed(PromptRepo, {
   getSources: (workspaceId, prompts) =>
     Effect.map(
       Effect.forEach(prompts, (prompt) => Effect.option(getSource(workspaceId, prompt))),
-      (sources) => sources.flatMap(Option.toArray).map((source) => Result.succeed(source))
+      (sources) =>
+        sources.flatMap((found, index) =>
+          Option.toArray(found).map((source) => {
+            const name = findName(workspaces.get(workspaceId)?.prompts ?? [], source)
+            return { index, name, source: Result.succeed(source) }
+          })
+        )
     ),
   listVersions: (workspaceId, prompt, oldest, page) =>
     Effect.map(find(workspaceId, prompt), ({ prompt }) => {

@@ -72,7 +72,7 @@ export const addNameTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
   )
 
   suite.addProperty(
-    "PromptRepo.getSources returns what getSource returns, in the given order, without unknown prompts",
+    "PromptRepo.getSources returns what getSource returns and the name of each prompt, in the given order, without unknown prompts",
     archives,
     Effect.fnUntraced(function* (archive) {
       const repo = yield* PromptRepo
@@ -82,10 +82,15 @@ export const addNameTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
       const names = model.listPrompts(archive, {}).map((prompt) => parse(findName(archive.prompts, prompt)))
       const references = [newId<PromptId>(), ...names, parse("no-such-name"), ...ids, ...names.slice(0, 2)]
       const sources = yield* repo.getSources(workspace, references)
-      const expected = references.flatMap((reference) => findPrompt(archive.prompts, reference) ?? [])
+      const expected = references.flatMap((reference, index) => {
+        const prompt = findPrompt(archive.prompts, reference)
+        if (prompt === undefined) return []
+        const name = findName(archive.prompts, prompt)
+        return [{ index, name, source: Result.succeed(model.getSource(archive, prompt)) }]
+      })
       assert.deepStrictEqual(
-        sources.map(Result.getOrThrow),
-        expected.map((prompt) => model.getSource(archive, prompt))
+        sources.map(({ index, name, source }) => ({ index, name, source: Result.getOrThrow(source) })),
+        expected.map(({ index, name, source }) => ({ index, name, source: Result.getOrThrow(source) }))
       )
       assert.deepStrictEqual(yield* repo.getSources(newId<WorkspaceId>(), references), [])
     })

@@ -57,7 +57,14 @@ describe("GET /resolved", () => {
     ]) {
       const list = await read(`/api/v1/prompts${query}`)
       const resolved = await read(`/api/v1/resolved${query}`)
-      expect(resolved.meta).toEqual(list.meta)
+      const listed = new Map(archive.prompts.map((prompt) => [String(prompt.id), prompt]))
+      expect(resolved.meta).toEqual({
+        ...list.meta,
+        prompts: list.data.map(({ id }: { readonly id: string }) => ({
+          name: findName(archive.prompts, listed.get(id)!),
+          version: listed.get(id)!.current_version
+        }))
+      })
       const singles = await Promise.all(
         list.data.map(
           async ({ id }: { readonly id: string }) => (await read(`/api/v1/prompts/${id}/resolved`)).data
@@ -88,7 +95,18 @@ describe("GET /resolved", () => {
       listed[0]!.id,
       listed[1]!.id
     ])
-    expect(meta).toEqual({ page: 1, per_page: 100, total: 4 })
+    const versions = [listed[1]!, archived, listed[0]!, listed[1]!].map(
+      ({ current_version }) => current_version
+    )
+    expect(meta).toEqual({
+      page: 1,
+      per_page: 100,
+      total: 4,
+      prompts: [names[1], archived.id, names[0], listed[1]!.id].map((name, index) => ({
+        name,
+        version: versions[index]
+      }))
+    })
     expect((await read("/api/v1/resolved?prompt=")).data).toEqual([])
   })
 

@@ -26,6 +26,15 @@ export interface NamedPrompt {
   readonly description: string
 }
 
+/** The input of the resolution of one of several prompts. */
+export interface FoundSource {
+  /** The position of the prompt among the prompts that were asked for, counted from 0. */
+  readonly index: number
+  /** The shortest name that belongs to the prompt (`toName`). An archived prompt has no name; its value is not valid. */
+  readonly name: string
+  readonly source: Result.Result<ResolutionSource, ResolvedTooLarge>
+}
+
 /**
  * Port: the prompts of a workspace, read only. Every method sees only the given workspace: a prompt of another
  * workspace is not found, a folder or tag of another workspace matches nothing, and a fragment of another workspace is
@@ -84,10 +93,7 @@ export class PromptRepo extends Context.Service<
     readonly getSources: (
       workspace: WorkspaceId,
       prompts: ReadonlyArray<PromptReference>
-    ) => Effect.Effect<
-      ReadonlyArray<Result.Result<ResolutionSource, ResolvedTooLarge>>,
-      PageTooLarge | Unavailable
-    >
+    ) => Effect.Effect<ReadonlyArray<FoundSource>, PageTooLarge | Unavailable>
     /**
      * Returns one page of a prompt's versions that were created at `oldest` or later, highest number first. `total` is
      * the number of all these versions.

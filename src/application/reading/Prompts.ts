@@ -2,7 +2,6 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Result from "effect/Result"
 import { historyCutoff } from "../../domain/HistoryCutoff.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
 import {
@@ -28,7 +27,7 @@ import {
 } from "../../domain/Version.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Caller } from "../access/Admission.ts"
-import { type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
+import { type FoundSource, type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../observability/Instrumentation.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import { ReadScheduler } from "./ReadScheduler.ts"
@@ -52,8 +51,13 @@ const makeResolve = ({ takeTurn }: ReadScheduler["Service"]) =>
     }
   })
 
-/** The largest JSON of one or several prompts, in bytes. The rest of `sizes.contentBytes` is for the envelope. */
-const maxResolvedBytes = sizes.contentBytes - 128
+/** The largest JSON of several prompts with their names, in bytes. The rest of `sizes.contentBytes` is for the envelope. */
+const maxPageBytes = sizes.contentBytes - 128
+/** The largest JSON of one of several prompts, in bytes. The rest of `maxPageBytes` is for its name and its version. */
+const maxResolvedBytes = maxPageBytes - 256
+
+/** The bytes that separate prompts, names and versions in JSON, and the digits of a version, at most. */
+const nameMargin = 40
 
 /** Logs the id of a prompt whose resolved content is too large. */
 export const logTooLarge = (id: PromptId): Effect.Effect<void> =>
@@ -63,6 +67,12 @@ export const logTooLarge = (id: PromptId): Effect.Effect<void> =>
 export interface ResolvedVersion {
   readonly prompt: ResolvedPrompt
   readonly current_version: number
+}
+
+/** One of several resolved prompts. */
+export interface ResolvedItem extends ResolvedVersion {
+  /** The text that addressed the prompt or, on a page of the list, the prompt's name. */
+  readonly name: string
 }
 
 /**
@@ -93,7 +103,7 @@ export class Prompts extends Context.Service<
       caller: Caller,
       filter: PromptFilter,
       page: Page
-    ) => Effect.Effect<PageOfItems<ResolvedPrompt>, PageTooLarge | Unavailable>
+    ) => Effect.Effect<PageOfItems<ResolvedItem>, PageTooLarge | Unavailable>
     /**
      * Resolves up to 100 prompts in the given order. Leaves out texts that no prompt has as its id or name. Also leaves
      * out a prompt that alone is too large, and logs its id. Fails if the JSON of all prompts together would exceed
@@ -102,7 +112,7 @@ export class Prompts extends Context.Service<
     readonly getManyResolved: (
       caller: Caller,
       prompts: ReadonlyArray<string>
-    ) => Effect.Effect<ReadonlyArray<ResolvedPrompt>, PageTooLarge | Unavailable>
+    ) => Effect.Effect<ReadonlyArray<ResolvedItem>, PageTooLarge | Unavailable>
     readonly listVersions: (
       caller: Caller,
       prompt: string,
@@ -140,16 +150,17 @@ export class Prompts extends Context.Service<
       )
 
       /** Resolves one of several prompts. Returns an empty list and logs the id if the prompt alone is too large. */
-      const resolveOne = (
-        workspace: WorkspaceId,
-        source: Result.Result<ResolutionSource, ResolvedTooLarge>
-      ) =>
+      const resolveOne = (workspace: WorkspaceId, { source, name }: FoundSource) =>
         Effect.fromResult(source).pipe(
-          Effect.flatMap((source) => resolve(workspace, source)),
-          Effect.map((prompt) => ({ prompt, bytes: Buffer.byteLength(JSON.stringify(prompt)) })),
+          Effect.flatMap((source) =>
+            Effect.map(resolve(workspace, source), (prompt) => ({
+              item: { prompt, name, current_version: source.current_version },
+              bytes: Buffer.byteLength(JSON.stringify(prompt))
+            }))
+          ),
           Effect.filterOrFail(
             ({ bytes }) => bytes <= maxResolvedBytes,
-            ({ prompt }) => ResolvedTooLarge(prompt.id)
+            ({ item }) => ResolvedTooLarge(item.prompt.id)
           ),
           Effect.map((resolved) => [resolved]),
           Effect.catchTag("ResolvedTooLarge", ({ id }) => Effect.as(logTooLarge(id), []))
@@ -157,14 +168,18 @@ export class Prompts extends Context.Service<
 
       const resolveAll = Effect.fnUntraced(function* (
         { workspaceId }: Caller,
-        references: ReadonlyArray<PromptReference>
+        references: ReadonlyArray<PromptReference>,
+        /** The names of the prompts; by default, the shortest names that belong to them. */
+        names?: ReadonlyArray<string>
       ) {
         if (references.length === 0) return []
         const sources = yield* repo.getSources(workspaceId, references)
-        const resolved = yield* Effect.forEach(sources, (source) => resolveOne(workspaceId, source))
+        const resolved = yield* Effect.forEach(sources, (found) =>
+          resolveOne(workspaceId, { ...found, name: names?.[found.index] ?? found.name })
+        )
         const all = resolved.flat()
-        const bytes = all.reduce((sum, { bytes }) => sum + bytes + 1, 0)
-        return bytes > maxResolvedBytes ? yield* Effect.fail(PageTooLarge) : all.map(({ prompt }) => prompt)
+        const bytes = all.reduce((sum, { item, bytes }) => sum + bytes + item.name.length + nameMargin, 0)
+        return bytes > maxPageBytes ? yield* Effect.fail(PageTooLarge) : all.map(({ item }) => item)
       })
 
       return Prompts.of({
@@ -183,12 +198,14 @@ export class Prompts extends Context.Service<
             return { items: yield* resolveAll(caller, ids), total }
           })
         ),
-        getManyResolved: withSpanIfTraced("Prompts.getManyResolved")((caller, texts) =>
-          resolveAll(
+        getManyResolved: withSpanIfTraced("Prompts.getManyResolved")((caller, texts) => {
+          const parsed = texts.map(parsePromptReference)
+          return resolveAll(
             caller,
-            texts.flatMap((text) => parsePromptReference(text) ?? [])
+            parsed.flatMap((reference) => reference ?? []),
+            texts.filter((_, index) => parsed[index] !== undefined)
           )
-        ),
+        }),
         listVersions: withSpanIfTraced("Prompts.listVersions")(
           Effect.fnUntraced(function* (caller, text, page) {
             const prompt = yield* parsePrompt(text)

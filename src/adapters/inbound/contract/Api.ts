@@ -8,7 +8,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { Prompt, PromptSummary, ResolvedPrompt } from "../../../domain/Prompt.ts"
 import { Version, VersionSummary } from "../../../domain/Version.ts"
-import { DataEnvelope, PageEnvelope } from "./Envelope.ts"
+import { DataEnvelope, PageEnvelope, ResolvedEnvelope } from "./Envelope.ts"
 import { apiErrors, serviceErrors } from "./ErrorResponses.ts"
 import {
   pageHeaders,
@@ -86,7 +86,7 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
     HttpApiEndpoint.get("listResolved", "/resolved", {
       ...options,
       query: ResolvedQuery.fields,
-      success: withNotModified(PageEnvelope(ResolvedPrompt), resourceHeaders),
+      success: withNotModified(ResolvedEnvelope, resourceHeaders),
       error: apiErrors("InvalidParameter", "PageTooLarge")
     }).annotateMerge(
       withDocs(

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { Prompt, ResolvedPrompt } from "../../../domain/Prompt.ts"
 import {
   type InvalidParameter,
   makePage,
@@ -15,6 +16,25 @@ export const DataEnvelope = <A extends Schema.Top>(resource: A) => Schema.Struct
 /** The schema of a response with one page of a list (specification 2.1). */
 export const PageEnvelope = <A extends Schema.Top>(item: A) =>
   Schema.Struct({ data: Schema.Array(item), meta: PageMeta })
+
+/**
+ * The schema of a response with several resolved prompts: a page whose `meta` also has the name and the version of each
+ * prompt.
+ */
+export const ResolvedEnvelope = Schema.Struct({
+  data: Schema.Array(ResolvedPrompt),
+  meta: Schema.Struct({
+    ...PageMeta.fields,
+    prompts: Schema.Array(
+      Schema.Struct({
+        name: Schema.String.annotate({
+          description: "The `prompt` parameter that selected the prompt; without these parameters, its name."
+        }),
+        version: Prompt.fields.current_version
+      })
+    ).annotate({ description: "The name and the version of each prompt in `data`, in the same order." })
+  })
+})
 
 export const toDataEnvelope = <A>(data: A) => ({ data })
 

@@ -3,9 +3,9 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
-import { Prompts } from "../../../application/reading/Prompts.ts"
+import { Prompts, type ResolvedItem } from "../../../application/reading/Prompts.ts"
 import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
-import { InvalidParameter } from "../../../domain/Page.ts"
+import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import { PromptsGroup } from "../contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
 import type { ApiError } from "../contract/Errors.ts"
@@ -50,6 +50,17 @@ const readNamedPrompts = (
         meta: { page: 1, per_page: maxPrompts, total: data.length }
       }))
 
+const toResolvedEnvelope = ({
+  data,
+  meta
+}: {
+  readonly data: ReadonlyArray<ResolvedItem>
+  readonly meta: PageMeta
+}) => ({
+  data: data.map(({ prompt }) => prompt),
+  meta: { ...meta, prompts: data.map(({ name, current_version }) => ({ name, version: current_version })) }
+})
+
 const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
   list: (caller, _, query) =>
     Effect.map(
@@ -71,7 +82,7 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
       prompt === undefined
         ? readPageEnvelope(query, (page) => prompts.listResolved(caller, query, page))
         : readNamedPrompts(prompts, caller, [prompt].flat(), query),
-      withoutVersion
+      (page) => withoutVersion(toResolvedEnvelope(page))
     ),
   listVersions: (caller, { id }, query) =>
     Effect.map(

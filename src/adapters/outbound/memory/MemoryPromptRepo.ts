@@ -124,9 +124,11 @@ const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Ser
       Effect.sync(() => {
         const workspace = workspaces.get(workspaceId)
         if (workspace === undefined) return []
-        return references.flatMap((reference) => {
+        return references.flatMap((reference, index) => {
           const prompt = findPrompt(workspace.prompts, reference)
-          return prompt === undefined ? [] : [Result.succeed(getSource(workspace, prompt))]
+          if (prompt === undefined) return []
+          const name = findName(workspace.prompts, prompt)
+          return [{ index, name, source: Result.succeed(getSource(workspace, prompt)) }]
         })
       }),
     listVersions: (workspaceId, reference, oldest, page) =>

@@ -60,27 +60,28 @@ export const requestedNames = `(
 
 /** The columns from which `decodeNamed` makes the names of the prompts `p`. */
 export const nameColumns = `p.slug,
-      p.id = (${selectIdBySlug("p.workspace_id", "p.slug")}) as owns_slug,
-      p.id = (${selectIdByDigits("p.workspace_id", "p.slug", "rpad(left(p.id::text, 8), 32, '0')::uuid")}) as owns_digits`
+      coalesce(p.id = (${selectIdBySlug("p.workspace_id", "p.slug")}), false) as owns_slug,
+      coalesce(p.id = (${selectIdByDigits("p.workspace_id", "p.slug", "rpad(left(p.id::text, 8), 32, '0')::uuid")}), false) as owns_digits`
 
 const { id, title, description } = Prompt.fields
 
 const decodeRows = makeRowDecoder(
   Schema.Struct({
     id,
-    title,
-    description,
     slug: Schema.String,
     owns_slug: Schema.Boolean,
     owns_digits: Schema.Boolean
   })
 )
 
+/** Decodes the shortest names that belong to prompts. */
+export const decodeNames = (rows: ReadonlyArray<Row>): ReadonlyArray<string> =>
+  decodeRows(rows).map(({ id, slug, ...ownership }) => toName({ id, slug }, ownership))
+
+const decodeTitles = makeRowDecoder(Schema.Struct({ id, title, description }))
+
 /** Decodes prompts with their names. */
-export const decodeNamed = (rows: ReadonlyArray<Row>): ReadonlyArray<NamedPrompt> =>
-  decodeRows(rows).map(({ id, title, description, slug, ...ownership }) => ({
-    id,
-    name: toName({ id, slug }, ownership),
-    title,
-    description
-  }))
+export const decodeNamed = (rows: ReadonlyArray<Row>): ReadonlyArray<NamedPrompt> => {
+  const names = decodeNames(rows)
+  return decodeTitles(rows).map((prompt, index) => ({ ...prompt, name: names[index] ?? "" }))
+}

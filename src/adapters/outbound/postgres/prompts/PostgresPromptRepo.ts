@@ -20,7 +20,7 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { decodeOrdinal, makeBatchedLookup } from "../driver/BatchedLookup.ts"
 import { findById, makeStatement, type Row, type Statement } from "../driver/Query.ts"
 import { Database } from "../Database.ts"
-import { decodeNamed, requestedNames, toIdExpression } from "./NameQueries.ts"
+import { decodeNamed, decodeNames, nameColumns, requestedNames, toIdExpression } from "./NameQueries.ts"
 import * as pages from "./PageQueries.ts"
 
 export interface PromptKey<Reference extends PromptReference = PromptReference> {
@@ -149,9 +149,9 @@ const withFit = (requested: string): string => `(
     ) measured where fits or row = 1
   ) requested`
 
-/** Selects the sources of several prompts like `selectSources`, if the column `fits` of all rows is true. */
+/** Selects the sources of several prompts and their names, if the column `fits` of all rows is true. */
 export const selectManySources = selectByKey(
-  (prompts) => selectSourcesFrom(prompts, ", requested.fits"),
+  (prompts) => selectSourcesFrom(prompts, `, requested.fits, ${nameColumns}`),
   withFit
 )
 
@@ -234,7 +234,12 @@ const makePromptRepo = Effect.gen(function* () {
   ) {
     const rows = keys.length === 0 ? [] : yield* queryPrompts(select(keys))
     if (rows.some(({ fits }) => fits !== true)) return yield* Effect.fail(PageTooLarge)
-    return rows.map((row) => ({ index: keys[decodeOrdinal(row) - 1]?.index ?? 0, source: toSource(row) }))
+    const names = decodeNames(rows)
+    return rows.map((row, position) => ({
+      index: keys[decodeOrdinal(row) - 1]?.index ?? 0,
+      name: names[position] ?? "",
+      source: toSource(row)
+    }))
   })
 
   return PromptRepo.of({
@@ -269,7 +274,7 @@ const makePromptRepo = Effect.gen(function* () {
           ...(yield* readSources(keys.filter(hasId), selectManySources.byId)),
           ...(yield* readSources(keys.filter(hasName), selectManySources.byName))
         ]
-        return found.sort((a, b) => a.index - b.index).map(({ source }) => source)
+        return found.sort((a, b) => a.index - b.index)
       })
     ),
     listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, prompt, oldest, page) =>
