@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { copyFileSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -6,6 +8,9 @@ import { makeLinkedProject, removeDirectories, run } from "../../test/support/pr
 
 const examples = join(import.meta.dirname, "../../examples")
 const agentLine = "Be brief and friendly, and end with one clear next step."
+
+/** An example that runs until it is stopped. */
+const liveExample = "client-live.ts"
 
 /** What each example prints for the demo workspace. */
 const outputs: Readonly<Record<string, string | RegExp>> = {
@@ -45,7 +50,7 @@ describe("the examples of the client", () => {
 
   it("every example of the client has an expected output", () => {
     expect(readdirSync(examples).filter((name) => name.startsWith("client"))).toEqual(
-      Object.keys(outputs).toSorted()
+      [...Object.keys(outputs), liveExample].toSorted()
     )
   })
 
@@ -57,5 +62,27 @@ describe("the examples of the client", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
     if (typeof output === "string") expect(stdout).toBe(output)
     else expect(stdout).toMatch(output)
+  })
+
+  // This test edits a prompt, so it comes last.
+  it("the example client-live.ts prints the new text of a prompt after an edit, and ends after SIGINT", async () => {
+    copyFileSync(join(examples, liveExample), join(project, liveExample))
+    const child = spawn(process.execPath, [liveExample], {
+      cwd: project,
+      env: { ...process.env, PROMPT_RETRIEVAL_KEY: api.key, PROMPT_RETRIEVAL_URL: api.service().url },
+      stdio: ["ignore", "pipe", "inherit"]
+    })
+    let stdout = ""
+    child.stdout.on("data", (chunk) => (stdout += chunk))
+    try {
+      const line = (text: string) => `support-agent, version 3, live: ${text}\n`
+      const first = line(`You are a support agent of {{shop}}. ${agentLine}`)
+      await expect.poll(() => stdout).toBe(first)
+      await api.sql("update prompts set current_content = 'New text' where slug = 'support-agent'")
+      await expect.poll(() => stdout, { timeout: 50_000 }).toBe(first + line("New text"))
+    } finally {
+      child.kill("SIGINT")
+    }
+    expect(await once(child, "close")).toEqual([0, null])
   })
 })

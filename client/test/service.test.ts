@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { type ClientOptions, type FetchInit, fillSlots, PromptClient } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
+import { toSlug } from "../../src/domain/PromptName.ts"
 import { startDemoApi } from "../../test/api/startApi.ts"
 
 const api = startDemoApi()
@@ -106,6 +107,39 @@ describe("the client of a real service", () => {
     expect(numbers).toEqual([3, 2, 1])
     const { data } = await client.prompts.getResolved(agent.id)
     expect(fillSlots(data.resolved_content, { shop: "Acme" })).toMatch(/^You are a support agent of Acme\. /)
+  })
+
+  it("prefetch and live return the texts and versions that getResolved returns, by the names of the prompts", async () => {
+    const { client } = connect()
+    const cached = connect({ cache: {} })
+    const { loaded, missing } = await cached.client.prefetch({})
+    expect([loaded, missing]).toEqual([listedPrompts.length, []])
+    const live = connect()
+    const selection = ["support-agent", "no-such-prompt", agent.id]
+    expect(await cached.client.prefetch(selection)).toEqual({ loaded: 2, missing: ["no-such-prompt"] })
+    await using _ = await live.client.live({})
+    for (const { title, id } of listedPrompts) {
+      const { data, version } = await client.prompts.getResolved(id)
+      const name = toSlug(title)
+      expect(await cached.client.prompts.getResolved(name)).toMatchObject({ data, version, source: "cached" })
+      const fromMemory = await live.client.prompts.getResolved(name)
+      expect([fromMemory.data, fromMemory.version]).toEqual([data, version])
+      expect(fromMemory.source).toMatch(/^(live|cached)$/)
+    }
+    expect(cached.requests).toHaveLength(2)
+  })
+
+  it("an edit in the database changes the text in memory, and onChange gets the name of the prompt", async () => {
+    const changes: Array<string> = []
+    const { client } = connect({ cache: { ttl: 2_000 } })
+    await using _ = await client.live({ type: "template" }, { onChange: (name) => changes.push(name) })
+    const { id, title } = listedPrompts.find(({ prompt_type }) => prompt_type === "template")!
+    const read = async () => (await client.prompts.getResolved(toSlug(title))).data.resolved_content
+    const before = await read()
+    await api.sql("update prompts set current_content = 'Edited' where id = $1", [id])
+    await expect.poll(read, { timeout: 20_000 }).toMatch(/^Edited/)
+    expect(before).not.toMatch(/^Edited/)
+    expect(changes).toEqual([toSlug(title)])
   })
 
   it("an expired cache entry is revalidated with the service's ETag", async () => {
