@@ -113,6 +113,12 @@ new PromptClient({ apiKey: 1 })
 new PromptClient({ apikey: "k" })
 // @ts-expect-error Version numbers are numbers.
 client.prompts.versions.get("p", "1")
+{
+  await using live = await client.live({ tag: "t" }, { onChange: (name: string) => void name })
+  live.close()
+}
+// @ts-expect-error There is no such filter.
+await client.live({ name: "t" })
 for await (const { id } of client.prompts.list()) { const text: string = id; void text }
 export const code = (error: unknown): string => error instanceof NotFoundError ? error.code : ""
 `
