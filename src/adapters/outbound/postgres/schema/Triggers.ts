@@ -28,8 +28,7 @@ const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<st
     lock_moving: ["prompts"],
     notify_owner: ["users"],
     notify_key: ["api_keys"],
-    notify_key_update: ["api_keys"],
-    lock_owner: ["api_keys"]
+    notify_key_update: ["api_keys"]
   },
   // These triggers run only for rows that arrive by logical replication, and in sessions with `session_replication_role
   // = replica`.

@@ -252,7 +252,7 @@ describe("migrations", () => {
           const sql = yield* PgClient.PgClient
           yield* runMigrations(migrations)
           const expected = yield* triggers
-          assert.strictEqual(expected.length, 60)
+          assert.strictEqual(expected.length, 59)
           const notifications = yield* sql.listen("prompt_retrieval_changes")
           yield* loadWithoutTriggers(
             sql`with home as (insert into workspaces default values returning id),

@@ -1,4 +1,5 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
+import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -149,14 +150,16 @@ describe("concurrent writes", () => {
       )
     )
 
-    for (const isolation of isolations) {
-      for (const [change, before] of [
-        [addKey, undefined],
-        [moveKey, addKey]
-      ] as const) {
-        const what = change === addKey ? "adds a key" : "moves a key"
-        const home = change === addKey ? workspaces[0] : workspaces[1]
+    const run = (session: PgConnection.PgConnection, statements: string) =>
+      Effect.forEach(statements.split("; "), (text) => session.query(text, []))
+    const replicateKey = `set session_replication_role = replica; ${addKey}`
 
+    for (const isolation of isolations) {
+      for (const [what, change, before, home] of [
+        ["adds a key", addKey, undefined, workspaces[0]],
+        ["replicates a key", replicateKey, undefined, workspaces[0]],
+        ["moves a key", moveKey, addKey, workspaces[1]]
+      ] as const) {
         it.effect(
           `a ${isolation} password reset notifies all workspaces while another transaction ${what} of the user`,
           () =>
@@ -165,7 +168,7 @@ describe("concurrent writes", () => {
                 yield* prepareUser
                 if (before !== undefined) yield* issuer.query(before, [])
                 yield* issuer.query("begin", [])
-                yield* issuer.query(change, [])
+                yield* run(issuer, change)
                 yield* admin.query(`begin isolation level ${isolation}`, [])
                 // The reset must not wait for the other transaction.
                 yield* admin.query("set local lock_timeout = '1ms'", [])
@@ -185,7 +188,7 @@ describe("concurrent writes", () => {
                 if (before !== undefined) yield* issuer.query(before, [])
                 yield* admin.query(`begin isolation level ${isolation}`, [])
                 yield* admin.query(requireReset, [])
-                const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
+                const issued = yield* Effect.forkChild(run(issuer, change), { startImmediately: true })
                 yield* Effect.sleep("50 millis")
                 const waits = issued.pollUnsafe() === undefined
                 const notified = yield* collectNotifications(

@@ -175,18 +175,14 @@ export const notifications: ReadonlyArray<string> = [
   `create trigger notify_owner after update on users for each row
     when ((old.id, old.must_reset_password) is distinct from (new.id, new.must_reset_password))
     execute function notify_owner()`,
-  // If an API key moves to another workspace and keeps its owner, PostgreSQL does not check the foreign key
-  // `created_by`, so it does not lock the owner's row. This function takes that lock.
-  `create function lock_owner() returns trigger language plpgsql set search_path from current as $$
-    begin
-      perform from users where id = new.created_by for key share;
-      return null;
-    end
-  $$`,
-  `create trigger lock_owner after update on api_keys for each row
-    when (old.workspace_id is distinct from new.workspace_id) execute function lock_owner()`,
+  // Locks the row of the key's owner, for `notify_owner`, if PostgreSQL does not: it checks the foreign key `created_by`
+  // only if the owner changes, and not in sessions with `session_replication_role = replica`.
   `create function notify_key() returns trigger language plpgsql set search_path from current as $$
     begin
+      if (tg_op = 'UPDATE' and old.workspace_id is distinct from new.workspace_id)
+        or (tg_op <> 'DELETE' and current_setting('session_replication_role') = 'replica') then
+        perform from users where id = new.created_by for key share;
+      end if;
       if tg_op <> 'INSERT' and old.workspace_id is not null then
         perform pg_notify('prompt_retrieval_changes', old.workspace_id::text);
       end if;
