@@ -110,6 +110,30 @@ describe("the notifications of a write", () => {
     )
 
     it.effect(
+      "a statement that changes 1,000 workspaces sends 1,000 notifications, and a statement that changes more sends one notification for all workspaces",
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* PgClient.PgClient
+          yield* sql`delete from workspaces`
+          yield* sql`insert into users (email) values ('many@example.com')`
+          const add = (count: number) =>
+            sql`with added as (insert into workspaces (name) select 'many' from generate_series(1, ${count}) returning id)
+              insert into api_keys (workspace_id, created_by, key_hash)
+              select w.id, u.id, sha256(w.id::text::bytea) from added w, users u where u.email = 'many@example.com'`
+          const changes = [
+            "update workspaces set tier = 'team'",
+            "update users set must_reset_password = not must_reset_password where email = 'many@example.com'"
+          ]
+          yield* add(1000)
+          for (const text of changes)
+            assert.strictEqual(new Set(yield* collectNotifications(sql.unsafe(text))).size, 1000, text)
+          yield* add(1)
+          for (const text of changes)
+            assert.deepStrictEqual(yield* collectNotifications(sql.unsafe(text)), ["*"], text)
+        })
+    )
+
+    it.effect(
       "an import sends one notification, and a second import of the same archive sends no notification",
       () =>
         Effect.gen(function* () {

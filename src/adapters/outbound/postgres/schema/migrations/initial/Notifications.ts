@@ -43,7 +43,7 @@ const byPrompt = (table: string, hasOwnUpdate = false): NotifyingTable => ({
 })
 
 const ofOwner = (owner: string) =>
-  `select k.workspace_id from api_keys k where k.created_by in (${owner}) and k.workspace_id is not null`
+  `select distinct k.workspace_id from api_keys k where k.created_by in (${owner}) and k.workspace_id is not null`
 
 const notifyingTables: ReadonlyArray<NotifyingTable> = [
   byColumn("workspaces", "id"),
@@ -83,6 +83,9 @@ const makeTriggers = ({ table, ofRows, ofRow, hasOwnUpdate }: NotifyingTable): R
   ]
 }
 
+/** If one statement changes more workspaces, a single notification reports that all workspaces may have changed. */
+const maxWorkspaces = 1000
+
 /**
  * The change notifications. Every write that a reader could notice sends `NOTIFY prompt_retrieval_changes`. The payload
  * is the id of a workspace, or `*` if any workspace may have changed, such as when a table is truncated. A transaction
@@ -92,7 +95,7 @@ export const notifications: ReadonlyArray<string> = [
   // Notifies the workspaces that a query finds. If the query finds null, any workspace may have changed.
   `create function notify_workspaces(workspaces uuid[]) returns void language plpgsql set search_path from current as $$
     begin
-      if array_position(workspaces, null) is not null then
+      if cardinality(workspaces) > ${maxWorkspaces} or array_position(workspaces, null) is not null then
         perform pg_notify('prompt_retrieval_changes', '*');
       else
         perform pg_notify('prompt_retrieval_changes', workspace::text) from unnest(workspaces) workspace;
@@ -163,8 +166,7 @@ export const notifications: ReadonlyArray<string> = [
         and not row_security_active('api_keys') then
         perform from users where id = new.id for update skip locked;
         if found then
-          perform pg_notify('prompt_retrieval_changes', k.workspace_id::text)
-          from api_keys k where k.created_by = new.id and k.workspace_id is not null;
+          perform notify_workspaces(array(${ofOwner("new.id")}));
           return null;
         end if;
       end if;
