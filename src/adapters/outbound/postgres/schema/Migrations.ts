@@ -22,7 +22,13 @@ import {
   triggersDenied,
   versionUnreadable
 } from "./SchemaMismatch.ts"
-import { decodeTriggers, enableTrigger, selectWrongTriggers, repairStatements } from "./Triggers.ts"
+import {
+  createsTrigger,
+  decodeTriggers,
+  enableTrigger,
+  selectWrongTriggers,
+  repairStatements
+} from "./Triggers.ts"
 
 interface Migration {
   readonly name: string
@@ -142,35 +148,48 @@ export const runMigrations = (
     return pending.length === 0 ? { version, ran: [] } : yield* transactPending(all)
   })
 
+/** PostgreSQL reports 42883 if the function of a trigger is missing, and 42P01 if the table is missing. */
+const isIncomplete = (error: unknown): error is SqlError =>
+  isSqlError(error) && ["42883", "42P01"].includes(sqlState(error))
+
 const restoreWrongTriggers = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   yield* sql.unsafe(record.lockMigrations)
   const wrong = decodeTriggers(yield* sql.unsafe(selectWrongTriggers.text, selectWrongTriggers.params))
   if (wrong.length === 0) return
-  for (const statement of [...wrong.map(enableTrigger), ...repairStatements]) yield* sql.unsafe(statement)
-  yield* Effect.logWarning(`Triggers disabled or with the wrong firing mode: ${wrong.length}; corrected`)
+  const all = migrations.flatMap(({ statements }) => statements)
+  const creations = wrong
+    .filter(({ isMissing }) => isMissing)
+    .flatMap((trigger) => all.findLast((statement) => createsTrigger(statement, trigger)) ?? [])
+  for (const statement of [...creations, ...wrong.map(enableTrigger), ...repairStatements])
+    yield* sql.unsafe(statement)
+  yield* Effect.logWarning(
+    `Triggers missing, disabled or with the wrong firing mode: ${wrong.length}; corrected`
+  )
 })
 
 /**
- * Gives each trigger the firing mode that the schema defines, because `pg_restore --disable-triggers` leaves some
- * triggers in another mode. Also does the work that these triggers may have missed. Changes nothing if all triggers
- * have the right mode. If the server denies the change, only logs a warning. A service without the privilege, or on a
- * standby, therefore still starts.
+ * Creates missing triggers, and gives each trigger the firing mode that the schema defines, because `pg_restore
+ * --disable-triggers` leaves some triggers in another mode. Also does the work that these triggers may have missed.
+ * Changes nothing if all triggers are right. If the server rejects the change, only logs a warning. A service without
+ * the privilege, or on a standby, therefore still starts.
  */
 const restoreTriggers = Effect.gen(function* () {
   const { queryPrompts: query, transact } = yield* Database
   if (decodeTriggers(yield* query(selectWrongTriggers)).length === 0) return
   yield* transact(
-    Effect.catchIf(restoreWrongTriggers, isDenied, (error) =>
-      Effect.fail(triggersDenied(describeSqlError(error)))
+    Effect.catchIf(
+      restoreWrongTriggers,
+      (error) => isDenied(error) || isIncomplete(error),
+      (error) => Effect.fail(triggersDenied(describeSqlError(error)))
     )
   ).pipe(Effect.catchTag("SchemaMismatch", ({ message }) => Effect.logWarning(message)))
 })
 
 /**
  * Brings the schema to the version of this program and returns the migrations that ran. All pending migrations run in
- * one transaction. Each migration runs once, even if several processes start at the same time. Then corrects the firing
- * modes of the triggers. Changes nothing if no migration is pending and all triggers have the right mode. Fails if the
+ * one transaction. Each migration runs once, even if several processes start at the same time. Then corrects the
+ * triggers. Changes nothing if no migration is pending and all triggers are right. Fails if the
  * schema is newer than this program, or if the server denies a migration.
  */
 export const migrate = Effect.tap(runMigrations(migrations), restoreTriggers)

@@ -42,13 +42,10 @@ export const tablesUnreadable = (role: string, tables: string): SchemaMismatch =
     `the role ${role} may not read these tables: ${tables}; grant it SELECT on them; ${grantHint}`
   )
 
-/**
- * Some triggers do not have the firing mode of the schema, and the server denied the correction. `reason` is the
- * server's message.
- */
+/** Some triggers are missing or have the wrong firing mode, and `reason` is why the server rejected the correction. */
 export const triggersDenied = (reason: string): SchemaMismatch =>
   SchemaMismatch(
-    `some triggers have the wrong firing mode, and the server denied the correction: ${reason}; run migrate as the owner of the tables`
+    `some triggers are missing or have the wrong firing mode, and the server rejected the correction: ${reason}; run migrate as the owner of the tables`
   )
 
 /** The oldest major version of PostgreSQL that has the functions which the migrations and queries call. */

@@ -52,24 +52,35 @@ export const expectedTriggers = Object.entries(triggers).flatMap(([option, table
   Object.entries(tables).flatMap(([trigger, tables]) => tables.map((table) => ({ table, trigger, option })))
 )
 
-/** Selects the triggers whose firing mode differs from `expectedTriggers`. */
+/** Selects the triggers of `expectedTriggers` that are missing or have another firing mode. */
 export const selectWrongTriggers = {
-  text: `select t.tgrelid::regclass::text as table, t.tgname::text as trigger, e.option
+  text: `select e."table", e.trigger, e.option, t.oid is null as "isMissing"
     from json_to_recordset($1) e ("table" text, trigger text, option text)
-    join pg_trigger t on t.tgrelid = to_regclass(e."table") and t.tgname = e.trigger
-    where t.tgenabled::text <> coalesce(nullif(left(e.option, 1), ''), 'O')`,
+    left join pg_trigger t on t.tgrelid = to_regclass(e."table") and t.tgname = e.trigger
+    where t.tgenabled::text is distinct from coalesce(nullif(left(e.option, 1), ''), 'O')`,
   params: [JSON.stringify(expectedTriggers)]
 }
 
 export const decodeTriggers = makeRowDecoder(
-  Schema.Struct({ table: Schema.String, trigger: Schema.String, option: Schema.String })
+  Schema.Struct({
+    table: Schema.String,
+    trigger: Schema.String,
+    option: Schema.String,
+    isMissing: Schema.Boolean
+  })
 )
 
-export const enableTrigger = ({
-  table,
-  trigger,
-  option
-}: ReturnType<typeof decodeTriggers>[number]): string =>
+interface Trigger {
+  readonly table: string
+  readonly trigger: string
+  readonly option: string
+}
+
+/** Returns true if a statement creates the trigger. */
+export const createsTrigger = (statement: string, { table, trigger }: Trigger): boolean =>
+  new RegExp(`^create trigger ${trigger} [^(]* on ${table}\\b`).test(statement)
+
+export const enableTrigger = ({ table, trigger, option }: Trigger): string =>
   `alter table ${table} enable ${option} trigger ${trigger}`
 
 /**

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
@@ -14,6 +15,8 @@ import {
   runMigrations
 } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { findServerMismatch } from "../../../../../src/adapters/outbound/postgres/schema/SchemaMismatch.ts"
+import { expectedTriggers } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
+import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { connect, emptyDatabase, freshDatabase, freshRole, onServer } from "../../../../support/postgres.ts"
 
 const readTables = Effect.flatMap(
@@ -231,7 +234,8 @@ describe("migrations", () => {
       PgClient.PgClient,
       (
         sql
-      ) => sql`select tgrelid::regclass::text as table, tgname::text as trigger, tgenabled::text as enabled
+      ) => sql`select tgrelid::regclass::text as table, tgname::text as trigger, tgenabled::text as enabled,
+          pg_get_triggerdef(oid) as definition
         from pg_trigger where not tgisinternal order by 1, 2`
     )
     /** Disables every trigger of every table while `load` runs, as `pg_restore --disable-triggers` does. */
@@ -272,6 +276,34 @@ describe("migrations", () => {
           yield* migrate
           assert.deepStrictEqual(yield* triggers, expected)
         }).pipe(Effect.scoped, Effect.provide(emptyDatabase))
+    )
+
+    it.live("migrate creates triggers that were dropped, and notifies running services", () =>
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        yield* migrate
+        const expected = yield* triggers
+        for (const { table, trigger } of expectedTriggers)
+          yield* sql.unsafe(`drop trigger ${trigger} on ${table}`)
+        assert.deepStrictEqual(yield* triggers, [])
+        assert.deepStrictEqual(yield* collectNotifications(migrate), ["*"])
+        assert.deepStrictEqual(yield* triggers, expected)
+      }).pipe(Effect.provide(emptyDatabase))
+    )
+
+    it.live("if the function of a dropped trigger is missing too, migrate logs a warning that says so", () =>
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        yield* migrate
+        yield* sql`drop function notify_key cascade`
+        const lines: Array<unknown> = []
+        yield* migrate.pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => lines.push(message))])))
+        assert.deepStrictEqual(lines, [
+          [
+            "some triggers are missing or have the wrong firing mode, and the server rejected the correction: function notify_key() does not exist; run migrate as the owner of the tables"
+          ]
+        ])
+      }).pipe(Effect.provide(emptyDatabase))
     )
 
     it.live("migrate leaves triggers of other programs as they are", () =>
