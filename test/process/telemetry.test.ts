@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import * as archives from "../support/archives.ts"
-import { type Collector, collector, toAttributes } from "../support/services/collector.ts"
+import { type Collector, collector, silentCollector, toAttributes } from "../support/services/collector.ts"
 import { makeResources } from "../support/database.ts"
 import { type LogLine, parseLogLines } from "../support/logLines.ts"
 import { freePort } from "../support/ports.ts"
@@ -273,6 +273,37 @@ describe("logs, metrics and traces", () => {
     expect(response.status).toBe(200)
     await response.arrayBuffer()
     expect(await service.stop()).toBe(0)
+  })
+
+  it("while the OTLP collector does not respond, one export is in flight, at most 8 exports wait, and further spans are dropped", async () => {
+    const silent = await resources.acquire(silentCollector)
+    const { service } = await start({
+      ...otlp,
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "5",
+      OTEL_EXPORTER_OTLP_ENDPOINT: silent.url
+    })
+    for (let n = 0; n < 100; n++) await sendTraced(service, `/api/v1/prompts/${id}?n=${n}`)
+    expect(silent.counts()).toEqual({ received: 1, open: 1, mostOpen: 1 })
+    silent.respond()
+    await expect.poll(() => silent.counts().open).toBe(0)
+    expect(await service.stop()).toBe(0)
+    const { received, mostOpen } = silent.counts()
+    expect(mostOpen).toBe(1)
+    // Without a limit, there would be more than 20 exports of traces. The last exports are sent after the response.
+    expect(received).toBeGreaterThan(8)
+    expect(received).toBeLessThan(16)
+  })
+
+  it("an export to an OTLP collector that does not respond ends after OTEL_EXPORTER_OTLP_TIMEOUT", async () => {
+    const silent = await resources.acquire(silentCollector)
+    const { service } = await start({
+      ...otlp,
+      OTEL_EXPORTER_OTLP_TIMEOUT: "100",
+      OTEL_EXPORTER_OTLP_ENDPOINT: silent.url
+    })
+    await sendTraced(service, `/api/v1/prompts/${id}`)
+    await expect.poll(() => silent.counts().received).toBeGreaterThan(2)
+    expect(silent.counts().mostOpen).toBe(1)
   })
 
   it("METRICS_HOST selects the address of the metrics server independently of HOST", async () => {

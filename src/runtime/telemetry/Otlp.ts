@@ -1,9 +1,15 @@
+import * as Config from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as HttpClient from "effect/http/HttpClient"
+import { HttpClientError, TransportError } from "effect/http/HttpClientError"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Layer from "effect/Layer"
 import * as OtlpMetrics from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as OtlpTracer from "effect/observability/OtlpTracer"
+import * as Semaphore from "effect/Semaphore"
 
 /** The defaults of some of OpenTelemetry's environment variables. */
 const defaults = {
@@ -12,17 +18,66 @@ const defaults = {
   OTEL_METRICS_EXPORTER: "otlp"
 }
 
+/** OpenTelemetry's default of `OTEL_EXPORTER_OTLP_TIMEOUT`, in milliseconds. */
+const defaultTimeoutMs = 10_000
+
+/** The maximum number of exports that wait for the collector. Further exports are dropped. */
+const maxExports = 8
+
+/**
+ * The client of the exporters. Effect's exporters start an export for each full batch of spans and wait without a time
+ * limit, so a collector that never responds would fill the memory. This client sends one request at a time, and gives up
+ * after `OTEL_EXPORTER_OTLP_TIMEOUT`. It drops an export by responding with 200: after an error, an exporter stops for a
+ * minute.
+ */
+const limitedClient = Layer.effect(
+  HttpClient.HttpClient,
+  Effect.gen(function* () {
+    const client = yield* HttpClient.HttpClient
+    const timeoutMs = yield* Config.Int("OTEL_EXPORTER_OTLP_TIMEOUT").pipe(
+      Config.withDefault(defaultTimeoutMs),
+      Effect.orDie
+    )
+    const turn = Semaphore.makeUnsafe(1)
+    let waiting = 0
+    return HttpClient.transform(client, (send, request) =>
+      Effect.suspend(() => {
+        if (waiting === maxExports) return Effect.succeed(HttpClientResponse.fromWeb(request, new Response()))
+        waiting++
+        return send.pipe(
+          // The time limit includes the body of the response.
+          Effect.tap((response) => response.arrayBuffer),
+          Effect.timeoutOrElse({
+            duration: timeoutMs,
+            orElse: () =>
+              Effect.fail(
+                new HttpClientError({
+                  reason: new TransportError({ request, description: "the collector does not respond" })
+                })
+              )
+          }),
+          Semaphore.withPermit(turn),
+          Effect.ensuring(
+            Effect.sync(() => {
+              waiting--
+            })
+          )
+        )
+      })
+    )
+  })
+).pipe(Layer.provide(FetchHttpClient.layer))
+
 /**
  * Exports spans and metrics to the collector at `OTEL_EXPORTER_OTLP_ENDPOINT`, as JSON over HTTP, and flushes them when
- * the layer closes. If the collector is unreachable, spans and metrics are dropped. Further environment variables of
- * OpenTelemetry apply, such as `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME`.
+ * the layer closes. If the collector is unreachable or too slow, spans and metrics are dropped. Further environment
+ * variables of OpenTelemetry apply, such as `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME`.
  */
 export const layer = Layer.merge(OtlpTracer.layerFromConfig(), OtlpMetrics.layerFromConfig()).pipe(
-  Layer.provide([
-    OtlpSerialization.layerJson,
-    FetchHttpClient.layer,
+  Layer.provide([OtlpSerialization.layerJson, limitedClient]),
+  Layer.provide(
     ConfigProvider.layer(
       ConfigProvider.fromEnv({ env: { ...defaults, ...process.env } as Record<string, string> })
     )
-  ])
+  )
 )

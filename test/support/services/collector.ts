@@ -1,4 +1,4 @@
-import { createServer } from "node:http"
+import { createServer, type ServerResponse } from "node:http"
 import { text } from "node:stream/consumers"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -65,5 +65,32 @@ export const collector: Effect.Effect<Collector, never, Scope.Scope> = Effect.ge
         .at(-1)
         ?.resourceMetrics[0].scopeMetrics[0].metrics.find((metric: { name: string }) => metric.name === name)
         ?.sum.dataPoints ?? []
+  }
+})
+
+/** A collector that does not respond until `respond` is called. Closing the scope stops the collector. */
+export const silentCollector = Effect.gen(function* () {
+  const open = new Set<ServerResponse>()
+  let [received, mostOpen, isSilent] = [0, 0, true]
+  const server = createServer((_request, response) => {
+    received++
+    if (!isSilent) {
+      response.end()
+      return
+    }
+    open.add(response)
+    mostOpen = Math.max(mostOpen, open.size)
+    response.on("close", () => open.delete(response))
+  })
+  const port = yield* listenOnFreePort(server)
+  return {
+    url: `http://127.0.0.1:${port}`,
+    /** Returns how many requests the collector has received, how many are open, and the most that were open together. */
+    counts: () => ({ received, open: open.size, mostOpen }),
+    /** Responds to all open requests and to each later request. */
+    respond: () => {
+      isSilent = false
+      for (const response of open) response.end()
+    }
   }
 })
