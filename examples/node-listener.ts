@@ -13,12 +13,20 @@ const reject = (response: ServerResponse, status: number, code: string, message:
     .writeHead(status, { "content-type": "application/json", "cache-control": "no-store" })
     .end(JSON.stringify({ error: { code, message } }))
 
-/** The listener never rejects, so no request can end the process. */
+/**
+ * Serves only paths that start with `prefix`. A web-standard request has a normalized path: without this check,
+ * `/api/v1/../../docs` would be served as `/docs`. The listener never rejects, so no request can end the process.
+ */
 export const toNodeListener =
-  (handler: WebHandler) =>
+  (handler: WebHandler, prefix = "/api/v1/") =>
   async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
-      const apiResponse = await handler(toWebRequest(request))
+      const apiRequest = toWebRequest(request)
+      if (!new URL(apiRequest.url).pathname.startsWith(prefix)) {
+        reject(response, 404, "NOT_FOUND", "Route not found")
+        return
+      }
+      const apiResponse = await handler(apiRequest)
       response.writeHead(apiResponse.status, Object.fromEntries(apiResponse.headers))
       response.end(Buffer.from(await apiResponse.arrayBuffer()))
     } catch {

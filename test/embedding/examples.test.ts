@@ -101,6 +101,17 @@ describe("the examples that need PostgreSQL", () => {
         expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("a page of the application\n")
         expect((await fetch(`http://127.0.0.1:${port}/elsewhere`)).status).toBe(404)
 
+        for (const target of [
+          "/api/v1/../../docs",
+          "/api/v1/%2e%2e/..%2f../docs",
+          "/api/v1/%2e%2e/%2E./openapi.json",
+          "/api/v1/..\\..\\docs",
+          "/api/v1/../../healthz?/api/v1/"
+        ]) {
+          const bytes = `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`
+          expect(await sendRaw(port, bytes, "end"), target).toMatch(/^HTTP\/1\.1 404 /)
+        }
+
         const trace = await sendRaw(
           port,
           `TRACE ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
