@@ -204,9 +204,11 @@ export class FakeService {
     })
     const isNamed = query.has("prompt")
     if (isNamed) query.set("per_page", "100")
-    return respondWithPage(isNamed ? named : this.#list(query), toResolved, query, headers, (listed) => ({
-      prompts: listed.map(({ id, name = id, version = 1 }) => ({ name, version }))
-    }))
+    return respondWithPage(isNamed ? named : this.#list(query), toResolved, query, headers, (listed) =>
+      query.has("names")
+        ? { prompts: listed.map(({ id, name = id, version = 1 }) => ({ name, version })) }
+        : {}
+    )
   }
 
   /** Lists the prompts that match the filters of a query. */

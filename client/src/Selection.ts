@@ -32,7 +32,7 @@ export const toPageTarget = ({ names, filter }: NormalSelection, page: number, s
   const query = names
     ? `?${new URLSearchParams(names.slice((page - 1) * size, page * size).map((name): [string, string] => ["prompt", name]))}`
     : toQuery({ ...filter, page, per_page: size })
-  return `/api/v1/resolved${query}`
+  return `/api/v1/resolved${query}&names=true`
 }
 
 /** Returns true if a response or its request would be too large, so that a smaller page may succeed. */

@@ -26,7 +26,7 @@ describe("live prompts", () => {
     const { client, live, read, state, service } = makeLiveClient(1)
     service.set({ name: "prompt-0", content: "Text 0", version: 3 })
     await using _ = await live({ tag: "production" })
-    expect(service.requests[0]).toBe("/api/v1/resolved?page=1&per_page=100&tag=production")
+    expect(service.requests[0]).toBe("/api/v1/resolved?page=1&per_page=100&tag=production&names=true")
     expect(state.sent).toBe(2)
     expect(await read("prompt-0")).toBe("Text 0 (live)")
     expect(await read(toId("p0"))).toBe("Text 0 (live)")
@@ -42,7 +42,7 @@ describe("live prompts", () => {
   it("a live prompt is read by the name or the id that was selected, and an unknown name appears when it is created", async () => {
     const { live, read, service } = makeLiveClient(2)
     await using _ = await live(["prompt-1", "new", { name: "prompt-1", slots: [] }])
-    expect(service.requests[0]).toBe("/api/v1/resolved?prompt=prompt-1&prompt=new")
+    expect(service.requests[0]).toBe("/api/v1/resolved?prompt=prompt-1&prompt=new&names=true")
     expect(await read("prompt-1")).toBe("Text 1 (live)")
     expect(await read("prompt-0")).toBe("Text 0 (fresh)")
     expect(await read("new")).toBe("NotFoundError")

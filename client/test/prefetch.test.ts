@@ -58,7 +58,7 @@ describe("prefetch", () => {
     expect(service.requests).toEqual(
       Array.from(
         { length: 10 },
-        (_, index) => `/api/v1/resolved?page=${index + 1}&per_page=100&tag=production`
+        (_, index) => `/api/v1/resolved?page=${index + 1}&per_page=100&tag=production&names=true`
       )
     )
     expect(await read("prompt-0")).toEqual(["Text 0", "cached", 1])

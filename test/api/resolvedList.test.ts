@@ -57,8 +57,11 @@ describe("GET /resolved", () => {
     ]) {
       const list = await read(`/api/v1/prompts${query}`)
       const resolved = await read(`/api/v1/resolved${query}`)
+      expect(resolved.meta).toEqual(list.meta)
+      const named = await read(`/api/v1/resolved${query === "" ? "?" : `${query}&`}names=true`)
+      expect(named.data).toEqual(resolved.data)
       const listed = new Map(archive.prompts.map((prompt) => [String(prompt.id), prompt]))
-      expect(resolved.meta).toEqual({
+      expect(named.meta).toEqual({
         ...list.meta,
         prompts: list.data.map(({ id }: { readonly id: string }) => ({
           name: findName(archive.prompts, listed.get(id)!),
@@ -88,7 +91,7 @@ describe("GET /resolved", () => {
       names[0]!,
       listed[1]!.id
     ]
-    const { data, meta } = await read(toQuery(asked.map(encodeURIComponent)))
+    const { data, meta } = await read(`${toQuery(asked.map(encodeURIComponent))}&names=true`)
     expect(data.map(({ id }: { readonly id: string }) => id)).toEqual([
       listed[1]!.id,
       archived.id,
@@ -132,6 +135,7 @@ describe("GET /resolved", () => {
         "BAD_REQUEST",
         "prompt must not be combined with other parameters"
       ])
+    expectError(await send("/api/v1/resolved?names=1"), [400, "BAD_REQUEST", "names must be true"])
     expectError(await send("/api/v1/resolved?per_page=0"), [
       400,
       "BAD_REQUEST",

@@ -29,7 +29,9 @@ describe("pull", () => {
     const out = join(makeDirectory("pull"), "generated")
     expect(await pull(["--out", out])).toEqual({ ...success, stdout: `232 prompts: ${bothChanged}` })
     expect(readdirSync(out).toSorted()).toEqual([bundleFile, typesFile])
-    expect(service.requests).toEqual([1, 2, 3].map((page) => `/api/v1/resolved?page=${page}&per_page=100`))
+    expect(service.requests).toEqual(
+      [1, 2, 3].map((page) => `/api/v1/resolved?page=${page}&per_page=100&names=true`)
+    )
     const bundle = await verifyBundle(readBundle(out))
     expect(bundle.prompts.map(({ name }) => name)).toEqual(
       [agent, template, ...others].map(({ name }) => name).toSorted()
@@ -63,7 +65,9 @@ describe("pull", () => {
     const { service, pull } = await startPullService()
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production", "--type=template"])
-    expect(service.requests).toEqual(["/api/v1/resolved?page=1&per_page=100&tag=production&type=template"])
+    expect(service.requests).toEqual([
+      "/api/v1/resolved?page=1&per_page=100&tag=production&type=template&names=true"
+    ])
     expect(readBundle(out).prompts.map(({ name }) => name)).toEqual(["announcement"])
     const none = ["--out", out, "--type", "few-shot"]
     for (const args of [none, [...none, "--check"]]) {

@@ -75,11 +75,15 @@ describe("the parameters in the OpenAPI document", () => {
     ["query", "type", false, { type: "string", enum: types }]
   ]
 
-  it.each([
+  it.each<[operationId: string, parameters: ReadonlyArray<unknown>]>([
     ["prompts.list", filters],
     [
       "prompts.listResolved",
-      [...filters, ["query", "prompt", false, { type: "array", items: { type: "string" }, maxItems: 100 }]]
+      [
+        ...filters,
+        ["query", "names", false, { type: "string", enum: ["true"] }],
+        ["query", "prompt", false, { type: "array", items: { type: "string" }, maxItems: 100 }]
+      ]
     ],
     ["prompts.get", [id]],
     ["prompts.getResolved", [id]],

@@ -18,21 +18,27 @@ export const PageEnvelope = <A extends Schema.Top>(item: A) =>
   Schema.Struct({ data: Schema.Array(item), meta: PageMeta })
 
 /**
- * The schema of a response with several resolved prompts: a page whose `meta` also has the name and the version of each
- * prompt.
+ * The schema of a response with several resolved prompts. If the caller asks for names, `meta` also has the name and the
+ * version of each prompt.
  */
 export const ResolvedEnvelope = Schema.Struct({
   data: Schema.Array(ResolvedPrompt),
   meta: Schema.Struct({
     ...PageMeta.fields,
-    prompts: Schema.Array(
-      Schema.Struct({
-        name: Schema.String.annotate({
-          description: "The `prompt` parameter that selected the prompt; without these parameters, its name."
-        }),
-        version: Prompt.fields.current_version
+    prompts: Schema.optionalKey(
+      Schema.Array(
+        Schema.Struct({
+          name: Schema.String.annotate({
+            description:
+              "The `prompt` parameter that selected the prompt; without these parameters, its name."
+          }),
+          version: Prompt.fields.current_version
+        })
+      ).annotate({
+        description:
+          "With `names=true`, the name and the version of each prompt in `data`, in the same order."
       })
-    ).annotate({ description: "The name and the version of each prompt in `data`, in the same order." })
+    )
   })
 })
 

@@ -66,10 +66,15 @@ const PromptsParameter = Schema.Union([Schema.String, Schema.Array(Schema.String
   )
 )
 
-/** The query parameters of the list of resolved prompts: those of the list of prompts, or `prompt`. */
+const NamesParameter = Parameter.check(
+  Schema.makeFilter((text: string) => (text === "true" ? undefined : "must be true"))
+)
+
+/** The query parameters of the list of resolved prompts: those of the list of prompts, or `prompt`; and `names`. */
 export const ResolvedQuery = Schema.Struct({
   ...ListQuery.fields,
-  prompt: Schema.optionalKey(PromptsParameter)
+  prompt: Schema.optionalKey(PromptsParameter),
+  names: Schema.optionalKey(NamesParameter)
 })
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -103,8 +108,12 @@ export const parameterDetails: Readonly<Record<string, object>> = {
     examples: { default: { value: "support-agent" } }
   },
   prompt: {
-    description: `Ids or names of up to ${maxPrompts} prompts, one per parameter. Excludes the other parameters.`,
+    description: `Ids or names of up to ${maxPrompts} prompts, one per parameter. Excludes the filters and the page.`,
     schema: { type: "array", items: { type: "string" }, maxItems: maxPrompts }
+  },
+  names: {
+    description: "With `true`, `meta.prompts` has the name and the version of each prompt.",
+    schema: { type: "string", enum: ["true"] }
   },
   version: {
     description: "Version number, starting at 1.",

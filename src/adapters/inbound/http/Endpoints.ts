@@ -50,16 +50,16 @@ const readNamedPrompts = (
         meta: { page: 1, per_page: maxPrompts, total: data.length }
       }))
 
-const toResolvedEnvelope = ({
-  data,
-  meta
-}: {
+interface ResolvedPage {
   readonly data: ReadonlyArray<ResolvedItem>
   readonly meta: PageMeta
-}) => ({
-  data: data.map(({ prompt }) => prompt),
-  meta: { ...meta, prompts: data.map(({ name, current_version }) => ({ name, version: current_version })) }
-})
+}
+
+/** Returns the envelope of a page of resolved prompts, if `names` is given with the names and versions of the prompts. */
+const toResolvedEnvelope = ({ data, meta }: ResolvedPage, names: string | undefined) => {
+  const prompts = data.map(({ name, current_version }) => ({ name, version: current_version }))
+  return { data: data.map(({ prompt }) => prompt), meta: names === undefined ? meta : { ...meta, prompts } }
+}
 
 const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
   list: (caller, _, query) =>
@@ -77,12 +77,12 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
       envelope: toDataEnvelope(prompt),
       promptVersion: current_version
     })),
-  listResolved: (caller, _, { prompt, ...query }) =>
+  listResolved: (caller, _, { prompt, names, ...query }) =>
     Effect.map(
       prompt === undefined
         ? readPageEnvelope(query, (page) => prompts.listResolved(caller, query, page))
         : readNamedPrompts(prompts, caller, [prompt].flat(), query),
-      (page) => withoutVersion(toResolvedEnvelope(page))
+      (page) => withoutVersion(toResolvedEnvelope(page, names))
     ),
   listVersions: (caller, { id }, query) =>
     Effect.map(
