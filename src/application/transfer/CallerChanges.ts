@@ -70,7 +70,7 @@ export const listInterfaces = (
 }
 
 /**
- * Compares the prompts of two states, and returns the changes that can break applications. A prompt is compared with
+ * Compares the prompts of two states, and returns the changes that can break applications, ordered by name. A prompt is compared with
  * the prompt that has the same id or, if there is none, the same name. A new prompt breaks no application.
  */
 export const compareInterfaces = (
@@ -79,7 +79,8 @@ export const compareInterfaces = (
 ): ReadonlyArray<CallerChange> => {
   const byId = new Map(after.map((prompt) => [prompt.id, prompt]))
   const byName = new Map(after.map((prompt) => [prompt.name, prompt]))
-  return before.flatMap(({ id, name, type, slots }) => {
+  const ordered = before.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  return ordered.flatMap(({ id, name, type, slots }) => {
     const current = byId.get(id) ?? byName.get(name)
     const newSlots = current?.slots ?? slots
     const change: CallerChange = {

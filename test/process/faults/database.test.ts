@@ -78,7 +78,7 @@ describe("a database that fails or blocks", () => {
 
   it("after the type of a column changes, a running service prepares its statements again", async () => {
     expect((await sendReads(50)).map(({ status }) => status)).toEqual(Array(50).fill(200))
-    await api.sql("alter table prompts alter column title type varchar(1000)")
+    await api.sql("alter table prompts alter column intent type varchar(1000)")
     await waitUntilOk(api.service(), uncachedPath(prompts), authorization)
     expect((await sendReads(50)).map(({ status }) => status)).toEqual(Array(50).fill(200))
   })
