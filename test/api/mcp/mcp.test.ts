@@ -4,7 +4,7 @@ import { call, callStateless, post, statelessHeaders, statelessMeta } from "../.
 import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import { startApi } from "../startApi.ts"
 
-const pageSize = 50
+const pageSize = 20
 
 /**
  * Makes a workspace with a key. Some prompts of the workspace contain the canary, a text that callers of other

@@ -8,7 +8,7 @@ import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { fillSlots, findSlots, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { type CallError, cutText, makeInvalidParams } from "./CallErrors.ts"
 
-const pageSize = 50
+const pageSize = 20
 /** The number of prompts of a page that are resolved at the same time. */
 const concurrency = 2
 /** Maximum number of slots of a prompt. A prompt with more slots cannot be read through MCP. */
