@@ -130,7 +130,8 @@ export class Prompts extends Context.Service<
     Prompts,
     Effect.gen(function* () {
       const repo = yield* PromptRepo
-      const resolve = makeResolve(yield* ReadScheduler)
+      const scheduler = yield* ReadScheduler
+      const resolve = makeResolve(scheduler)
 
       const parsePrompt = (text: string): Effect.Effect<PromptReference, PromptNotFound> => {
         const parsed = parsePromptReference(text)
@@ -149,21 +150,23 @@ export class Prompts extends Context.Service<
         )
       )
 
-      /** Resolves one of several prompts. Returns an empty list and logs the id if the prompt alone is too large. */
+      /** Resolves one of several prompts. Returns `undefined` and logs the id if the prompt alone is too large. */
       const resolveOne = (workspace: WorkspaceId, { source, name }: FoundSource) =>
         Effect.fromResult(source).pipe(
           Effect.flatMap((source) =>
-            Effect.map(resolve(workspace, source), (prompt) => ({
-              item: { prompt, name, current_version: source.current_version },
-              bytes: Buffer.byteLength(JSON.stringify(prompt))
-            }))
+            resolve(workspace, source).pipe(
+              Effect.tap((prompt) => scheduler.takeTurn(workspace, prompt.resolved_content.length)),
+              Effect.map((prompt) => ({
+                item: { prompt, name, current_version: source.current_version },
+                bytes: Buffer.byteLength(JSON.stringify(prompt))
+              }))
+            )
           ),
           Effect.filterOrFail(
             ({ bytes }) => bytes <= maxResolvedBytes,
             ({ item }) => ResolvedTooLarge(item.prompt.id)
           ),
-          Effect.map((resolved) => [resolved]),
-          Effect.catchTag("ResolvedTooLarge", ({ id }) => Effect.as(logTooLarge(id), []))
+          Effect.catchTag("ResolvedTooLarge", ({ id }) => Effect.as(logTooLarge(id), undefined))
         )
 
       const resolveAll = Effect.fnUntraced(function* (
@@ -174,12 +177,18 @@ export class Prompts extends Context.Service<
       ) {
         if (references.length === 0) return []
         const sources = yield* repo.getSources(workspaceId, references)
-        const resolved = yield* Effect.forEach(sources, (found) =>
-          resolveOne(workspaceId, { ...found, name: names?.[found.index] ?? found.name })
-        )
-        const all = resolved.flat()
-        const bytes = all.reduce((sum, { item, bytes }) => sum + bytes + item.name.length + nameMargin, 0)
-        return bytes > maxPageBytes ? yield* Effect.fail(PageTooLarge) : all.map(({ item }) => item)
+        const items: Array<ResolvedItem> = []
+        let bytes = 0
+        for (const found of sources) {
+          const name = names?.[found.index] ?? found.name
+          const resolved = yield* resolveOne(workspaceId, { ...found, name })
+          if (resolved === undefined) continue
+          bytes += resolved.bytes + name.length + nameMargin
+          // Ends here, because the remaining prompts could need a hundred times the memory of a response.
+          if (bytes > maxPageBytes) return yield* Effect.fail(PageTooLarge)
+          items.push(resolved.item)
+        }
+        return items
       })
 
       return Prompts.of({

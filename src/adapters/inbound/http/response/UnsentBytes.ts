@@ -1,4 +1,4 @@
-import type { HttpResponse } from "../HttpMessage.ts"
+import type { Body, HttpResponse } from "../HttpMessage.ts"
 import { WorkspaceShares } from "../WorkspaceShares.ts"
 
 /** A response with a body of at most this many bytes is always sent. */
@@ -6,9 +6,14 @@ const smallBodyBytes = 64 * 1024
 
 const countBytes = ({ body, isPermanent }: HttpResponse): number => (isPermanent === true ? 0 : body.length)
 
-/** Counts the bytes of the response bodies that clients have not received yet. */
+/**
+ * Counts the bytes of the response bodies that clients have not received yet. A buffer that is the body of several
+ * responses is counted once.
+ */
 export class UnsentBytes {
   readonly #shares: WorkspaceShares
+  /** The number of unsent responses of each buffer. */
+  readonly #users = new Map<Body, number>()
 
   constructor(maxBytes: number) {
     this.#shares = new WorkspaceShares(maxBytes)
@@ -17,14 +22,27 @@ export class UnsentBytes {
   /** Returns true if a response may be sent. There is always room for a small body. */
   hasRoom(response: HttpResponse): boolean {
     const bytes = countBytes(response)
-    return bytes <= smallBodyBytes || this.#shares.hasRoom(response.workspace, bytes)
+    return (
+      bytes <= smallBodyBytes ||
+      this.#users.has(response.body) ||
+      this.#shares.hasRoom(response.workspace, bytes)
+    )
   }
 
   add(response: HttpResponse): void {
-    this.#shares.add(response.workspace, countBytes(response))
+    if (this.#addUser(response.body, 1) === 1) this.#shares.add(response.workspace, countBytes(response))
   }
 
   remove(response: HttpResponse): void {
-    this.#shares.add(response.workspace, -countBytes(response))
+    if (this.#addUser(response.body, -1) === 0) this.#shares.add(response.workspace, -countBytes(response))
+  }
+
+  /** Returns the number of users that a body then has. A text has one user, because Node copies texts. */
+  #addUser(body: Body, change: 1 | -1): number {
+    if (typeof body === "string") return change === 1 ? 1 : 0
+    const users = (this.#users.get(body) ?? 0) + change
+    if (users === 0) this.#users.delete(body)
+    else this.#users.set(body, users)
+    return users
   }
 }
