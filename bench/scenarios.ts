@@ -240,7 +240,8 @@ const byName: Scenario = {
   measure: async (harness) => {
     const { port } = await startService(harness)
     const listed = promptIndices().filter((index) => index % 50 > 0)
-    // Every 50th prompt is archived and has no name. The parameter, which the API ignores, keeps responses that other scenarios have cached out of this scenario.
+    // Every 50th prompt is archived and has no name. The parameter, which the API ignores, keeps responses that other
+    // scenarios have cached out of this scenario.
     const makeSide = (indices: ReadonlyArray<number>, target: (index: number) => string) => ({
       port,
       ...splitByRound(

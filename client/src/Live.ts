@@ -30,7 +30,7 @@ export interface Live {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** What `LivePrompts` needs of its client. */
+/** The parts of a client that `LivePrompts` needs. */
 export interface LiveSettings extends LiveOptions {
   readonly transport: Transport
   readonly limits: CacheLimits
@@ -74,8 +74,7 @@ export class LivePrompts implements Live {
   }
 
   /**
-   * Loads all pages. Rejects if a request fails; but if the prompts are kept current, only if the service rejects the
-   * request.
+   * Loads all pages. Rejects if a request fails or, if the prompts are kept current, only if the service rejects it.
    */
   async load(): Promise<void> {
     this.#resize(1)
@@ -110,12 +109,12 @@ export class LivePrompts implements Live {
     return undefined
   }
 
-  /** Ends all pages except the first ones. */
+  /** Ends all pages after the first `count`. */
   #truncate(count: number): void {
     for (const { controller } of this.#pages.splice(count)) controller.abort()
   }
 
-  /** Adds or ends pages, so that there are as many as a number of prompts needs. */
+  /** Adds or ends pages, so that there are as many as `total` prompts need. */
   #resize(total: number): void {
     const count = countPages(this.#selection, this.#size, total || 1)
     this.#truncate(count)
@@ -135,7 +134,7 @@ export class LivePrompts implements Live {
     const { signal } = page.controller
     // Less than `ttl`, so that the texts stay current.
     const wait = Math.min(Math.floor(limits.ttl / 1_200) || 1, 50)
-    // Many clients lose their requests at the same moment. They come back at the rate at which they send requests anyway.
+    // Many clients lose their requests at the same moment. The random pauses spread the next requests over one wait.
     const pauseAtRandom = () => wait * 1_000 * Math.random()
     let isPolling = false
     let error: unknown

@@ -171,8 +171,8 @@ export class PromptClient {
   }
 
   /**
-   * Reads a resolved prompt. Tries the live prompts, then the cache or the service, then the bundle, then the fallback. In the mode
-   * `bundle-first`, tries the bundle first.
+   * Reads a resolved prompt. Tries the live prompts, then the cache or the service, then the bundle, then the fallback.
+   * In the mode `bundle-first`, tries the bundle first.
    */
   async #getResolved<E>(prompt: string | PromptReference, options: ResolvedOptions = {}): Promise<E> {
     const name = toName(prompt)

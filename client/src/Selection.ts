@@ -39,8 +39,9 @@ export const toPageTarget = ({ names, filter }: NormalSelection, page: number, s
 export const isTooLarge = (error: unknown): boolean => [414, 422, 431].includes(getStatus(error)!)
 
 /**
- * Returns an entry for each prompt of a page, with the name or id that was asked for or, with a filter, with the name of
- * the prompt. The text is the body of a response for this prompt alone. The ETag of the page is not its ETag.
+ * Returns an entry for each prompt of a page, with the name or id that was asked for or, with a filter, with the name
+ * of the prompt. The text is the body of a response for this prompt alone. The entry has no ETag, because the page's
+ * ETag is not valid for it.
  */
 export const toEntries = ({
   envelope,

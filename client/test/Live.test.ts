@@ -154,7 +154,7 @@ describe("live prompts", () => {
     expect(state.sent).toBe(sent)
   })
 
-  it("a call with headers or with an aborted signal is not answered from memory, and get() never is", async () => {
+  it("a call with headers or with an aborted signal gets no text from memory, and get() never does", async () => {
     const { client, live } = makeLiveClient(1)
     await using _ = await live({})
     expect((await client.prompts.getResolved("prompt-0", { headers: { a: "b" } })).source).toBe("fresh")
@@ -260,7 +260,7 @@ describe("live prompts during an outage", () => {
     expect(await read("prompt-0")).toBe("Text 0 (live)")
   })
 
-  it("after a failed request, the client pauses for a random part of the wait, and longer by the wait after further failures", async () => {
+  it("after a failed request, the client pauses for a random part of the wait, and after further failures for the wait plus a random part", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0.5)
     const { live, read, state } = makeLiveClient(1, { cache: { ttl: 300_000 } })
     await using _ = await live({})

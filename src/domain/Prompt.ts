@@ -127,7 +127,9 @@ export const ResolvedPrompt = Schema.Struct({
 })
 export type ResolvedPrompt = typeof ResolvedPrompt.Type
 
-/** The caller's workspace has no prompt with the requested id or name; another workspace may have one (specification 4). */
+/**
+ * The caller's workspace has no prompt with the requested id or name; another workspace may have one (specification 4).
+ */
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 

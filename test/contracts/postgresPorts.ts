@@ -12,7 +12,10 @@ import type { migratedDatabase } from "../support/postgres.ts"
 
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, PostgresKeyStore.layer, workspaceStore)
 
-/** Runs the contract suites of the stores in PostgreSQL, and of imports and exports of files, each suite on a new database. */
+/**
+ * Runs the contract suites of the stores in PostgreSQL, and of imports and exports of files, each suite on a new
+ * database.
+ */
 export const testPorts = <E>(
   name: string,
   database: Layer.Layer<Layer.Success<typeof migratedDatabase>, E>

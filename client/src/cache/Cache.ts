@@ -233,7 +233,7 @@ export class Cache {
     return entry
   }
 
-  /** Stores an entry unless a younger entry is stored. */
+  /** Stores an entry unless a newer entry is stored. */
   #storeEntry(entries: Map<string, CacheEntry>, target: string, entry: CacheEntry): void {
     const stored = entries.get(target)
     const isOutdated = stored && getElapsed(stored.info.confirmedAt, entry.info.confirmedAt) < 0

@@ -1,9 +1,9 @@
 import { getStatus } from "../Errors.ts"
 
 /**
- * Remembers whether the service, or a proxy, rejected the API key (401 or 403). A rejected key must get neither a bundled text nor a
- * fallback, even if the service is down later. A request that starts after the rejection and succeeds ends the
- * rejection.
+ * Remembers whether the service, or a proxy, rejected the API key (401 or 403). A rejected key must get neither a
+ * bundled text nor a fallback, even if the service is down later. A request that starts after the rejection and
+ * succeeds ends the rejection.
  */
 export class KeyStatus {
   /** True since the last 401 or 403, until a later request succeeds. */

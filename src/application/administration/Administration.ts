@@ -103,10 +103,10 @@ export class Administration extends Context.Service<
     ) => Effect.Effect<WholeWorkspace, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
     /**
      * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not at
-     * all. Returns the changes and the warnings about slots and moved files; a dry run returns the changes that the import would make,
-     * and the changes among them that can break applications.
-     * Importing the same files again changes nothing, if nothing was edited in between. Without `overwrite`, fails with
-     * `ConflictingEdits` if the import would undo an edit that was made in the workspace since the latest import.
+     * all. Returns the changes and the warnings about slots and moved files; a dry run returns the changes that the
+     * import would make, and those among them that can break applications. Importing the same files again changes
+     * nothing, if nothing was edited in between. Without `overwrite`, fails with `ConflictingEdits` if the import would
+     * undo an edit that was made in the workspace since the latest import.
      */
     readonly importFiles: (
       workspace: WorkspaceId,

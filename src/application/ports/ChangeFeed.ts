@@ -8,11 +8,13 @@ export interface LastContact {
   readonly at: Instant
   /** Returns the revision of the last reported change of a workspace. */
   readonly revisionOf: (workspace: WorkspaceId) => number
-  /** Returns true if the process has paused since then, so that the feed may have missed changes for any length of time. */
+  /**
+   * Returns true if the process has paused since then. The feed may then have missed changes for any length of time.
+   */
   readonly hasPausedSince: () => boolean
 }
 
-/** Takes the workspace whose revision has risen, or `undefined` if more may have changed than one workspace. */
+/** Takes the workspace whose revision has increased, or `undefined` if several workspaces may have changed. */
 export type ChangeListener = (workspace: WorkspaceId | undefined) => void
 
 /**

@@ -28,9 +28,9 @@ export interface NamedPrompt {
 
 /** The input of the resolution of one of several prompts. */
 export interface FoundSource {
-  /** The position of the prompt among the prompts that were asked for, counted from 0. */
+  /** The position of the prompt among the requested prompts, counted from 0. */
   readonly index: number
-  /** The shortest name that belongs to the prompt (`toName`). An archived prompt has no name; its value is not valid. */
+  /** The shortest name that belongs to the prompt (`toName`). Invalid for an archived prompt, which has no name. */
   readonly name: string
   readonly source: Result.Result<ResolutionSource, ResolvedTooLarge>
 }
@@ -71,7 +71,7 @@ export class PromptRepo extends Context.Service<
       workspace: WorkspaceId,
       page: Page
     ) => Effect.Effect<ReadonlyArray<NamedPrompt>, Unavailable>
-    /** Returns one prompt, even if it is archived, unless it is addressed by name. Its tags are ordered by name. */
+    /** Returns one prompt. An archived prompt is found only by its id. Its tags are ordered by name. */
     readonly get: (
       workspace: WorkspaceId,
       prompt: PromptReference

@@ -196,10 +196,9 @@ export class WorkspaceStore extends Context.Service<
      */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Stores `replacement` with the workspace, owner and name of key `id`. Ends key `id` as `endKey` does, and renames it
-     * as `toReplacedName` does. The time
-     * of the rotation is the replacement's `created_at`. Fails with `KeyEnded` if key `id` is revoked or has expired,
-     * because a rotation must not undo a revocation.
+     * Stores `replacement` with the workspace, owner and name of key `id`. Ends key `id` as `endKey` does, and renames
+     * it as `toReplacedName` does. The time of the rotation is the replacement's `created_at`. Fails with `KeyEnded` if
+     * key `id` is revoked or has expired, because a rotation must not undo a revocation.
      */
     readonly rotateKey: (
       id: ApiKeyId,

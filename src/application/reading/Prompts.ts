@@ -51,7 +51,9 @@ const makeResolve = ({ takeTurn }: ReadScheduler["Service"]) =>
     }
   })
 
-/** The largest JSON of several prompts with their names, in bytes. The rest of `sizes.contentBytes` is for the envelope. */
+/**
+ * The largest JSON of several prompts with their names, in bytes. The rest of `sizes.contentBytes` is for the envelope.
+ */
 const maxPageBytes = sizes.contentBytes - 128
 /** The largest JSON of one of several prompts, in bytes. The rest of `maxPageBytes` is for its name and its version. */
 const maxResolvedBytes = maxPageBytes - 256
@@ -76,9 +78,9 @@ export interface ResolvedItem extends ResolvedVersion {
 }
 
 /**
- * The reads of specification 4, and of several resolved prompts, for HTTP, MCP and embedders. `prompt` is the raw text of an id or a name
- * (`parsePromptReference`), and `number` the raw text of a version number: malformed text fails like an unknown prompt
- * or version, and the database is not queried.
+ * The reads of specification 4, and of several resolved prompts, for HTTP, MCP and embedders. `prompt` is the raw text
+ * of an id or a name (`parsePromptReference`), and `number` the raw text of a version number: malformed text fails like
+ * an unknown prompt or version, and the database is not queried.
  */
 export class Prompts extends Context.Service<
   Prompts,
@@ -106,8 +108,8 @@ export class Prompts extends Context.Service<
     ) => Effect.Effect<PageOfItems<ResolvedItem>, PageTooLarge | Unavailable>
     /**
      * Resolves up to 100 prompts in the given order. Leaves out texts that no prompt has as its id or name. Also leaves
-     * out a prompt that alone is too large, and logs its id. Fails if the JSON of all prompts together would exceed
-     * `sizes.contentBytes`.
+     * out a prompt that is too large on its own, and logs its id. Fails if the JSON of all prompts together would
+     * exceed `sizes.contentBytes`.
      */
     readonly getManyResolved: (
       caller: Caller,
@@ -150,7 +152,7 @@ export class Prompts extends Context.Service<
         )
       )
 
-      /** Resolves one of several prompts. Returns `undefined` and logs the id if the prompt alone is too large. */
+      /** Resolves one of several prompts. Returns `undefined` and logs the id if the prompt is too large on its own. */
       const resolveOne = (workspace: WorkspaceId, { source, name }: FoundSource) =>
         Effect.fromResult(source).pipe(
           Effect.flatMap((source) =>

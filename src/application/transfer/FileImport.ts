@@ -122,7 +122,9 @@ const requireDistinctNames = (
   return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(pairs)
 }
 
-/** Compares a workspace with files like `compare`, and also fails if a file gives a prompt the name of another prompt. */
+/**
+ * Compares a workspace with files like `compare`, and also fails if a file gives a prompt the name of another prompt.
+ */
 export const pairFiles = (
   content: WorkspaceContent,
   files: ReadonlyArray<ContentFile>

@@ -20,8 +20,8 @@ export type Texts = ReadonlyMap<string, string>
 /**
  * A file that describes a prompt or a fragment. `file_id` is the id in the front matter, or null if there is none. `id`
  * is derived from the workspace and `file_id`, or from the workspace and the path if there is no `file_id`. A `file_id`
- * that is an earlier path of the file therefore gives the id that the file had at that path. A
- * comparison replaces `id` with `file_id` if the workspace has a prompt or fragment with this id.
+ * that is an earlier path of the file therefore gives the id that the file had at that path. A comparison replaces `id`
+ * with `file_id` if the workspace has a prompt or fragment with this id.
  */
 export interface ContentFile {
   readonly id: string

@@ -101,7 +101,7 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
     expect([docs.status, getHeader(docs, "preference-applied")]).toEqual([304, undefined])
   })
 
-  it("takes the wait from several Prefer headers", async () => {
+  it("accepts the preference wait in any of several Prefer headers", async () => {
     const { headers } = await get()
     const lines = [authorize(own.key.plaintext), `If-None-Match: ${headers.etag}`]
     const response = await api.send(targets.getResolved, [

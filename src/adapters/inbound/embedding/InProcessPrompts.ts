@@ -59,9 +59,10 @@ export interface Paged<A> {
 }
 
 /**
- * Reads prompts in the process of the host (specification 4). `id` is the id or the name of a prompt. Every read resolves to the envelope that the HTTP
- * response has, or rejects with `PromptApiError`. The host is responsible for access and rate limits. The tier has only
- * one effect here: a caller on a tier other than `solo` and `team` sees only the versions of the last 7 days.
+ * Reads prompts in the process of the host (specification 4). `id` is the id or the name of a prompt. Every read
+ * resolves to the envelope that the HTTP response has, or rejects with `PromptApiError`. The host is responsible for
+ * access and rate limits. The tier has only one effect here: a caller on a tier other than `solo` and `team` sees only
+ * the versions of the last 7 days.
  */
 export interface InProcessPrompts {
   readonly list: (caller: HostCaller, parameters?: ListParameters) => Promise<Paged<PromptSummary>>

@@ -11,7 +11,7 @@ import type { ApiError } from "../contract/Errors.ts"
 import type { HttpResponse } from "./HttpMessage.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
-/** The largest numbers of held requests: of one key, and of all keys together. */
+/** The maximum number of held requests, per key and per process. */
 const maxHeld = { perKey: 200, perProcess: 5_000 } as const
 
 const heldGauge = Metric.gauge("prompt_retrieval_http_requests_held", {
@@ -28,7 +28,7 @@ interface HeldRequest {
   /** Tells the transport that the wait has ended. */
   readonly endWait: () => void
   timer: NodeJS.Timeout | undefined
-  /** Whether the request still waits. If not, it only waits for the end of a check. */
+  /** Why the request is still held: it waits for a change, or its wait has ended and a check must finish first. */
   state: "waiting" | "timed out" | "released"
 }
 
@@ -46,7 +46,7 @@ interface Group {
   isChecking: boolean
 }
 
-/** Converts a response to one that several requests get and that no other cache stores. */
+/** Returns the response for several held requests. No cache may store it. */
 const toHeldResponse = (response: HttpResponse): HttpResponse => {
   const headers = [...response.headers]
   headers[headers.indexOf("cache-control") + 1] = "no-store"
@@ -142,7 +142,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
 
   feed.onChange((changed) => {
     const isLost = changed === undefined && feed.revision() === undefined
-    // After a pause, a change may have been missed for longer than the loss of the feed goes unnoticed.
+    // After a pause, the feed may have missed a change long before its loss is noticed.
     const isRecent = feed.lastContact()?.hasPausedSince() === false
     for (const group of groups.values()) {
       if (changed !== undefined && changed !== group.workspace) continue

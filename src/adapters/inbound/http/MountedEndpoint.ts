@@ -12,13 +12,13 @@ import { parseBearerToken } from "./request/RequestHead.ts"
 export interface ReceivedRequest extends Pick<HttpRequest, "headers"> {
   readonly requestId: string
   readonly caller: AdmittedCaller
-  /** Is empty if the client has disconnected. */
+  /** Empty if the client has disconnected. */
   readonly body: Uint8Array
 }
 
 export interface MountedResponse {
   readonly status: number
-  /** The media type of the body. Is not used if the body is empty. */
+  /** The media type of the body. Unused if the body is empty. */
   readonly type: string
   readonly body: Uint8Array
 }

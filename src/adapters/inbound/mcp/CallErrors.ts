@@ -3,7 +3,7 @@ import { type ApiError, describeError, type ErrorDescription, errors } from "../
 
 export type CallError = ApiError | ProtocolError
 
-/** Makes an error of the parameters. The codes have the form of the codes of the HTTP API. */
+/** Makes an error for invalid parameters. The codes look like those of the HTTP API. */
 export const makeInvalidParams = (message: string, code = "BAD_REQUEST"): ProtocolError =>
   new ProtocolError(INVALID_PARAMS, message, { code })
 
@@ -12,7 +12,9 @@ export const toErrorData = ({ code, headers }: ErrorDescription) => {
   return retryAfter === undefined ? { code } : { code, retryAfter: Number(retryAfter) }
 }
 
-/** Converts the error of a call. An error about the prompt that the call names is an error of the parameters. */
+/**
+ * Converts the error of a call. An error about the prompt that the call names becomes an error for invalid parameters.
+ */
 export const toProtocolError = (error: CallError): ProtocolError => {
   if (error instanceof ProtocolError) return error
   const description = describeError(error)
@@ -20,5 +22,5 @@ export const toProtocolError = (error: CallError): ProtocolError => {
   return new ProtocolError(code, description.message, toErrorData(description))
 }
 
-/** Cuts a text of the caller, so that no error repeats a long text. */
-export const cutText = (text: string): string => (text.length > 100 ? `${text.slice(0, 99)}…` : text)
+/** Truncates a text of the caller, so that no error repeats a long text. */
+export const truncateText = (text: string): string => (text.length > 100 ? `${text.slice(0, 99)}…` : text)

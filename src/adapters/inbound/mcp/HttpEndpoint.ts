@@ -6,14 +6,14 @@ import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import { isJsonObject } from "../../../domain/Json.ts"
 import { describeError, type ErrorDescription } from "../contract/Errors.ts"
 import type { ReceivedRequest } from "../http/MountedEndpoint.ts"
-import { cutText, toErrorData } from "./CallErrors.ts"
+import { truncateText, toErrorData } from "./CallErrors.ts"
 import { makeServerFactory } from "./PromptServer.ts"
 
 /** Maximum number of JSON values in a message. The package needs seconds to check some messages with more values. */
 const maxValues = 2_000
 /** Maximum length of the id of a message. Every response repeats the id. */
 const maxIdLength = 100
-/** Maximum size of an error whose texts are not cut, in bytes. */
+/** Maximum size of an error whose texts are not truncated, in bytes. */
 const maxErrorBytes = 512
 const json = "application/json"
 const withCallDeadline = withDeadline(requestDeadlineMs, describeError(Unavailable))
@@ -55,12 +55,12 @@ const unwrapEvent = (body: Buffer): Buffer => {
   return isOneEvent ? body.subarray(start.length, -2) : body
 }
 
-/** Cuts the texts of a large error, because the package repeats texts of the caller. */
+/** Truncates the texts of a large error, because the package repeats texts of the caller. */
 const cutError = (json: Buffer): Buffer => {
   if (json.length <= maxErrorBytes || json.subarray(0, 10).toString() === '{"result":') return json
   const message = parseMessage(json)
-  const cut = (_: string, value: unknown) => (typeof value === "string" ? cutText(value) : value)
-  return isJsonObject(message) && "error" in message ? Buffer.from(JSON.stringify(message, cut)) : json
+  const truncate = (_: string, value: unknown) => (typeof value === "string" ? truncateText(value) : value)
+  return isJsonObject(message) && "error" in message ? Buffer.from(JSON.stringify(message, truncate)) : json
 }
 
 /** Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. No response stays open. */

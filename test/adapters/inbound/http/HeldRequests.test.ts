@@ -220,7 +220,7 @@ describe("held requests", () => {
   )
 
   it.effect(
-    "at most 200 requests of a key and 5,000 of a process are held, and each that ends frees its place",
+    "at most 200 requests of a key and 5,000 of a process are held, and each request that ends frees its slot",
     () =>
       Effect.gen(function* () {
         const { layer } = switchedFeed()

@@ -14,7 +14,7 @@ export interface DirectoryCheckOptions {
   readonly json: boolean
 }
 
-/** Checks the directory with the earlier state. The paths of its problems begin with the directory. */
+/** Checks the directory with the earlier state. The paths of its problems begin with `against`. */
 const checkEarlier = (against: string) =>
   readTexts(against, false).pipe(
     Effect.flatMap((texts) => Effect.fromResult(checkFiles(texts))),

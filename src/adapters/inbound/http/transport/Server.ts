@@ -60,8 +60,9 @@ const drain = (
 }
 
 /**
- * Serves the API until the scope closes, then drains: `/readyz` returns 503, no request waits for a change any longer,
- * the server accepts requests for `shutdownGraceMs`, and then finishes in-flight requests. Returns the address that the server listens on.
+ * Serves the API until the scope closes, then drains: `/readyz` returns 503, requests stop waiting for changes, the
+ * server accepts requests for `shutdownGraceMs`, and then finishes in-flight requests. Returns the address that the
+ * server listens on.
  */
 export const serve = (options: ServerOptions) =>
   Effect.gen(function* () {
