@@ -55,7 +55,7 @@ class Prompts:
         if known is not None and now - known[2] < self._max_age:
             return known[0]
         if now < self._retry_at:
-            return self._stale(name, "the service asked to wait")
+            return self._stale(name, "the service asked clients to wait")
         try:
             prompt, etag = self._fetch(name, known)
         except urllib.error.HTTPError as error:

@@ -10,7 +10,7 @@ export const readIfExists = (directory: string, name: string): Buffer | undefine
     return readFileSync(join(directory, name))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined
-    throw new CommandError(`Cannot read ${name}: ${describe(error)}`)
+    throw new CommandError(`cannot read ${name}: ${describe(error)}`)
   }
 }
 
@@ -25,7 +25,7 @@ export const writeFiles = (directory: string, files: ReadonlyMap<string, string>
     for (const [name, text] of files) writeFileSync(toTemporary(name), text, { flag: "wx", flush: true })
     for (const name of files.keys()) renameSync(toTemporary(name), join(directory, name))
   } catch (error) {
-    throw new CommandError(`Cannot write to the directory of --out: ${describe(error)}`)
+    throw new CommandError(`cannot write to the directory of --out: ${describe(error)}`)
   } finally {
     for (const name of files.keys()) rmSync(toTemporary(name), { force: true })
   }

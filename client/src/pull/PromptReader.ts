@@ -37,7 +37,7 @@ const toBundledPrompt = (name: string, data: ResolvedPrompt, version: number | u
   const isPrompt = texts.every((text) => typeof text === "string") && Number.isSafeInteger(fragment_count)
   // The name becomes a part of a program.
   if (!isPrompt || !/^[a-z0-9_-]+$/.test(name))
-    throw new CommandError(`The service returned an invalid prompt ${name}; check --base-url`)
+    throw new CommandError(`the service returned an invalid prompt ${name}; check --base-url`)
   const fields = { id, name, title, prompt_type, target_model, version, fragment_count, content }
   return sealPrompt({ ...fields, slots: listSlots(content) })
 }
@@ -75,7 +75,7 @@ export const readPrompts = async ({
         for (const [name, { text, info }] of toEntries(response)) {
           if (text.includes(apiKey))
             throw new CommandError(
-              `The prompt ${name} contains the API key, which no file may contain; remove it and revoke the key`
+              `the prompt ${name} contains the API key, which no file may contain; remove it and revoke the key`
             )
           prompts.set(name, toBundledPrompt(name, JSON.parse(text).data, info.version))
           count++
@@ -91,5 +91,5 @@ export const readPrompts = async ({
       size = Math.ceil(size / 2)
     }
   }
-  throw new CommandError("The list of prompts changes too often; try again later")
+  throw new CommandError("the list of prompts changes too often; try again later")
 }

@@ -52,7 +52,7 @@ export const renderTypes = (
     const other = names.get(constant)
     if (other !== undefined)
       throw new CommandError(
-        `The prompts ${other} and ${name} would have the same constant ${constant}; change the title of one of them`
+        `the prompts ${other} and ${name} would have the same constant ${constant}; change the title of one of them`
       )
     names.set(constant, name)
     const comment = toComment(title)

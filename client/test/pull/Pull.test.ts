@@ -197,7 +197,7 @@ describe("pull", () => {
     const out = makeDirectory("pull")
     const rejected = await pull(["--out", out])
     expect(rejected).toMatchObject({ code: 1, stdout: "" })
-    expect(rejected.stderr).toContain("The prompt support-agent contains the API key")
+    expect(rejected.stderr).toContain("the prompt support-agent contains the API key")
     expect(readdirSync(out)).toEqual([])
   })
 
@@ -236,7 +236,7 @@ describe("pull", () => {
     })
     expect(await pull(["--out", makeDirectory("pull")])).toMatchObject({
       code: 1,
-      stderr: "prompt-retrieval-client: The list of prompts changes too often; try again later\n"
+      stderr: "prompt-retrieval-client: the list of prompts changes too often; try again later\n"
     })
     expect(service.requests).toHaveLength(60)
   })
@@ -268,7 +268,7 @@ describe("pull", () => {
       expect(await pull(["--out", out])).toMatchObject({
         code: 1,
         stdout: "",
-        stderr: `prompt-retrieval-client: The service returned an invalid prompt ${prompt.name}; check --base-url\n`
+        stderr: `prompt-retrieval-client: the service returned an invalid prompt ${prompt.name}; check --base-url\n`
       })
       expect(readdirSync(out)).toEqual([])
     }

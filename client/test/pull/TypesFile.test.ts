@@ -51,7 +51,7 @@ describe("prompts.ts", () => {
       names.map((name) => ({ name, title: "", slots: [] }))
     assert.throws(
       () => renderTypes(toPrompts("gpt-4", "gpt_4")),
-      "The prompts gpt-4 and gpt_4 would have the same constant gpt_4; change the title of one of them"
+      "the prompts gpt-4 and gpt_4 would have the same constant gpt_4; change the title of one of them"
     )
   })
 

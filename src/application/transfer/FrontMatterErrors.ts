@@ -23,7 +23,7 @@ export const describeYamlError = ({ code, message }: YAMLParseError, line: strin
     case "MULTILINE_IMPLICIT_KEY":
       return value?.includes(":") === true
         ? suggestQuotes(line)
-        : "the key and its value must be in one line, and each key must begin at the start of its line"
+        : "the key and its value must be on one line, and each key must begin at the start of its line"
     case "BAD_SCALAR_START":
     case "UNEXPECTED_TOKEN":
     case "BLOCK_IN_FLOW":

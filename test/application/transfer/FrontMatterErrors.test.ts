@@ -37,7 +37,7 @@ describe("errors of front matter", () => {
     ],
     [
       "title: x\n  model: y",
-      "2 the key and its value must be in one line, and each key must begin at the start of its line"
+      "2 the key and its value must be on one line, and each key must begin at the start of its line"
     ],
     ["title: x\n\tmodel: y", "3 replace the tabs at the start of the line with spaces"],
     ["favorite: yes", "favorite: must be true or false, without quotes"],

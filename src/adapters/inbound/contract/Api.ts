@@ -91,7 +91,7 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
     }).annotateMerge(
       withDocs(
         "List resolved prompts",
-        "Returns many prompts with their resolved content: a page of the list of prompts, or the prompts whose ids or names are given as `prompt`, in the given order. Unknown prompts are left out. A prompt that alone is too large for a response is left out, too."
+        "Returns many prompts with their resolved content: a page of the list of prompts, or the prompts whose ids or names are given as `prompt`, in the given order. Unknown prompts are left out. A prompt that is too large for a response on its own is left out, too."
       )
     ),
     HttpApiEndpoint.get("listVersions", "/prompts/:id/versions", {
