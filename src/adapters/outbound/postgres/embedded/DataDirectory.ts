@@ -2,6 +2,7 @@ import {
   accessSync,
   constants,
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
   rmSync,
@@ -83,14 +84,18 @@ const readOwner = (path: string): number | undefined => {
 
 /**
  * Locks a directory with an open SQLite transaction on a file in the directory: the kernel releases the lock even if
- * the process is killed. Then writes the id of this process to the pid file.
+ * the process is killed. Then writes the id of this process to the pid file. Follows no links in the directory, because
+ * the directory of a process of root may belong to another user.
  */
 const lockDirectory = async (path: string): Promise<DatabaseSync> => {
   const sqlite = await import("node:sqlite")
-  const database = new sqlite.DatabaseSync(join(path, "lock"), { timeout: 0 })
+  const lock = join(path, "lock")
+  if (lstatSync(lock, { throwIfNoEntry: false })?.isSymbolicLink()) throw new Error("its file lock is a link")
+  const database = new sqlite.DatabaseSync(lock, { timeout: 0 })
   try {
     database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
-    writeFileSync(toPidFile(path), `${process.pid}\n`)
+    rmSync(toPidFile(path), { force: true })
+    writeFileSync(toPidFile(path), `${process.pid}\n`, { flag: "wx" })
     return database
   } catch (error) {
     database.close()

@@ -1,17 +1,16 @@
+import { spawnSync } from "node:child_process"
 import {
-  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
+  lchownSync,
   mkdtempSync,
   openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
   realpathSync,
   renameSync,
-  rmSync,
-  writeFileSync
+  rmSync
 } from "node:fs"
 import { userInfo } from "node:os"
 import { join } from "node:path"
@@ -23,8 +22,27 @@ import { runAs, type SystemUser } from "./ServerUser.ts"
 const directoryName = "postgresql"
 const incompletePrefix = `${directoryName}.incomplete-`
 
-const assertVersion = (directory: string): void => {
-  const major = readFileSync(join(directory, "PG_VERSION"), "utf8").trim()
+/**
+ * Runs a shell script in a directory of the database, as the user of the server. Only this user is allowed to access the
+ * files of the database: the user may have replaced them with links to files of root. Returns the output.
+ */
+const runScript = (directory: string, user: SystemUser, script: string, name: string, input = ""): string => {
+  const { status, stdout, stderr, error } = spawnSync("/bin/sh", ["-c", script, "sh", name], {
+    ...runAs(user),
+    cwd: directory,
+    input,
+    encoding: "utf8"
+  })
+  if (status !== 0) throw error ?? new Error(stderr.trim())
+  return stdout
+}
+
+const replaceFile = (directory: string, user: SystemUser, name: string, text: string): void => {
+  runScript(directory, user, 'umask 077 && rm -f -- "$1" && cat > "$1"', name, text)
+}
+
+const assertVersion = (directory: string, user: SystemUser): void => {
+  const major = runScript(directory, user, 'cat -- "$1"', "PG_VERSION").trim()
   if (major !== embeddedMajor)
     throw new Error(
       `it holds a PostgreSQL ${major} database and this program embeds PostgreSQL ${embeddedMajor}; to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR`
@@ -65,7 +83,7 @@ const createDatabase = async (
 ): Promise<void> => {
   const incomplete = mkdtempSync(join(dataDir, incompletePrefix))
   try {
-    if (runAs(user).uid !== undefined) chownSync(incomplete, user.uid, user.gid)
+    if (runAs(user).uid !== undefined) lchownSync(incomplete, user.uid, user.gid)
     const args = [
       `--pgdata=${findCurrentDirectory(incomplete)}`,
       "--username=postgres",
@@ -98,6 +116,9 @@ const isServerOf = (directory: string, pid: number): boolean => {
   }
 }
 
+/** Prints a file, or `missing` if the file does not exist. The server may remove the file at any time. */
+const readLock = 'cat -- "$1" || { ! ls -- "$1" >/dev/null 2>&1 && echo missing; }'
+
 /** How long the server of a killed process may take to end, in milliseconds. */
 const endTimeoutMs = 10_000
 
@@ -106,15 +127,14 @@ const endTimeoutMs = 10_000
  * server's lock files: PostgreSQL ignores a lock file with the id of its parent process, but does not start if the id
  * belongs to another running process.
  */
-const releaseLocks = async (directory: string): Promise<void> => {
+const releaseLocks = async (directory: string, user: SystemUser): Promise<void> => {
   const deadline = performance.now() + endTimeoutMs
   for (const name of ["postmaster.pid", ".s.PGSQL.5432.lock"]) {
-    const path = join(directory, name)
     for (;;) {
-      if (!existsSync(path)) break
-      const [pid = "", ...lines] = readFileSync(path, "utf8").split("\n")
+      const [pid = "", ...lines] = runScript(directory, user, readLock, name).split("\n")
+      if (pid === "missing") break
       if (!isServerOf(directory, Number(pid))) {
-        writeFileSync(path, [process.pid, ...lines].join("\n"))
+        replaceFile(directory, user, name, [process.pid, ...lines].join("\n"))
         break
       }
       if (performance.now() > deadline) throw new Error(`the process ${pid} still uses it`)
@@ -128,11 +148,9 @@ const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
 /** Lets the user of the server, the user of this process and root connect as any user of the database. */
 const writeAccessRules = (directory: string, user: SystemUser): void => {
   const names = new Set([user.name, userInfo().username, "root"])
-  writeFileSync(join(directory, "pg_hba.conf"), "local all all peer map=owner\n")
-  writeFileSync(
-    join(directory, "pg_ident.conf"),
-    [...names].map((name) => `owner ${quote(name)} all\n`).join("")
-  )
+  const owners = [...names].map((name) => `owner ${quote(name)} all\n`).join("")
+  replaceFile(directory, user, "pg_hba.conf", "local all all peer map=owner\n")
+  replaceFile(directory, user, "pg_ident.conf", owners)
 }
 
 /**
@@ -147,9 +165,9 @@ export const prepareDatabase = async (
 ): Promise<string> => {
   const directory = join(dataDir, directoryName)
   await removeIncomplete(dataDir)
-  if (existsSync(directory)) assertVersion(directory)
+  if (existsSync(directory)) assertVersion(directory, user)
   else await createDatabase(dataDir, directory, programs, user)
-  await releaseLocks(directory)
+  await releaseLocks(directory, user)
   writeAccessRules(directory, user)
   return directory
 }

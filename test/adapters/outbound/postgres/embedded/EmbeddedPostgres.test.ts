@@ -9,6 +9,7 @@ import {
   readlinkSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync
 } from "node:fs"
 import { tmpdir } from "node:os"
@@ -208,6 +209,24 @@ describe("EmbeddedPostgres", () => {
     assert.strictEqual(await stop(guest.child), 0)
     assert.strictEqual(await stop(owner.child), 0)
     assert.deepStrictEqual(found.filter(existsSync), [])
+  })
+
+  it("EmbeddedPostgres follows no link at the files pid and lock of its directory", async () => {
+    const dataDir = temporaryDirectory()
+    const other = join(temporaryDirectory(), "other")
+    writeFileSync(other, "kept")
+    symlinkSync(other, join(dataDir, "pid"))
+    const owner = await serve("open", dataDir)
+    assert.strictEqual(readFileSync(join(dataDir, "pid"), "utf8"), `${owner.child.pid}\n`)
+    await stop(owner.child)
+
+    const created = join(temporaryDirectory(), "created")
+    rmSync(join(dataDir, "lock"))
+    symlinkSync(created, join(dataDir, "lock"))
+    const { report } = await serve("open", dataDir)
+    assert.strictEqual(report.error, `${dataDir} cannot be used: its file lock is a link`)
+    assert.strictEqual(readFileSync(other, "utf8"), "kept")
+    assert.isFalse(existsSync(created))
   })
 
   it("open and connect fail with an error that names the path if the path cannot contain a database", async () => {
