@@ -6,6 +6,8 @@ import { runInProcess } from "../../../support/services/commandLine.ts"
 const unknownId = "00000000-0000-0000-0000-000000000000"
 const key = `key_live_${"0".repeat(64)}`
 
+const long = "x".repeat(257)
+
 const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message: string]> = [
   [
     ["keys", "issue", "--workspace", "", "--user", "ada@example.com"],
@@ -27,6 +29,18 @@ const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message:
   [
     ["keys", "issue", "--workspace", "Acme", "--user"],
     "--user needs a value; see 'prompt-retrieval keys issue --help'"
+  ],
+  [
+    ["keys", "issue", "--workspace", "Acme", "--user", "ada@example.com", "--name", long],
+    `--name must be at most 256 characters (got "${long}"); see 'prompt-retrieval keys issue --help'`
+  ],
+  [
+    ["workspaces", "create", "--name", long],
+    `--name must be 1 to 256 characters (got "${long}"); see 'prompt-retrieval workspaces create --help'`
+  ],
+  [
+    ["workspaces", "rename", "Acme", long],
+    `<name> must be 1 to 256 characters (got "${long}"); see 'prompt-retrieval workspaces rename --help'`
   ],
   [
     ["keys", "revoke", "Production"],

@@ -9,6 +9,7 @@ import type {
 import type { KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
 import { formatKeySummary } from "../../../../domain/ApiKey.ts"
 import { isPaid } from "../../../../domain/Billing.ts"
+import { fitsName, sizes } from "../../../../domain/Sizes.ts"
 import type { TimeInput } from "../../../../domain/time/TimeInput.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import {
@@ -107,8 +108,9 @@ const issue = Command.make(
       Flag.filter(isEmail, describeEmail)
     ),
     name: Flag.String("name").pipe(
-      Flag.withDefault(""),
-      Flag.withDescription("What the key is for (default: empty)")
+      Flag.withDescription("What the key is for (default: empty)"),
+      Flag.filter(fitsName, () => `at most ${sizes.nameLength} characters`),
+      Flag.withDefault("")
     ),
     expires,
     json
