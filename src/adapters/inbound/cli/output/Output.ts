@@ -99,7 +99,9 @@ export const formatFields = (fields: Readonly<Record<string, unknown>>): string 
   alignColumns(Object.entries(fields).map(([name, value]) => [name, toPrintable(String(value ?? "-"))]))
 
 const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  const widths = (rows[0] ?? []).map((_, column) =>
+    rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), 0)
+  )
   return rows
     .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))
     .map((line) => line.trimEnd())
