@@ -7,9 +7,9 @@ import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { KeyNotFound, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import type { Prompts } from "../../../../application/reading/Prompts.ts"
 import { ApiKeyId, isActive } from "../../../../domain/ApiKey.ts"
-import { maxPerPage } from "../../../../domain/Page.ts"
 import { PromptNotFound, type PromptSummary } from "../../../../domain/Prompt.ts"
 import { parsePromptReference, toSlug } from "../../../../domain/PromptName.ts"
+import { maxInt32 } from "../../../../domain/Sizes.ts"
 import { parseUuid } from "../../../../domain/Uuid.ts"
 import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { UsageError } from "../output/CommandError.ts"
@@ -88,20 +88,16 @@ export const resolveKey = Effect.fnUntraced(function* (
   return yield* requireOne("keys", key, named, KeyNotFound)
 })
 
-/** Reads all prompts that match the filter and are not archived. The most recently updated prompt comes first. */
-export const listAllPrompts = Effect.fnUntraced(function* (
+/**
+ * Reads all prompts that match the filter and are not archived. The most recently updated prompt comes first. Reads one
+ * page, because a prompt that changes between two reads moves other prompts to other pages.
+ */
+export const listAllPrompts = (
   prompts: Prompts["Service"],
   operator: Caller,
   filter: Parameters<Prompts["Service"]["list"]>[1]
-) {
-  // A prompt that is updated between two reads may appear on two pages.
-  const found = new Map<string, PromptSummary>()
-  for (let page = 1; ; page++) {
-    const { items, total } = yield* prompts.list(operator, filter, { page, per_page: maxPerPage })
-    for (const prompt of items) found.set(prompt.id, prompt)
-    if (page * maxPerPage >= total) return [...found.values()]
-  }
-})
+): Effect.Effect<ReadonlyArray<PromptSummary>, Unavailable> =>
+  Effect.map(prompts.list(operator, filter, { page: 1, per_page: maxInt32 }), ({ items }) => items)
 
 /**
  * Returns the id or name by which a prompt is read. A text that is neither an id nor a name is the title of a prompt: the

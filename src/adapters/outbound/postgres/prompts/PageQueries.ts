@@ -24,7 +24,7 @@ const paginate = (ordered: string, page: Page, parameter: AddParameter): string 
   isWithinOffsetLimit(page)
     ? `select * from (
         ${ordered} limit ${parameter(page.per_page)} offset ${parameter(offset(page))}
-      ) page limit ${maxPerPage}`
+      ) page limit ${Math.max(maxPerPage, page.per_page)}`
     : `${ordered} limit 0`
 
 export const toColumns = (names: ReadonlyArray<string>): string => names.map((name) => `p.${name}`).join(", ")
