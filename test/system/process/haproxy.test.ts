@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
@@ -6,6 +8,14 @@ import { startLoad } from "../../support/clients/load.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
 import { type Service, startService, unlimited } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
+
+const deploy = join(import.meta.dirname, "../../../deploy")
+
+it("deploy/compose/haproxy.cfg has the same rules for requests as deploy/haproxy.cfg", () => {
+  const readRules = (file: string) =>
+    readFileSync(join(deploy, file), "utf8").match(/^ *(acl|http-request) .*$/gm)
+  expect(readRules("compose/haproxy.cfg")).toEqual(readRules("haproxy.cfg"))
+})
 
 describe("two instances behind HAProxy", () => {
   const { archive, keys } = sample()
@@ -22,6 +32,32 @@ describe("two instances behind HAProxy", () => {
   afterAll(async () => {
     await Promise.all((services ?? []).map((service) => service.stop()))
     await resources.release()
+  })
+
+  it("HAProxy forwards only /api/v1 and /mcp", async () => {
+    const read = async (path: string) => {
+      const response = await fetch(`${url}${path}`)
+      return [response.status, await response.text(), response.headers.has("x-request-id")]
+    }
+    for (const path of [
+      "/",
+      "/docs",
+      "/openapi.json",
+      "/healthz",
+      "/readyz",
+      "/api/v10",
+      "/mcp/",
+      "/api/v1"
+    ]) {
+      const body = '{"error":{"code":"NOT_FOUND","message":"Route not found"}}'
+      expect(await read(path), path).toEqual([404, body, false])
+    }
+    for (const [path, status] of [
+      ["/api/v1/prompts?page=1", 401],
+      ["/api/v1/unknown", 404],
+      ["/mcp?x", 404]
+    ] as const)
+      expect(await read(path), path).toEqual([status, expect.any(String), true])
   })
 
   it("two instances behind HAProxy stop and start one after another under load without a failed request", async () => {
