@@ -17,7 +17,7 @@ import type { ResponseInfo, SuccessResponse, Transport, UnknownJson } from "./tr
 /** Options of `live`. */
 export interface LiveOptions {
   /**
-   * Called after the text of a prompt has changed, or a prompt has joined the selection. Gets the selected name or id
+   * Called after the text of a prompt has changed, or another prompt has joined the selection. Gets the selected name or id
    * or, with a filter, the name of the prompt. If the function throws, its error is an unhandled rejection.
    */
   readonly onChange?: ((prompt: string) => void) | undefined
@@ -156,7 +156,8 @@ export class LivePrompts implements Live {
         signal.throwIfAborted()
         // Timers stop while the machine is suspended.
         if (getElapsed(sentAt) > settings.timeout) throw toTimeoutError(settings.timeout)
-        const isChanged = envelope !== undefined && this.#update(page, response)
+        const isChanged = info.etag && info.etag !== etag
+        if (envelope) this.#update(page, response)
         const confirmedAt = isHeld ? subtract(readClocks(), info.age) : info.confirmedAt
         page.info = { ...info, confirmedAt, etag: info.etag ?? etag }
         page.rejections = rejections
@@ -184,21 +185,21 @@ export class LivePrompts implements Live {
     }
   }
 
-  /** Stores the prompts of a page, and reports the changes. Returns true if a prompt has changed. */
-  #update(page: LivePage, response: SuccessResponse): boolean {
-    const previous = page.entries
+  /** Stores the prompts of a page, and reports the changes. */
+  #update(page: LivePage, response: SuccessResponse): void {
     const entries = new Map<string, CacheEntry>()
-    let isChanged = false
     for (const [name, entry, id] of toEntries(response)) {
       entries.set(id, entry).set(name, entry)
-      const before = previous.get(name)
-      isChanged ||= before?.text !== entry.text || before.info.version !== entry.info.version
       const last = this.texts.get(name)
       this.texts.set(name, entry)
       if (last?.text !== entry.text && (last || page.info))
         Promise.resolve(name).then(this.#settings.onChange)
     }
     page.entries = entries
-    return isChanged || entries.size !== previous.size
+    // A prompt that moves may be on no page for a moment, so names are forgotten late.
+    if (this.texts.size > 2 * maxPageSize * this.#pages.length) {
+      for (const name of this.texts.keys())
+        if (!this.#pages.some(({ entries }) => entries.has(name))) this.texts.delete(name)
+    }
   }
 }

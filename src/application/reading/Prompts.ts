@@ -2,6 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { historyCutoff } from "../../domain/HistoryCutoff.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
 import {
@@ -61,9 +62,9 @@ const maxResolvedBytes = maxPageBytes - 256
 /** The bytes that separate prompts, names and versions in JSON, and the digits of a version, at most. */
 const nameMargin = 40
 
-/** Logs the id of a prompt whose resolved content is too large. */
-export const logTooLarge = (id: PromptId): Effect.Effect<void> =>
-  Effect.logWarning("Resolved content is too large", { prompt_id: id })
+/** Logs the ids of prompts whose resolved content is too large. */
+export const logTooLarge = (...ids: ReadonlyArray<PromptId>): Effect.Effect<void> =>
+  Effect.logWarning("Resolved content is too large", { prompt_id: ids.join(" ") })
 
 /** A resolved prompt, and the number of the version that was resolved. */
 export interface ResolvedVersion {
@@ -152,24 +153,15 @@ export class Prompts extends Context.Service<
         )
       )
 
-      /** Resolves one of several prompts. Returns `undefined` and logs the id if the prompt is too large on its own. */
-      const resolveOne = (workspace: WorkspaceId, { source, name }: FoundSource) =>
-        Effect.fromResult(source).pipe(
-          Effect.flatMap((source) =>
-            resolve(workspace, source).pipe(
-              Effect.tap((prompt) => scheduler.takeTurn(workspace, prompt.resolved_content.length)),
-              Effect.map((prompt) => ({
-                item: { prompt, name, current_version: source.current_version },
-                bytes: Buffer.byteLength(JSON.stringify(prompt))
-              }))
-            )
-          ),
-          Effect.filterOrFail(
-            ({ bytes }) => bytes <= maxResolvedBytes,
-            ({ item }) => ResolvedTooLarge(item.prompt.id)
-          ),
-          Effect.catchTag("ResolvedTooLarge", ({ id }) => Effect.as(logTooLarge(id), undefined))
-        )
+      /** Resolves one of several prompts. Fails if the prompt is too large on its own. */
+      const resolveOne = Effect.fnUntraced(function* (workspace: WorkspaceId, { source, name }: FoundSource) {
+        const found = yield* Effect.fromResult(source)
+        const prompt = yield* resolve(workspace, found)
+        yield* scheduler.takeTurn(workspace, prompt.resolved_content.length)
+        const bytes = Buffer.byteLength(JSON.stringify(prompt))
+        if (bytes > maxResolvedBytes) return yield* Effect.fail(ResolvedTooLarge(prompt.id))
+        return { item: { prompt, name, current_version: found.current_version }, bytes }
+      })
 
       const resolveAll = Effect.fnUntraced(function* (
         { workspaceId }: Caller,
@@ -180,16 +172,21 @@ export class Prompts extends Context.Service<
         if (references.length === 0) return []
         const sources = yield* repo.getSources(workspaceId, references)
         const items: Array<ResolvedItem> = []
+        const tooLarge = new Set<PromptId>()
         let bytes = 0
         for (const found of sources) {
           const name = names?.[found.index] ?? found.name
-          const resolved = yield* resolveOne(workspaceId, { ...found, name })
-          if (resolved === undefined) continue
-          bytes += resolved.bytes + name.length + nameMargin
+          const resolved = yield* Effect.result(resolveOne(workspaceId, { ...found, name }))
+          if (Result.isFailure(resolved)) {
+            tooLarge.add(resolved.failure.id)
+            continue
+          }
+          bytes += resolved.success.bytes + name.length + nameMargin
           // Ends here, because the remaining prompts could need a hundred times the memory of a response.
           if (bytes > maxPageBytes) return yield* Effect.fail(PageTooLarge)
-          items.push(resolved.item)
+          items.push(resolved.success.item)
         }
+        if (tooLarge.size > 0) yield* logTooLarge(...tooLarge)
         return items
       })
 

@@ -129,7 +129,11 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
     fork(respondAgain(group.context)).addObserver((exit) => {
       group.isChecking = false
       const response = Exit.map(exit, toHeldResponse)
-      const isUnchanged = Exit.isSuccess(response) && response.value.status === 304
+      // A key may have moved to another workspace.
+      const isUnchanged =
+        Exit.isSuccess(response) &&
+        response.value.status === 304 &&
+        group.context.caller?.workspaceId === group.workspace
       if (isUnchanged) group.notModified = response.value
       for (const { request, isWaiting } of requests) {
         if (!isUnchanged || !isWaiting) end(request, response)
