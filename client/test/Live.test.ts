@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest"
 import type { Live } from "../src/index.ts"
+import type { LivePrompts } from "../src/Live.ts"
 import { FakeService } from "../src/testing.ts"
 import { makeLiveClient, ttl, wait } from "./liveClient.ts"
 import { makeBundle } from "./makeBundle.ts"
@@ -94,6 +95,28 @@ describe("live prompts", () => {
     state.fault = ({ headers }) => void waits.add(headers.prefer)
     await advance(600_000)
     expect([...waits]).toEqual([`wait=${seconds}`])
+  })
+
+  it("a removal on a later page delays no edit on an earlier page", async () => {
+    const { live, read, service } = makeLiveClient(150)
+    await using _ = await live({})
+    for (let index = 149; index > 140; index--) {
+      service.remove(`prompt-${index}`)
+      await flush()
+    }
+    service.set({ name: "prompt-0", content: "Edited" })
+    await flush()
+    expect(await read("prompt-0")).toBe("Edited (live)")
+  })
+
+  it("names that left the selection are forgotten", async () => {
+    const { live, service } = makeLiveClient(1)
+    await using prompts = await live({})
+    for (let index = 0; index < 1_000; index++) {
+      service.set({ id: toId("p0"), name: `name-${index}`, content: "Text" })
+      await flush()
+    }
+    expect((prompts as LivePrompts).texts.size).toBeLessThanOrEqual(200)
   })
 
   it("a prompt that moves to another page stays current, and the number of pages follows the number of prompts", async () => {

@@ -251,3 +251,34 @@ describe("held requests", () => {
       })
   )
 })
+
+it.effect(
+  "a held request ends if its key has moved to another workspace, even if its response is the same",
+  () =>
+    Effect.gen(function* () {
+      const feed = switchedFeed()
+      const caller = makeCaller()
+      const { context, wait } = makeWait(caller, "0")
+      const respondOrHold = yield* makeHeldRequests((context) =>
+        Effect.sync(() => {
+          context.caller = { ...caller, workspaceId: newId<WorkspaceId>() }
+          return respondWith(0, "0")
+        })
+      ).pipe(Effect.provide(feed.layer))
+      const fiber = yield* Effect.forkChild(
+        respondOrHold(
+          context,
+          Effect.sync(() => respondWith(0, "0"))
+        ),
+        {
+          startImmediately: true
+        }
+      )
+      assert.isTrue(wait.isHeld)
+      feed.changes.invalidate(workspaceId)
+      const { status, headers } = yield* Fiber.join(fiber)
+      assert.strictEqual(status, 304)
+      assert.notInclude(headers, "preference-applied")
+      assert.isFalse(wait.isHeld)
+    })
+)
