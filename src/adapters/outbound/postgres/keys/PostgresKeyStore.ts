@@ -3,14 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import * as Struct from "effect/Struct"
 import { KeyStore } from "../../../../application/ports/KeyStore.ts"
 import { withSpanIfTraced } from "../../../../application/observability/Instrumentation.ts"
 import { ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../domain/ApiKey.ts"
+import { BillingStatus } from "../../../../domain/Billing.ts"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
+import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeBatchedLookup } from "../driver/BatchedLookup.ts"
 import type { Statement } from "../driver/Query.ts"
-import { WorkspaceRow } from "../workspaces/WorkspaceRows.ts"
 import { Database } from "../Database.ts"
 import { makeKeyUsageWriter } from "./KeyUsageWriter.ts"
 
@@ -39,7 +39,10 @@ const decodeKeyRecord: (row: unknown) => KeyRecord = Schema.decodeUnknownSync(
     revoked: Schema.Boolean,
     expires_at: Schema.NullOr(Timestamp),
     owner_must_reset: Schema.Boolean,
-    workspace: Schema.NullOr(WorkspaceRow.mapFields(Struct.omit(["name"])))
+    // `tier` may be a tier that this program does not know.
+    workspace: Schema.NullOr(
+      Schema.Struct({ id: WorkspaceId, tier: Schema.String, billing_status: BillingStatus })
+    )
   })
 )
 

@@ -13,15 +13,13 @@ import { Database } from "../Database.ts"
 import * as record from "./MigrationRecord.ts"
 import * as initial from "./migrations/0001_initial.ts"
 import {
-  findServerMismatch,
   migrationDenied,
   migrationRejected,
   type SchemaMismatch,
   schemaTooNew,
-  schemaTooOld,
-  triggersDenied,
-  versionUnreadable
+  triggersDenied
 } from "./SchemaMismatch.ts"
+import { readSchemaVersion } from "./SchemaVersion.ts"
 import {
   createsTrigger,
   decodeTriggers,
@@ -37,7 +35,7 @@ interface Migration {
 
 /**
  * All migrations in their order, numbered from 1. The initial migration may change until the first release. A migration
- * that was released never changes, because databases have run it.
+ * that was released never changes, because databases have run it. `schemaVersion` is their number.
  */
 export const migrations: ReadonlyArray<Migration> = [{ name: "initial", statements: initial.statements }]
 
@@ -66,18 +64,6 @@ const setSearchPath = `select set_config('search_path', quote_ident(current_sche
 
 /** PostgreSQL reports 55P03 when `lock_timeout` ends the wait for a lock. */
 const isLockTimeout = (error: unknown): boolean => isSqlError(error) && sqlState(error) === "55P03"
-
-const readSchemaVersion = Effect.gen(function* () {
-  const { queryPrompts: query } = yield* Database
-  const state = record.decodeServerState(yield* query(record.selectServerState))
-  const mismatch = findServerMismatch(state.serverVersion)
-  if (mismatch !== undefined) return yield* Effect.fail(mismatch)
-  if (!state.tableExists) return 0
-  if (!state.isReadable) {
-    return yield* Effect.fail(versionUnreadable(state.role, `SELECT on table ${record.migrationTable}`))
-  }
-  return record.decodeSchemaVersion(yield* query(record.selectSchemaVersion))
-})
 
 /** Returns the migrations of `all` that have not run. Fails if the schema is newer than the last migration of `all`. */
 const findPending = (version: number, all: ReadonlyArray<Migration>) =>
@@ -204,11 +190,3 @@ export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unav
     const pending = yield* findPending(version, migrations)
     return { version, pending: pending.map(toInfo) }
   })
-
-/** Fails if the schema is newer than this program or a migration is pending; changes nothing. */
-export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(
-  function* () {
-    const { version, pending } = yield* readSchemaStatus
-    if (pending.length > 0) return yield* Effect.fail(schemaTooOld(version, migrations.length))
-  }
-)

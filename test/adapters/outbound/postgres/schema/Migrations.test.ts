@@ -8,12 +8,15 @@ import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
 import {
-  assertSchemaCurrent,
   migrate,
   migrations,
   readSchemaStatus,
   runMigrations
 } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
+import {
+  assertSchemaCurrent,
+  schemaVersion
+} from "../../../../../src/adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { findServerMismatch } from "../../../../../src/adapters/outbound/postgres/schema/SchemaMismatch.ts"
 import { expectedTriggers } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
@@ -168,6 +171,10 @@ describe("migrations", () => {
         })
       }).pipe(Effect.provide(emptyDatabase))
   )
+
+  it("schemaVersion is the number of migrations", () => {
+    assert.strictEqual(schemaVersion, migrations.length)
+  })
 
   it.live("migrate and assertSchemaCurrent reject a schema that is newer than the program", () =>
     Effect.gen(function* () {

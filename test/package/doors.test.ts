@@ -1,0 +1,51 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { build, type Metafile } from "esbuild"
+import { beforeAll, describe, expect, it } from "vitest"
+
+const root = join(import.meta.dirname, "../..")
+const [index, service, administration] = ["src/index.ts", "src/runtime/Service.ts", "src/administration.ts"]
+
+describe("the modules that a program loads", () => {
+  let inputs: Metafile["inputs"]
+  beforeAll(async () => {
+    const { metafile } = await build({
+      absWorkingDir: root,
+      entryPoints: [index, service, administration],
+      ...{ bundle: true, splitting: true, write: false, metafile: true, outdir: "out" },
+      ...{ packages: "external", format: "esm", platform: "node" }
+    })
+    inputs = metafile.inputs
+  })
+
+  /** Returns the modules of `src` that an entry point loads, except those that it loads later with `import()`. */
+  const listModules = (entry: string): ReadonlyArray<string> => {
+    const found = new Set([entry])
+    for (const path of found)
+      for (const { kind, path: imported, external } of inputs[path]?.imports ?? [])
+        if (kind === "import-statement" && external !== true) found.add(imported)
+    return [...found]
+  }
+
+  it("an embedder loads at most 8,500 lines, and nothing that writes", () => {
+    const modules = listModules(index)
+    const lines = modules.map((path) => readFileSync(join(root, path), "utf8").split("\n").length - 1)
+    expect(modules.length).toBeGreaterThan(50)
+    expect(lines.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(8_500)
+    expect(
+      modules.filter((path) => /transfer|administration|embedded|migrations|\/cli\//.test(path))
+    ).toEqual([])
+  })
+
+  it("serve loads nothing of MCP, Redis, commands and the embedded database before its configuration needs them", () => {
+    expect(
+      listModules(service).filter((path) => /mcp|[Rr]edis|\/cli\/commands|embedded\//.test(path))
+    ).toEqual([])
+  })
+
+  it("the door for administration loads nothing that serves", () => {
+    expect(
+      listModules(administration).filter((path) => /inbound\/(http|mcp)|Service\.ts/.test(path))
+    ).toEqual([])
+  })
+})
