@@ -12,6 +12,7 @@ const system = ["test/system/**", "client/test/system/**"]
 const timed = [
   "test/adapters/outbound/postgres/{Database,feed/PostgresChangeFeed}.test.ts",
   "test/api/transport/connections.test.ts",
+  "test/api/waits/*.test.ts",
   "test/process/faults/*.test.ts",
   "test/process/keyExpiry.test.ts",
   "test/runtime/telemetry/ProcessMetrics.test.ts"

@@ -1,5 +1,6 @@
 /**
- * Prints the text of a prompt, and its new text whenever it changes, until Ctrl+C. Edit the prompt meanwhile.
+ * Prints the text of a prompt, and its new text whenever it changes, until Ctrl+C. Edit the prompt meanwhile. In a
+ * checkout, run `npm run build --workspace client` first.
  *
  *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-live.ts
  */

@@ -23,8 +23,8 @@ const breakCallers = (directory: string) => {
 
 const breakingChanges = [
   "These changes can break applications:",
-  "support-agent: type: system → user",
   "summary: name: summary → brief-summary; slots: −text +body",
+  "support-agent: type: system → user",
   ""
 ]
 
@@ -55,6 +55,15 @@ describe("the command check", () => {
       ],
       caller_changes: [],
       warnings: []
+    })
+  })
+
+  it("check --against a directory that does not exist is wrong usage", async () => {
+    const missing = join(scratch, "missing")
+    expect(await run(["check", example, "--against", missing])).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringContaining(`the directory of --against does not exist: ${missing}`)
     })
   })
 

@@ -124,7 +124,12 @@ export const makeApp = Effect.fnUntraced(function* (
   const respond = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
     const { cacheKey } = context
     const cached = cacheKey === undefined ? undefined : responseCache.get(cacheKey)
-    if (cached !== undefined) return respondFromCache(context, cached)
+    return cached === undefined ? respondFreshOrKnown(context) : respondFromCache(context, cached)
+  }
+
+  /** Reads the response or, in an outage of the database, responds with the known response. */
+  const respondFreshOrKnown = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
+    const { cacheKey } = context
     const fresh = withRequestDeadline(respondFresh(context))
     return cacheKey === undefined || responseCache.findLastKnown(cacheKey) === undefined
       ? fresh
@@ -231,6 +236,6 @@ export const makeApp = Effect.fnUntraced(function* (
     )
   }
 
-  const respondOrHold = yield* makeHeldRequests((context) => withRequestDeadline(respondFresh(context)))
+  const respondOrHold = yield* makeHeldRequests(respondFreshOrKnown)
   return app
 })

@@ -2,6 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
+import * as PartitionedSemaphore from "effect/PartitionedSemaphore"
 import type { AdmittedCaller } from "../../../application/access/Admission.ts"
 import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
@@ -13,6 +14,9 @@ import type { RequestContext } from "./RequestContext.ts"
 
 /** The maximum number of held requests, per key and per process. */
 const maxHeld = { perKey: 200, perProcess: 5_000 } as const
+
+/** The number of checks that run at the same time. */
+const maxChecks = 16
 
 const heldGauge = Metric.gauge("prompt_retrieval_http_requests_held", {
   description: "Requests that wait for a change"
@@ -66,6 +70,8 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   const feed = yield* ChangeFeed
   const clock = yield* Clock.Clock
   const fork = Effect.runForkWith(yield* Effect.context<never>())
+  /** A check waits here, so that its deadline starts when it runs. Workspaces take turns. */
+  const checks = PartitionedSemaphore.makeUnsafe<WorkspaceId>({ permits: maxChecks })
   const groups = new Map<string, Group>()
   const heldByKey = new Map<ApiKeyId, number>()
   let held = 0
@@ -126,7 +132,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       request,
       isWaiting: request.state === "waiting"
     }))
-    fork(respondAgain(group.context)).addObserver((exit) => {
+    fork(checks.withPermit(group.workspace)(respondAgain(group.context))).addObserver((exit) => {
       group.isChecking = false
       const response = Exit.map(exit, toHeldResponse)
       // A key may have moved to another workspace.

@@ -1,9 +1,11 @@
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { compareInterfaces } from "../../../../application/transfer/CallerChanges.ts"
 import { checkFiles } from "../../../../application/transfer/FileCheck.ts"
 import { InvalidFiles } from "../../../../application/transfer/PromptFile.ts"
 import { listCallerChanges } from "../output/ChangeText.ts"
+import { UsageError } from "../output/CommandError.ts"
 import { formatTable, print, printWarnings } from "../output/Output.ts"
 import { readTexts } from "./PromptDirectory.ts"
 
@@ -14,9 +16,16 @@ export interface DirectoryCheckOptions {
   readonly json: boolean
 }
 
-/** Checks the directory with the earlier state. The paths of its problems begin with `against`. */
+/**
+ * Checks the directory with the earlier state, which may have no prompts. The paths of its problems begin with `against`.
+ */
 const checkEarlier = (against: string) =>
-  readTexts(against, false).pipe(
+  Effect.suspend(() =>
+    existsSync(against)
+      ? Effect.void
+      : Effect.fail(new UsageError({ message: `the directory of --against does not exist: ${against}` }))
+  ).pipe(
+    Effect.andThen(readTexts(against, false)),
     Effect.flatMap((texts) => Effect.fromResult(checkFiles(texts))),
     Effect.catchTag("InvalidFiles", ({ problems, count }) =>
       Effect.fail(
