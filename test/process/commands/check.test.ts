@@ -79,8 +79,8 @@ describe("the command check", () => {
     expect(json.code).toBe(2)
     const slots = { removed_slots: [], added_slots: [] }
     expect(JSON.parse(json.stdout).caller_changes).toEqual([
-      { name: "support-agent", new_name: "support-agent", type: "system", new_type: "user", ...slots },
-      { name: "summary", new_name: null, type: "template", new_type: null, ...slots }
+      { name: "summary", new_name: null, type: "template", new_type: null, ...slots },
+      { name: "support-agent", new_name: "support-agent", type: "system", new_type: "user", ...slots }
     ])
   })
 
