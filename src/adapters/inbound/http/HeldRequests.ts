@@ -112,7 +112,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   /** Starts the timer of a request, for the end of its wait or for the expiry of its key if that is earlier. */
   const startTimer = (request: HeldRequest): void => {
     const { group, endsAt } = request
-    const left = endsAt - performance.now()
+    const left = Math.max(0, endsAt - performance.now())
     const expiresAt = group.context.caller?.keyExpiresAt
     const untilExpiry = expiresAt == null ? left : Date.parse(expiresAt) - clock.currentTimeMillisUnsafe()
     const onTime = () => (untilExpiry < left ? check(group) : release(request, "timed out"))
@@ -143,7 +143,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       if (isUnchanged) group.notModified = response.value
       for (const { request, isWaiting } of requests) {
         if (!isUnchanged || !isWaiting) end(request, response)
-        else if (group.requests.has(request)) startTimer(request)
+        else if (request.state === "waiting" && group.requests.has(request)) startTimer(request)
       }
       for (const request of group.requests) if (request.state !== "waiting") release(request, request.state)
       if (isOutdated(group) && group.requests.size > 0) check(group)

@@ -32,12 +32,12 @@ const respondWith = (version: number, etag: string | undefined): HttpResponse =>
     : { status: 200, headers: ["cache-control", "public"], body: String(version) }
 
 /** Makes the context of a request that waits. `release` ends the wait, as the transport does. */
-const makeWait = (caller: AdmittedCaller, etag: string) => {
+const makeWait = (caller: AdmittedCaller, etag: string, seconds = 50) => {
   const wait = { isHeld: false, release: () => {} }
   const context = makeRequestContext({
     method: "GET",
     target: "/",
-    headers: { authorization: caller.keyId, "if-none-match": etag, prefer: "wait=50" },
+    headers: { authorization: caller.keyId, "if-none-match": etag, prefer: `wait=${seconds}` },
     readBody: () => Effect.never,
     startWait: (release) => {
       Object.assign(wait, { isHeld: true, release })
@@ -248,6 +248,37 @@ describe("held requests", () => {
         for (const { wait } of [...held.slice(1), next]) wait.release()
         for (const { fiber } of [...held, next])
           assert.deepStrictEqual((yield* Fiber.join(fiber)).headers, ["cache-control", "no-store"])
+      })
+  )
+
+  it.live(
+    "a wait that ends during a check gets its 304 after the check, and starts no timer in the past",
+    () =>
+      Effect.gen(function* () {
+        const warnings: Array<string> = []
+        const onWarning = ({ name }: Error): void => void warnings.push(name)
+        process.on("warning", onWarning)
+        yield* Effect.addFinalizer(() => Effect.sync(() => process.off("warning", onWarning)))
+        const { layer, changes } = switchedFeed()
+        const checked = Deferred.makeUnsafe<void>()
+        const respondOrHold = yield* makeHeldRequests(() =>
+          Effect.map(Deferred.await(checked), () => respondWith(0, "0"))
+        ).pipe(Effect.provide(layer))
+        const { context } = makeWait(makeCaller(), "0", 1)
+        const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
+        const fiber = yield* Effect.forkChild(respond, { startImmediately: true })
+        changes.invalidate(workspaceId)
+        yield* Effect.sleep("1100 millis")
+        assert.isUndefined(fiber.pollUnsafe())
+        yield* Deferred.succeed(checked, undefined)
+        const { status, headers } = yield* Fiber.join(fiber)
+        assert.deepStrictEqual(
+          [status, headers],
+          [304, ["cache-control", "no-store", "preference-applied", "wait=1"]]
+        )
+        // Node emits a warning in the next turn.
+        yield* Effect.sleep("10 millis")
+        assert.deepStrictEqual(warnings, [])
       })
   )
 })
