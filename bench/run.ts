@@ -12,11 +12,13 @@ import { formatRow, type Measurement, type ReportRow, toReportRow } from "./meas
 import { scaling } from "./scaling.ts"
 import { scenarios } from "./scenarios.ts"
 
+/** Groups that run only if `--only` names them. */
+const optionalGroups = ["scale", "live"]
 const groups = [...new Set([...scenarios, ...scaling].map(({ group }) => group))]
 
 const help = `npm run bench -- [options]
   --quick          short rounds, under two minutes
-  --only A,B       only these groups: ${groups.join(", ")}; by default, all except scale
+  --only A,B       only these groups: ${groups.join(", ")}; by default, all except ${optionalGroups.join(" and ")}
   --seconds N      length of one round against one server (2; quick 0.3)
   --rounds N       number of rounds (5; quick 3)
   --out DIR        directory of report.json (bench/results)`
@@ -56,7 +58,7 @@ const readArguments = () => {
   const scale = values.quick ? quick : full
   const seconds = Number(values.seconds ?? scale.seconds)
   const rounds = Number(values.rounds ?? scale.rounds)
-  const only = values.only?.split(",") ?? groups.filter((group) => group !== "scale")
+  const only = values.only?.split(",") ?? groups.filter((group) => !optionalGroups.includes(group))
   const unknown = only.find((name) => !groups.includes(name))
   if (unknown !== undefined) throw new Error(`there is no group ${unknown}`)
   if (!(seconds > 0 && seconds <= 60)) throw new Error("--seconds must be a number up to 60")

@@ -39,6 +39,7 @@ import {
   unknownKeys,
   withEtags
 } from "./requests.ts"
+import { liveScenarios } from "./live.ts"
 import { waitScenarios } from "./waits.ts"
 
 // ---- compared with the bare server
@@ -329,6 +330,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   start,
   memory,
   ...waitScenarios,
+  ...liveScenarios,
   commands,
   importScenario
 ]

@@ -1,0 +1,151 @@
+/** Scenarios with live prompts of the TypeScript client (`client.live`). */
+import { hash } from "node:crypto"
+import { loadavg } from "node:os"
+import { setTimeout } from "node:timers/promises"
+import { PromptClient } from "../client/src/index.ts"
+import type { Scenario } from "./comparisons.ts"
+import { makeId, makeKey, thousand } from "./dataset.ts"
+import { quantile } from "./load.ts"
+import { atMost, type Measurement } from "./measurement.ts"
+import { makeServiceStart } from "./processes.ts"
+import { numbers } from "./requests.ts"
+
+/** Each application has its own key and its own prompts, and runs as several clients. */
+const [applications, clientsPerApplication, promptsPerApplication] = [100, 10, 10]
+const clientCount = applications * clientsPerApplication
+/** How long the clients may take to notice a change, in milliseconds: a client that does not wait asks every 30 s. */
+const timeoutMs = 60_000
+
+const listPrompts = (application: number) =>
+  numbers(promptsPerApplication).map((i) =>
+    makeId(thousand, "prompt", promptsPerApplication * application + i)
+  )
+
+/**
+ * Connects all clients. `onText` is called after each change, with the text in the memory of a client, and `onRejection`
+ * when a client gets its first 401. A client closes its live prompts then.
+ */
+const connectClients = async (port: number, onText: (text: string) => void, onRejection: () => void) => {
+  let unheld = 0
+  const connectClient = async (application: number) => {
+    const client = new PromptClient({
+      apiKey: makeKey(thousand, 1 + application),
+      baseUrl: `http://127.0.0.1:${port}`,
+      fetch: async (url, init) => {
+        const response = await fetch(url, init)
+        if (response.status === 304 && !response.headers.has("preference-applied")) unheld++
+        if (response.status === 401) {
+          onRejection()
+          live.close()
+        }
+        return response
+      }
+    })
+    const onChange = async (prompt: string) =>
+      onText((await client.prompts.getResolved(prompt)).data.resolved_content)
+    const live = await client.live(listPrompts(application), { onChange })
+    return live
+  }
+  const clients = await Promise.all(
+    numbers(clientCount).map(async (index) => {
+      // Connects few clients at the same time.
+      await setTimeout(index * 2)
+      return connectClient(index % applications)
+    })
+  )
+  // Now all clients wait for a change.
+  await setTimeout(2_000)
+  return {
+    /** Returns how many responses were a 304 before the end of the wait, after which a client pauses. */
+    countUnheld: () => unheld,
+    close: () => {
+      for (const client of clients) client.close()
+    }
+  }
+}
+
+const live: Scenario = {
+  group: "live",
+  title: "From a commit to the memory of 1,000 live clients",
+  workspaces: [thousand],
+  measure: async (harness) => {
+    const { sql } = harness.dataset
+    const { port, stop, cpuTime } = await harness.start(await makeServiceStart(harness.dataset.url))
+    let marker = ""
+    let noticedAt: Array<number> = []
+    const notice = () => noticedAt.push(performance.now())
+    const clients = await connectClients(port, (text) => text.includes(marker) && notice(), notice)
+
+    /** Makes a change that `count` clients notice, and returns the time from its commit to each of them. */
+    const measureChange = async (count: number, change: () => PromiseLike<unknown>) => {
+      await setTimeout(20)
+      noticedAt = []
+      await change()
+      const committedAt = performance.now()
+      while (noticedAt.length < count) {
+        if (performance.now() - committedAt > timeoutMs)
+          throw new Error(
+            `${noticedAt.length} of ${count} clients noticed a change; ${clients.countUnheld()} requests were not held`
+          )
+        await setTimeout(1)
+      }
+      // A client may notice a change before this process knows of the commit.
+      return noticedAt.map((at) => Math.max(0, at - committedAt))
+    }
+    const summarize = (title: string, latencies: ReadonlyArray<number>): Measurement => ({
+      title,
+      unit: "ms p99",
+      goal: atMost(100, 50),
+      samples: [quantile(latencies, 0.99)],
+      detail: {
+        "ms p50": quantile(latencies, 0.5),
+        "ms max": Math.max(...latencies),
+        samples: latencies.length,
+        "not held": clients.countUnheld(),
+        "load average": loadavg()[0]!
+      }
+    })
+
+    const startedAt = performance.now()
+    const cpuTimeBefore = cpuTime()
+    const edits: Array<number> = []
+    for (let edit = 0; edit < harness.scale.rounds * 100; edit++) {
+      const application = (edit * 37) % applications
+      // Not the first prompt of an application, because the fragment of an edit is also in the previous prompt.
+      const prompt = promptsPerApplication * application + 2 + (edit % (promptsPerApplication - 2))
+      marker = `Edit ${edit}.`
+      const isPrompt = edit % 2 === 0
+      const id = isPrompt
+        ? makeId(thousand, "prompt", prompt)
+        : makeId(thousand, "fragment", 1 + ((prompt + 1) % thousand.prompts))
+      edits.push(
+        ...(await measureChange((isPrompt ? 1 : 2) * clientsPerApplication, () =>
+          isPrompt
+            ? sql`update prompts set current_content = ${marker} where id = ${id}`
+            : sql`update fragments set content = ${marker} where id = ${id}`
+        ))
+      )
+    }
+    const share = ((cpuTime() - cpuTimeBefore) * 1_000) / (performance.now() - startedAt)
+    const edited = summarize(live.title, edits)
+
+    const rejections: Array<number> = []
+    for (const application of numbers(harness.scale.rounds * 10)) {
+      const keyHash = hash("sha256", makeKey(thousand, application), "buffer")
+      rejections.push(
+        ...(await measureChange(
+          clientsPerApplication,
+          () => sql`update api_keys set revoked_at = now() where key_hash = ${keyHash}`
+        ))
+      )
+    }
+    const rejected = summarize("From a revocation to the 401 of a live client", rejections)
+    clients.close()
+    await stop()
+    // Other scenarios use these keys.
+    await sql`update api_keys set revoked_at = null`
+    return [{ ...edited, detail: { ...edited.detail, "CPU of the service": share } }, rejected]
+  }
+}
+
+export const liveScenarios: ReadonlyArray<Scenario> = [live]
