@@ -36,14 +36,17 @@ const compilerOptions = {
   rootDirs: [".", join(root, "examples")]
 }
 
-it("every ts block of the documents type-checks", async () => {
-  const files = documents.flatMap((document) =>
-    readModules(document).map((module) => {
-      const file = `${document.replaceAll("/", "-")}-${module.line}.mts`
-      writeFileSync(join(folder, file), placeCode(module))
-      return file
-    })
-  )
+// `test/system/docs/models.test.ts` type-checks docs/models.md, because the packages for it are in `test/tools`.
+it("every ts block of the documents except docs/models.md type-checks", async () => {
+  const files = documents
+    .filter((document) => document !== "docs/models.md")
+    .flatMap((document) =>
+      readModules(document).map((module) => {
+        const file = `${document.replaceAll("/", "-")}-${module.line}.mts`
+        writeFileSync(join(folder, file), placeCode(module))
+        return file
+      })
+    )
   const config = { extends: join(root, "tsconfig.json"), compilerOptions, files, include: [] }
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config))
   expect(await run(folder, bin("tsc"), ["-p", "."])).toEqual({ code: 0, stdout: "", stderr: "" })
