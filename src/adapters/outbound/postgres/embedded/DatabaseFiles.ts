@@ -30,6 +30,8 @@ const runScript = (directory: string, user: SystemUser, script: string, name: st
   const { status, stdout, stderr, error } = spawnSync("/bin/sh", ["-c", script, "sh", name], {
     ...runAs(user),
     cwd: directory,
+    // The user may have no access to the directories of the PATH of root.
+    env: { PATH: "/usr/bin:/bin" },
     input,
     encoding: "utf8"
   })
