@@ -129,7 +129,8 @@ describe("the page /docs in a browser", () => {
 
   afterAll(browser.release)
 
-  const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
+  /** The example of the parameter `id`. */
+  const id = "support-agent"
   const operations = [
     ["/api/v1/prompts", "", '"title": "Product announcement"'],
     ["/api/v1/prompts/{id}", `/${id}`, "You are a support agent of {{shop}}."],
