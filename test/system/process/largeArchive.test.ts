@@ -82,7 +82,7 @@ const measure = async (args: ReadonlyArray<string>) => {
   }
 }
 
-it("an archive of 200 MiB is byte for byte the same after an import and an export, which use at most six times its size as memory", {
+it("an archive of 200 MiB is byte for byte the same after an import and an export, which use at most 6.5 times its size as memory", {
   timeout: 600_000
 }, async () => {
   const [file, exported] = [join(scratch, "archive.json"), join(scratch, "exported.json")]
@@ -96,6 +96,6 @@ it("an archive of 200 MiB is byte for byte the same after an import and an expor
     `${size / MiB} MiB; import: ${imported.peak / MiB} MiB, ${imported.seconds} s; export: ${exporting.peak / MiB} MiB, ${exporting.seconds} s`
   )
   expect(await hashFile(exported)).toBe(await hashFile(file))
-  expect(imported.peak).toBeLessThan(6 * size)
-  expect(exporting.peak).toBeLessThan(6 * size)
+  expect(imported.peak).toBeLessThan(6.5 * size)
+  expect(exporting.peak).toBeLessThan(6.5 * size)
 })
