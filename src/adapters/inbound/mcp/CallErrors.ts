@@ -12,9 +12,7 @@ export const toErrorData = ({ code, headers }: ErrorDescription) => {
   return retryAfter === undefined ? { code } : { code, retryAfter: Number(retryAfter) }
 }
 
-/**
- * Converts the error of a call. An error about the prompt that the call names becomes an error for invalid parameters.
- */
+/** Converts the error of a call. An error about the prompt of the call becomes an error for invalid parameters. */
 export const toProtocolError = (error: CallError): ProtocolError => {
   if (error instanceof ProtocolError) return error
   const description = describeError(error)
@@ -22,5 +20,5 @@ export const toProtocolError = (error: CallError): ProtocolError => {
   return new ProtocolError(code, description.message, toErrorData(description))
 }
 
-/** Truncates a text of the caller, so that no error repeats a long text. */
-export const truncateText = (text: string): string => (text.length > 100 ? `${text.slice(0, 99)}…` : text)
+/** Shortens a text of the caller, so that no error repeats a long text. */
+export const shorten = (text: string): string => (text.length > 100 ? `${text.slice(0, 99)}…` : text)

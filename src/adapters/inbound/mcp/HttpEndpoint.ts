@@ -6,7 +6,7 @@ import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import { isJsonObject } from "../../../domain/Json.ts"
 import { describeError, type ErrorDescription } from "../contract/Errors.ts"
 import type { ReceivedRequest } from "../http/MountedEndpoint.ts"
-import { truncateText, toErrorData } from "./CallErrors.ts"
+import { shorten, toErrorData } from "./CallErrors.ts"
 import { makeServerFactory } from "./PromptServer.ts"
 
 /** Maximum number of JSON values in a message. The package needs seconds to check some messages with more values. */
@@ -59,7 +59,7 @@ const unwrapEvent = (body: Buffer): Buffer => {
 const cutError = (json: Buffer): Buffer => {
   if (json.length <= maxErrorBytes || json.subarray(0, 10).toString() === '{"result":') return json
   const message = parseMessage(json)
-  const truncate = (_: string, value: unknown) => (typeof value === "string" ? truncateText(value) : value)
+  const truncate = (_: string, value: unknown) => (typeof value === "string" ? shorten(value) : value)
   return isJsonObject(message) && "error" in message ? Buffer.from(JSON.stringify(message, truncate)) : json
 }
 

@@ -6,7 +6,7 @@ import { Prompts } from "../../../application/reading/Prompts.ts"
 import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { fillSlots, findSlots, ResolvedTooLarge } from "../../../domain/Resolution.ts"
-import { type CallError, truncateText, makeInvalidParams } from "./CallErrors.ts"
+import { type CallError, shorten, makeInvalidParams } from "./CallErrors.ts"
 
 const pageSize = 20
 /** The number of prompts of a page that are resolved at the same time. */
@@ -21,10 +21,9 @@ const wrongCursor = makeInvalidParams("cursor must be the nextCursor of a page")
 /** Returns an error if the arguments are not exactly the slots, each with a text. */
 const findArgumentProblem = (slots: ReadonlySet<string>, values: JsonObject): ProtocolError | undefined => {
   const wrong = [...slots].find((slot) => typeof values[slot] !== "string")
-  if (wrong !== undefined)
-    return makeInvalidParams(`Missing argument, or not a string: ${truncateText(wrong)}`)
+  if (wrong !== undefined) return makeInvalidParams(`Missing argument, or not a string: ${shorten(wrong)}`)
   const unknown = Object.keys(values).find((name) => !slots.has(name))
-  return unknown === undefined ? undefined : makeInvalidParams(`Unknown argument: ${truncateText(unknown)}`)
+  return unknown === undefined ? undefined : makeInvalidParams(`Unknown argument: ${shorten(unknown)}`)
 }
 
 export const makeText = (text: string) => ({ type: "text", text })

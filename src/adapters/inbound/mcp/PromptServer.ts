@@ -5,7 +5,7 @@ import { toError } from "../../../application/observability/InternalError.ts"
 import { programVersion } from "../../../application/ProgramVersion.ts"
 import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
-import { type CallError, truncateText, makeInvalidParams, toProtocolError } from "./CallErrors.ts"
+import { type CallError, shorten, makeInvalidParams, toProtocolError } from "./CallErrors.ts"
 import { makePromptCatalog, makeText } from "./PromptCatalog.ts"
 import { tools } from "./Tools.ts"
 
@@ -40,8 +40,7 @@ export const makeServerFactory = Effect.gen(function* () {
 
   const callTool: Method = (caller, { name, arguments: input = {} }) => {
     const read = toolMethods.get(name)
-    if (read === undefined)
-      return Effect.fail(makeInvalidParams(`Unknown tool: ${truncateText(String(name))}`))
+    if (read === undefined) return Effect.fail(makeInvalidParams(`Unknown tool: ${shorten(String(name))}`))
     if (!isJsonObject(input)) return Effect.fail(makeInvalidParams("arguments must be an object"))
     return Effect.mapError(read(caller, input), toProtocolError).pipe(
       Effect.map((content) => ({ content: [content] })),
