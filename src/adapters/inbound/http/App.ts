@@ -6,7 +6,7 @@ import { SingleFlight } from "../../../application/cache/SingleFlight.ts"
 import { Outage } from "../../../application/cache/Outage.ts"
 import * as ResponseCache from "../../../application/cache/ResponseCache.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
-import { toUnexpectedError } from "../../../application/observability/InternalError.ts"
+import { toError } from "../../../application/observability/InternalError.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
@@ -60,20 +60,12 @@ const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
   return error._tag === "ResolvedTooLarge" ? Effect.andThen(logTooLarge(error.id), response) : response
 }
 
-/** Responds to every failure. For an unexpected failure, responds with the error that `toUnexpectedError` returns. */
+/** Responds to every failure. For an unexpected failure, responds with the error that `toError` returns. */
 const respondToFailures = (
   response: Effect.Effect<HttpResponse, ApiError>,
   requestId: string
 ): Effect.Effect<HttpResponse> =>
-  response.pipe(
-    Effect.catch(respondToError),
-    Effect.catchCause((cause) =>
-      toUnexpectedError(cause, "Request failed").pipe(
-        Effect.annotateLogs({ request_id: requestId }),
-        Effect.map(toErrorResponse)
-      )
-    )
-  )
+  Effect.catchCause(response, (cause) => Effect.flatMap(toError(cause, requestId), respondToError))
 
 /**
  * Makes the app, which does not depend on a transport. The functions below are in the order in which a request passes
