@@ -1,10 +1,10 @@
 import { hash } from "node:crypto"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { BillingStatus } from "./Billing.ts"
+import { type BillingStatus, paidTiers } from "./Billing.ts"
+import { Uuid } from "./Prompt.ts"
 import { sizes } from "./Sizes.ts"
 import { type Timestamp, toTimestamp } from "./Timestamp.ts"
-import { Uuid } from "./Uuid.ts"
 import type { WorkspaceId } from "./WorkspaceId.ts"
 
 export const ApiKeyId = Uuid.pipe(Schema.brand("ApiKeyId"))
@@ -166,3 +166,75 @@ export const authenticate = (
   if (record.owner_must_reset) return Result.fail(OwnerMustReset)
   return record.workspace === null ? Result.fail(NoOrganization) : Result.succeed(record.workspace)
 }
+
+/** The workspace's tier has no API access (specification 5.6). */
+export const ApiNotAllowed = { _tag: "ApiNotAllowed" } as const
+/** The workspace has an active chargeback dispute (specification 7). */
+export const Disputed = { _tag: "Disputed" } as const
+/** The subscription is past due or over its limit (specification 7). */
+export const PastDue = { _tag: "PastDue" } as const
+export type AccessError = typeof ApiNotAllowed | typeof Disputed | typeof PastDue
+
+/**
+ * Returns the error for a workspace without access to the API, or `undefined` if the workspace has access. The tier is
+ * checked before the billing status.
+ */
+export const checkAccess = (workspace: {
+  readonly tier: string
+  readonly billing_status: BillingStatus
+}): AccessError | undefined => {
+  if (!paidTiers.includes(workspace.tier)) return ApiNotAllowed
+  switch (workspace.billing_status) {
+    case "active":
+      return undefined
+    case "disputed":
+      return Disputed
+    case "past_due":
+    case "over_limit":
+      return PastDue
+  }
+}
+
+/** The length of the windows in which requests are counted, in seconds (specification 8). */
+export const windowSeconds = 60
+const windowMs = windowSeconds * 1_000
+
+/**
+ * A clock minute, as the number of minutes from the epoch to its start. Both rate limits count per clock minute
+ * (specification 8).
+ */
+export type RateWindow = number
+
+/** Returns the clock minute that contains `now` (milliseconds since the epoch). */
+export const toRateWindow = (now: number): RateWindow => Math.floor(now / windowMs)
+
+/**
+ * Returns the number of seconds, rounded up (1 to 60), until the clock minute of `now` (milliseconds since the epoch)
+ * ends.
+ */
+export const secondsUntilReset = (now: number): number =>
+  Math.max(1, Math.ceil(((toRateWindow(now) + 1) * windowMs - now) / 1000))
+
+/**
+ * The scope of a rate limit: the requests of one key, or the requests of all keys to this process (specification 8).
+ */
+export type RateLimitScope = "key" | "process"
+
+/**
+ * An exceeded rate limit: its scope, the number of requests that it allows per minute, and the number of seconds until
+ * it resets.
+ */
+export interface RateLimited {
+  readonly _tag: "RateLimited"
+  readonly scope: RateLimitScope
+  readonly limit: number
+  readonly retry_after: number
+}
+
+/** Returns the error of a limit that is exceeded at `now` (milliseconds since the epoch). */
+export const RateLimited = (scope: RateLimitScope, limit: number, now: number): RateLimited => ({
+  _tag: "RateLimited",
+  scope,
+  limit,
+  retry_after: secondsUntilReset(now)
+})

@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { type Timestamp, toTimestamp } from "./Timestamp.ts"
 
 /** The tiers of a workspace. Any other tier is treated as Free. */
 export const Tier = Schema.Literals(["free", "solo", "team"])
@@ -12,36 +13,18 @@ export const toTier = (tier: string): Tier => (isTier(tier) ? tier : "free")
 export const BillingStatus = Schema.Literals(["active", "past_due", "over_limit", "disputed"])
 export type BillingStatus = typeof BillingStatus.Type
 
-/** The workspace's tier has no API access (specification 5.6). */
-export const ApiNotAllowed = { _tag: "ApiNotAllowed" } as const
-/** The workspace has an active chargeback dispute (specification 7). */
-export const Disputed = { _tag: "Disputed" } as const
-/** The subscription is past due or over its limit (specification 7). */
-export const PastDue = { _tag: "PastDue" } as const
-export type AccessError = typeof ApiNotAllowed | typeof Disputed | typeof PastDue
-
 /** The tiers with API access and the full version history (specification 4.4 and 5.6). */
 export const paidTiers: ReadonlyArray<string> = ["solo", "team"] satisfies ReadonlyArray<Tier>
 
-/** Returns true for a tier with API access. */
-export const isPaid = (tier: string): boolean => paidTiers.includes(tier)
+const freeHistoryMs = 7 * 24 * 60 * 60 * 1000
 
 /**
- * Returns the error for a workspace without access to the API, or `undefined` if the workspace has access. The tier is
- * checked before the billing status.
+ * Returns the earliest creation time of the versions that a tier can see (specification 4.4): `undefined` (no limit) on
+ * Solo and Team, and 7 days before `now` on any other tier. `now` is in milliseconds since the epoch.
  */
-export const checkAccess = (workspace: {
-  readonly tier: string
-  readonly billing_status: BillingStatus
-}): AccessError | undefined => {
-  if (!isPaid(workspace.tier)) return ApiNotAllowed
-  switch (workspace.billing_status) {
-    case "active":
-      return undefined
-    case "disputed":
-      return Disputed
-    case "past_due":
-    case "over_limit":
-      return PastDue
-  }
-}
+export const historyCutoff = (tier: string, now: number): Timestamp | undefined =>
+  paidTiers.includes(tier) ? undefined : toTimestamp(now - freeHistoryMs)
+
+/** Returns true if a version was created at `oldest` or later, or if `oldest` is undefined. */
+export const isVisible = (created_at: Timestamp, oldest: Timestamp | undefined): boolean =>
+  oldest === undefined || created_at >= oldest

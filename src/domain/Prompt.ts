@@ -1,12 +1,33 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
-import { FolderId } from "./FolderId.ts"
 import { maxInt32, minInt32 } from "./Sizes.ts"
 import { Timestamp } from "./Timestamp.ts"
-import { parseUuid, Uuid } from "./Uuid.ts"
+
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** A UUID in canonical form: 8-4-4-4-12 lowercase hexadecimal digits. */
+export const Uuid = Schema.String.check(
+  Schema.isPattern(uuidPattern, {
+    message: "must be a UUID",
+    toJsonSchema: () => ({ format: "uuid", pattern: uuidPattern.source })
+  })
+).annotate({ examples: ["cef02dd3-514f-5723-8852-d3305a2e66a8"] })
+
+/**
+ * Parses a UUID in uppercase or lowercase letters, and returns it in lowercase. Returns `undefined` for any other form,
+ * such as a UUID in braces or without dashes.
+ */
+export const parseUuid = (text: string): string | undefined => {
+  if (text.length !== 36) return undefined
+  const lower = text.toLowerCase()
+  return uuidPattern.test(lower) ? lower : undefined
+}
 
 export const PromptId = Uuid.pipe(Schema.brand("PromptId")).annotate({ description: "Id of the prompt." })
 export type PromptId = typeof PromptId.Type
+
+export const FolderId = Uuid.pipe(Schema.brand("FolderId"))
+export type FolderId = typeof FolderId.Type
 
 export const TagId = Uuid.pipe(Schema.brand("TagId")).annotate({ description: "Id of the tag." })
 export type TagId = typeof TagId.Type
@@ -138,3 +159,33 @@ export type PromptNotFound = typeof PromptNotFound
  * text that `parseUuid` does not parse.
  */
 export const parsePromptId = (text: string): PromptId | undefined => parseUuid(text) as PromptId | undefined
+
+/**
+ * A prompt's name, in its parts (docs/names.md). A name is the slug of the title, or the slug, a hyphen, and the first
+ * 8 or all 32 hexadecimal digits of the prompt's id.
+ */
+export interface PromptName {
+  readonly slug: string
+  /** The digits of the id; `undefined` if the name is the slug alone. */
+  readonly digits: string | undefined
+}
+
+/** What addresses a prompt of a workspace: its id or its name. Only a prompt that is not archived has a name. */
+export type PromptReference = PromptId | PromptName
+
+const namePattern = /^[a-z0-9_-]{1,97}$/
+
+/** Matches a slug, a hyphen, and the first 8 or all 32 hexadecimal digits of an id. */
+export const nameWithDigitsPattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
+
+/**
+ * Parses the id or the name of a prompt. A text in the form of a UUID is always an id, in uppercase or lowercase
+ * letters. Returns `undefined` for a text that is neither an id nor a name.
+ */
+export const parsePromptReference = (text: string): PromptReference | undefined => {
+  const id = parsePromptId(text)
+  if (id !== undefined) return id
+  if (!namePattern.test(text)) return undefined
+  const [, slug = text, digits] = nameWithDigitsPattern.exec(text) ?? []
+  return { slug, digits }
+}

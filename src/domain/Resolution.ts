@@ -1,7 +1,7 @@
+import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import { isJsonObject } from "./Json.ts"
 import { pickRepeatedFields, type PromptId, type RepeatedFields, type ResolvedPrompt } from "./Prompt.ts"
-import { fitsBytes, sizes } from "./Sizes.ts"
+import { sizes } from "./Sizes.ts"
 
 /** The contents of a prompt and of its fragments. The fragments are ordered by `position`. */
 export interface PromptContents {
@@ -121,7 +121,7 @@ const fill = (content: string, lookUp: Lookup): string | undefined => {
  */
 export const fillSlots = (content: string, values: Readonly<Record<string, string>>): string | undefined => {
   const filled = fill(content, makeLookup(values))
-  return filled !== undefined && fitsBytes(filled, sizes.contentBytes) ? filled : undefined
+  return filled !== undefined && Buffer.byteLength(filled) <= sizes.contentBytes ? filled : undefined
 }
 
 const separator = "\n\n"
@@ -130,7 +130,7 @@ const countSourceBytes = ({ current_content, fragments }: PromptContents): numbe
   fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), Buffer.byteLength(current_content))
 
 const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment): string | undefined =>
-  content.includes("{{") && isJsonObject(overrides) ? fill(content, makeLookup(overrides)) : content
+  content.includes("{{") && Predicate.isObject(overrides) ? fill(content, makeLookup(overrides)) : content
 
 /**
  * Resolves a prompt (specification 2.8). The resolved content is the content of the prompt and then, for each fragment,
@@ -157,7 +157,7 @@ export const resolveInSteps = function* <Source extends PromptContents>(
     parts.push(filled)
   }
   const resolved_content = parts.join(separator)
-  return fitsBytes(resolved_content, sizes.contentBytes)
+  return Buffer.byteLength(resolved_content) <= sizes.contentBytes
     ? Result.succeed({
         ...pickRepeatedFields(source),
         resolved_content,

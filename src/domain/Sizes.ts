@@ -34,10 +34,6 @@ export const sizes = {
   contentSlots: 10_000
 } as const
 
-/** Returns true if a text has at most `maxBytes` bytes of UTF-8. */
-export const fitsBytes = (text: string, maxBytes: number): boolean =>
-  text.length * 3 <= maxBytes || (text.length <= maxBytes && Buffer.byteLength(text) <= maxBytes)
-
 /** Returns true if a text has at most `sizes.nameLength` characters. */
 export const fitsName = (text: string): boolean => {
   const { nameLength } = sizes
@@ -58,3 +54,29 @@ export const fitsSlots = (content: string): boolean =>
 /** The limits of 32-bit integers. Version numbers, positions and numbers of items are within these limits. */
 export const minInt32 = -2147483648
 export const maxInt32 = 2147483647
+
+const countTextBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text))
+
+/** Returns the length of a number that is written without an exponent. */
+const countNumberBytes = (number: number): number => {
+  const [mantissa = "", exponent] = String(number).split("e")
+  if (exponent === undefined) return mantissa.length
+  const sign = number < 0 ? 1 : 0
+  const power = Number(exponent)
+  const digits = mantissa.match(/\d/g)?.length ?? 0
+  return power > 0 ? sign + power + 1 : sign + "0.".length + digits - 1 - power
+}
+
+/**
+ * Returns the size of a JSON value: the number of bytes of the text that PostgreSQL writes for the value. In this text,
+ * a space follows each comma and colon, and numbers have no exponents.
+ */
+export const countJsonBytes = (value: unknown): number => {
+  if (typeof value === "string") return countTextBytes(value)
+  if (typeof value === "number") return countNumberBytes(value)
+  if (typeof value !== "object" || value === null) return String(value).length
+  const members = Array.isArray(value)
+    ? value.map(countJsonBytes)
+    : Object.entries(value).map(([name, member]) => countTextBytes(name) + 2 + countJsonBytes(member))
+  return 2 + members.reduce((sum, bytes) => sum + bytes, 0) + 2 * Math.max(0, members.length - 1)
+}

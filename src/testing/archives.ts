@@ -2,8 +2,7 @@ import { createHash, randomBytes, randomUUID } from "node:crypto"
 import { type Archive, archiveFormat } from "../application/transfer/Archive.ts"
 import { type ApiKey, type ApiKeyId, type KeyHash, keyPrefix, type UserId } from "../domain/ApiKey.ts"
 import type { BillingStatus, Tier } from "../domain/Billing.ts"
-import type { FolderId } from "../domain/FolderId.ts"
-import { type PromptId, PromptType, type TagId } from "../domain/Prompt.ts"
+import { type FolderId, type PromptId, PromptType, type TagId } from "../domain/Prompt.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../domain/Version.ts"
 import type {
@@ -16,7 +15,7 @@ import type {
   Workspace,
   WorkspacePrompt,
   WorkspaceTag
-} from "../domain/workspace/Workspace.ts"
+} from "../domain/Workspace.ts"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 
 export const newId = <Id extends string>(): Id => randomUUID() as string as Id

@@ -4,7 +4,7 @@ import type { Archive } from "../application/transfer/Archive.ts"
 import { PromptType } from "../domain/Prompt.ts"
 import { maxInt32, minInt32 } from "../domain/Sizes.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
-import type { PromptVersion, WorkspacePrompt } from "../domain/workspace/Workspace.ts"
+import type { PromptVersion, WorkspacePrompt } from "../domain/Workspace.ts"
 import { archive, awkwardTexts, folder, fragment, newId, tag, versionNumber } from "./archives.ts"
 
 /** Replaces NUL, which PostgreSQL cannot store, and unpaired surrogates, which UTF-8 cannot encode. */

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { type MemoryState, storeArchive } from "../adapters/outbound/memory/MemoryState.ts"
 import { decodeArchive } from "../application/transfer/ArchiveDecoder.ts"
-import type { InvalidContent } from "../domain/workspace/Problem.ts"
+import type { InvalidContent } from "../domain/WorkspaceContent.ts"
 
 /**
  * Adds a workspace with its users and keys to the in-memory store. If the workspace exists, its content is replaced. If

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { isVisible, historyCutoff } from "../../src/domain/HistoryCutoff.ts"
+import { historyCutoff, isVisible } from "../../src/domain/Billing.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 
 const freeHistoryMs = 604_800_000

@@ -1,15 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { PromptId } from "../../src/domain/Prompt.ts"
-import {
-  findName,
-  findPrompt,
-  maxSlugSourceLength,
-  parsePromptReference,
-  toIdRange,
-  toSlug
-} from "../../src/domain/PromptName.ts"
+import { parsePromptReference, type PromptId } from "../../src/domain/Prompt.ts"
+import { findName, findPrompt, maxSlugSourceLength, toIdRange, toSlug } from "../../src/domain/PromptName.ts"
 
 describe("toSlug", () => {
   it.each([

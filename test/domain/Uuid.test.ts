@@ -1,8 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
-import { parsePromptId } from "../../src/domain/Prompt.ts"
-import { parseUuid, Uuid } from "../../src/domain/Uuid.ts"
+import { parsePromptId, parseUuid, Uuid } from "../../src/domain/Prompt.ts"
 
 const digits = (length: number) =>
   Arbitrary.map(

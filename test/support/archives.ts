@@ -5,14 +5,10 @@ import { writeArchive } from "../../src/application/transfer/ArchiveText.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { toSlug } from "../../src/domain/PromptName.ts"
 import { sizes } from "../../src/domain/Sizes.ts"
-import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
-import type { PromptVersion, WorkspacePrompt } from "../../src/domain/workspace/Workspace.ts"
-import type {
-  ImportedState,
-  VersionHistory,
-  WorkspaceContent
-} from "../../src/domain/workspace/WorkspaceContent.ts"
 import type { VersionId } from "../../src/domain/Version.ts"
+import type { PromptVersion, WorkspacePrompt } from "../../src/domain/Workspace.ts"
+import type { ImportedState, VersionHistory, WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import { archive, key, user, workspace } from "../../src/testing/archives.ts"
 import { archives } from "../../src/testing/generatedArchives.ts"
 

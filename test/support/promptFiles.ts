@@ -4,12 +4,8 @@ import type { PromptState } from "../../src/application/transfer/ContentState.ts
 import { planExport } from "../../src/application/transfer/FileExport.ts"
 import { type FileImport, planImport } from "../../src/application/transfer/FileImport.ts"
 import { type ContentFile, parsePromptFiles, type Texts } from "../../src/application/transfer/PromptFile.ts"
-import type { WorkspacePrompt } from "../../src/domain/workspace/Workspace.ts"
-import {
-  type ContentEdit,
-  emptyHistory,
-  type WorkspaceContent
-} from "../../src/domain/workspace/WorkspaceContent.ts"
+import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"
+import { type ContentEdit, emptyHistory, type WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import { compareIds, instant, newId, toWorkspaceContent } from "./archives.ts"
 

@@ -2,19 +2,21 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type AccessError, checkAccess } from "../../domain/Billing.ts"
 import {
+  type AccessError,
   type ApiKeyId,
-  type AuthenticationError,
   authenticate,
+  type AuthenticationError,
+  checkAccess,
   hashApiKey,
   isExpired,
   type KeyHash,
   KeyRevoked,
   MalformedAuthorization,
-  parseApiKey
+  parseApiKey,
+  RateLimited,
+  type RateLimitScope
 } from "../../domain/ApiKey.ts"
-import { RateLimited, type RateLimitScope } from "../../domain/time/RateWindow.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { KeyStore } from "../ports/KeyStore.ts"

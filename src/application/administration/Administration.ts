@@ -7,15 +7,15 @@ import {
   type ApiKey,
   type ApiKeyId,
   hashApiKey,
-  toKeyEnds,
   makeApiKey,
+  toKeyEnds,
   type UserId
 } from "../../domain/ApiKey.ts"
 import type { Tier } from "../../domain/Billing.ts"
-import type { ArchiveTooLarge, InvalidContent, Problem } from "../../domain/workspace/Problem.ts"
 import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
+import type { WholeWorkspace } from "../../domain/Workspace.ts"
+import type { ArchiveTooLarge, InvalidContent, Problem } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import type { WholeWorkspace } from "../../domain/workspace/Workspace.ts"
 import type { CallerChange } from "../transfer/CallerChanges.ts"
 import { decodeArchive } from "../transfer/ArchiveDecoder.ts"
 import type { FileExport, UnimportedFiles } from "../transfer/FileExport.ts"

@@ -1,9 +1,13 @@
 import * as Clock from "effect/Clock"
 import type { SecureRandom } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
-import type { InvalidContent, Problem } from "../../domain/workspace/Problem.ts"
 import { toTimestamp } from "../../domain/Timestamp.ts"
-import { type ContentEdit, emptyEdit } from "../../domain/workspace/WorkspaceContent.ts"
+import {
+  type ContentEdit,
+  emptyEdit,
+  type InvalidContent,
+  type Problem
+} from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { planExport } from "../transfer/FileExport.ts"
 import { type FileChange, planImport } from "../transfer/FileImport.ts"

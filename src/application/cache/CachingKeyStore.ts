@@ -4,8 +4,13 @@ import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import { authenticate, type InvalidKey, type KeyHash, type KeyRecord } from "../../domain/ApiKey.ts"
-import { checkAccess } from "../../domain/Billing.ts"
+import {
+  authenticate,
+  checkAccess,
+  type InvalidKey,
+  type KeyHash,
+  type KeyRecord
+} from "../../domain/ApiKey.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"

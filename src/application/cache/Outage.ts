@@ -5,10 +5,9 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Cause from "effect/Cause"
-import { elapsedBetween } from "../../domain/time/Instant.ts"
+import { elapsedBetween, readInstant } from "../Clocks.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
-import { readInstant } from "../Clocks.ts"
 import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
 
 /** The default of `maxAgeMs`, in milliseconds (specification 8). */

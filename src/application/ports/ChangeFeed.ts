@@ -1,6 +1,14 @@
 import * as Context from "effect/Context"
-import type { Instant } from "../../domain/time/Instant.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+
+/**
+ * A moment on two clocks of one process, in milliseconds. The monotonic clock can stop while the machine is suspended.
+ * The wall clock can be set to another time.
+ */
+export interface Instant {
+  readonly monotonic: number
+  readonly wall: number
+}
 
 /** The state of a change feed at its last contact with the database. */
 export interface LastContact {

@@ -1,10 +1,16 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
-import type { FolderId } from "../../domain/FolderId.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
-import type { Prompt, PromptId, PromptNotFound, PromptSummary, PromptType } from "../../domain/Prompt.ts"
-import type { PromptReference } from "../../domain/PromptName.ts"
+import type {
+  FolderId,
+  Prompt,
+  PromptId,
+  PromptNotFound,
+  PromptReference,
+  PromptSummary,
+  PromptType
+} from "../../domain/Prompt.ts"
 import type { PageTooLarge, ResolutionSource, ResolvedTooLarge } from "../../domain/Resolution.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { Version, VersionNotFound, VersionNumber, VersionSummary } from "../../domain/Version.ts"

@@ -1,9 +1,8 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
-import type { AuditEvent } from "../../domain/workspace/AuditEvent.ts"
+import type { AuditEvent } from "../../domain/AuditEvent.ts"
 import type { BillingStatus, Tier } from "../../domain/Billing.ts"
-import type { ArchiveTooLarge, InvalidContent } from "../../domain/workspace/Problem.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type {
   Folder,
@@ -12,8 +11,13 @@ import type {
   WholeWorkspace,
   Workspace,
   WorkspaceTag
-} from "../../domain/workspace/Workspace.ts"
-import type { ContentEdit, WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
+} from "../../domain/Workspace.ts"
+import type {
+  ArchiveTooLarge,
+  ContentEdit,
+  InvalidContent,
+  WorkspaceContent
+} from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Unavailable } from "./Unavailable.ts"
 

@@ -3,16 +3,17 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import { historyCutoff } from "../../domain/HistoryCutoff.ts"
+import { historyCutoff } from "../../domain/Billing.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
 import {
+  parsePromptReference,
   type Prompt,
   type PromptId,
   PromptNotFound,
+  type PromptReference,
   type PromptSummary,
   type ResolvedPrompt
 } from "../../domain/Prompt.ts"
-import { type PromptReference, parsePromptReference } from "../../domain/PromptName.ts"
 import {
   PageTooLarge,
   type ResolutionSource,

@@ -2,10 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
-import { FolderId } from "../../domain/FolderId.ts"
-import { PromptId, TagId } from "../../domain/Prompt.ts"
-import { isRepresentable, normalizeTime, parseTime, Timestamp, timePattern } from "../../domain/Timestamp.ts"
-import { Uuid } from "../../domain/Uuid.ts"
+import { FolderId, PromptId, TagId, Uuid } from "../../domain/Prompt.ts"
+import { isRepresentable, normalizeTime, parseTime, timePattern, Timestamp } from "../../domain/Timestamp.ts"
 import { VersionId } from "../../domain/Version.ts"
 import {
   Folder,
@@ -19,7 +17,7 @@ import {
   Workspace,
   WorkspacePrompt,
   WorkspaceTag
-} from "../../domain/workspace/Workspace.ts"
+} from "../../domain/Workspace.ts"
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 // A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`, but

@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { InvalidContent, type Problem } from "../../domain/workspace/Problem.ts"
+import { InvalidContent, type Problem } from "../../domain/WorkspaceContent.ts"
 import { Archive } from "./Archive.ts"
 import { formatIssue, maxProblems } from "./ProblemList.ts"
 import { checkReferences } from "./ReferenceChecker.ts"

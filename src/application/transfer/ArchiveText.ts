@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
-import { ArchiveTooLarge } from "../../domain/workspace/Problem.ts"
-import type { WholeWorkspace } from "../../domain/workspace/Workspace.ts"
+import type { WholeWorkspace } from "../../domain/Workspace.ts"
+import { ArchiveTooLarge } from "../../domain/WorkspaceContent.ts"
 import { archiveFormat, archiveLists, maxArchiveBytes } from "./Archive.ts"
 
 /**

@@ -1,7 +1,7 @@
 import type { PromptId, PromptType } from "../../domain/Prompt.ts"
 import { toName, toSlug } from "../../domain/PromptName.ts"
 import { findSlots, toSlotText } from "../../domain/Resolution.ts"
-import type { WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import { type ContentItem, type PromptState, readItems } from "./ContentState.ts"
 import type { FileChange } from "./FileImport.ts"
 

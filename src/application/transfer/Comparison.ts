@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import type { WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import { type ContentItem, type ContentState, hashState, readItems, toKey } from "./ContentState.ts"
 import { type ContentFile, InvalidFiles } from "./PromptFile.ts"
 

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto"
 import { isObject } from "effect/Predicate"
 import * as Struct from "effect/Struct"
-import type { Fragment, PromptFragment, WorkspacePrompt } from "../../domain/workspace/Workspace.ts"
-import type { ImportedState, WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
+import type { Fragment, PromptFragment, WorkspacePrompt } from "../../domain/Workspace.ts"
+import type { ImportedState, WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 
 /** The fields of a prompt that its file states unchanged. */
 const promptFields = [

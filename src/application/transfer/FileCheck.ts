@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import type { Problem } from "../../domain/workspace/Problem.ts"
+import type { Problem } from "../../domain/WorkspaceContent.ts"
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { listInterfaces, type PromptInterface } from "./CallerChanges.ts"
 import { pairFiles } from "./FileImport.ts"

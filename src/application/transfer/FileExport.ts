@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import type { WorkspaceContent } from "../../domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { compare, isDifferent, isEditedInDirectory, type Pair } from "./Comparison.ts"
 import { type InvalidFiles, parsePromptFiles, renderFile, type Texts, updateFile } from "./PromptFile.ts"

@@ -1,18 +1,17 @@
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
-import type { FolderId } from "../../domain/FolderId.ts"
-import type { PromptId, TagId } from "../../domain/Prompt.ts"
+import type { FolderId, PromptId, TagId } from "../../domain/Prompt.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../domain/Version.ts"
-import type { Problem } from "../../domain/workspace/Problem.ts"
-import type { Fragment, PromptVersion } from "../../domain/workspace/Workspace.ts"
+import type { Fragment, PromptVersion } from "../../domain/Workspace.ts"
 import {
   type ContentEdit,
   type CurrentPrompt,
   emptyHistory,
+  type Problem,
   type PromptEdit,
   type WorkspaceContent
-} from "../../domain/workspace/WorkspaceContent.ts"
+} from "../../domain/WorkspaceContent.ts"
 import { compare, isDifferent, isEditedInWorkspace, type Pair } from "./Comparison.ts"
 import { type ContentState, getContent, getName, type PromptState } from "./ContentState.ts"
 import { requireDistinctNames } from "./DistinctNames.ts"

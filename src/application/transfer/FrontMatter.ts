@@ -2,7 +2,7 @@ import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
 import { isCollection, isMap, isNode, isScalar, parseDocument, stringify } from "yaml"
 import { describeYamlError } from "./FrontMatterErrors.ts"
-import type { Problem } from "../../domain/workspace/Problem.ts"
+import type { Problem } from "../../domain/WorkspaceContent.ts"
 
 // The text of a prompt or a fragment: optional front matter in YAML between two lines of `---`, then the body.
 // docs/prompts-as-files.md describes the format.

@@ -1,4 +1,4 @@
-import type { Problem } from "../../domain/workspace/Problem.ts"
+import type { Problem } from "../../domain/WorkspaceContent.ts"
 import { type ContentState, getContent, getName } from "./ContentState.ts"
 import type { FileChange } from "./FileImport.ts"
 import type { ContentFile } from "./PromptFile.ts"

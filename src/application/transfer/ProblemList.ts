@@ -1,5 +1,5 @@
 import * as SchemaIssue from "effect/SchemaIssue"
-import type { Problem } from "../../domain/workspace/Problem.ts"
+import type { Problem } from "../../domain/WorkspaceContent.ts"
 
 /** Maximum number of reported problems. Further problems are only counted. */
 export const maxProblems = 100

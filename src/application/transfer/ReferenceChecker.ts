@@ -1,4 +1,4 @@
-import type { PromptVersion, WorkspacePrompt } from "../../domain/workspace/Workspace.ts"
+import type { PromptVersion, WorkspacePrompt } from "../../domain/Workspace.ts"
 import type { Archive } from "./Archive.ts"
 import { ProblemList } from "./ProblemList.ts"
 

@@ -1,5 +1,5 @@
-import type { Problem } from "../../domain/workspace/Problem.ts"
 import { findSlots, toSlotText } from "../../domain/Resolution.ts"
+import type { Problem } from "../../domain/WorkspaceContent.ts"
 import type { ContentFile } from "./PromptFile.ts"
 
 /**

@@ -13,17 +13,20 @@ import { Admission, type AdmissionError, type RateLimits } from "../../../src/ap
 import { Lifecycle } from "../../../src/application/Lifecycle.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
-import { ApiNotAllowed, BillingStatus, Disputed, PastDue, Tier } from "../../../src/domain/Billing.ts"
 import {
+  ApiNotAllowed,
+  Disputed,
   InvalidKey,
   InvalidKeyFormat,
   type KeyRecord,
   KeyRevoked,
   MalformedAuthorization,
   NoOrganization,
-  OwnerMustReset
+  OwnerMustReset,
+  PastDue,
+  RateLimited
 } from "../../../src/domain/ApiKey.ts"
-import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
+import { BillingStatus, Tier } from "../../../src/domain/Billing.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 import {
   archive,

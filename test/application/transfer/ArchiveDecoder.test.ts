@@ -4,8 +4,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { decodeArchive } from "../../../src/application/transfer/ArchiveDecoder.ts"
-import { InvalidContent, type Problem } from "../../../src/domain/workspace/Problem.ts"
+import type { UserId } from "../../../src/domain/ApiKey.ts"
+import type { TagId } from "../../../src/domain/Prompt.ts"
 import { sizes } from "../../../src/domain/Sizes.ts"
+import { InvalidContent, type Problem } from "../../../src/domain/WorkspaceContent.ts"
 import {
   archive,
   archives,
@@ -21,8 +23,6 @@ import {
   version,
   workspace
 } from "../../support/archives.ts"
-import type { UserId } from "../../../src/domain/ApiKey.ts"
-import type { TagId } from "../../../src/domain/Prompt.ts"
 
 const toJson = (archive: Archive): unknown => JSON.parse(JSON.stringify(archive))
 

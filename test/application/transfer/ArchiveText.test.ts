@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import { type Archive, archiveFormat } from "../../../src/application/transfer/Archive.ts"
 import { decodeArchive } from "../../../src/application/transfer/ArchiveDecoder.ts"
 import { encodeArchive } from "../../../src/application/transfer/ArchiveText.ts"
-import { ArchiveTooLarge } from "../../../src/domain/workspace/Problem.ts"
+import { ArchiveTooLarge } from "../../../src/domain/WorkspaceContent.ts"
 import { archive, archives, fragment, instant, key, toArchiveText, user } from "../../support/archives.ts"
 
 /** Returns the text of an archive's file: one item per line. */

@@ -10,7 +10,7 @@ import {
   type CurrentPrompt,
   isEmptyEdit,
   type WorkspaceContent
-} from "../../../src/domain/workspace/WorkspaceContent.ts"
+} from "../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,

@@ -4,7 +4,7 @@ import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { type FileChange, planImport } from "../../../src/application/transfer/FileImport.ts"
 import type { Texts } from "../../../src/application/transfer/PromptFile.ts"
 import type { PromptId } from "../../../src/domain/Prompt.ts"
-import { isEmptyEdit, type WorkspaceContent } from "../../../src/domain/workspace/WorkspaceContent.ts"
+import { isEmptyEdit, type WorkspaceContent } from "../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,

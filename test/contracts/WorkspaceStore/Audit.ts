@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type AuditFilter, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
-import { type ContentEdit, emptyEdit } from "../../../src/domain/workspace/WorkspaceContent.ts"
+import { type ContentEdit, emptyEdit } from "../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,

@@ -4,13 +4,13 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/workspace/Workspace.ts"
+import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/Workspace.ts"
 import {
   type ContentEdit,
   emptyEdit,
   type ImportedState,
   type PromptEdit
-} from "../../../src/domain/workspace/WorkspaceContent.ts"
+} from "../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   loadArchive,

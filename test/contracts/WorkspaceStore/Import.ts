@@ -8,9 +8,9 @@ import {
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
 import { InvalidKey, type UserId } from "../../../src/domain/ApiKey.ts"
-import { InvalidContent } from "../../../src/domain/workspace/Problem.ts"
 import { PromptNotFound } from "../../../src/domain/Prompt.ts"
-import type { WorkspacePrompt } from "../../../src/domain/workspace/Workspace.ts"
+import type { WorkspacePrompt } from "../../../src/domain/Workspace.ts"
+import { InvalidContent } from "../../../src/domain/WorkspaceContent.ts"
 import {
   archive,
   archives,

@@ -1,6 +1,8 @@
 import { assert, type Vitest } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { InvalidContent } from "../../../src/domain/workspace/Problem.ts"
+import type { KeyRecord, UserId } from "../../../src/domain/ApiKey.ts"
+import { InvalidContent } from "../../../src/domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
@@ -9,8 +11,6 @@ import {
   type ReplacementKey,
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { KeyRecord, UserId } from "../../../src/domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   loadArchive,
   type Key,

@@ -2,7 +2,6 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import { FolderId } from "../../../domain/FolderId.ts"
 import {
   defaultPerPage,
   InvalidParameter,
@@ -10,8 +9,7 @@ import {
   parsePositiveInt,
   positiveIntRule
 } from "../../../domain/Page.ts"
-import { PromptType } from "../../../domain/Prompt.ts"
-import { parseUuid } from "../../../domain/Uuid.ts"
+import { FolderId, parseUuid, PromptType } from "../../../domain/Prompt.ts"
 import { maxVersionNumber } from "../../../domain/Version.ts"
 
 /** A parameter that may be given at most once. A repeated parameter arrives as an array. */

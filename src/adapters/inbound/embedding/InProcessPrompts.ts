@@ -7,8 +7,13 @@ import { toUnexpectedError } from "../../../application/observability/InternalEr
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
-import type { Prompt, PromptSummary, PromptType, ResolvedPrompt } from "../../../domain/Prompt.ts"
-import { parseUuid } from "../../../domain/Uuid.ts"
+import {
+  parseUuid,
+  type Prompt,
+  type PromptSummary,
+  type PromptType,
+  type ResolvedPrompt
+} from "../../../domain/Prompt.ts"
 import type { Version, VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"

@@ -1,9 +1,9 @@
 import { createMcpHandler, INTERNAL_ERROR } from "@modelcontextprotocol/server"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
-import { isJsonObject } from "../../../domain/Json.ts"
 import { describeError, type ErrorDescription } from "../contract/Errors.ts"
 import type { ReceivedRequest } from "../http/MountedEndpoint.ts"
 import { shorten, toErrorData } from "./CallErrors.ts"
@@ -38,7 +38,7 @@ const parseMessage = (bytes: Uint8Array): unknown => {
 /** Returns what is wrong with a message that the package must not get. */
 const findProblem = (message: unknown): string | undefined => {
   if (Array.isArray(message)) return "Batches are not supported"
-  const id = isJsonObject(message) ? message.id : undefined
+  const id = Predicate.isObject(message) ? message.id : undefined
   if (typeof id === "string" && id.length > maxIdLength) return "The id is too long"
   const values = [message]
   for (const value of values) {
@@ -60,7 +60,9 @@ const cutError = (json: Buffer): Buffer => {
   if (json.length <= maxErrorBytes || json.subarray(0, 10).toString() === '{"result":') return json
   const message = parseMessage(json)
   const truncate = (_: string, value: unknown) => (typeof value === "string" ? shorten(value) : value)
-  return isJsonObject(message) && "error" in message ? Buffer.from(JSON.stringify(message, truncate)) : json
+  return Predicate.isObject(message) && "error" in message
+    ? Buffer.from(JSON.stringify(message, truncate))
+    : json
 }
 
 /** Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. No response stays open. */
@@ -85,7 +87,7 @@ export const makeHttpEndpoint = Effect.gen(function* () {
       const message = parseMessage(request.body)
       const problem = findProblem(message)
       if (problem !== undefined) return yield* Effect.fail(makeBadRequest(problem))
-      if (isJsonObject(message)) id = message.id
+      if (Predicate.isObject(message)) id = message.id
       return yield* forward(request, message)
     })
     // A client can match an error with its request only by the id.

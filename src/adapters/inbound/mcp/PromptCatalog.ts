@@ -1,10 +1,10 @@
 import type { ProtocolError } from "@modelcontextprotocol/server"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { type NamedPrompt, PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
 import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
-import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { fillSlots, findSlots, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { type CallError, shorten, makeInvalidParams } from "./CallErrors.ts"
 
@@ -17,6 +17,9 @@ const tooManySlots = makeInvalidParams(`The prompt has more than ${maxSlots} slo
 /** Matches a cursor, which is the number of a page. */
 const pageNumberPattern = /^[1-9]\d{0,6}$/
 const wrongCursor = makeInvalidParams("cursor must be the nextCursor of a page")
+
+/** The parameters or the result of a call, or the arguments of a prompt. */
+export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Returns an error if the arguments are not exactly the slots, each with a text. */
 const findArgumentProblem = (slots: ReadonlySet<string>, values: JsonObject): ProtocolError | undefined => {
@@ -60,7 +63,8 @@ export const makePromptCatalog = Effect.gen(function* () {
 
   const get = Effect.fnUntraced(function* (caller: Caller, { name, arguments: values = {} }: JsonObject) {
     if (typeof name !== "string") return yield* Effect.fail(makeInvalidParams("name must be a string"))
-    if (!isJsonObject(values)) return yield* Effect.fail(makeInvalidParams("arguments must be an object"))
+    if (!Predicate.isObject(values))
+      return yield* Effect.fail(makeInvalidParams("arguments must be an object"))
     const { id, prompt_type, resolved_content, slots } = yield* resolve(caller, name)
     const problem = slots.size > maxSlots ? tooManySlots : findArgumentProblem(slots, values)
     const text = problem ?? fillSlots(resolved_content, values as Readonly<Record<string, string>>)

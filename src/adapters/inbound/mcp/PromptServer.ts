@@ -1,12 +1,12 @@
 import { INVALID_PARAMS, type McpServerFactory, Server } from "@modelcontextprotocol/server"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { toError } from "../../../application/observability/InternalError.ts"
 import { programVersion } from "../../../application/ProgramVersion.ts"
 import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
-import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { type CallError, shorten, makeInvalidParams, toProtocolError } from "./CallErrors.ts"
-import { makePromptCatalog, makeText } from "./PromptCatalog.ts"
+import { type JsonObject, makePromptCatalog, makeText } from "./PromptCatalog.ts"
 import { tools } from "./Tools.ts"
 
 const serverInfo = { name: "prompt-retrieval", title: "Prompts", version: programVersion }
@@ -41,7 +41,7 @@ export const makeServerFactory = Effect.gen(function* () {
   const callTool: Method = (caller, { name, arguments: input = {} }) => {
     const read = toolMethods.get(name)
     if (read === undefined) return Effect.fail(makeInvalidParams(`Unknown tool: ${shorten(String(name))}`))
-    if (!isJsonObject(input)) return Effect.fail(makeInvalidParams("arguments must be an object"))
+    if (!Predicate.isObject(input)) return Effect.fail(makeInvalidParams("arguments must be an object"))
     return Effect.mapError(read(caller, input), toProtocolError).pipe(
       Effect.map((content) => ({ content: [content] })),
       // The model that called the tool can read the error and correct the input.

@@ -4,16 +4,17 @@ import * as Result from "effect/Result"
 import * as Struct from "effect/Struct"
 import type { Archive } from "../../../application/transfer/Archive.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
-import { isVisible } from "../../../domain/HistoryCutoff.ts"
+import { isVisible } from "../../../domain/Billing.ts"
 import { paginate } from "../../../domain/Page.ts"
 import {
-  Prompt,
   pickRepeatedFields,
+  Prompt,
   PromptNotFound,
+  type PromptReference,
   PromptSummary,
   type Tag
 } from "../../../domain/Prompt.ts"
-import { findName, findPrompt, type PromptReference } from "../../../domain/PromptName.ts"
+import { findName, findPrompt } from "../../../domain/PromptName.ts"
 import type { ResolutionSource } from "../../../domain/Resolution.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { type Version, VersionNotFound, VersionSummary } from "../../../domain/Version.ts"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
-import { type RateWindow, toRateWindow } from "../../../domain/time/RateWindow.ts"
+import { type RateWindow, toRateWindow } from "../../../domain/ApiKey.ts"
 
 /**
  * Counts the requests of this process in clock minutes. `now` is in milliseconds since the epoch. The counter keeps the

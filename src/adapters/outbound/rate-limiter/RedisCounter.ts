@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Redis from "effect/persistence/Redis"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
-import { windowSeconds } from "../../../domain/time/RateWindow.ts"
+import { windowSeconds } from "../../../domain/ApiKey.ts"
 import type { RequestCount } from "./InProcessRateLimiter.ts"
 
 /** A counter on a Redis server that many processes share. Each process uses one connection. */

@@ -8,7 +8,7 @@ import type * as Scope from "effect/Scope"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
 import { makeStateLog } from "../../../application/observability/StateLog.ts"
 import { makeFixedWindowCounter } from "./InProcessRateLimiter.ts"
-import { toRateWindow } from "../../../domain/time/RateWindow.ts"
+import { toRateWindow } from "../../../domain/ApiKey.ts"
 import type { RedisCounter } from "./RedisCounter.ts"
 
 export const sharedCounterUp = Metric.gauge("prompt_retrieval_rate_limiter_shared_up", {

@@ -1,6 +1,6 @@
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import type { AuditEvent } from "../../../../domain/workspace/AuditEvent.ts"
+import type { AuditEvent } from "../../../../domain/AuditEvent.ts"
 import { explicitWorkspace, json, optional } from "../input/Flags.ts"
 import { handleAndPrint } from "../CommandHandler.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"

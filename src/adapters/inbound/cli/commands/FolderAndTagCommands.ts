@@ -1,5 +1,5 @@
 import * as Command from "effect/cli/Command"
-import type { Folder, WorkspaceTag } from "../../../../domain/workspace/Workspace.ts"
+import type { Folder, WorkspaceTag } from "../../../../domain/Workspace.ts"
 import { json, workspace } from "../input/Flags.ts"
 import { handleAndPrint } from "../CommandHandler.ts"
 import { formatTable } from "../output/Output.ts"

@@ -8,9 +8,9 @@ import type {
 } from "../../../../application/administration/Administration.ts"
 import type { KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
 import { formatKeySummary } from "../../../../domain/ApiKey.ts"
-import { isPaid } from "../../../../domain/Billing.ts"
+import { paidTiers } from "../../../../domain/Billing.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
-import type { TimeInput } from "../../../../domain/time/TimeInput.ts"
+import type { TimeInput } from "../../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import {
   describeEmail,
@@ -92,7 +92,7 @@ const warnWithoutAccess = Effect.fnUntraced(function* (
   json: boolean
 ) {
   const info = (yield* workspaces).find(({ id }) => id === workspace)
-  if (info === undefined || isPaid(info.tier)) return
+  if (info === undefined || paidTiers.includes(info.tier)) return
   yield* warn(
     json,
     `tier ${info.tier} has no API access, so requests with this key get 403; change the tier with 'prompt-retrieval workspaces set ${workspace} --tier solo'`

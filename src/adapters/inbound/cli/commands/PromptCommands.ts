@@ -5,9 +5,13 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Caller } from "../../../../application/access/Admission.ts"
 import type { Prompts } from "../../../../application/reading/Prompts.ts"
-import { FolderId } from "../../../../domain/FolderId.ts"
-import { type Prompt, type PromptSummary, PromptType } from "../../../../domain/Prompt.ts"
-import { parseUuid } from "../../../../domain/Uuid.ts"
+import {
+  FolderId,
+  parseUuid,
+  type Prompt,
+  type PromptSummary,
+  PromptType
+} from "../../../../domain/Prompt.ts"
 import { maxVersionNumber, parseVersionNumber, type VersionNumber } from "../../../../domain/Version.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
 import { json, optional, workspace } from "../input/Flags.ts"

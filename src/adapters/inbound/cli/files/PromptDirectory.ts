@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from "node:
 import { dirname, join, posix } from "node:path"
 import * as Effect from "effect/Effect"
 import { InvalidFiles, type Texts } from "../../../../application/transfer/PromptFile.ts"
-import type { Problem } from "../../../../domain/workspace/Problem.ts"
+import type { Problem } from "../../../../domain/WorkspaceContent.ts"
 import { type CommandError, makeReadError, makeWriteError } from "../output/CommandError.ts"
 import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
 import { extension } from "../../../../application/transfer/PromptPaths.ts"

@@ -7,10 +7,14 @@ import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { KeyNotFound, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import type { Prompts } from "../../../../application/reading/Prompts.ts"
 import { ApiKeyId, isActive } from "../../../../domain/ApiKey.ts"
-import { PromptNotFound, type PromptSummary } from "../../../../domain/Prompt.ts"
-import { parsePromptReference, toSlug } from "../../../../domain/PromptName.ts"
+import {
+  parsePromptReference,
+  parseUuid,
+  PromptNotFound,
+  type PromptSummary
+} from "../../../../domain/Prompt.ts"
+import { toSlug } from "../../../../domain/PromptName.ts"
 import { maxInt32 } from "../../../../domain/Sizes.ts"
-import { parseUuid } from "../../../../domain/Uuid.ts"
 import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { UsageError } from "../output/CommandError.ts"
 import { workspaceVariable } from "./Environment.ts"

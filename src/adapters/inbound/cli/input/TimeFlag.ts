@@ -2,8 +2,14 @@ import * as Clock from "effect/Clock"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { parseTimeInput, resolveTime, type TimeInput } from "../../../../domain/time/TimeInput.ts"
-import { isRepresentable, type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
+import {
+  isRepresentable,
+  parseTimeInput,
+  resolveTime,
+  type TimeInput,
+  type Timestamp,
+  toTimestamp
+} from "../../../../domain/Timestamp.ts"
 import { UsageError } from "../output/CommandError.ts"
 
 /** Makes a flag whose value is a time. `parseTimeInput` describes the forms of a time. */

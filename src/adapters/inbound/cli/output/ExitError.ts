@@ -1,5 +1,8 @@
 import * as Data from "effect/Data"
-import type { ArchiveTooLarge, InvalidContent, Problem } from "../../../../domain/workspace/Problem.ts"
+import type { PromptNotFound } from "../../../../domain/Prompt.ts"
+import type { ResolvedTooLarge } from "../../../../domain/Resolution.ts"
+import { sizes } from "../../../../domain/Sizes.ts"
+import type { ArchiveTooLarge, InvalidContent, Problem } from "../../../../domain/WorkspaceContent.ts"
 import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
 import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import type { UnimportedFiles } from "../../../../application/transfer/FileExport.ts"
@@ -14,9 +17,6 @@ import type {
   UserNotFound,
   WorkspaceNotFound
 } from "../../../../application/ports/WorkspaceStore.ts"
-import type { PromptNotFound } from "../../../../domain/Prompt.ts"
-import type { ResolvedTooLarge } from "../../../../domain/Resolution.ts"
-import { sizes } from "../../../../domain/Sizes.ts"
 import type { CommandError, UsageError } from "./CommandError.ts"
 import type { AmbiguousName } from "../input/NameLookup.ts"
 import { pluralize, quote, toPrintable } from "./Output.ts"

@@ -6,7 +6,7 @@ import { type CommandError, makeWriteError } from "./CommandError.ts"
 import { CommandRuntime } from "../CommandRuntime.ts"
 import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
-import type { Problem } from "../../../../domain/workspace/Problem.ts"
+import type { Problem } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
 const makeOutputError = (error: unknown): CommandError => makeWriteError("to standard output", error)

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
-import { readInstant } from "../../../../application/Clocks.ts"
-import { elapsedBetween } from "../../../../domain/time/Instant.ts"
+import { elapsedBetween, readInstant } from "../../../../application/Clocks.ts"
 
 const intervalMs = 100
 /** Maximum time between two runs of the timer, in milliseconds. A longer time is a pause. */

@@ -13,10 +13,9 @@ import { checkOwnSession, serverIdentity } from "../connection/SessionSetup.ts"
 import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
 import { PauseDetector } from "./PauseDetector.ts"
 import { WorkspaceRevisions } from "../../../../application/cache/WorkspaceRevisions.ts"
-import { ChangeFeed, type LastContact } from "../../../../application/ports/ChangeFeed.ts"
-import { readInstant } from "../../../../application/Clocks.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
-import { elapsedBetween, type Instant } from "../../../../domain/time/Instant.ts"
+import { ChangeFeed, type Instant, type LastContact } from "../../../../application/ports/ChangeFeed.ts"
+import { elapsedBetween, readInstant } from "../../../../application/Clocks.ts"
 
 const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
   description: "1 while the change feed is up, 0 while it is down and nothing is cached"

@@ -7,8 +7,7 @@ import {
   type Page,
   type PageOfItems
 } from "../../../../domain/Page.ts"
-import { PromptSummary } from "../../../../domain/Prompt.ts"
-import type { PromptReference } from "../../../../domain/PromptName.ts"
+import { type PromptReference, PromptSummary } from "../../../../domain/Prompt.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import { VersionSummary } from "../../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"

@@ -7,11 +7,13 @@ import { withSpanIfTraced } from "../../../../application/observability/Instrume
 import {
   Prompt,
   type PromptId,
+  type PromptName,
   PromptNotFound,
-  RepeatedFields,
-  repeatedFieldNames
+  type PromptReference,
+  repeatedFieldNames,
+  RepeatedFields
 } from "../../../../domain/Prompt.ts"
-import { type PromptName, type PromptReference, toIdRange } from "../../../../domain/PromptName.ts"
+import { toIdRange } from "../../../../domain/PromptName.ts"
 import { PageTooLarge, type ResolutionSource, ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"

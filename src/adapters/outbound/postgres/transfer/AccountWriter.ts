@@ -1,11 +1,6 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import {
-  StoredKey,
-  User,
-  type WholeWorkspace,
-  type Workspace
-} from "../../../../domain/workspace/Workspace.ts"
+import { StoredKey, User, type WholeWorkspace, type Workspace } from "../../../../domain/Workspace.ts"
 import { executeCounted } from "../driver/Query.ts"
 import { makeUpsert, upsertRows } from "./ContentWriter.ts"
 

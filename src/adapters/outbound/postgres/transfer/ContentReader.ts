@@ -3,13 +3,13 @@ import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { toTier } from "../../../../domain/Billing.ts"
+import type { PromptId } from "../../../../domain/Prompt.ts"
 import {
   type CurrentPrompt,
   emptyHistory,
   type VersionHistory,
   type WorkspaceContent
-} from "../../../../domain/workspace/WorkspaceContent.ts"
-import type { PromptId } from "../../../../domain/Prompt.ts"
+} from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { execute } from "../driver/Query.ts"
 import { decodeWorkspaces, selectWorkspace } from "../workspaces/WorkspaceQueries.ts"

@@ -6,7 +6,7 @@ import {
   type WholeWorkspace,
   WorkspacePrompt,
   WorkspaceTag
-} from "../../../../domain/workspace/Workspace.ts"
+} from "../../../../domain/Workspace.ts"
 
 /** The content of a workspace, or the part of a workspace's content that an edit writes. */
 export type Content = Pick<WholeWorkspace, "folders" | "tags" | "fragments" | "prompts">

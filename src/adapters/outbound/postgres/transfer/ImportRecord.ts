@@ -1,6 +1,6 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import { ImportedState } from "../../../../domain/workspace/WorkspaceContent.ts"
+import { ImportedState } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 

@@ -1,14 +1,14 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
-import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import {
   type ContentEdit,
+  type InvalidContent,
   isEmptyEdit,
   type WorkspaceContent
-} from "../../../../domain/workspace/WorkspaceContent.ts"
+} from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { readContent } from "./ContentReader.ts"
 import type { Content } from "./ContentTables.ts"

@@ -6,7 +6,7 @@ import type {
   ImportSummary,
   RowCounts
 } from "../../../../application/ports/WorkspaceStore.ts"
-import type { WholeWorkspace } from "../../../../domain/workspace/Workspace.ts"
+import type { WholeWorkspace } from "../../../../domain/Workspace.ts"
 import { executeCounted } from "../driver/Query.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { addWorkspace, mergeAccounts } from "./AccountWriter.ts"

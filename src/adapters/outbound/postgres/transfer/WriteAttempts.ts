@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+import { InvalidContent } from "../../../../domain/WorkspaceContent.ts"
 import type { Database } from "../Database.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { Actor } from "../../../../application/administration/Actor.ts"
 import type { AuditFilter, KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
-import { type AuditEntry, AuditEvent } from "../../../../domain/workspace/AuditEvent.ts"
+import { type AuditEntry, AuditEvent } from "../../../../domain/AuditEvent.ts"
 import { execute, type Statement } from "../driver/Query.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 

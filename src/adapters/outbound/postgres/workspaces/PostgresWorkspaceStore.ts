@@ -19,7 +19,7 @@ import {
   toReplacedName,
   type UserId
 } from "../../../../domain/ApiKey.ts"
-import type { AuditEntry } from "../../../../domain/workspace/AuditEvent.ts"
+import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { decodeEvents, describeKey, findChanges, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
 import { execute, type Statement } from "../driver/Query.ts"

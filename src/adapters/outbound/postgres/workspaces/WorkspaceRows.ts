@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
-import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../../domain/workspace/Workspace.ts"
+import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../../domain/Workspace.ts"
 import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
 // These are the domain's schemas without the checks of texts, because PostgreSQL may contain texts that an import would

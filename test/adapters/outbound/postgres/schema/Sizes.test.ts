@@ -5,9 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { countJsonBytes } from "../../../../../src/domain/JsonSize.ts"
-import { maxInt32, minInt32, sizes } from "../../../../../src/domain/Sizes.ts"
-import * as domain from "../../../../../src/domain/workspace/Workspace.ts"
+import { countJsonBytes, maxInt32, minInt32, sizes } from "../../../../../src/domain/Sizes.ts"
+import * as domain from "../../../../../src/domain/Workspace.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
 const id = (index: number) => `00000000-0000-4000-8000-00000000000${index}`

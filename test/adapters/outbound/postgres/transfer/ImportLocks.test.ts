@@ -5,13 +5,13 @@ import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
 import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/transfer/WorkspaceLock.ts"
-import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
-import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import {
   type ContentEdit,
   emptyEdit,
+  InvalidContent,
   type WorkspaceContent
-} from "../../../../../src/domain/workspace/WorkspaceContent.ts"
+} from "../../../../../src/domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,

@@ -6,7 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as pages from "../../../../../src/adapters/outbound/postgres/prompts/PageQueries.ts"
 import type { PromptFilter } from "../../../../../src/application/ports/PromptRepo.ts"
-import type { FolderId } from "../../../../../src/domain/FolderId.ts"
+import type { FolderId } from "../../../../../src/domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import {
   interleave,

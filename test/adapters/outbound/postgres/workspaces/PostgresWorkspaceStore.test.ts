@@ -4,8 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { contentTables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentTables.ts"
-import { ArchiveTooLarge, InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
-import { emptyEdit } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
+import { ArchiveTooLarge, emptyEdit, InvalidContent } from "../../../../../src/domain/WorkspaceContent.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,

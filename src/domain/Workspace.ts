@@ -1,14 +1,11 @@
 import * as Schema from "effect/Schema"
-import { ApiKeyId, KeyHash, UserId } from "../ApiKey.ts"
-import { BillingStatus, Tier } from "../Billing.ts"
-import { FolderId } from "../FolderId.ts"
-import { countJsonBytes } from "../JsonSize.ts"
-import { Prompt, PromptId, Tag, TagId } from "../Prompt.ts"
-import { fitsBytes, fitsSlots, sizes } from "../Sizes.ts"
-import { Timestamp } from "../Timestamp.ts"
-import { Uuid } from "../Uuid.ts"
-import { VersionId, VersionNumber } from "../Version.ts"
-import { WorkspaceId } from "../WorkspaceId.ts"
+import { ApiKeyId, KeyHash, UserId } from "./ApiKey.ts"
+import { BillingStatus, Tier } from "./Billing.ts"
+import { FolderId, Prompt, PromptId, Tag, TagId, Uuid } from "./Prompt.ts"
+import { countJsonBytes, fitsSlots, sizes } from "./Sizes.ts"
+import { Timestamp } from "./Timestamp.ts"
+import { VersionId, VersionNumber } from "./Version.ts"
+import { WorkspaceId } from "./WorkspaceId.ts"
 
 // The items of a workspace, as operators import, edit and export them. Callers of the API see prompts and their
 // versions as `Prompt` and `Version`.
@@ -37,7 +34,7 @@ const AnyText = Schema.String.check(Schema.makeFilter(findTextProblem))
 const makeText = (maxBytes: number) =>
   AnyText.check(
     Schema.makeFilter((text: string) =>
-      fitsBytes(text, maxBytes) ? undefined : `must be at most ${maxBytes} bytes of UTF-8`
+      Buffer.byteLength(text) <= maxBytes ? undefined : `must be at most ${maxBytes} bytes of UTF-8`
     )
   )
 

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { parseTimeInput, resolveTime } from "../../../src/domain/time/TimeInput.ts"
-import { toTimestamp } from "../../../src/domain/Timestamp.ts"
+import { parseTimeInput, resolveTime, toTimestamp } from "../../src/domain/Timestamp.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9_999_999 }))
 /** Instants in the years 1000 to 9999. */

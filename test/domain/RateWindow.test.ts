@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { secondsUntilReset, toRateWindow } from "../../../src/domain/time/RateWindow.ts"
+import { secondsUntilReset, toRateWindow } from "../../src/domain/ApiKey.ts"
 
 const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(9999, 0) }))
 

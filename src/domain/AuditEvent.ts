@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
-import { Timestamp } from "../Timestamp.ts"
-import { WorkspaceId } from "../WorkspaceId.ts"
+import { Timestamp } from "./Timestamp.ts"
+import { WorkspaceId } from "./WorkspaceId.ts"
 
 /**
  * A recorded change or export. An event never contains the plaintext or the hash of a key, or the text of a prompt.
