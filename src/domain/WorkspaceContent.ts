@@ -95,19 +95,24 @@ export interface Problem {
   readonly message: string
 }
 
+/** Maximum number of reported problems. Further problems are only counted. */
+export const maxProblems = 100
+
 /**
  * A change failed, because its content is invalid for the workspace. Nothing has changed. `problems` contains the first
- * problems, and `count` is the number of all problems.
+ * `maxProblems` problems, and `count` is the number of all problems.
  */
 export interface InvalidContent {
   readonly _tag: "InvalidContent"
   readonly problems: ReadonlyArray<Problem>
   readonly count: number
 }
-export const InvalidContent = (
-  problems: ReadonlyArray<Problem>,
-  count = problems.length
-): InvalidContent => ({ _tag: "InvalidContent", problems, count })
+/** Makes the error from all problems. */
+export const InvalidContent = (problems: ReadonlyArray<Problem>): InvalidContent => ({
+  _tag: "InvalidContent",
+  problems: problems.slice(0, maxProblems),
+  count: problems.length
+})
 
 /** The archive of a workspace is or would be larger than an import accepts. */
 export const ArchiveTooLarge = { _tag: "ArchiveTooLarge" } as const

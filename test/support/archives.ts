@@ -1,7 +1,6 @@
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
-import { type Archive, archiveFormat } from "../../src/application/transfer/Archive.ts"
-import { writeArchive } from "../../src/application/transfer/ArchiveText.ts"
+import { type Archive, archiveFormat, writeArchive } from "../../src/application/transfer/Archive.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { toSlug } from "../../src/domain/PromptName.ts"
 import { sizes } from "../../src/domain/Sizes.ts"

@@ -230,7 +230,7 @@ export class WorkspaceStore extends Context.Service<
      * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that `whole` does not
      * contain are deleted. Rows that do not change are neither written nor locked against changes, so importing the
      * same workspace again changes nothing. The references and the unique values of `whole` must be valid, as
-     * `checkReferences` defines.
+     * `decodeArchive` checks.
      *
      * An import never weakens security. An existing workspace keeps its tier and billing status. Users and keys are
      * added or updated, but never removed. `must_reset_password` may become true, but never false. A revoked key stays

@@ -1,10 +1,12 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
 import { FolderId, PromptId, TagId, Uuid } from "../../domain/Prompt.ts"
 import { isRepresentable, normalizeTime, parseTime, timePattern, Timestamp } from "../../domain/Timestamp.ts"
 import { VersionId } from "../../domain/Version.ts"
+import { ArchiveTooLarge } from "../../domain/WorkspaceContent.ts"
 import {
   Folder,
   Fragment,
@@ -14,6 +16,7 @@ import {
   PromptVersion,
   StoredKey,
   User,
+  type WholeWorkspace,
   Workspace,
   WorkspacePrompt,
   WorkspaceTag
@@ -56,10 +59,7 @@ const Time = Schema.String.check(
     )
   )
 
-export const ArchiveUser = Schema.Struct({ ...User.fields, id: anyCase(UserId) })
-export type ArchiveUser = typeof ArchiveUser.Type
-
-export const ArchiveKey = Schema.Struct({
+const ArchiveKey = Schema.Struct({
   ...StoredKey.fields,
   id: anyCase(ApiKeyId),
   workspace_id: Schema.NullOr(anyCase(WorkspaceId)),
@@ -68,20 +68,15 @@ export const ArchiveKey = Schema.Struct({
   revoked_at: Schema.NullOr(Time),
   expires_at: Schema.NullOr(Time).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null)))
 })
-export type ArchiveKey = typeof ArchiveKey.Type
 
-export const ArchiveFolder = Schema.Struct({ ...Folder.fields, id: anyCase(FolderId) })
-
-export const ArchiveFragment = Schema.Struct({ ...Fragment.fields, id: anyCase(Uuid) })
-
-export const ArchiveVersion = Schema.Struct({
+const ArchiveVersion = Schema.Struct({
   ...PromptVersion.fields,
   id: anyCase(VersionId),
   parent_version_id: Schema.NullOr(anyCase(VersionId)),
   created_at: Time
 })
 
-export const ArchivePrompt = Schema.Struct({
+const ArchivePrompt = Schema.Struct({
   ...WorkspacePrompt.fields,
   id: anyCase(PromptId),
   folder_id: Schema.NullOr(anyCase(FolderId)),
@@ -93,24 +88,70 @@ export const ArchivePrompt = Schema.Struct({
   ),
   versions: Schema.Array(ArchiveVersion)
 })
-export type ArchivePrompt = typeof ArchivePrompt.Type
 
 export const archiveFormat = "prompt-retrieval/workspace@1"
 
 export const Archive = Schema.Struct({
   format: Schema.Literal(archiveFormat),
   workspace: Schema.Struct({ ...Workspace.fields, id: anyCase(WorkspaceId) }),
-  users: Schema.Array(ArchiveUser),
+  users: Schema.Array(Schema.Struct({ ...User.fields, id: anyCase(UserId) })),
   api_keys: Schema.Array(ArchiveKey),
-  folders: Schema.Array(ArchiveFolder),
+  folders: Schema.Array(Schema.Struct({ ...Folder.fields, id: anyCase(FolderId) })),
   tags: Schema.Array(Schema.Struct({ ...WorkspaceTag.fields, id: anyCase(TagId) })),
-  fragments: Schema.Array(ArchiveFragment),
+  fragments: Schema.Array(Schema.Struct({ ...Fragment.fields, id: anyCase(Uuid) })),
   prompts: Schema.Array(ArchivePrompt)
 }).annotate({ title: "Workspace archive", description: "A whole workspace as one JSON file." })
 export type Archive = typeof Archive.Type
 
-/** The lists of an archive in the order of an export. An item refers only to items of earlier lists. */
-export const archiveLists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
-
 /** Maximum size of an archive's file in bytes. An import has the whole text in memory. */
 export const maxArchiveBytes = 256 * 1024 * 1024
+
+/** The lists of an archive in the order of an export. */
+const lists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
+
+/**
+ * Returns the JSON of one item. Omits the `expires_at` of a key that never expires, so that older versions of the
+ * program can import the archive.
+ */
+const writeItem = (item: object): string =>
+  JSON.stringify("expires_at" in item && item.expires_at === null ? { ...item, expires_at: undefined } : item)
+
+/** Writes a workspace as the text of an archive, in pieces. Each item of a list is on its own line, for readable diffs. */
+export function* writeArchive(whole: WholeWorkspace): Generator<string> {
+  yield `{"format":"${archiveFormat}",\n"workspace":${JSON.stringify(whole.workspace)}`
+  for (const list of lists) {
+    let separator = `,\n"${list}":[\n`
+    for (const item of whole[list]) {
+      yield separator + writeItem(item)
+      separator = ",\n"
+    }
+    yield whole[list].length === 0 ? `,\n"${list}":[]` : "\n]"
+  }
+  yield "}\n"
+}
+
+/** The minimum number of characters of a chunk, except the last. */
+const chunkLength = 1024 * 1024
+
+/** Encodes a workspace as the text of an archive, in chunks. Fails if the text is too large for an import. */
+export const encodeArchive = (
+  whole: WholeWorkspace
+): Result.Result<ReadonlyArray<Uint8Array>, ArchiveTooLarge> => {
+  const chunks: Array<Uint8Array> = []
+  const encoder = new TextEncoder()
+  let text = ""
+  let bytes = 0
+  const encode = () => {
+    const chunk = encoder.encode(text)
+    chunks.push(chunk)
+    bytes += chunk.length
+    text = ""
+  }
+  for (const piece of writeArchive(whole)) {
+    text += piece
+    if (text.length >= chunkLength) encode()
+    if (bytes > maxArchiveBytes) return Result.fail(ArchiveTooLarge)
+  }
+  encode()
+  return bytes > maxArchiveBytes ? Result.fail(ArchiveTooLarge) : Result.succeed(chunks)
+}

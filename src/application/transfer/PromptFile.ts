@@ -2,13 +2,19 @@ import { posix } from "node:path"
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { ArchiveFolder, ArchiveFragment, ArchivePrompt, ArchiveVersion } from "./Archive.ts"
+import * as SchemaIssue from "effect/SchemaIssue"
 import { type ContentState, getContent } from "./ContentState.ts"
-import { formatIssue } from "./ProblemList.ts"
-import { parseUuid } from "../../domain/Prompt.ts"
-import { fitsName, sizes } from "../../domain/Sizes.ts"
-import { limitFragments, limitTags } from "../../domain/Workspace.ts"
 import type { Problem } from "../../domain/WorkspaceContent.ts"
+import { fitsName, sizes } from "../../domain/Sizes.ts"
+import {
+  Folder,
+  Fragment,
+  limitFragments,
+  limitTags,
+  PromptFragment,
+  WorkspacePrompt
+} from "../../domain/Workspace.ts"
+import { parseUuid } from "../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { describeIssue } from "./FrontMatterErrors.ts"
 import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
@@ -59,19 +65,19 @@ const toFileId = (id: string | undefined): string | null => (id === undefined ? 
 
 const PromptFrontMatter = Schema.Struct({
   id: Schema.optionalKey(makeFileId("prompts")),
-  title: Schema.optionalKey(ArchivePrompt.fields.title),
-  description: Schema.optionalKey(ArchivePrompt.fields.description),
-  type: Schema.optionalKey(ArchivePrompt.fields.prompt_type),
-  model: Schema.optionalKey(ArchivePrompt.fields.target_model),
-  intent: Schema.optionalKey(ArchivePrompt.fields.intent),
-  tags: Schema.optionalKey(limitTags(ArchiveFolder.fields.name)),
+  title: Schema.optionalKey(WorkspacePrompt.fields.title),
+  description: Schema.optionalKey(WorkspacePrompt.fields.description),
+  type: Schema.optionalKey(WorkspacePrompt.fields.prompt_type),
+  model: Schema.optionalKey(WorkspacePrompt.fields.target_model),
+  intent: Schema.optionalKey(WorkspacePrompt.fields.intent),
+  tags: Schema.optionalKey(limitTags(Folder.fields.name)),
   favorite: Schema.optionalKey(Schema.Boolean),
-  sort_order: Schema.optionalKey(ArchivePrompt.fields.sort_order),
+  sort_order: Schema.optionalKey(WorkspacePrompt.fields.sort_order),
   fragments: Schema.optionalKey(
     limitFragments(
       Schema.Struct({
         fragment: Schema.String,
-        with: Schema.optionalKey(ArchiveVersion.fields.metadata)
+        with: Schema.optionalKey(PromptFragment.fields.variable_overrides)
       })
     )
   ),
@@ -79,19 +85,21 @@ const PromptFrontMatter = Schema.Struct({
    * The name of the folder, or null for no folder. Absent if the path of the file names the folder. `parsePrompt`
    * checks the length of the name, whether the name comes from this field or from the path.
    */
-  folder: Schema.optionalKey(Schema.NullOr(ArchivePrompt.fields.description))
+  folder: Schema.optionalKey(Schema.NullOr(WorkspacePrompt.fields.description))
 })
 
 const FragmentFrontMatter = Schema.Struct({
   id: Schema.optionalKey(makeFileId("fragments")),
-  name: Schema.optionalKey(ArchiveFragment.fields.name)
+  name: Schema.optionalKey(Fragment.fields.name)
 })
 
 const withBody = <A>(frontMatter: Schema.Codec<A, unknown>) =>
-  Schema.Struct({ frontMatter, body: ArchivePrompt.fields.current_content })
+  Schema.Struct({ frontMatter, body: WorkspacePrompt.fields.current_content })
 
 const PromptText = withBody(PromptFrontMatter)
 const FragmentText = withBody(FragmentFrontMatter)
+
+const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /**
  * Parses a text, and decodes its front matter. Fails with all problems of the YAML, or if there are none, with all

@@ -77,12 +77,8 @@ const makeFullArchive = (): Archive => {
 const nest = (depth: number): unknown => (depth === 0 ? {} : { a: nest(depth - 1) })
 
 describe("decodeArchive", () => {
-  it.prop("decodeArchive reads every archive without changes", { archive: archives }, ({ archive }) => {
-    assert.deepStrictEqual(decodeArchive(toJson(archive)), Result.succeed(archive))
-  })
-
   it.prop(
-    "decodeArchive reads the members of an archive in any order",
+    "decodeArchive reads every archive without changes, with its members in any order",
     { archive: archives, order: Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 8 }) },
     ({ archive, order }) => {
       assert.deepStrictEqual(decodeArchive(toJson(shuffleMembers(archive, order))), Result.succeed(archive))
@@ -303,31 +299,6 @@ describe("decodeArchive", () => {
       assert.strictEqual(count, 10_000 - first)
     }
   )
-
-  it("decodeArchive reports one problem for all references to the same missing item, at the path of the first reference", () => {
-    const [stranger, other] = [newId<TagId>(), newId<TagId>()]
-    const prompts = Array.from({ length: 1_000 }, () => prompt({ tags: [stranger] }))
-    assert.deepStrictEqual(
-      findProblems(toJson(archive({ prompts: [...prompts, prompt({ tags: [other] })] }))),
-      [
-        {
-          path: "prompts[0].tags[0]",
-          message: "is not in tags; 999 other references have the same id"
-        },
-        { path: "prompts[1000].tags[0]", message: "is not in tags" }
-      ]
-    )
-  })
-
-  it("decodeArchive reports a single problem for a JSON object that has no member of a workspace archive", () => {
-    assert.deepStrictEqual(findProblems({ name: "x", version: "1.0.0", dependencies: {} }), [
-      {
-        path: "",
-        message:
-          "is not a workspace archive: it has none of format, workspace, users, api_keys, folders, tags, fragments, prompts"
-      }
-    ])
-  })
 
   it("decodeArchive reports no duplicates and no unknown references if any value is malformed", () => {
     const own = makeFullArchive()

@@ -3,8 +3,7 @@ import { createReadStream, createWriteStream, statSync } from "node:fs"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { expect, it } from "vitest"
-import type { Archive } from "../../../src/application/transfer/Archive.ts"
-import { writeArchive } from "../../../src/application/transfer/ArchiveText.ts"
+import { type Archive, writeArchive } from "../../../src/application/transfer/Archive.ts"
 import {
   archive,
   fragment,

@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { ArchiveKey } from "../../../application/transfer/Archive.ts"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { InvalidKey, type KeyRecord } from "../../../domain/ApiKey.ts"
+import type { StoredKey } from "../../../domain/Workspace.ts"
 import { MemoryState } from "./MemoryState.ts"
 
-const toKeyRecord = (state: MemoryState["Service"], key: ArchiveKey): KeyRecord => {
+const toKeyRecord = (state: MemoryState["Service"], key: StoredKey): KeyRecord => {
   const workspace = key.workspace_id === null ? undefined : state.workspaces.get(key.workspace_id)?.workspace
   return {
     id: key.id,

@@ -1,8 +1,9 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { Archive, ArchiveKey, ArchiveUser } from "../../../application/transfer/Archive.ts"
+import type { Archive } from "../../../application/transfer/Archive.ts"
 import type { ApiKeyId, UserId } from "../../../domain/ApiKey.ts"
+import type { StoredKey, User } from "../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 export type MemoryWorkspace = Omit<Archive, "format" | "users" | "api_keys">
@@ -12,8 +13,8 @@ export class MemoryState extends Context.Service<
   MemoryState,
   {
     readonly workspaces: Map<WorkspaceId, MemoryWorkspace>
-    readonly users: Map<UserId, ArchiveUser>
-    readonly keys: Map<ApiKeyId, ArchiveKey>
+    readonly users: Map<UserId, User>
+    readonly keys: Map<ApiKeyId, StoredKey>
     readonly lastUsed: Map<ApiKeyId, number>
   }
 >()("prompt-retrieval/MemoryState") {

@@ -2,8 +2,12 @@ import * as Data from "effect/Data"
 import type { PromptNotFound } from "../../../../domain/Prompt.ts"
 import type { ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
-import type { ArchiveTooLarge, InvalidContent, Problem } from "../../../../domain/WorkspaceContent.ts"
-import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
+import {
+  type ArchiveTooLarge,
+  type InvalidContent,
+  maxProblems,
+  type Problem
+} from "../../../../domain/WorkspaceContent.ts"
 import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import type { UnimportedFiles } from "../../../../application/transfer/FileExport.ts"
 import type { ConflictingEdits } from "../../../../application/transfer/FileImport.ts"

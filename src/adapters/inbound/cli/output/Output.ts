@@ -4,9 +4,8 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { type CommandError, makeWriteError } from "./CommandError.ts"
 import { CommandRuntime } from "../CommandRuntime.ts"
-import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
-import type { Problem } from "../../../../domain/WorkspaceContent.ts"
+import { maxProblems, type Problem } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
 const makeOutputError = (error: unknown): CommandError => makeWriteError("to standard output", error)

@@ -1,9 +1,8 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { maxProblems } from "../../../../application/transfer/ProblemList.ts"
-import type { WholeWorkspace } from "../../../../domain/Workspace.ts"
 import { InvalidContent, type Problem } from "../../../../domain/WorkspaceContent.ts"
+import type { WholeWorkspace } from "../../../../domain/Workspace.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 import { toKeyRow } from "./AccountWriter.ts"
 import { type Content, type ContentTable, contentTables, isOwn, listRows } from "./ContentTables.ts"
@@ -94,9 +93,7 @@ const findAccountConflicts = Effect.fnUntraced(function* (
 })
 
 const rejectProblems = (problems: ReadonlyArray<Problem>): Effect.Effect<void, InvalidContent> =>
-  problems.length === 0
-    ? Effect.void
-    : Effect.fail(InvalidContent(problems.slice(0, maxProblems), problems.length))
+  problems.length === 0 ? Effect.void : Effect.fail(InvalidContent(problems))
 
 /**
  * Fails if content has an id that belongs to another workspace. The error contains the first conflicts and the number
