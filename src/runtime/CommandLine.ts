@@ -19,7 +19,7 @@ import type {
   DataDirectoryUnusable
 } from "../adapters/outbound/postgres/embedded/DataDirectory.ts"
 import type { EmbeddedUnavailable } from "../adapters/outbound/postgres/embedded/ServerUser.ts"
-import type { SchemaMismatch } from "../adapters/outbound/postgres/schema/SchemaMismatch.ts"
+import type { SchemaMismatch } from "../adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { Unavailable } from "../application/ports/Unavailable.ts"
 import { toMessage } from "../application/observability/ErrorMessage.ts"
 import { programVersion } from "../application/ProgramVersion.ts"

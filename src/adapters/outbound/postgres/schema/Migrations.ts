@@ -1,5 +1,6 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type {
@@ -8,24 +9,26 @@ import type {
   SchemaStatus
 } from "../../../../application/administration/SchemaStatus.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
-import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
+import { describeSqlError, grantHint, sqlState } from "../driver/SqlErrors.ts"
 import { Database } from "../Database.ts"
-import * as record from "./MigrationRecord.ts"
-import * as initial from "./migrations/0001_initial.ts"
+import { lists } from "./0001_lists.ts"
+import { notifications } from "./0001_notifications.ts"
+import { promptNotifications } from "./0001_prompt_notifications.ts"
+import { tables } from "./0001_tables.ts"
 import {
-  migrationDenied,
-  migrationRejected,
-  type SchemaMismatch,
-  schemaTooNew,
-  triggersDenied
-} from "./SchemaMismatch.ts"
-import { readSchemaVersion } from "./SchemaVersion.ts"
+  assertNotNewer,
+  decodeVersion,
+  migrationTable,
+  readSchemaVersion,
+  SchemaMismatch,
+  selectVersion
+} from "./SchemaVersion.ts"
 import {
-  createsTrigger,
-  decodeTriggers,
-  enableTrigger,
-  selectWrongTriggers,
-  repairStatements
+  decodeWrongTriggers,
+  findTriggers,
+  makeCorrection,
+  repairStatements,
+  selectWrongTriggers
 } from "./Triggers.ts"
 
 interface Migration {
@@ -33,72 +36,78 @@ interface Migration {
   readonly statements: ReadonlyArray<string>
 }
 
+/** Splits SQL into its statements, which start at the beginning of a line. Lines in the body of a function are indented. */
+const splitStatements = (sql: string): ReadonlyArray<string> => sql.trim().split(/;\n+(?=\S)/)
+
 /**
- * All migrations in their order, numbered from 1. The initial migration may change until the first release. A migration
- * that was released never changes, because databases have run it. `schemaVersion` is their number.
+ * All migrations in their order, numbered from 1. A migration never changes, because databases have run it, and its text
+ * is literal, because a constant of the program may change. `schemaVersion` is their number.
  */
-export const migrations: ReadonlyArray<Migration> = [{ name: "initial", statements: initial.statements }]
+export const migrations: ReadonlyArray<Migration> = [
+  {
+    name: "initial",
+    statements: [tables, lists, notifications, promptNotifications].flatMap(splitStatements)
+  }
+]
+
+/**
+ * Takes the lock that makes concurrent migrations and trigger corrections run one after another. Nothing else uses this
+ * lock.
+ */
+const lockMigrations = `select pg_advisory_xact_lock(hashtext('${migrationTable}'))`
+
+const prepareTransaction = [
+  lockMigrations,
+  // While a migration waits for a lock on a table, requests that read the table wait behind the migration, and time out
+  // after 3 s. A migration therefore waits at most 2 s, is rolled back so that the requests can run, and is tried again.
+  "set local lock_timeout = '2s'",
+  `create table if not exists ${migrationTable} (
+    id integer primary key,
+    name text not null,
+    run_at timestamptz(3) not null default now()
+  )`,
+  // Migrations create their functions with `set search_path from current`. Such a function finds tables in the schema of
+  // the tables. Without `pg_temp` at the end of the path, the function would find temporary tables of its caller first.
+  `select set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
+]
+const lockRetryDelay = "500 millis"
+
+const runStatements = (statements: ReadonlyArray<string>) =>
+  Effect.flatMap(PgClient.PgClient, (sql) =>
+    Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+  )
+
+const findPending = (version: number, all: ReadonlyArray<Migration>) =>
+  all.map((migration, index) => ({ ...migration, id: index + 1 })).slice(version)
 
 const toInfo = ({ id, name }: MigrationInfo): MigrationInfo => ({ id, name })
 
-/**
- * PostgreSQL reports 42501 for a missing privilege, 25006 on a read-only server or session, and 3F000 if the search
- * path has no usable schema.
- */
-const isDenied = (error: unknown): error is SqlError =>
-  isSqlError(error) && ["42501", "25006", "3F000"].includes(sqlState(error))
-
-/**
- * While a migration waits for a lock on a table, requests that read the table wait behind the migration, and time out
- * after 3 s. A migration therefore waits at most 2 s for a lock. Then the migration is rolled back, so that the
- * requests can run, and is tried again.
- */
-const limitLockWait = "set local lock_timeout = '2s'"
-const lockRetryDelay = "500 millis"
-
-/**
- * Migrations create their functions with `set search_path from current`. Such a function finds tables in the schema of
- * the tables. Without `pg_temp` at the end of the path, the function would find temporary tables of its caller first.
- */
-const setSearchPath = `select set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
-
-/** PostgreSQL reports 55P03 when `lock_timeout` ends the wait for a lock. */
-const isLockTimeout = (error: unknown): boolean => isSqlError(error) && sqlState(error) === "55P03"
-
-/** Returns the migrations of `all` that have not run. Fails if the schema is newer than the last migration of `all`. */
-const findPending = (version: number, all: ReadonlyArray<Migration>) =>
-  version > all.length
-    ? Effect.fail(schemaTooNew(version, all.length))
-    : Effect.succeed(all.map((migration, index) => ({ ...migration, id: index + 1 })).slice(version))
-
+/** Runs the pending migrations in the current transaction and returns them. */
 const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const sql = yield* PgClient.PgClient
-  yield* sql.unsafe(record.lockMigrations)
-  yield* sql.unsafe(limitLockWait)
-  yield* sql.unsafe(record.createMigrationTable)
-  yield* sql.unsafe(setSearchPath)
-  const before = record.decodeSchemaVersion(yield* sql.unsafe(record.selectSchemaVersion.text))
-  const pending = yield* findPending(before, all)
-  for (const { id, name, statements } of pending) {
-    yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
-    yield* sql.unsafe(record.insertMigration, [id, name])
+  yield* runStatements(prepareTransaction)
+  const { version } = decodeVersion(yield* sql.unsafe(selectVersion))
+  yield* assertNotNewer(version, all.length)
+  const pending = findPending(version, all)
+  for (const migration of pending) {
+    yield* runStatements(migration.statements)
+    yield* sql`insert into ${sql(migrationTable)} (id, name) values (${migration.id}, ${migration.name})`
   }
-  return { version: all.length, ran: pending.map(toInfo) }
+  return pending.map(toInfo)
 })
 
-const MigrationDenied = (error: SqlError) => ({ _tag: "MigrationDenied", error }) as const
+const isLockTimeout = (error: unknown): boolean =>
+  isSqlError(error) && error.reason._tag === "LockTimeoutError"
 
-/** Fails with the privilege that the role of the connection lacks, or with the server's reason. */
-const explainDenial = Effect.fnUntraced(function* ({ error }: ReturnType<typeof MigrationDenied>) {
-  const reason = describeSqlError(error)
-  if (sqlState(error) === "25006") return yield* Effect.fail(migrationRejected(reason))
-  const { queryPrompts: query } = yield* Database
-  const { role, privilege } = record.decodeMissingPrivilege(yield* query(record.selectMissingPrivilege))
-  return yield* Effect.fail(migrationDenied(role, privilege ?? reason))
-})
+/**
+ * True for a missing privilege (42501), a read-only server or session (25006), a search path without a usable schema
+ * (3F000), and a missing function (42883) or table (42P01) of a trigger.
+ */
+const isRejected = (error: unknown): error is SqlError =>
+  isSqlError(error) && ["42501", "25006", "3F000", "42883", "42P01"].includes(sqlState(error))
 
-/** Another transaction holds a lock that a migration needs. */
-const TableLocked = { _tag: "TableLocked" } as const
+const describeRejection = (error: SqlError): string =>
+  sqlState(error) === "42501" ? `${describeSqlError(error)}; ${grantHint}` : describeSqlError(error)
 
 /**
  * Runs the pending migrations in one transaction. Tries again as long as another transaction holds a lock that the
@@ -109,76 +118,69 @@ const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
   const stateLog = makeStateLog({
     failed: "A migration waits for another transaction to release a table; retrying"
   })
-  const attempt: Effect.Effect<MigrationReport, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =
-    runPending(all).pipe(
-      Effect.mapError((error) =>
-        isLockTimeout(error) ? TableLocked : isDenied(error) ? MigrationDenied(error) : error
-      ),
-      transact,
-      Effect.catchTags({
-        MigrationDenied: explainDenial,
-        TableLocked: () =>
-          stateLog.down().pipe(Effect.andThen(Effect.sleep(lockRetryDelay)), Effect.andThen(attempt))
-      })
+  return yield* transact(runPending(all), (transaction) =>
+    transaction.pipe(
+      Effect.tapError((error) => (isLockTimeout(error) ? stateLog.down() : Effect.void)),
+      Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced(lockRetryDelay) }),
+      Effect.catchIf(isRejected, (error) =>
+        Effect.fail(
+          SchemaMismatch(
+            `the database's schema needs a migration, which the server rejected: ${describeRejection(error)}`
+          )
+        )
+      )
     )
-  return yield* attempt
+  )
 })
 
-/** Like `migrate`, but runs the given migrations and does not check the triggers. */
+/**
+ * Creates the triggers of the migrations that are missing, and turns on those that `pg_restore --disable-triggers` left
+ * off. Also does the work that these triggers may have missed. Changes nothing if all triggers are right. If the server
+ * rejects the change, only logs a warning. A service without the privilege, or on a standby, therefore still starts.
+ */
+const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
+  const { queryPrompts: query, transact } = yield* Database
+  const selectWrong = selectWrongTriggers(findTriggers(all.flatMap(({ statements }) => statements)))
+  if ((yield* query(selectWrong)).length === 0) return
+  const restore = Effect.gen(function* () {
+    const sql = yield* PgClient.PgClient
+    yield* sql.unsafe(lockMigrations)
+    const wrong = decodeWrongTriggers(yield* sql.unsafe(selectWrong.text, selectWrong.params))
+    if (wrong.length === 0) return
+    yield* runStatements([...wrong.flatMap(makeCorrection), ...repairStatements])
+    yield* Effect.logWarning(
+      `Triggers missing, disabled or with the wrong firing mode: ${wrong.length}; corrected`
+    )
+  })
+  yield* transact(
+    restore,
+    Effect.catchIf(isRejected, (error) =>
+      Effect.logWarning(
+        `some triggers are missing or have the wrong firing mode, and the server rejected the correction: ${describeRejection(error)}; run migrate as the owner of the tables`
+      )
+    )
+  )
+})
+
+/** Like `migrate`, with the given migrations. */
 export const runMigrations = (
   all: ReadonlyArray<Migration>
 ): Effect.Effect<MigrationReport, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =>
   Effect.gen(function* () {
     const version = yield* readSchemaVersion
-    const pending = yield* findPending(version, all)
-    return pending.length === 0 ? { version, ran: [] } : yield* transactPending(all)
+    yield* assertNotNewer(version, all.length)
+    const ran = version < all.length ? yield* transactPending(all) : []
+    yield* restoreTriggers(all)
+    return { version: all.length, ran }
   })
-
-/** PostgreSQL reports 42883 if the function of a trigger is missing, and 42P01 if the table is missing. */
-const isIncomplete = (error: unknown): error is SqlError =>
-  isSqlError(error) && ["42883", "42P01"].includes(sqlState(error))
-
-const restoreWrongTriggers = Effect.gen(function* () {
-  const sql = yield* PgClient.PgClient
-  yield* sql.unsafe(record.lockMigrations)
-  const wrong = decodeTriggers(yield* sql.unsafe(selectWrongTriggers.text, selectWrongTriggers.params))
-  if (wrong.length === 0) return
-  const all = migrations.flatMap(({ statements }) => statements)
-  const creations = wrong
-    .filter(({ isMissing }) => isMissing)
-    .flatMap((trigger) => all.findLast((statement) => createsTrigger(statement, trigger)) ?? [])
-  for (const statement of [...creations, ...wrong.map(enableTrigger), ...repairStatements])
-    yield* sql.unsafe(statement)
-  yield* Effect.logWarning(
-    `Triggers missing, disabled or with the wrong firing mode: ${wrong.length}; corrected`
-  )
-})
-
-/**
- * Creates missing triggers, and gives each trigger the firing mode that the schema defines, because `pg_restore
- * --disable-triggers` leaves some triggers in another mode. Also does the work that these triggers may have missed.
- * Changes nothing if all triggers are right. If the server rejects the change, only logs a warning. A service without
- * the privilege, or on a standby, therefore still starts.
- */
-const restoreTriggers = Effect.gen(function* () {
-  const { queryPrompts: query, transact } = yield* Database
-  if (decodeTriggers(yield* query(selectWrongTriggers)).length === 0) return
-  yield* transact(
-    Effect.catchIf(
-      restoreWrongTriggers,
-      (error) => isDenied(error) || isIncomplete(error),
-      (error) => Effect.fail(triggersDenied(describeSqlError(error)))
-    )
-  ).pipe(Effect.catchTag("SchemaMismatch", ({ message }) => Effect.logWarning(message)))
-})
 
 /**
  * Brings the schema to the version of this program and returns the migrations that ran. All pending migrations run in
  * one transaction. Each migration runs once, even if several processes start at the same time. Then corrects the
- * triggers. Changes nothing if no migration is pending and all triggers are right. Fails if the
- * schema is newer than this program, or if the server denies a migration.
+ * triggers. Changes nothing if no migration is pending and all triggers are right. Fails if the schema is newer than
+ * this program, or if the server rejects a migration.
  */
-export const migrate = Effect.tap(runMigrations(migrations), restoreTriggers)
+export const migrate = runMigrations(migrations)
 
 /**
  * Returns the version of the schema and the migrations that are pending; changes nothing. Fails if the schema is newer
@@ -187,6 +189,6 @@ export const migrate = Effect.tap(runMigrations(migrations), restoreTriggers)
 export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unavailable, Database> =
   Effect.gen(function* () {
     const version = yield* readSchemaVersion
-    const pending = yield* findPending(version, migrations)
-    return { version, pending: pending.map(toInfo) }
+    yield* assertNotNewer(version, migrations.length)
+    return { version, pending: findPending(version, migrations).map(toInfo) }
   })

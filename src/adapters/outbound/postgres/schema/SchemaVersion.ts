@@ -1,36 +1,90 @@
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { Database } from "../Database.ts"
-import * as record from "./MigrationRecord.ts"
-import {
-  findServerMismatch,
-  type SchemaMismatch,
-  schemaTooNew,
-  schemaTooOld,
-  versionUnreadable
-} from "./SchemaMismatch.ts"
 
 /** The version of the schema that this program needs: the number of migrations. */
 export const schemaVersion = 1
 
+/** The oldest major version of PostgreSQL that has the functions which the migrations and queries call. */
+const oldestServer = 14
+
+/** This program cannot use the database's server or schema. The message says what to do, or has the server's reason. */
+export interface SchemaMismatch {
+  readonly _tag: "SchemaMismatch"
+  readonly message: string
+}
+export const SchemaMismatch = (message: string): SchemaMismatch => ({ _tag: "SchemaMismatch", message })
+
+export const migrationTable = "prompt_retrieval_migrations"
+
+/** Selects the number of the last migration that ran; 0 if no migration has run. */
+export const selectVersion = `select coalesce(max(id), 0) as version from ${migrationTable}`
+
+export const decodeVersion = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int }))
+
+const decodeServerState = makeFirstRowDecoder(
+  Schema.Struct({ serverVersion: Schema.Int, hasTable: Schema.Boolean })
+)
+
 /** Returns the version of the database's schema, which is 0 before the first migration. */
 export const readSchemaVersion = Effect.gen(function* () {
   const { queryPrompts: query } = yield* Database
-  const state = record.decodeServerState(yield* query(record.selectServerState))
-  const mismatch = findServerMismatch(state.serverVersion)
-  if (mismatch !== undefined) return yield* Effect.fail(mismatch)
-  if (!state.tableExists) return 0
-  if (!state.isReadable) {
-    return yield* Effect.fail(versionUnreadable(state.role, `SELECT on table ${record.migrationTable}`))
-  }
-  return record.decodeSchemaVersion(yield* query(record.selectSchemaVersion))
+  const { serverVersion, hasTable } = decodeServerState(
+    yield* query({
+      text: `select current_setting('server_version_num')::int as "serverVersion",
+        to_regclass('${migrationTable}') is not null as "hasTable"`,
+      params: []
+    })
+  )
+  // The number 130014 means version 13.14.
+  const server = Math.floor(serverVersion / 10_000)
+  if (server < oldestServer)
+    return yield* Effect.fail(
+      SchemaMismatch(
+        `the server is PostgreSQL ${server} and this program needs PostgreSQL ${oldestServer} or later: upgrade the server`
+      )
+    )
+  return hasTable ? decodeVersion(yield* query({ text: selectVersion, params: [] })).version : 0
 })
+
+/** Fails if `version` is newer than the version `latest` of a program. */
+export const assertNotNewer = (version: number, latest: number): Effect.Effect<void, SchemaMismatch> =>
+  version > latest
+    ? Effect.fail(
+        SchemaMismatch(
+          `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
+        )
+      )
+    : Effect.void
 
 /** Fails if the schema is newer than this program or a migration is pending; changes nothing. */
 export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(
   function* () {
     const version = yield* readSchemaVersion
-    if (version > schemaVersion) return yield* Effect.fail(schemaTooNew(version, schemaVersion))
-    if (version < schemaVersion) return yield* Effect.fail(schemaTooOld(version, schemaVersion))
+    yield* assertNotNewer(version, schemaVersion)
+    if (version < schemaVersion)
+      yield* Effect.fail(
+        SchemaMismatch(
+          `the database's schema is version ${version} and this program needs ${schemaVersion}: run migrate`
+        )
+      )
   }
+)
+
+/**
+ * Dies with PostgreSQL's reason if the role of the connection may not read a table that requests read. One readable
+ * column of a table is enough, because an operator may grant SELECT on single columns.
+ */
+export const assertReadable: Effect.Effect<void, Unavailable, Database> = Effect.flatMap(
+  Database,
+  ({ queryPrompts: query }) =>
+    Effect.asVoid(
+      query({
+        text: `select from workspaces, users, api_keys, folders, tags, prompts, prompt_tags, prompt_versions,
+          prompt_fragments, fragments where false`,
+        params: []
+      })
+    )
 )

@@ -1,87 +1,55 @@
 import * as Schema from "effect/Schema"
+import type { Statement } from "../driver/Query.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 import { allWorkspaces, channel } from "../feed/NotifyChannel.ts"
 
-const content = [
-  "workspaces",
-  "folders",
-  "tags",
-  "fragments",
-  "prompts",
-  "prompt_versions",
-  "prompt_fragments"
-]
-const allButKeys = [...content, "prompt_tags", "users"]
+const Trigger = Schema.Struct({
+  table: Schema.String,
+  name: Schema.String,
+  /** The sessions in which the trigger runs, as in `ALTER TABLE … ENABLE … TRIGGER`; empty for the default. */
+  mode: Schema.Literals(["", "always", "replica"]),
+  /** The statement that creates the trigger. */
+  creation: Schema.String
+})
+type Trigger = typeof Trigger.Type
 
-/**
- * The triggers of the schema with their tables, grouped by firing mode. A firing mode is an option of `ALTER TABLE …
- * ENABLE TRIGGER` that decides in which sessions a trigger runs.
- */
-const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<string>>>>> = {
-  // These triggers run in every session.
-  ALWAYS: {
-    notify_truncate: [...allButKeys, "api_keys"],
-    notify_update: ["prompt_tags"],
-    set_listing: ["prompt_tags"],
-    confirm_listing_update: ["prompt_tags"],
-    renew_listings: ["prompts"],
-    lock_moving: ["prompts"],
-    notify_owner: ["users"],
-    notify_key: ["api_keys"],
-    notify_key_update: ["api_keys"]
-  },
-  // These triggers run only for rows that arrive by logical replication, and in sessions with `session_replication_role
-  // = replica`.
-  REPLICA: {
-    notify_row: allButKeys,
-    confirm_listing: ["prompt_tags"],
-    renew_listings_insert: ["prompts"]
-  },
-  // These triggers have the default mode: they run in sessions whose `session_replication_role` is origin or local.
-  "": {
-    notify_insert: allButKeys,
-    notify_update: content,
-    notify_delete: allButKeys,
-    confirm_listings: ["prompt_tags"],
-    limit_insert: ["prompt_tags", "prompt_fragments"],
-    limit_update: ["prompt_tags", "prompt_fragments"]
+/** Returns the triggers that exist after the statements of migrations have run. */
+export const findTriggers = (statements: ReadonlyArray<string>): ReadonlyArray<Trigger> => {
+  const triggers = new Map<string, Trigger>()
+  for (const statement of statements) {
+    const [, created, on] = /^create trigger (\w+) [^(]*? on (\w+)/m.exec(statement) ?? []
+    if (created !== undefined && on !== undefined)
+      triggers.set(`${on}.${created}`, { table: on, name: created, mode: "", creation: statement })
+    const [, dropped, from] = /^drop trigger (\w+) on (\w+)/m.exec(statement) ?? []
+    triggers.delete(`${from}.${dropped}`)
+    const [, altered] = /^alter table (\w+)/m.exec(statement) ?? []
+    for (const [, mode, name] of statement.matchAll(/ enable (always|replica) trigger (\w+)/g)) {
+      const trigger = triggers.get(`${altered}.${name}`)
+      if (trigger !== undefined)
+        triggers.set(`${altered}.${name}`, { ...trigger, mode: mode as Trigger["mode"] })
+    }
   }
+  return [...triggers.values()]
 }
 
-export const expectedTriggers = Object.entries(triggers).flatMap(([option, tables]) =>
-  Object.entries(tables).flatMap(([trigger, tables]) => tables.map((table) => ({ table, trigger, option })))
-)
+const WrongTrigger = Schema.Struct({ ...Trigger.fields, isMissing: Schema.Boolean })
 
-/** Selects the triggers of `expectedTriggers` that are missing or have another firing mode. */
-export const selectWrongTriggers = {
-  text: `select e."table", e.trigger, e.option, t.oid is null as "isMissing"
-    from json_to_recordset($1) e ("table" text, trigger text, option text)
-    left join pg_trigger t on t.tgrelid = to_regclass(e."table") and t.tgname = e.trigger
-    where t.tgenabled::text is distinct from coalesce(nullif(left(e.option, 1), ''), 'O')`,
-  params: [JSON.stringify(expectedTriggers)]
-}
+/** Selects the triggers that are missing or run in other sessions than they should. */
+export const selectWrongTriggers = (triggers: ReadonlyArray<Trigger>): Statement => ({
+  text: `select e.*, t.oid is null as "isMissing"
+    from json_to_recordset($1) e ("table" text, name text, mode text, creation text)
+    left join pg_trigger t on t.tgrelid = to_regclass(e."table") and t.tgname = e.name
+    where t.tgenabled::text is distinct from coalesce(nullif(upper(left(e.mode, 1)), ''), 'O')`,
+  params: [JSON.stringify(triggers)]
+})
 
-export const decodeTriggers = makeRowDecoder(
-  Schema.Struct({
-    table: Schema.String,
-    trigger: Schema.String,
-    option: Schema.String,
-    isMissing: Schema.Boolean
-  })
-)
+export const decodeWrongTriggers = makeRowDecoder(WrongTrigger)
 
-interface Trigger {
-  readonly table: string
-  readonly trigger: string
-  readonly option: string
-}
-
-/** Returns true if a statement creates the trigger. */
-export const createsTrigger = (statement: string, { table, trigger }: Trigger): boolean =>
-  new RegExp(`^create trigger ${trigger} [^(]* on ${table}\\b`).test(statement)
-
-export const enableTrigger = ({ table, trigger, option }: Trigger): string =>
-  `alter table ${table} enable ${option} trigger ${trigger}`
+/** Makes the statements that give a trigger its definition and its mode. */
+export const makeCorrection = ({ table, name, mode, creation, isMissing }: typeof WrongTrigger.Type) => [
+  ...(isMissing ? [creation] : []),
+  `alter table ${table} enable ${mode} trigger ${name}`
+]
 
 /**
  * The statements that do the work which triggers may have missed. These statements correct the copies of prompt columns

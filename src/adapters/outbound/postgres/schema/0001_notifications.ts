@@ -1,0 +1,193 @@
+/**
+ * Migration 1, part 3: the change notifications. Every write that a reader could notice sends `NOTIFY
+ * prompt_retrieval_changes`. The payload is the id of a workspace, or `*` if any workspace may have changed, such as when
+ * a table is truncated. A transaction notifies each workspace once. A change of `last_used_at` alone sends nothing.
+ *
+ * Logical replication runs row triggers but no statement triggers. Each table therefore has the trigger `notify_row`,
+ * which runs only for rows that arrive by logical replication, for the operations that have no other row trigger.
+ */
+export const notifications = `
+-- Notifies workspaces. If there are many, or one of them is null, any workspace may have changed.
+create function notify_workspaces(workspaces uuid[]) returns void language plpgsql set search_path from current as $$
+    begin
+      if cardinality(workspaces) > 1000 or array_position(workspaces, null) is not null then
+        perform pg_notify('prompt_retrieval_changes', '*');
+      else
+        perform pg_notify('prompt_retrieval_changes', workspace::text) from unnest(workspaces) workspace;
+      end if;
+    end
+  $$;
+
+-- The argument is a query that finds the workspaces of all rows of the table \`%1$s\`.
+create function notify_changes() returns trigger language plpgsql set search_path from current as $$
+    declare
+      rows text := 'new_rows';
+      workspaces uuid[];
+    begin
+      if tg_op = 'TRUNCATE' then
+        perform pg_notify('prompt_retrieval_changes', '*');
+        return null;
+      end if;
+      if tg_op = 'UPDATE' then
+        rows := '(select * from old_rows union all select * from new_rows)';
+      end if;
+      execute format('select array_agg(distinct workspace) from (' || tg_argv[0] || ') changed (workspace)', rows)
+        into workspaces;
+      perform notify_workspaces(workspaces);
+      return null;
+    end
+  $$;
+
+-- The argument is a query that finds the workspaces of the row \`$1\`.
+create function notify_row() returns trigger language plpgsql set search_path from current as $$
+    declare
+      query text := 'select array_agg(distinct workspace) from (' || tg_argv[0] || ') changed (workspace)';
+      workspaces uuid[];
+    begin
+      if tg_op <> 'INSERT' then
+        execute query using old into workspaces;
+        perform notify_workspaces(workspaces);
+      end if;
+      if tg_op <> 'DELETE' then
+        execute query using new into workspaces;
+        perform notify_workspaces(workspaces);
+      end if;
+      return null;
+    end
+  $$;
+
+create trigger notify_insert after insert on workspaces referencing new table as new_rows
+  for each statement execute function notify_changes('select id from %1$s c');
+create trigger notify_update after update on workspaces referencing old table as old_rows new table as new_rows
+  for each statement execute function notify_changes('select id from %1$s c');
+create trigger notify_delete after delete on workspaces referencing old table as new_rows
+  for each statement execute function notify_changes('select id from %1$s c');
+create trigger notify_truncate after truncate on workspaces
+  for each statement execute function notify_changes('select id from %1$s c');
+create trigger notify_row after insert or update or delete on workspaces
+  for each row execute function notify_row('select ($1).id');
+alter table workspaces enable always trigger notify_truncate, enable replica trigger notify_row;
+
+create trigger notify_insert after insert on folders referencing new table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_update after update on folders referencing old table as old_rows new table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_delete after delete on folders referencing old table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_truncate after truncate on folders
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_row after insert or update or delete on folders
+  for each row execute function notify_row('select ($1).workspace_id');
+alter table folders enable always trigger notify_truncate, enable replica trigger notify_row;
+
+create trigger notify_insert after insert on tags referencing new table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_update after update on tags referencing old table as old_rows new table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_delete after delete on tags referencing old table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_truncate after truncate on tags
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_row after insert or update or delete on tags
+  for each row execute function notify_row('select ($1).workspace_id');
+alter table tags enable always trigger notify_truncate, enable replica trigger notify_row;
+
+create trigger notify_insert after insert on fragments referencing new table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_update after update on fragments referencing old table as old_rows new table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_delete after delete on fragments referencing old table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_truncate after truncate on fragments
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_row after insert or update or delete on fragments
+  for each row execute function notify_row('select ($1).workspace_id');
+alter table fragments enable always trigger notify_truncate, enable replica trigger notify_row;
+
+create trigger notify_insert after insert on prompts referencing new table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_update after update on prompts referencing old table as old_rows new table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_delete after delete on prompts referencing old table as new_rows
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_truncate after truncate on prompts
+  for each statement execute function notify_changes('select workspace_id from %1$s c');
+create trigger notify_row after insert or update or delete on prompts
+  for each row execute function notify_row('select ($1).workspace_id');
+alter table prompts enable always trigger notify_truncate, enable replica trigger notify_row;
+
+create trigger notify_insert after insert on users referencing new table as new_rows
+  for each statement execute function notify_changes('select distinct k.workspace_id from api_keys k where k.created_by in (select c.id from %1$s c) and k.workspace_id is not null');
+create trigger notify_delete after delete on users referencing old table as new_rows
+  for each statement execute function notify_changes('select distinct k.workspace_id from api_keys k where k.created_by in (select c.id from %1$s c) and k.workspace_id is not null');
+create trigger notify_truncate after truncate on users
+  for each statement execute function notify_changes('select distinct k.workspace_id from api_keys k where k.created_by in (select c.id from %1$s c) and k.workspace_id is not null');
+create trigger notify_row after insert or delete on users
+  for each row execute function notify_row('select distinct k.workspace_id from api_keys k where k.created_by in (($1).id) and k.workspace_id is not null');
+alter table users enable always trigger notify_truncate, enable replica trigger notify_row;
+
+-- Takes the only row lock that conflicts with the lock of the queries in part 4.
+create function lock_moving() returns trigger language plpgsql set search_path from current as $$
+    begin
+      perform from prompts where id = old.id for update;
+      return new;
+    end
+  $$;
+create trigger lock_moving before update on prompts for each row
+  when (old.workspace_id is distinct from new.workspace_id) execute function lock_moving();
+alter table prompts enable always trigger lock_moving;
+
+-- Notifies the workspaces of the user's API keys, including the workspace of a key that another transaction inserts at
+-- the same time. The insert checks its foreign key, which locks the user's row until the other transaction ends. If the
+-- row is locked, this function notifies every workspace instead of waiting, because a revocation must not wait. If the
+-- row is not locked, this function locks it, so that the other transaction has to wait. The function also notifies every
+-- workspace at higher isolation levels, where the snapshot may be older than a key, in sessions that do not check
+-- foreign keys, and if row-level security may hide keys from the session.
+create function notify_owner() returns trigger language plpgsql set search_path from current as $$
+    begin
+      if current_setting('transaction_isolation') = 'read committed'
+        and current_setting('session_replication_role') <> 'replica'
+        and not row_security_active('api_keys') then
+        perform from users where id = new.id for update skip locked;
+        if found then
+          perform notify_workspaces(array(select distinct k.workspace_id from api_keys k where k.created_by in (new.id) and k.workspace_id is not null));
+          return null;
+        end if;
+      end if;
+      perform pg_notify('prompt_retrieval_changes', '*');
+      return null;
+    end
+  $$;
+create trigger notify_owner after update on users for each row
+  when ((old.id, old.must_reset_password) is distinct from (new.id, new.must_reset_password))
+  execute function notify_owner();
+alter table users enable always trigger notify_owner;
+
+-- Locks the row of the key's owner, for \`notify_owner\`, if PostgreSQL does not: it checks the foreign key \`created_by\`
+-- only if the owner changes, and not in sessions with \`session_replication_role = replica\`.
+create function notify_key() returns trigger language plpgsql set search_path from current as $$
+    begin
+      if (tg_op = 'UPDATE' and old.workspace_id is distinct from new.workspace_id)
+        or (tg_op <> 'DELETE' and current_setting('session_replication_role') = 'replica') then
+        perform from users where id = new.created_by for key share;
+      end if;
+      if tg_op <> 'INSERT' and old.workspace_id is not null then
+        perform pg_notify('prompt_retrieval_changes', old.workspace_id::text);
+      end if;
+      if tg_op <> 'DELETE' and new.workspace_id is not null then
+        perform pg_notify('prompt_retrieval_changes', new.workspace_id::text);
+      end if;
+      return null;
+    end
+  $$;
+create trigger notify_key after insert or delete on api_keys
+  for each row execute function notify_key();
+create trigger notify_key_update after update on api_keys for each row
+  when ((old.id, old.workspace_id, old.created_by, old.key_hash, old.revoked_at, old.expires_at)
+  is distinct from (new.id, new.workspace_id, new.created_by, new.key_hash, new.revoked_at, new.expires_at))
+  execute function notify_key();
+create trigger notify_truncate after truncate on api_keys
+  for each statement execute function notify_changes('');
+alter table api_keys enable always trigger notify_key, enable always trigger notify_key_update,
+  enable always trigger notify_truncate;
+`
