@@ -14,9 +14,9 @@ const findExample = (document: string, line: number): string => {
   return resolveLink(document, target[1]!)
 }
 
-// `client/test/examples.test.ts` and `test/embedding` run the examples.
+// `client/test/examples.test.ts`, `test/embedding` and `test/system/docs` run the examples.
 it.each(
-  ["docs/client.md", "docs/embedding.md"].flatMap((document) =>
+  ["docs/client.md", "docs/embedding.md", "docs/recipes.md"].flatMap((document) =>
     readModules(document).map(({ code, line }) => ({ document, line, code }))
   )
 )(

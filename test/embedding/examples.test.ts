@@ -30,7 +30,7 @@ const resolved = {
 
 const servers = ["express.ts", "fastify.ts", "node-http.ts"]
 const modules = ["hono.ts", "node-listener.ts", "route-handler.ts"]
-const programs = ["effect-program.ts", "in-process.ts", "resolve.ts"]
+const programs = ["effect-program.ts", "in-process.ts", "litellm.ts", "resolve.ts"]
 const tests = ["memory-testing.ts", "own-store.ts", "properties.ts"]
 
 /** A project that contains all examples. Its imports of this repository's packages resolve to their sources. */
@@ -174,6 +174,41 @@ await close()`
     expect(
       await evaluate(code, { ...env, PROMPT_RETRIEVAL_KEY: key, URL: `http://host.example${path}` })
     ).toEqual([{ data: resolved }, 200, "", resolved.resolved_content])
+  })
+
+  it("litellm.ts serves a prompt as a message with slots of LiteLLM, and the errors of the API", async () => {
+    const port = await freePort()
+    const child = spawn(process.execPath, ["litellm.ts"], {
+      cwd: project,
+      env: { ...env, PATH: process.env.PATH, PORT: String(port) },
+      stdio: ["ignore", "pipe", "inherit"]
+    })
+    const endpoint = `http://127.0.0.1:${port}/beta/litellm_prompt_management`
+    const headers = { authorization: `Bearer ${key}` }
+    try {
+      await once(child.stdout, "data")
+      const response = await fetch(`${endpoint}?prompt_id=support-agent&project_name=x`, { headers })
+      expect(await response.json()).toEqual({
+        prompt_id: "support-agent",
+        prompt_template: [
+          { role: "system", content: resolved.resolved_content.replace("{{shop}}", "{shop}") }
+        ],
+        prompt_template_model: target_model
+      })
+      const sendFor = async (query: string, init: RequestInit) => (await fetch(endpoint + query, init)).status
+      expect(await sendFor("?prompt_id=support-agent", {})).toBe(401)
+      expect(await sendFor("?prompt_id=../../../../docs%3F", { headers })).toBe(404)
+      expect(await sendFor("", { headers })).toBe(404)
+      expect(await sendFor("?prompt_id=support-agent", { headers, method: "POST" })).toBe(404)
+      for (const target of ["//", "http://[/", "*", "/beta/litellm_prompt_management?prompt_id=%ff%00"]) {
+        expect(
+          await sendRaw(port, `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`, "end")
+        ).toMatch(/^HTTP\/1\.1 4/)
+      }
+    } finally {
+      child.kill("SIGTERM")
+      expect(await once(child, "exit")).toEqual([0, null])
+    }
   })
 
   it("in-process.ts reads prompts without a key", async () => {
