@@ -55,8 +55,6 @@ describe("the option basePath of createPromptApi", () => {
   it("basePath is the prefix of every path of the API, and all other paths return 404", async () => {
     const api = await makeApi({ basePath })
     const paths = [path, `${path}/versions?per_page=1`, "/healthz", "/readyz", "/openapi.json", "/docs"]
-    // Opens the connections to the database before `/docs` is rendered, which occupies the process.
-    await send(api, `${basePath}${path}`)
     expect(
       await readStatuses(
         api,
@@ -80,13 +78,9 @@ describe("the option basePath of createPromptApi", () => {
   const readServers = async (api: PromptApi, path: string) =>
     JSON.parse(await (await send(api, path)).text()).servers
 
-  it("the server URL of the OpenAPI document and the redirects to /docs start with basePath, and links to openapi.json are relative", async () => {
+  it("the server URL of the OpenAPI document and the redirects to /docs start with basePath", async () => {
     const api = await makeApi({ basePath })
     expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([{ url: basePath }])
-    const page = await (await send(api, `${basePath}/docs`)).text()
-    expect(page).toContain(`"servers":[{"url":"${basePath}"}]`)
-    expect(page).toContain("(openapi.json)")
-    expect(page).not.toContain("(/openapi.json)")
     for (const path of ["/", "/docs/"]) {
       const response = await send(api, basePath + path)
       expect([response.status, response.headers.get("location")]).toEqual([308, `${basePath}/docs`])

@@ -3,15 +3,17 @@ import { Agent, get, type IncomingMessage } from "node:http"
 import { connect, createServer } from "node:net"
 import { text } from "node:stream/consumers"
 import { afterEach, describe, expect, it } from "vitest"
-import { sample } from "../../support/archives.ts"
+import { makeTenant, prompt } from "../../support/archives.ts"
 import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
 import { run, type Service, startService } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 describe("a service that receives SIGTERM", () => {
-  const { archive, keys } = sample()
-  const authorization = `Bearer ${keys.active.plaintext}`
+  /** JSON needs 6 bytes for each character of the prompt's content. */
+  const large = prompt({ current_content: "\u0001".repeat(1024 * 1024) })
+  const { archive, key } = makeTenant({ prompts: [large] })
+  const authorization = `Bearer ${key.plaintext}`
   const database = makeTestDatabase([archive])
 
   const start = (env: Record<string, string> = {}) => startService({ ...database.env, ...env })
@@ -23,10 +25,10 @@ describe("a service that receives SIGTERM", () => {
     return { status: response.statusCode, connection: response.headers.connection, body }
   }
 
-  /** Opens a connection and requests 12 MB of responses, which is more than the socket buffers can contain. */
-  const requestLargeResponses = (service: Service) => {
-    const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
-    const socket = connect(service.port, "127.0.0.1", () => socket.write(request.repeat(4)))
+  /** Opens a connection and requests responses of 6 MiB each, which is more than the socket buffers can contain. */
+  const requestLargeResponses = (service: Service, count: number) => {
+    const request = `GET /api/v1/prompts/${large.id} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
+    const socket = connect(service.port, "127.0.0.1", () => socket.write(request.repeat(count)))
     return socket
   }
 
@@ -111,7 +113,7 @@ describe("a service that receives SIGTERM", () => {
 
   it("on SIGTERM, a service sends in-flight responses completely to a slow reader", async () => {
     const service = await start()
-    const reading = requestLargeResponses(service)
+    const reading = requestLargeResponses(service, 2)
     await once(reading, "readable")
     const stopped = service.stop()
     await waitUntilRefusing(service)
@@ -121,8 +123,7 @@ describe("a service that receives SIGTERM", () => {
 
   it("a service disconnects a client that still reads slowly 10 s after SIGTERM, and exits with 0", async () => {
     const service = await start()
-    const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
-    const reader = connect(service.port, "127.0.0.1", () => reader.write(request.repeat(16)))
+    const reader = requestLargeResponses(service, 8)
     await once(reader, "readable")
     // Reads about 2 MB/s of 50 MB in total.
     const reading = setInterval(() => reader.read(), 30)

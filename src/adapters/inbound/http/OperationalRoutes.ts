@@ -25,16 +25,16 @@ const makeRedirect = (path: string): HttpResponse => ({
 })
 
 /** Makes the handler of a page. The first request renders the page. If that fails, the next request tries again. */
-export const servePage = (makePage: () => Promise<Representation>): Handler => {
-  let page: Promise<Representation> | undefined
-  const renderPage = () => {
-    page ??= makePage().catch((error) => {
-      page = undefined
-      throw error
+export const servePage = <Module>(
+  load: () => Promise<Module>,
+  render: (module: Module) => Representation
+): Handler => {
+  let page: Representation | undefined
+  return (request) =>
+    Effect.map(Effect.promise(load), (module) => {
+      page ??= render(module)
+      return respondConditionally(request, page)
     })
-    return page
-  }
-  return (request) => Effect.map(Effect.promise(renderPage), (page) => respondConditionally(request, page))
 }
 
 /**
@@ -60,12 +60,13 @@ export const makeOperationalRoutes = Effect.gen(function* () {
     "/healthz": () => Effect.succeed(okResponse),
     "/readyz": () =>
       Effect.as(lifecycle.phase() === "serving" ? checkReadiness : Effect.fail(Unavailable), okResponse),
-    "/openapi.json": servePage(async () => {
-      const { makeOpenApi } = await import("./docs/OpenApi.ts")
-      return representPage(JSON.stringify(makeOpenApi(serverUrl)), "application/json")
-    }),
-    "/docs": servePage(async () =>
-      (await import("./docs/DocsPage.ts")).makeDocsPage(basePath === "" ? "/" : basePath)
+    "/openapi.json": servePage(
+      () => import("./docs/OpenApi.ts"),
+      ({ makeOpenApi }) => representPage(JSON.stringify(makeOpenApi(serverUrl)), "application/json")
+    ),
+    "/docs": servePage(
+      () => import("./docs/DocsPage.ts"),
+      ({ makeDocsPage }) => makeDocsPage()
     ),
     "/docs/": () => redirectToDocs
   }

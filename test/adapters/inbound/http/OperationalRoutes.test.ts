@@ -11,11 +11,12 @@ it.effect(
   () =>
     Effect.gen(function* () {
       let renderings = 0
-      const respond = servePage(async () => {
+      const render = () => {
         renderings += 1
         if (renderings === 1) throw new Error("out of memory")
         return representPage("text", "text/html")
-      })
+      }
+      const respond = servePage(async () => {}, render)
       expect(Exit.hasDies(yield* Effect.exit(respond(request)))).toBe(true)
       const responses = yield* Effect.all([respond(request), respond(request)], { concurrency: 2 })
       expect(responses.map(({ status }) => status)).toEqual([200, 200])
