@@ -26,7 +26,6 @@ import { programVersion } from "../application/ProgramVersion.ts"
 import { environment, readConfig, type ServiceConfig } from "./config/Config.ts"
 import { findSimilarNames } from "./config/SimilarNames.ts"
 import { installSignalHandlers } from "./Signals.ts"
-import { nameSourceFiles } from "./StackTraces.ts"
 import type { MetricsListenError } from "./telemetry/MetricsServer.ts"
 import { withLogging } from "./telemetry/Telemetry.ts"
 
@@ -181,7 +180,6 @@ const interruptedExitCode = 130
  * command.
  */
 export const main = (args: ReadonlyArray<string>): void => {
-  nameSourceFiles()
   const isServe = args[0] === "serve"
   // A closed log pipe must not end the service.
   process.stderr.on("error", () => {})
