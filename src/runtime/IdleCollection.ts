@@ -24,9 +24,7 @@ const exposeCollect = (): Collect => {
 }
 
 /** Limits the garbage in the heap of this process. */
-export const limitHeapGrowth: Effect.Effect<void> = Effect.sync(() =>
-  setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
-)
+export const limitHeapGrowth = (): void => setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
 
 /**
  * Collects garbage whenever the process is idle and its resident memory has grown by `worthwhileBytes`, so that memory

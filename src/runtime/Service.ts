@@ -74,7 +74,7 @@ export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
     yield* Effect.logInfo(`Listening on ${url}`)
     yield* startServing(Effect.andThen(migrate, assertReadable), isUnavailable)
     yield* Effect.logInfo("Ready to serve requests")
-    yield* limitHeapGrowth
+    limitHeapGrowth()
     if (config.databaseUrl === undefined) yield* seedOrWarn(config, demo, url)
     return yield* collectWhenIdle
   }).pipe(Effect.scoped, Effect.provide(serveLayer(config)))

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { rootCommand } from "../../src/adapters/inbound/cli/Commands.ts"
-import { listSubcommands } from "../../src/adapters/inbound/cli/input/CommandTree.ts"
+import { listSubcommands } from "../../src/adapters/inbound/cli/input/UsageErrors.ts"
 import { runInProcess } from "../support/services/commandLine.ts"
 import { readDocument, root } from "./markdown.ts"
 

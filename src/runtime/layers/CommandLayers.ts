@@ -5,7 +5,7 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Database } from "../../adapters/outbound/postgres/Database.ts"
-import { migrate } from "../../adapters/outbound/postgres/schema/Migrations.ts"
+import { migrate, readSchemaStatus } from "../../adapters/outbound/postgres/schema/Migrations.ts"
 import { assertSchemaCurrent } from "../../adapters/outbound/postgres/schema/SchemaVersion.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
@@ -13,6 +13,7 @@ import { Actor } from "../../application/administration/Actor.ts"
 import { Administration } from "../../application/administration/Administration.ts"
 import { Prompts } from "../../application/reading/Prompts.ts"
 import type { ServiceConfig } from "../config/Config.ts"
+import { limitHeapGrowth } from "../IdleCollection.ts"
 
 // The composition root of the commands of operators. It imports no module that only `serve` needs, so that these
 // commands start faster. `serve` uses `administrationLayer` and `makeActorLayer` for an embedded database.
@@ -36,26 +37,35 @@ export const administrationLayer = Administration.layer.pipe(
 )
 
 /** A database: a PostgreSQL server, or the embedded database. Processes with the same embedded database share it. */
-export const commandDatabaseLayer = ({ databaseUrl, databaseMaxConnections, dataDir }: ServiceConfig) =>
+const databaseLayer = ({ databaseUrl, databaseMaxConnections, dataDir }: ServiceConfig) =>
   databaseUrl !== undefined
     ? Database.layer({ url: databaseUrl }, databaseMaxConnections)
     : Layer.unwrap(
-        Effect.gen(function* () {
-          const { connect } = yield* Effect.promise(
-            () => import("../../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")
-          )
-          return Database.layer(yield* connect({ dataDir }))
-        })
+        Effect.promise(() => import("../../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")).pipe(
+          Effect.flatMap(({ connect }) => connect({ dataDir })),
+          Effect.map((server) => Database.layer(server))
+        )
       )
 
-/**
- * The use cases of a command: administration, and reads of prompts without caches. If `migrate` is true, migrates the
- * schema first; otherwise fails if the schema is not current.
- */
-export const commandUseCasesLayer = (config: ServiceConfig, options: { readonly migrate: boolean }) =>
+/** The use cases of a command: administration, and reads of prompts without caches. */
+export const commandUseCasesLayer = (
+  config: ServiceConfig,
+  { migrate: mustMigrate }: { readonly migrate: boolean }
+) =>
   Layer.merge(administrationLayer, Prompts.layer).pipe(
     Layer.provide(PostgresPromptRepo.layer),
     Layer.provide(makeActorLayer(config.actor)),
-    Layer.provide(Layer.effectDiscard(options.migrate ? migrate : assertSchemaCurrent)),
-    Layer.provide(commandDatabaseLayer(config))
+    Layer.provide(Layer.effectDiscard(mustMigrate ? migrate : assertSchemaCurrent)),
+    Layer.provide(databaseLayer(config))
   )
+
+/** The operations of the commands that need the database. */
+export const makeOperations = (config: ServiceConfig) => {
+  // An import or an export of many prompts creates much garbage.
+  limitHeapGrowth()
+  return {
+    migrate: Effect.provide(migrate, databaseLayer(config)),
+    schemaStatus: Effect.provide(readSchemaStatus, databaseLayer(config)),
+    useCases: (options: { readonly migrate: boolean }) => commandUseCasesLayer(config, options)
+  }
+}

@@ -6,7 +6,8 @@ import * as References from "effect/References"
 import { vi } from "vitest"
 import { CommandError } from "../../../src/adapters/inbound/cli/output/CommandError.ts"
 import { runCommandLine } from "../../../src/adapters/inbound/cli/Commands.ts"
-import type { CommandRuntime } from "../../../src/adapters/inbound/cli/CommandRuntime.ts"
+import { CommandRuntime } from "../../../src/adapters/inbound/cli/CommandRuntime.ts"
+import { Stdout } from "../../../src/adapters/inbound/cli/output/Output.ts"
 import { Administration } from "../../../src/application/administration/Administration.ts"
 import { Prompts } from "../../../src/application/reading/Prompts.ts"
 import { commandUseCasesLayer } from "../../../src/runtime/layers/CommandLayers.ts"
@@ -15,10 +16,8 @@ import { type CommandResult, run } from "../service.ts"
 
 const noDatabase = new CommandError({ message: "no database" })
 
-type Operations = Omit<CommandRuntime["Service"], "writeOutput">
-
 /** Operations that fail with the message "no database". */
-const withoutDatabase: Operations = {
+const withoutDatabase: CommandRuntime["Service"] = {
   serve: () => Effect.fail(noDatabase),
   migrate: Effect.fail(noDatabase),
   schemaStatus: Effect.fail(noDatabase),
@@ -30,19 +29,16 @@ const withoutDatabase: Operations = {
 }
 
 /** Operations whose use cases run on the database of the environment. They are composed like those of the program. */
-const makeCommandRuntime = Effect.map(
-  readConfig,
-  (config): Operations => ({
-    ...withoutDatabase,
-    useCases: (options) =>
-      Layer.build(commandUseCasesLayer(config, options)).pipe(
-        Effect.mapError((error) =>
-          error._tag === "Unavailable" ? error : new CommandError({ message: error.message })
-        ),
-        Layer.effectContext
-      )
-  })
-)
+const makeCommandRuntime = Effect.map(readConfig, (config): CommandRuntime["Service"] => ({
+  ...withoutDatabase,
+  useCases: (options) =>
+    Layer.build(commandUseCasesLayer(config, options)).pipe(
+      Effect.mapError((error) =>
+        "message" in error ? new CommandError({ message: error.message }) : noDatabase
+      ),
+      Layer.effectContext
+    )
+}))
 
 /**
  * Runs a command line, usually in this process, which is much faster than a new process. Without `DATABASE_URL`, a
@@ -58,19 +54,19 @@ export const runInProcess = async (
   if (input !== undefined || streamsOutput) return run(args, env, input)
   let stdout = ""
   let stderr = ""
-  const writeOutput = (text: string) =>
-    Effect.sync(() => {
-      stdout += text
-    })
   const log = vi.spyOn(console, "error").mockImplementation((text) => {
     stderr += `${text}\n`
   })
   try {
     const operations = env.DATABASE_URL === undefined ? Effect.succeed(withoutDatabase) : makeCommandRuntime
     const code = await Effect.runPromise(
-      Effect.flatMap(operations, (operations) =>
-        runCommandLine({ ...operations, writeOutput }, args, "0.0.0")
-      ).pipe(
+      runCommandLine(args, "0.0.0").pipe(
+        Effect.provideServiceEffect(CommandRuntime, operations),
+        Effect.provideService(Stdout, (text) =>
+          Effect.sync(() => {
+            stdout += text
+          })
+        ),
         Effect.provide(NodeServices.layer),
         Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))),
         Effect.provideService(References.MinimumLogLevel, "None")

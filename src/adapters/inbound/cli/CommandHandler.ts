@@ -1,8 +1,20 @@
 import * as Console from "effect/Console"
+import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import { CommandError } from "./output/CommandError.ts"
-import { type CommandInput, type ExitError, type Failure, toExitError } from "./output/ExitError.ts"
+import { CommandError, type ExitError } from "./output/CommandError.ts"
+import { type CommandInput, type Failure, toExitError } from "./output/ErrorMessages.ts"
 import { print } from "./output/Output.ts"
+
+/** Adds a description and examples to a command. The examples do not contain the name of the program. */
+export const withHelp =
+  (description: string, ...examples: ReadonlyArray<string>) =>
+  <Name extends string, Input, ContextInput, E, R>(
+    command: Command.Command<Name, Input, ContextInput, E, R>
+  ): Command.Command<Name, Input, ContextInput, E, R> =>
+    command.pipe(
+      Command.withDescription(description),
+      Command.withExamples(examples.map((example) => ({ command: `prompt-retrieval ${example}` })))
+    )
 
 /** Makes the handler of a command that prints its own output. */
 export const handle =
@@ -30,17 +42,14 @@ export const handleAndPrint = <
   render: (result: A) => string,
   { describeLoss, describeHint }: ResultTexts<A> = {}
 ) =>
-  handle((input: Input) =>
-    Effect.flatMap(run(input), (result) =>
-      print(input.json, result, render(result)).pipe(
-        Effect.mapError((error) =>
-          describeLoss === undefined
-            ? error
-            : new CommandError({ message: `${error.message}; ${describeLoss(result)}` })
-        ),
-        Effect.andThen(
-          describeHint === undefined || input.json ? Effect.void : Console.error(describeHint(result))
-        )
+  handle(
+    Effect.fnUntraced(function* (input: Input) {
+      const result = yield* run(input)
+      yield* Effect.mapError(print(input.json, result, render(result)), (error) =>
+        describeLoss === undefined
+          ? error
+          : new CommandError({ message: `${error.message}; ${describeLoss(result)}` })
       )
-    )
+      if (describeHint !== undefined && !input.json) yield* Console.error(describeHint(result))
+    })
   )

@@ -2,7 +2,6 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { Administration } from "../../../application/administration/Administration.ts"
-import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { MigrationReport, SchemaStatus } from "../../../application/administration/SchemaStatus.ts"
 import type { Prompts } from "../../../application/reading/Prompts.ts"
 import type { CommandError } from "./output/CommandError.ts"
@@ -12,17 +11,16 @@ export class CommandRuntime extends Context.Service<
   CommandRuntime,
   {
     /** Serves until a stop signal arrives. `demo` creates a demo workspace in an empty embedded database. */
-    readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError | Unavailable>
-    readonly migrate: Effect.Effect<MigrationReport, CommandError | Unavailable>
+    readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError>
+    readonly migrate: Effect.Effect<MigrationReport, CommandError>
     /** Reads the state of the database schema, and changes nothing. */
-    readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError | Unavailable>
+    readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError>
     /**
      * Opens the database and provides the use cases. If `migrate` is true, migrates the schema first. Otherwise the
      * schema must be current.
      */
     readonly useCases: (options: {
       readonly migrate: boolean
-    }) => Layer.Layer<Administration | Prompts, CommandError | Unavailable>
-    readonly writeOutput: (text: string) => Effect.Effect<void, CommandError>
+    }) => Layer.Layer<Administration | Prompts, CommandError>
   }
 >()("prompt-retrieval/cli/CommandRuntime") {}

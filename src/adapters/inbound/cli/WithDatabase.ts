@@ -1,11 +1,20 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Administration } from "../../../application/administration/Administration.ts"
 import type { Caller } from "../../../application/access/Admission.ts"
+import { KeyNotFound, WorkspaceNotFound } from "../../../application/ports/WorkspaceStore.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
-import type { ApiKeyId } from "../../../domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { checkKeyReference, type KeyReference, resolveKey, resolveWorkspace } from "./input/NameLookup.ts"
+import { ApiKeyId, isActive } from "../../../domain/ApiKey.ts"
+import { parseUuid, PromptNotFound } from "../../../domain/Prompt.ts"
+import { parsePromptReference, toSlug } from "../../../domain/PromptName.ts"
+import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { CommandRuntime } from "./CommandRuntime.ts"
+import { workspaceVariable } from "./input/Environment.ts"
+import { CommandError, UsageError } from "./output/CommandError.ts"
+import { quote } from "./output/Output.ts"
+
+// A command calls these functions after it has checked the command line, so that wrong usage is reported even if there
+// is no database. `Command.provide` would open the database before these checks.
 
 interface OpenOptions {
   readonly migrate: boolean
@@ -15,10 +24,35 @@ const withDatabase = <A, E, R>(use: Effect.Effect<A, E, R>, options: OpenOptions
   Effect.flatMap(CommandRuntime, ({ useCases }) => Effect.provide(use, useCases(options)))
 
 /**
- * Opens the database and runs `use` with the `Administration` use cases. A command calls this function after it has
- * checked the command line, so that wrong usage is reported even if there is no database. `Command.provide` would open
- * the database before these checks.
+ * Returns the id of the only candidate. Fails with `notFound` if there is no candidate, and with the ids of the
+ * candidates if there are several.
  */
+const requireOne = <Id extends string, E>(
+  kind: "workspaces" | "keys",
+  name: string,
+  candidates: ReadonlyArray<{ readonly id: Id }>,
+  notFound: E
+): Effect.Effect<Id, E | CommandError> => {
+  const [first, ...others] = candidates.map(({ id }) => id)
+  if (first === undefined) return Effect.fail(notFound)
+  if (others.length === 0) return Effect.succeed(first)
+  const ids = [first, ...others]
+  const message = `${ids.length} ${kind} have the name ${quote(name)}: use one of the ids ${ids.join(", ")}`
+  return Effect.fail(new CommandError({ message }))
+}
+
+/** Returns the id of the workspace with this id or name. Does not check that a workspace with the given id exists. */
+const resolveWorkspace = Effect.fnUntraced(function* (
+  { workspaces }: Administration["Service"],
+  idOrName: string
+) {
+  const id = parseUuid(idOrName)
+  if (id !== undefined) return WorkspaceId.make(id)
+  const named = (yield* workspaces).filter(({ name }) => name === idOrName)
+  return yield* requireOne("workspaces", idOrName, named, WorkspaceNotFound)
+})
+
+/** Opens the database and runs `use` with the `Administration` use cases. */
 export const administer = <A, E, R>(
   use: (administration: Administration["Service"]) => Effect.Effect<A, E, R>,
   options?: OpenOptions
@@ -26,8 +60,7 @@ export const administer = <A, E, R>(
 
 /**
  * Opens the database and runs `use` with the `Administration` use cases and the id of a workspace. `workspace` is an id
- * or a name. Does not check that a workspace with a given id exists. Fails with `WorkspaceNotFound` if no workspace has
- * a given name, and with `AmbiguousName` if several workspaces have it.
+ * or a name. Does not check that a workspace with a given id exists.
  */
 export const administerWorkspace = <A, E, R>(
   workspace: string,
@@ -40,20 +73,36 @@ export const administerWorkspace = <A, E, R>(
     options
   )
 
+interface KeyReference {
+  readonly key: string
+  readonly workspace: string | undefined
+}
+
 /**
- * Opens the database and runs `use` with the `Administration` use cases and the id of a key. `reference` has the id or
- * the name of the key. A name is looked up in the workspace of `reference`.
+ * Opens the database and runs `use` with the `Administration` use cases and the id of a key. `key` is an id, or a name
+ * among the keys of the workspace that are neither revoked nor expired. Does not check that a key with a given id
+ * exists.
  */
-export const administerKey = <A, E, R>(
-  reference: KeyReference,
+export const administerKey = Effect.fnUntraced(function* <A, E, R>(
+  { key, workspace }: KeyReference,
   use: (administration: Administration["Service"], id: ApiKeyId) => Effect.Effect<A, E, R>
-) =>
-  Effect.andThen(
-    checkKeyReference(reference),
-    administer((administration) =>
-      Effect.flatMap(resolveKey(administration, reference), (id) => use(administration, id))
-    )
+) {
+  const id = parseUuid(key)
+  if (id !== undefined) return yield* administer((administration) => use(administration, ApiKeyId.make(id)))
+  if (workspace === undefined)
+    return yield* new UsageError({
+      message: `a key name requires a workspace: add --workspace ID or set ${workspaceVariable}`
+    })
+  return yield* administerWorkspace(
+    workspace,
+    Effect.fnUntraced(function* (administration, workspaceId) {
+      const keys = yield* administration.keys(workspaceId)
+      const now = yield* Clock.currentTimeMillis
+      const named = keys.filter((info) => info.name === key && isActive(info, now))
+      return yield* use(administration, yield* requireOne("keys", key, named, KeyNotFound))
+    })
   )
+})
 
 /**
  * Opens the database and runs `use` with the `Prompts` use cases and the operator as the caller of a workspace.
@@ -67,5 +116,27 @@ export const readPrompts = <A, E, R>(
     Effect.gen(function* () {
       const workspaceId = yield* resolveWorkspace(yield* Administration, workspace)
       return yield* use(yield* Prompts, { workspaceId, tier: "team" })
+    })
+  )
+
+interface PromptReference {
+  readonly workspace: string
+  readonly prompt: string
+}
+
+/**
+ * Like `readPrompts`, with the id or name by which a prompt is read. A `prompt` that is neither an id nor a name is the
+ * title of a prompt: the prompt that has the name of this title must have exactly this title.
+ */
+export const readPrompt = <A, E, R>(
+  { workspace, prompt }: PromptReference,
+  use: (prompts: Prompts["Service"], operator: Caller, id: string) => Effect.Effect<A, E, R>
+) =>
+  readPrompts(
+    workspace,
+    Effect.fnUntraced(function* (prompts, operator) {
+      if (parsePromptReference(prompt) !== undefined) return yield* use(prompts, operator, prompt)
+      const { id, title } = yield* prompts.get(operator, toSlug(prompt))
+      return title === prompt ? yield* use(prompts, operator, id) : yield* Effect.fail(PromptNotFound)
     })
   )

@@ -1,31 +1,25 @@
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { AuditEvent } from "../../../../domain/AuditEvent.ts"
+import { handleAndPrint, withHelp } from "../CommandHandler.ts"
 import { explicitWorkspace, json, optional } from "../input/Flags.ts"
-import { handleAndPrint } from "../CommandHandler.ts"
+import { makeTable } from "../output/Output.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
-import { formatTable } from "../output/Output.ts"
 
 const defaultLimit = 50
 const maxLimit = 10_000
 
-const formatDetails = (details: AuditEvent["details"]): string =>
-  Object.entries(details)
-    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
-    .join(" ")
-
-const formatEvents = (events: ReadonlyArray<AuditEvent>): string =>
-  formatTable(
-    ["TIME", "ACTOR", "ACTION", "WORKSPACE", "SUBJECT", "DETAILS"],
-    events.map(({ at, actor, action, workspace_id, subject, details }) => [
-      at,
-      actor,
-      action,
-      workspace_id ?? "-",
-      subject,
-      formatDetails(details)
-    ])
-  )
+const formatEvents = makeTable<AuditEvent>({
+  TIME: "at",
+  ACTOR: "actor",
+  ACTION: "action",
+  WORKSPACE: "workspace_id",
+  SUBJECT: "subject",
+  DETAILS: ({ details }) =>
+    Object.entries(details)
+      .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+      .join(" ")
+})
 
 const list = Command.make(
   "list",
@@ -53,11 +47,11 @@ const list = Command.make(
     formatEvents
   )
 ).pipe(
-  Command.withDescription("List administrative changes, the latest first"),
-  Command.withExamples([
-    { command: "prompt-retrieval audit list" },
-    { command: "prompt-retrieval audit list --workspace Acme --limit 10" }
-  ])
+  withHelp(
+    "List administrative changes, the latest first",
+    "audit list",
+    "audit list --workspace Acme --limit 10"
+  )
 )
 
 export const auditCommands = Command.make("audit").pipe(

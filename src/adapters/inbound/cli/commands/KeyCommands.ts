@@ -12,19 +12,19 @@ import { paidTiers } from "../../../../domain/Billing.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
 import type { TimeInput } from "../../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { handleAndPrint, withHelp } from "../CommandHandler.ts"
 import {
-  describeEmail,
-  isEmail,
+  emailRule,
   json,
   keyArgument,
   keyWorkspace,
   optional,
+  resolveTimeFlag,
+  timeFlag,
   workspace
 } from "../input/Flags.ts"
-import { handleAndPrint } from "../CommandHandler.ts"
+import { makeTable, quote, warn } from "../output/Output.ts"
 import { administerKey, administerWorkspace } from "../WithDatabase.ts"
-import { formatTable, quote, warn } from "../output/Output.ts"
-import { resolveTimeFlag, timeFlag } from "../input/TimeFlag.ts"
 
 /** Returns the listing of a key, which shows only the key's first and last digits (specification 5.4). */
 const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
@@ -34,20 +34,22 @@ const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
 })
 type ListedKey = ReturnType<typeof toListedKey>
 
-const formatKeys = (keys: ReadonlyArray<ListedKey>): string =>
-  formatTable(
-    ["ID", "KEY", "NAME", "OWNER", "CREATED", "EXPIRES", "LAST USED", "REVOKED"],
-    keys.map(({ id, key, name, owner, created_at, expires_at, last_used_at, revoked_at }) => [
-      id,
-      key,
-      name,
-      owner,
-      created_at,
-      expires_at ?? "-",
-      last_used_at ?? "-",
-      revoked_at ?? "-"
-    ])
-  )
+const toListedRotation = ({ replaced, ...issued }: RotatedKey) => ({
+  ...issued,
+  replaced: toListedKey(replaced)
+})
+type ListedRotation = ReturnType<typeof toListedRotation>
+
+const formatKeys = makeTable<ListedKey>({
+  ID: "id",
+  KEY: "key",
+  NAME: "name",
+  OWNER: "owner",
+  CREATED: "created_at",
+  EXPIRES: "expires_at",
+  "LAST USED": "last_used_at",
+  REVOKED: "revoked_at"
+})
 
 const describeIssuedKey = ({ expires_at }: IssuedKey): string =>
   [
@@ -61,14 +63,8 @@ const describeEnd = ({ key, name, revoked_at, expires_at }: ListedKey): string =
     ? `${key} is now named ${quote(name)} and ends at ${expires_at}`
     : `${key} was revoked at ${revoked_at}`
 
-const describeRotatedKey = ({ replaced, ...issued }: ListedRotation): string =>
-  `${describeIssuedKey(issued)}\nThe replaced key ${describeEnd(replaced)}.`
-
-const toListedRotation = ({ replaced, ...issued }: RotatedKey) => ({
-  ...issued,
-  replaced: toListedKey(replaced)
-})
-type ListedRotation = ReturnType<typeof toListedRotation>
+const describeLostKey = ({ id }: Pick<IssuedKey, "id">): string =>
+  `key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
 
 const expires = optional(timeFlag("expires")).pipe(
   Flag.withDescription(
@@ -78,12 +74,6 @@ const expires = optional(timeFlag("expires")).pipe(
 
 const resolveExpiry = (time: TimeInput | undefined) =>
   time === undefined ? Effect.undefined : resolveTimeFlag("expires", time, "future")
-
-const describeLostKey = ({ id }: Pick<IssuedKey, "id">): string =>
-  `key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
-
-const describeLostRotation = ({ replaced, ...issued }: ListedRotation): string =>
-  `${describeLostKey(issued)}; the replaced key ${describeEnd(replaced)}`
 
 /** Warns if the tier of a workspace has no API access. The keys of such a workspace do not work. */
 const warnWithoutAccess = Effect.fnUntraced(function* (
@@ -105,7 +95,7 @@ const issue = Command.make(
     workspace,
     user: Flag.String("user").pipe(
       Flag.withDescription("Email of the key's owner; the user is created if it does not exist"),
-      Flag.filter(isEmail, describeEmail)
+      Flag.filter(...emailRule)
     ),
     name: Flag.String("name").pipe(
       Flag.withDescription("What the key is for (default: empty)"),
@@ -129,11 +119,11 @@ const issue = Command.make(
     { describeHint: describeIssuedKey, describeLoss: describeLostKey }
   )
 ).pipe(
-  Command.withDescription("Issue an API key and print it (shown only once)"),
-  Command.withExamples([
-    { command: "prompt-retrieval keys issue --workspace Acme --user ada@example.com --name Production" },
-    { command: "prompt-retrieval keys issue --workspace Acme --user ci@example.com --expires 90d" }
-  ])
+  withHelp(
+    "Issue an API key and print it (shown only once)",
+    "keys issue --workspace Acme --user ada@example.com --name Production",
+    "keys issue --workspace Acme --user ci@example.com --expires 90d"
+  )
 )
 
 const list = Command.make(
@@ -144,10 +134,7 @@ const list = Command.make(
       administerWorkspace(workspace, ({ keys }, id) => Effect.map(keys(id), (keys) => keys.map(toListedKey))),
     formatKeys
   )
-).pipe(
-  Command.withDescription("List a workspace's keys"),
-  Command.withExamples([{ command: "prompt-retrieval keys list --workspace Acme" }])
-)
+).pipe(withHelp("List a workspace's keys", "keys list --workspace Acme"))
 
 /** How long a replaced key still works by default. During this time, applications can switch to the new key. */
 const rotationPeriod: TimeInput = { fromNow: 24 * 60 * 60 * 1000 }
@@ -171,22 +158,27 @@ const rotate = Command.make(
     json
   },
   handleAndPrint(
-    Effect.fnUntraced(function* ({ key, workspace, ends, expires }) {
+    Effect.fnUntraced(function* ({ ends, expires, ...reference }) {
       const endsAt = yield* resolveTimeFlag("ends", ends, "now")
       const expiresAt = yield* resolveExpiry(expires)
-      return yield* administerKey({ key, workspace }, ({ rotateKey }, id) =>
+      return yield* administerKey(reference, ({ rotateKey }, id) =>
         Effect.map(rotateKey(id, { endsAt, expiresAt }), toListedRotation)
       )
     }),
     ({ key }) => key,
-    { describeHint: describeRotatedKey, describeLoss: describeLostRotation }
+    {
+      describeHint: (rotated: ListedRotation) =>
+        `${describeIssuedKey(rotated)}\nThe replaced key ${describeEnd(rotated.replaced)}.`,
+      describeLoss: (rotated: ListedRotation) =>
+        `${describeLostKey(rotated)}; the replaced key ${describeEnd(rotated.replaced)}`
+    }
   )
 ).pipe(
-  Command.withDescription("Issue a new key in place of an API key and print it (shown only once)"),
-  Command.withExamples([
-    { command: "prompt-retrieval keys rotate Production --workspace Acme" },
-    { command: "prompt-retrieval keys rotate 019a8f2e-7c1d-7b3a-9f00-2f6f3f1c9e11 --ends 7d --expires 90d" }
-  ])
+  withHelp(
+    "Issue a new key in place of an API key and print it (shown only once)",
+    "keys rotate Production --workspace Acme",
+    "keys rotate 019a8f2e-7c1d-7b3a-9f00-2f6f3f1c9e11 --ends 7d --expires 90d"
+  )
 )
 
 const revoke = Command.make(
@@ -197,11 +189,11 @@ const revoke = Command.make(
     (key) => formatKeys([key])
   )
 ).pipe(
-  Command.withDescription("Revoke an API key permanently"),
-  Command.withExamples([
-    { command: "prompt-retrieval keys revoke 019a8f2e-7c1d-7b3a-9f00-2f6f3f1c9e11" },
-    { command: "prompt-retrieval keys revoke Production --workspace Acme" }
-  ])
+  withHelp(
+    "Revoke an API key permanently",
+    "keys revoke 019a8f2e-7c1d-7b3a-9f00-2f6f3f1c9e11",
+    "keys revoke Production --workspace Acme"
+  )
 )
 
 export const keyCommands = Command.make("keys").pipe(

@@ -2,8 +2,69 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Completions from "effect/cli/Completions"
 import * as Effect from "effect/Effect"
-import { toExitError } from "../output/ExitError.ts"
-import { writeOutput } from "../output/Output.ts"
+import type {
+  MigrationInfo,
+  MigrationReport,
+  SchemaStatus
+} from "../../../../application/administration/SchemaStatus.ts"
+import { withHelp } from "../CommandHandler.ts"
+import { CommandRuntime } from "../CommandRuntime.ts"
+import { serveVariables, Variables } from "../input/Environment.ts"
+import { booleanFlag, json } from "../input/Flags.ts"
+import { CommandError } from "../output/CommandError.ts"
+import { print, Stdout } from "../output/Output.ts"
+
+export const serveCommand = Command.make(
+  "serve",
+  { demo: booleanFlag("demo", "Create a demo workspace if the embedded database has no workspace") },
+  (options) => Effect.flatMap(CommandRuntime, ({ serve }) => serve(options))
+).pipe(
+  Command.withDescription("Migrate the database and serve the API"),
+  Command.annotate(Variables, serveVariables),
+  Command.withExamples([
+    { command: "prompt-retrieval serve" },
+    { command: "prompt-retrieval serve --demo" },
+    { command: "DATABASE_URL=postgres://user:password@host/database PORT=8080 prompt-retrieval serve" }
+  ])
+)
+
+const formatMigration = ({ id, name }: MigrationInfo): string => `${id}, ${name}`
+
+const formatReport = ({ version, ran }: MigrationReport): string =>
+  ran.length === 0
+    ? `The schema is up to date (version ${version})`
+    : ran.map((migration) => `Ran ${formatMigration(migration)}`).join("\n")
+
+const formatStatus = ({ version, pending }: SchemaStatus): string =>
+  [
+    `Schema version: ${version}`,
+    pending.length === 0 ? "Pending migrations: none" : "Pending migrations:",
+    ...pending.map((migration) => `  ${formatMigration(migration)}`)
+  ].join("\n")
+
+export const migrateCommand = Command.make(
+  "migrate",
+  {
+    status: booleanFlag(
+      "status",
+      "Show the schema's version and the pending migrations without running them; exit with 1 if any is pending"
+    ),
+    json
+  },
+  Effect.fnUntraced(function* ({ status, json }) {
+    const { migrate, schemaStatus } = yield* CommandRuntime
+    if (!status) {
+      const report = yield* migrate
+      return yield* print(json, { migrated: true, ...report }, formatReport(report))
+    }
+    const found = yield* schemaStatus
+    yield* print(json, found, formatStatus(found))
+    if (found.pending.length > 0)
+      return yield* new CommandError({
+        message: `the schema is not up to date (pending: ${found.pending.length}); run 'prompt-retrieval migrate'`
+      })
+  })
+).pipe(withHelp("Bring the database's schema up to date", "migrate", "migrate --status"))
 
 /** The command `help`, which `runCommandLine` replaces with the flag `--help`. */
 export const helpCommand = Command.make(
@@ -15,10 +76,7 @@ export const helpCommand = Command.make(
     )
   },
   () => Effect.void
-).pipe(
-  Command.withDescription("Show the help of a command, as --help does"),
-  Command.withExamples([{ command: "prompt-retrieval help keys issue" }])
-)
+).pipe(withHelp("Show the help of a command, as --help does", "help keys issue"))
 
 /** The command `version`, which `runCommandLine` replaces with the flag `--version`. */
 export const versionCommand = Command.make("version", {}, () => Effect.void).pipe(
@@ -39,13 +97,13 @@ export const makeCompletionCommand = (getRoot: () => Command.Command.Any) =>
       const script = Completions.generate(root.name, shell, Completions.fromCommand(root))
       // The instructions in the generated script use a flag that this program does not have.
       const text = script.replaceAll(`${root.name} --completions`, `${root.name} completion`)
-      return Effect.mapError(writeOutput(`${text}\n`), (error) => toExitError(error, {}))
+      return Effect.flatMap(Stdout, (write) => write(`${text}\n`))
     }
   ).pipe(
-    Command.withDescription("Print a script that completes commands and flags in a shell"),
-    Command.withExamples([
-      { command: "prompt-retrieval completion bash >> ~/.bashrc" },
-      { command: 'prompt-retrieval completion zsh > "$fpath[1]/_prompt-retrieval"' },
-      { command: "prompt-retrieval completion fish > ~/.config/fish/completions/prompt-retrieval.fish" }
-    ])
+    withHelp(
+      "Print a script that completes commands and flags in a shell",
+      "completion bash >> ~/.bashrc",
+      'completion zsh > "$fpath[1]/_prompt-retrieval"',
+      "completion fish > ~/.config/fish/completions/prompt-retrieval.fish"
+    )
   )

@@ -12,30 +12,27 @@ import {
   type PromptSummary,
   PromptType
 } from "../../../../domain/Prompt.ts"
+import { maxInt32 } from "../../../../domain/Sizes.ts"
 import { maxVersionNumber, parseVersionNumber, type VersionNumber } from "../../../../domain/Version.ts"
-import { CommandError, UsageError } from "../output/CommandError.ts"
+import type { Folder, WorkspaceTag } from "../../../../domain/Workspace.ts"
+import { handleAndPrint, withHelp } from "../CommandHandler.ts"
 import { json, optional, workspace } from "../input/Flags.ts"
-import { handleAndPrint } from "../CommandHandler.ts"
-import { listAllPrompts, resolvePrompt } from "../input/NameLookup.ts"
-import { readPrompts } from "../WithDatabase.ts"
-import { formatFields, formatTable, toOutputText } from "../output/Output.ts"
+import { CommandError, UsageError } from "../output/CommandError.ts"
+import { formatFields, makeTable, toOutputText } from "../output/Output.ts"
+import { administerWorkspace, readPrompt, readPrompts } from "../WithDatabase.ts"
 
 const promptArgument = Argument.String("prompt").pipe(
   Argument.withDescription("Id of the prompt; or its name, such as support-agent; or its title")
 )
 
-const formatPrompts = (prompts: ReadonlyArray<PromptSummary>): string =>
-  formatTable(
-    ["ID", "TITLE", "TYPE", "MODEL", "VERSION", "UPDATED"],
-    prompts.map(({ id, title, prompt_type, target_model, current_version, updated_at }) => [
-      id,
-      title,
-      prompt_type,
-      target_model,
-      String(current_version),
-      updated_at
-    ])
-  )
+const formatPrompts = makeTable<PromptSummary>({
+  ID: "id",
+  TITLE: "title",
+  TYPE: "prompt_type",
+  MODEL: "target_model",
+  VERSION: "current_version",
+  UPDATED: "updated_at"
+})
 
 const list = Command.make(
   "list",
@@ -62,30 +59,22 @@ const list = Command.make(
   },
   handleAndPrint(
     ({ workspace, folder, tag, type }) =>
+      // Reads one page, because a prompt that changes between two reads moves other prompts to other pages.
       readPrompts(workspace, (prompts, operator) =>
-        listAllPrompts(prompts, operator, { folder_id: folder, tag, type })
-      ),
+        prompts.list(operator, { folder_id: folder, tag, type }, { page: 1, per_page: maxInt32 })
+      ).pipe(Effect.map(({ items }) => items)),
     formatPrompts
   )
 ).pipe(
-  Command.withDescription("List a workspace's prompts that are not archived, most recently updated first"),
-  Command.withExamples([
-    { command: "prompt-retrieval prompts list --workspace Acme" },
-    { command: "prompt-retrieval prompts list --workspace Acme --tag production --json" }
-  ])
+  withHelp(
+    "List a workspace's prompts that are not archived, most recently updated first",
+    "prompts list --workspace Acme",
+    "prompts list --workspace Acme --tag production --json"
+  )
 )
 
 const formatPrompt = ({ current_content, tags, ...fields }: Prompt): string =>
   `${formatFields({ ...fields, tags: tags.map(({ name }) => name).join(", ") })}\n\n${toOutputText(current_content)}`
-
-/** Opens the database and runs `use` with the id or name of a prompt. `input.prompt` is an id, a name or a title. */
-const readPrompt = <A, E, R>(
-  input: { readonly workspace: string; readonly prompt: string },
-  use: (prompts: Prompts["Service"], operator: Caller, id: string) => Effect.Effect<A, E, R>
-) =>
-  readPrompts(input.workspace, (prompts, operator) =>
-    Effect.flatMap(resolvePrompt(prompts, operator, input.prompt), (id) => use(prompts, operator, id))
-  )
 
 const get = Command.make(
   "get",
@@ -95,8 +84,10 @@ const get = Command.make(
     formatPrompt
   )
 ).pipe(
-  Command.withDescription("Show a prompt: its fields, then its current content"),
-  Command.withExamples([{ command: "prompt-retrieval prompts get support-agent --workspace Acme" }])
+  withHelp(
+    "Show a prompt: its fields, then its current content",
+    "prompts get support-agent --workspace Acme"
+  )
 )
 
 const resolve = Command.make(
@@ -107,10 +98,10 @@ const resolve = Command.make(
     ({ resolved_content }) => toOutputText(resolved_content)
   )
 ).pipe(
-  Command.withDescription("Print a prompt's content with its fragments appended and their slots filled"),
-  Command.withExamples([
-    { command: "prompt-retrieval prompts resolve support-agent --workspace Acme > agent.txt" }
-  ])
+  withHelp(
+    "Print a prompt's content with its fragments appended and their slots filled",
+    "prompts resolve support-agent --workspace Acme > agent.txt"
+  )
 )
 
 const versionFlag = (name: string) =>
@@ -200,14 +191,42 @@ const diff = Command.make(
         : toOutputText(diff.trimEnd())
   )
 ).pipe(
-  Command.withDescription("Compare two versions of a prompt, or a version with the current content, by line"),
-  Command.withExamples([
-    { command: 'prompt-retrieval prompts diff "Support agent" --workspace Acme' },
-    { command: "prompt-retrieval prompts diff support-agent --workspace Acme --from 1 --to 3" }
-  ])
+  withHelp(
+    "Compare two versions of a prompt, or a version with the current content, by line",
+    'prompts diff "Support agent" --workspace Acme',
+    "prompts diff support-agent --workspace Acme --from 1 --to 3"
+  )
 )
 
 export const promptCommands = Command.make("prompts").pipe(
   Command.withDescription("Read the prompts of a workspace"),
   Command.withSubcommands([list, get, resolve, diff])
+)
+
+const listFolders = Command.make(
+  "list",
+  { workspace, json },
+  handleAndPrint(
+    ({ workspace }) => administerWorkspace(workspace, ({ folders }, id) => folders(id)),
+    makeTable<Folder>({ ID: "id", NAME: "name" })
+  )
+).pipe(withHelp("List a workspace's folders by name, with their ids", "folders list --workspace Acme"))
+
+export const folderCommands = Command.make("folders").pipe(
+  Command.withDescription("List the folders of a workspace"),
+  Command.withSubcommands([listFolders])
+)
+
+const listTags = Command.make(
+  "list",
+  { workspace, json },
+  handleAndPrint(
+    ({ workspace }) => administerWorkspace(workspace, ({ tags }, id) => tags(id)),
+    makeTable<WorkspaceTag>({ ID: "id", NAME: "name", COLOR: "color" })
+  )
+).pipe(withHelp("List a workspace's tags by name", "tags list --workspace Acme"))
+
+export const tagCommands = Command.make("tags").pipe(
+  Command.withDescription("List the tags of a workspace"),
+  Command.withSubcommands([listTags])
 )

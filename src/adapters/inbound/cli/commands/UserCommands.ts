@@ -1,30 +1,27 @@
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import type { DeletedUser, UserInfo } from "../../../../application/ports/WorkspaceStore.ts"
-import { booleanFlag, describeEmail, isEmail, json, workspace } from "../input/Flags.ts"
-import { handleAndPrint } from "../CommandHandler.ts"
+import type { UserInfo } from "../../../../application/ports/WorkspaceStore.ts"
+import { handleAndPrint, withHelp } from "../CommandHandler.ts"
+import { booleanFlag, emailRule, json, workspace } from "../input/Flags.ts"
+import { makeTable, pluralize, toPrintable } from "../output/Output.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
-import { formatTable, pluralize, toPrintable } from "../output/Output.ts"
 
-const formatUsers = (users: ReadonlyArray<UserInfo>): string =>
-  formatTable(
-    ["ID", "EMAIL", "MUST RESET"],
-    users.map(({ id, email, must_reset_password }) => [id, email, must_reset_password ? "on" : "off"])
-  )
+const formatUsers = makeTable<UserInfo>({
+  ID: "id",
+  EMAIL: "email",
+  "MUST RESET": ({ must_reset_password }) => (must_reset_password ? "on" : "off")
+})
 
 const list = Command.make(
   "list",
   { workspace, json },
   handleAndPrint(({ workspace }) => administerWorkspace(workspace, ({ users }, id) => users(id)), formatUsers)
-).pipe(
-  Command.withDescription("List the owners of a workspace's keys"),
-  Command.withExamples([{ command: "prompt-retrieval users list --workspace Acme" }])
-)
+).pipe(withHelp("List the owners of a workspace's keys", "users list --workspace Acme"))
 
 const email = Argument.String("email").pipe(
   Argument.withDescription("Email of the user, in any case"),
-  Argument.filter(isEmail, describeEmail)
+  Argument.filter(...emailRule)
 )
 
 const set = Command.make(
@@ -41,12 +38,11 @@ const set = Command.make(
     (user) => formatUsers([user])
   )
 ).pipe(
-  Command.withDescription("Require a user to reset the password, or lift the requirement"),
-  Command.withExamples([{ command: "prompt-retrieval users set ada@example.com --must-reset on" }])
+  withHelp(
+    "Require a user to reset the password, or lift the requirement",
+    "users set ada@example.com --must-reset on"
+  )
 )
-
-const describeDeletion = ({ email, api_keys }: DeletedUser): string =>
-  toPrintable(`Deleted user ${email} with ${pluralize(api_keys, "key")}`)
 
 const remove = Command.make(
   "delete",
@@ -55,13 +51,16 @@ const remove = Command.make(
     yes: booleanFlag("yes", "Delete the user even if keys of the user are neither revoked nor expired"),
     json
   },
-  handleAndPrint(({ email, yes }) => administer(({ deleteUser }) => deleteUser(email, yes)), describeDeletion)
+  handleAndPrint(
+    ({ email, yes }) => administer(({ deleteUser }) => deleteUser(email, yes)),
+    ({ email, api_keys }) => toPrintable(`Deleted user ${email} with ${pluralize(api_keys, "key")}`)
+  )
 ).pipe(
-  Command.withDescription("Delete a user and the user's keys"),
-  Command.withExamples([
-    { command: "prompt-retrieval users delete ada@example.com" },
-    { command: "prompt-retrieval users delete ada@example.com --yes" }
-  ])
+  withHelp(
+    "Delete a user and the user's keys",
+    "users delete ada@example.com",
+    "users delete ada@example.com --yes"
+  )
 )
 
 export const userCommands = Command.make("users").pipe(

@@ -1,36 +1,37 @@
+import { createInterface } from "node:readline"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
-import {
-  type DeletedWorkspace,
-  type WorkspaceInfo,
-  WorkspaceNotFound
-} from "../../../../application/ports/WorkspaceStore.ts"
-import { BillingStatus } from "../../../../domain/Billing.ts"
+import { type WorkspaceInfo, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import { BillingStatus, Tier } from "../../../../domain/Billing.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { UsageError } from "../output/CommandError.ts"
-import { confirmByTyping, isInteractive } from "../input/Confirmation.ts"
-import { booleanFlag, describeName, isName, json, optional, tier, workspaceArgument } from "../input/Flags.ts"
-import { handleAndPrint } from "../CommandHandler.ts"
+import { handleAndPrint, withHelp } from "../CommandHandler.ts"
+import { booleanFlag, json, nameRule, optional } from "../input/Flags.ts"
+import { CommandError, UsageError } from "../output/CommandError.ts"
+import { makeTable, pluralize, toPrintable, warn } from "../output/Output.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
-import { formatTable, pluralize, toPrintable, warn } from "../output/Output.ts"
 
-const formatWorkspaces = (workspaces: ReadonlyArray<WorkspaceInfo>): string =>
-  formatTable(
-    ["ID", "NAME", "TIER", "BILLING"],
-    workspaces.map(({ id, name, tier, billing_status }) => [id, name, tier, billing_status])
-  )
+const formatWorkspaces = makeTable<WorkspaceInfo>({
+  ID: "id",
+  NAME: "name",
+  TIER: "tier",
+  BILLING: "billing_status"
+})
+
+const tier = Flag.Literals("tier", Tier.literals)
+
+const workspaceArgument = Argument.String("workspace").pipe(
+  Argument.withDescription("Id or unique name of the workspace"),
+  Argument.filter(...nameRule)
+)
 
 const list = Command.make(
   "list",
   { json },
   handleAndPrint(() => administer(({ workspaces }) => workspaces), formatWorkspaces)
-).pipe(
-  Command.withDescription("List all workspaces"),
-  Command.withExamples([{ command: "prompt-retrieval workspaces list" }])
-)
+).pipe(withHelp("List all workspaces", "workspaces list"))
 
 /** Warns if another workspace has the name that a workspace just got. */
 const warnIfNameIsTaken = Effect.fnUntraced(function* (
@@ -51,10 +52,7 @@ const warnIfNameIsTaken = Effect.fnUntraced(function* (
 const create = Command.make(
   "create",
   {
-    name: Flag.String("name").pipe(
-      Flag.withDescription("Name of the workspace"),
-      Flag.filter(isName, describeName)
-    ),
+    name: Flag.String("name").pipe(Flag.withDescription("Name of the workspace"), Flag.filter(...nameRule)),
     tier: tier.pipe(
       Flag.withDefault("free" as const),
       Flag.withDescription("Tier of the workspace; Free has no API access (default: free)")
@@ -72,10 +70,7 @@ const create = Command.make(
       ),
     ({ id }) => id
   )
-).pipe(
-  Command.withDescription("Create an empty workspace and print its id"),
-  Command.withExamples([{ command: "prompt-retrieval workspaces create --name Acme --tier solo" }])
-)
+).pipe(withHelp("Create an empty workspace and print its id", "workspaces create --name Acme --tier solo"))
 
 const set = Command.make(
   "set",
@@ -98,11 +93,11 @@ const set = Command.make(
     (workspace) => formatWorkspaces([workspace])
   )
 ).pipe(
-  Command.withDescription("Change a workspace's tier or billing status"),
-  Command.withExamples([
-    { command: "prompt-retrieval workspaces set Acme --tier team" },
-    { command: "prompt-retrieval workspaces set Acme --billing past_due" }
-  ])
+  withHelp(
+    "Change a workspace's tier or billing status",
+    "workspaces set Acme --tier team",
+    "workspaces set Acme --billing past_due"
+  )
 )
 
 const rename = Command.make(
@@ -111,7 +106,7 @@ const rename = Command.make(
     workspace: workspaceArgument,
     name: Argument.String("name").pipe(
       Argument.withDescription("New name of the workspace"),
-      Argument.filter(isName, describeName)
+      Argument.filter(...nameRule)
     ),
     json
   },
@@ -124,10 +119,19 @@ const rename = Command.make(
       ),
     (workspace) => formatWorkspaces([workspace])
   )
-).pipe(
-  Command.withDescription("Rename a workspace"),
-  Command.withExamples([{ command: 'prompt-retrieval workspaces rename Acme "Acme Europe"' }])
-)
+).pipe(withHelp("Rename a workspace", 'workspaces rename Acme "Acme Europe"'))
+
+/** Asks a question on the terminal. Returns the answer, or an empty text if the person ends the input. */
+const ask = (question: string): Effect.Effect<string> =>
+  Effect.callback((resume) => {
+    const terminal = createInterface({ input: process.stdin, output: process.stderr })
+    terminal.once("close", () => resume(Effect.succeed("")))
+    terminal.question(question, (line) => {
+      resume(Effect.succeed(line))
+      terminal.close()
+    })
+    return Effect.sync(() => terminal.close())
+  })
 
 /** Asks the operator to type the name of the workspace, or the id if the name is blank. */
 const confirmDeletion = Effect.fnUntraced(function* (
@@ -137,18 +141,14 @@ const confirmDeletion = Effect.fnUntraced(function* (
   const found = (yield* workspaces).find(({ id }) => id === workspace)
   if (found === undefined) return yield* Effect.fail(WorkspaceNotFound)
   const name = found.name.trim() === "" ? found.id : found.name
-  yield* confirmByTyping(
+  const answer = yield* ask(
     toPrintable(
       `This deletes workspace ${name} with all of its prompts, versions and keys. Type ${name} to go on: `
-    ),
-    name
+    )
   )
+  if (answer.trim() !== name.trim())
+    return yield* new CommandError({ message: "not confirmed; nothing was deleted" })
 })
-
-const describeDeletion = ({ id, name, prompts, api_keys }: DeletedWorkspace): string =>
-  toPrintable(
-    `Deleted workspace ${id} (${name}) with ${pluralize(prompts, "prompt")} and ${pluralize(api_keys, "key")}`
-  )
 
 const remove = Command.make(
   "delete",
@@ -159,7 +159,7 @@ const remove = Command.make(
   },
   handleAndPrint(
     Effect.fnUntraced(function* ({ workspace, yes }) {
-      if (!yes && !isInteractive())
+      if (!yes && !(process.stdin.isTTY && process.stderr.isTTY))
         return yield* new UsageError({ message: "to delete without a terminal, add --yes" })
       return yield* administerWorkspace(workspace, (administration, id) =>
         Effect.andThen(
@@ -168,12 +168,12 @@ const remove = Command.make(
         )
       )
     }),
-    describeDeletion
+    ({ id, name, prompts, api_keys }) =>
+      toPrintable(
+        `Deleted workspace ${id} (${name}) with ${pluralize(prompts, "prompt")} and ${pluralize(api_keys, "key")}`
+      )
   )
-).pipe(
-  Command.withDescription("Delete a workspace with its content and keys"),
-  Command.withExamples([{ command: "prompt-retrieval workspaces delete Acme --yes" }])
-)
+).pipe(withHelp("Delete a workspace with its content and keys", "workspaces delete Acme --yes"))
 
 export const workspaceCommands = Command.make("workspaces").pipe(
   Command.withDescription("List, create, change and delete workspaces"),

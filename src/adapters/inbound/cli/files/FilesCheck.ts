@@ -2,11 +2,11 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { compareInterfaces } from "../../../../application/transfer/CallerChanges.ts"
-import { checkFiles } from "../../../../application/transfer/FileCheck.ts"
+import { type CheckedPrompt, checkFiles } from "../../../../application/transfer/FileCheck.ts"
 import { InvalidFiles } from "../../../../application/transfer/PromptFile.ts"
 import { listCallerChanges } from "../output/ChangeText.ts"
 import { UsageError } from "../output/CommandError.ts"
-import { formatTable, print, printWarnings } from "../output/Output.ts"
+import { makeTable, print, printWarnings } from "../output/Output.ts"
 import { readTexts } from "./PromptDirectory.ts"
 
 export interface DirectoryCheckOptions {
@@ -15,6 +15,13 @@ export interface DirectoryCheckOptions {
   readonly against: string | undefined
   readonly json: boolean
 }
+
+const formatPrompts = makeTable<CheckedPrompt>({
+  NAME: "name",
+  TYPE: "type",
+  SLOTS: ({ slots }) => slots.join(", ") || "-",
+  FILE: "path"
+})
 
 /**
  * Checks the directory with the earlier state, which may have no prompts. The paths of its problems begin with `against`.
@@ -53,13 +60,7 @@ export const runFilesCheck = Effect.fnUntraced(function* ({
   yield* print(
     json,
     { prompts: prompts.map(({ id: _, ...prompt }) => prompt), caller_changes: changes, warnings },
-    [
-      formatTable(
-        ["NAME", "TYPE", "SLOTS", "FILE"],
-        prompts.map(({ name, type, slots, path }) => [name, type, slots.join(", ") || "-", path])
-      ),
-      ...listCallerChanges(changes)
-    ].join("\n")
+    [formatPrompts(prompts), ...listCallerChanges(changes)].join("\n")
   )
   return changes.length > 0
 })

@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Argument from "effect/cli/Argument"
 import * as CliError from "effect/cli/CliError"
 import * as Flag from "effect/cli/Flag"
@@ -5,17 +6,27 @@ import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
-import { Tier } from "../../../../domain/Billing.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
+import {
+  isRepresentable,
+  parseTimeInput,
+  resolveTime,
+  type TimeInput,
+  toTimestamp
+} from "../../../../domain/Timestamp.ts"
+import { UsageError } from "../output/CommandError.ts"
 import { workspaceVariable } from "./Environment.ts"
 
-export const isEmail = (text: string): boolean => /^[^\s@]+@[^\s@]+$/.test(text) && fitsName(text)
+// A rule is the two arguments of `Flag.filter` and `Argument.filter`: the check, and the description of valid values.
 
-export const describeEmail = (): string => `an email address of at most ${sizes.nameLength} characters`
+const isName = (text: string): boolean => text !== "" && fitsName(text)
 
-export const isName = (text: string): boolean => text !== "" && fitsName(text)
+export const nameRule = [isName, () => `1 to ${sizes.nameLength} characters`] as const
 
-export const describeName = (): string => `1 to ${sizes.nameLength} characters`
+export const emailRule = [
+  (text: string): boolean => /^[^\s@]+@[^\s@]+$/.test(text) && fitsName(text),
+  () => `an email address of at most ${sizes.nameLength} characters`
+] as const
 
 export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
@@ -31,19 +42,15 @@ export const defaultWorkspace: Effect.Effect<string | undefined> = Config.option
 ).pipe(Effect.orDie, Effect.map(Option.getOrUndefined))
 
 const requireDefaultWorkspace = Effect.flatMap(defaultWorkspace, (workspace) =>
-  workspace === undefined
-    ? Effect.fail(
-        new CliError.ValidationError({
-          message: `--workspace is required unless ${workspaceVariable} is set`
-        })
-      )
-    : Effect.succeed(workspace)
+  workspace !== undefined
+    ? Effect.succeed(workspace)
+    : new CliError.ValidationError({ message: `--workspace is required unless ${workspaceVariable} is set` })
 )
 
 /** The flag `--workspace` without a default. The value is an id or a name, for `administerWorkspace`. */
 export const explicitWorkspace = Flag.String("workspace").pipe(
   Flag.withMetavar("<id|name>"),
-  Flag.filter(isName, describeName)
+  Flag.filter(...nameRule)
 )
 
 /** The flag `--workspace`. The value is an id or a name, for `administerWorkspace`. */
@@ -60,14 +67,6 @@ export const keyWorkspace = explicitWorkspace.pipe(
   )
 )
 
-export const tier = Flag.Literals("tier", Tier.literals)
-
-/** The id or the unique name of a workspace as an argument, for `administerWorkspace`. */
-export const workspaceArgument = Argument.String("workspace").pipe(
-  Argument.withDescription("Id or unique name of the workspace"),
-  Argument.filter(isName, describeName)
-)
-
 /** The id or the unique name of a key as an argument, for `administerKey`. */
 export const keyArgument = Argument.String("key").pipe(
   Argument.withDescription("Id of the key, or its name if no other working key of the workspace has it"),
@@ -77,3 +76,32 @@ export const keyArgument = Argument.String("key").pipe(
     () => "the id or the name of a key, as shown by 'prompt-retrieval keys list', not the key itself"
   )
 )
+
+/** Makes a flag whose value is a time. `parseTimeInput` describes the forms of a time. */
+export const timeFlag = (name: string): Flag.Flag<TimeInput> =>
+  Flag.String(name).pipe(
+    Flag.filterMap(
+      (text) => Option.fromUndefinedOr(parseTimeInput(text)),
+      () =>
+        "a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m"
+    )
+  )
+
+/**
+ * Resolves the value of a time flag to a timestamp. A duration counts from the current time.
+ *
+ * @param earliest `now` accepts the current time, `future` rejects it
+ */
+export const resolveTimeFlag = Effect.fnUntraced(function* (
+  name: string,
+  time: TimeInput,
+  earliest: "now" | "future"
+) {
+  const now = yield* Clock.currentTimeMillis
+  const instant = resolveTime(time, now)
+  if (instant < now || (instant === now && earliest === "future"))
+    return yield* new UsageError({ message: `--${name} must be in the future` })
+  if (!isRepresentable(instant))
+    return yield* new UsageError({ message: `--${name} must be before the year 10000` })
+  return toTimestamp(instant)
+})

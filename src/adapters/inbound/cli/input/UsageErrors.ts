@@ -1,8 +1,40 @@
 import type * as CliError from "effect/cli/CliError"
 import type * as Command from "effect/cli/Command"
-import { findCommand, listSubcommands } from "./CommandTree.ts"
-import { ExitError, usageExitCode } from "../output/ExitError.ts"
+import { UsageError } from "../output/CommandError.ts"
 import { toPrintable, quote } from "../output/Output.ts"
+
+export const listSubcommands = (command: Command.Command.Any): ReadonlyArray<Command.Command.Any> =>
+  command.subcommands.flatMap(({ commands }) => commands)
+
+interface FoundCommand {
+  readonly command: Command.Command.Any
+  /** The names of the command's parents and of the command, without the root. */
+  readonly path: ReadonlyArray<string>
+  /** True if the next word should name a subcommand of `command`, but no subcommand has this name. */
+  readonly isUnknown: boolean
+}
+
+/** Finds the command that a command line names. The command line does not contain the name of `root`. */
+export const findCommand = (root: Command.Command.Any, args: ReadonlyArray<string>): FoundCommand => {
+  const path: Array<string> = []
+  let command = root
+  for (const word of args.filter((arg) => !arg.startsWith("-"))) {
+    const subcommands = listSubcommands(command)
+    const next = subcommands.find(({ name }) => name === word)
+    if (next === undefined) return { command, path, isUnknown: subcommands.length > 0 }
+    path.push(word)
+    command = next
+  }
+  return { command, path, isUnknown: false }
+}
+
+/** Returns the arguments before `--`. The arguments after `--` are never flags. */
+export const beforeOperands = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
+  args.includes("--") ? args.slice(0, args.indexOf("--")) : args
+
+/** Returns true if a command line contains `--json`, even if the command line is not valid. */
+export const isJsonRequested = (args: ReadonlyArray<string>): boolean =>
+  beforeOperands(args).includes("--json")
 
 const suggest = (suggestions: ReadonlyArray<string>): string =>
   suggestions.length === 0 ? "" : ` (did you mean ${suggestions.join(" or ")}?)`
@@ -47,10 +79,10 @@ const describeError = (error: CliError.NonShowHelpErrors): string => {
 }
 
 /** Describes the wrong usage in one line, which ends with the command that shows the help. */
-export const toUsageFailure = (
+export const toUsageError = (
   root: Command.Command.Any,
   { commandPath, errors }: CliError.ShowHelp
-): ExitError => {
+): UsageError => {
   const path = commandPath.join(" ")
   const { command } = findCommand(root, commandPath.slice(1))
   // If the command is unknown, its flags are unknown too. Only the command is reported.
@@ -62,5 +94,5 @@ export const toUsageFailure = (
           .map(({ name }) => name)
           .join(", ")}`
       : causes.map(describeError).join("; ")
-  return new ExitError({ message: `${problem}; see '${path} --help'`, exitCode: usageExitCode })
+  return new UsageError({ message: `${problem}; see '${path} --help'` })
 }

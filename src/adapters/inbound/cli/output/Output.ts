@@ -1,12 +1,12 @@
 import { fstatSync, writeFileSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Console from "effect/Console"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { type CommandError, makeWriteError } from "./CommandError.ts"
-import { CommandRuntime } from "../CommandRuntime.ts"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { maxProblems, type Problem } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { type CommandError, makeWriteError } from "./CommandError.ts"
 
 const makeOutputError = (error: unknown): CommandError => makeWriteError("to standard output", error)
 
@@ -29,28 +29,26 @@ const writeToStream = (text: string): Effect.Effect<void, CommandError> =>
  * of the text.
  */
 const writeToFile = (text: string): Effect.Effect<void, CommandError> =>
-  Effect.try({
-    try: () => writeFileSync(process.stdout.fd, text),
-    catch: (error) => makeOutputError(error)
-  })
+  Effect.try({ try: () => writeFileSync(process.stdout.fd, text), catch: makeOutputError })
 
 /** Writes text to stdout. Fails if stdout does not take the whole text, for example because a disk is full. */
-export const writeToStdout = (text: string): Effect.Effect<void, CommandError> =>
-  Effect.suspend(() => (fstatSync(process.stdout.fd).isFile() ? writeToFile(text) : writeToStream(text)))
-
-export const writeOutput = (text: string): Effect.Effect<void, CommandError, CommandRuntime> =>
-  Effect.flatMap(CommandRuntime, ({ writeOutput }) => writeOutput(text))
+export const Stdout = Context.Reference<(text: string) => Effect.Effect<void, CommandError>>(
+  "prompt-retrieval/cli/Stdout",
+  {
+    defaultValue: () => (text) =>
+      Effect.suspend(() => (fstatSync(process.stdout.fd).isFile() ? writeToFile : writeToStream)(text))
+  }
+)
 
 /**
  * Prints the result of a command: the value as JSON for scripts, or the text for people. Fails if the output does not
  * take the whole result.
  */
-export const print = (
-  asJson: boolean,
-  value: unknown,
-  text: string
-): Effect.Effect<void, CommandError, CommandRuntime> =>
-  writeOutput(`${asJson ? JSON.stringify(value) : text}\n`)
+export const print = (asJson: boolean, value: unknown, text: string): Effect.Effect<void, CommandError> =>
+  Effect.flatMap(Stdout, (write) => write(`${asJson ? JSON.stringify(value) : text}\n`))
+
+export const printExported = (id: WorkspaceId, target: string, json: boolean) =>
+  print(json, { workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
 
 export const warn = (asJson: boolean, message: string): Effect.Effect<void> =>
   Console.error(asJson ? JSON.stringify({ warning: { message } }) : `prompt-retrieval: warning: ${message}`)
@@ -65,12 +63,6 @@ export const printWarnings = (warnings: ReadonlyArray<Problem>): Effect.Effect<v
     { discard: true }
   )
 }
-
-export const formatFailure = (
-  asJson: boolean,
-  { message, exitCode }: { readonly message: string; readonly exitCode: number }
-): string =>
-  asJson ? JSON.stringify({ error: { message, exit_code: exitCode } }) : `prompt-retrieval: ${message}`
 
 /** Replaces control characters, which could control the terminal. */
 export const toPrintable = (text: string): string => text.replace(/\p{Cc}/gu, "\ufffd")
@@ -89,13 +81,10 @@ export const toOutputText = (text: string): string =>
 export const quote = (value: string): string =>
   value.includes(keyPrefix) ? "an API key" : `"${toPrintable(value)}"`
 
-export const formatTable = (
-  headings: ReadonlyArray<string>,
-  rows: ReadonlyArray<ReadonlyArray<string>>
-): string => alignColumns([headings, ...rows.map((row) => row.map(toPrintable))])
+/** Returns a number with a noun, such as `1 prompt` or `2 prompts`. */
+export const pluralize = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-export const formatFields = (fields: Readonly<Record<string, unknown>>): string =>
-  alignColumns(Object.entries(fields).map(([name, value]) => [name, toPrintable(String(value ?? "-"))]))
+const formatCell = (value: unknown): string => toPrintable(String(value ?? "-"))
 
 const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const widths = (rows[0] ?? []).map((_, column) =>
@@ -107,8 +96,22 @@ const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
     .join("\n")
 }
 
-export const printExported = (id: WorkspaceId, target: string, json: boolean) =>
-  print(json, { workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
+/** Formats fields, one per line. A field that is null is `-`. */
+export const formatFields = (fields: Readonly<Record<string, unknown>>): string =>
+  alignColumns(Object.entries(fields).map(([name, value]) => [name, formatCell(value)]))
 
-/** Returns a number with a noun, such as `1 prompt` or `2 prompts`. */
-export const pluralize = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
+/**
+ * Makes the function that formats rows as a table. The keys of `columns` are the headings. The cells of a column are a
+ * field of the rows, or the results of a function. A cell that is null is `-`.
+ */
+export const makeTable =
+  <Row>(columns: Readonly<Record<string, keyof Row | ((row: Row) => string)>>) =>
+  (rows: ReadonlyArray<Row>): string =>
+    alignColumns([
+      Object.keys(columns),
+      ...rows.map((row) =>
+        Object.values(columns).map((column) =>
+          formatCell(typeof column === "function" ? column(row) : row[column])
+        )
+      )
+    ])

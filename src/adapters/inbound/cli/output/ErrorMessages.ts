@@ -1,4 +1,3 @@
-import * as Data from "effect/Data"
 import type { PromptNotFound } from "../../../../domain/Prompt.ts"
 import type { ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
@@ -21,15 +20,13 @@ import type {
   UserNotFound,
   WorkspaceNotFound
 } from "../../../../application/ports/WorkspaceStore.ts"
-import type { CommandError, UsageError } from "./CommandError.ts"
-import type { AmbiguousName } from "../input/NameLookup.ts"
+import { CommandError, type ExitError } from "./CommandError.ts"
 import { pluralize, quote, toPrintable } from "./Output.ts"
 
 export type Failure =
-  | AmbiguousName
   | ArchiveTooLarge
-  | CommandError
   | ConflictingEdits
+  | ExitError
   | InvalidContent
   | InvalidFiles
   | KeyNotFound
@@ -39,7 +36,6 @@ export type Failure =
   | ResolvedTooLarge
   | Unavailable
   | UnimportedFiles
-  | UsageError
   | UserHasActiveKeys
   | UserNotFound
   | WorkspaceNotFound
@@ -59,33 +55,22 @@ export interface CommandInput {
   readonly out?: string | undefined
 }
 
-const failureExitCode = 1
-export const usageExitCode = 2
-
 /**
  * Lists at most `maxProblems` problems, one per line, and then the number of further problems. A line starts with the
  * path, or with the source if the path is empty.
  */
-const listProblems = (
-  source: string,
-  problems: ReadonlyArray<Problem>,
-  count: number
-): ReadonlyArray<string> => {
-  const lines = problems
-    .slice(0, maxProblems)
-    .map(({ path, message }) => toPrintable(`${path === "" ? source : path}: ${message}`))
-  const more = count > maxProblems ? [`… and ${count - maxProblems} more`] : []
-  return [...lines, ...more]
-}
-
 const describeProblems = (
   source: string,
   { problems, count }: Pick<InvalidContent, "problems" | "count">,
   consequence = "nothing was imported; "
-): string => {
-  const summary = `${consequence}${source} has ${pluralize(count, "problem")}:`
-  return [summary, ...listProblems(source, problems, count)].join("\n")
-}
+): string =>
+  [
+    `${consequence}${source} has ${pluralize(count, "problem")}:`,
+    ...problems
+      .slice(0, maxProblems)
+      .map(({ path, message }) => toPrintable(`${path === "" ? source : path}: ${message}`)),
+    ...(count > maxProblems ? [`… and ${count - maxProblems} more`] : [])
+  ].join("\n")
 
 /** Lists every edit, because the operator must decide about each edit. */
 const describeEdits = (edits: ReadonlyArray<Problem>): string =>
@@ -103,14 +88,16 @@ const describeFiles = (paths: ReadonlyArray<string>): string =>
     "Export into the files that were imported last and merge with git, or replace and remove these files with --overwrite."
   ].join("\n")
 
-type Describe<E> = (error: E, input: CommandInput) => string
+type Messages = {
+  readonly [Tag in Exclude<Failure, ExitError>["_tag"]]: (
+    error: Extract<Failure, { readonly _tag: Tag }>,
+    input: CommandInput
+  ) => string
+}
 
-const messages: { readonly [Tag in Failure["_tag"]]: Describe<Extract<Failure, { readonly _tag: Tag }>> } = {
-  AmbiguousName: ({ kind, name, ids }) =>
-    `${ids.length} ${kind} have the name ${quote(name)}: use one of the ids ${ids.join(", ")}`,
+const messages: Messages = {
   ArchiveTooLarge: () =>
     `the archive is larger than ${maxArchiveBytes / 2 ** 20} MiB; copy the database with pg_dump instead`,
-  CommandError: ({ message }) => message,
   ConflictingEdits: ({ edits }) => describeEdits(edits),
   InvalidContent: (error) => describeProblems("the archive", error),
   InvalidFiles: (error, { path, directory, out = "" }) =>
@@ -130,7 +117,6 @@ const messages: { readonly [Tag in Failure["_tag"]]: Describe<Extract<Failure, {
     `the resolved content of prompt ${id} is larger than ${sizes.contentBytes / 2 ** 20} MiB; shorten the prompt or its fragments`,
   Unavailable: () => "the database cannot be reached",
   UnimportedFiles: ({ paths }) => describeFiles(paths),
-  UsageError: ({ message }) => message,
   UserHasActiveKeys: ({ count }, { email = "" }) => {
     const them = count === 1 ? "it" : "them"
     return `${quote(email)} owns ${pluralize(count, "active key")}; revoke ${them} first, or add --yes to delete ${them} too`
@@ -140,14 +126,9 @@ const messages: { readonly [Tag in Failure["_tag"]]: Describe<Extract<Failure, {
     `there is no workspace ${quote(workspace)}; see 'prompt-retrieval workspaces list'`
 }
 
-/** Ends the program. The message goes to stderr without a stack trace, and the process exits with the code. */
-export class ExitError extends Data.TaggedError("ExitError")<{
-  readonly message: string
-  readonly exitCode: number
-}> {}
-
+/** Converts a failure to the error that ends the command. */
 export const toExitError = (error: Failure, input: CommandInput): ExitError => {
-  const describe = messages[error._tag] as Describe<Failure>
-  const exitCode = error._tag === "UsageError" ? usageExitCode : failureExitCode
-  return new ExitError({ exitCode, message: describe(error, input) })
+  if ("exitCode" in error) return error
+  const describe = messages[error._tag] as (error: Failure, input: CommandInput) => string
+  return new CommandError({ message: describe(error, input) })
 }

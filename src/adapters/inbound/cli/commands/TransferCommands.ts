@@ -1,0 +1,168 @@
+import { stat } from "node:fs/promises"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import { handle, withHelp } from "../CommandHandler.ts"
+import type { DirectoryImportOptions } from "../files/FilesImport.ts"
+import { workspaceVariable } from "../input/Environment.ts"
+import {
+  booleanFlag,
+  defaultWorkspace,
+  explicitWorkspace,
+  json,
+  optional,
+  workspace
+} from "../input/Flags.ts"
+import { type CommandError, makeReadError, ResultExit, UsageError } from "../output/CommandError.ts"
+import { administer, administerWorkspace } from "../WithDatabase.ts"
+
+const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
+  path === "-"
+    ? Effect.succeed(false)
+    : Effect.tryPromise({
+        try: async () => (await stat(path)).isDirectory(),
+        catch: (error) => makeReadError(path, error)
+      })
+
+/**
+ * Imports an archive or a directory. Loads only the module for the one that is imported. Returns true if the import
+ * changes anything, or would change anything without the dry run.
+ */
+const runImport = Effect.fnUntraced(function* (
+  workspace: string | undefined,
+  options: DirectoryImportOptions
+) {
+  const openOptions = { migrate: !options.dryRun }
+  if (yield* isDirectory(options.path)) {
+    if (workspace === undefined)
+      return yield* new UsageError({
+        message: `${options.path} is a directory: add --workspace ID or set ${workspaceVariable}`
+      })
+    const { importFiles } = yield* Effect.promise(() => import("../files/FilesImport.ts"))
+    return yield* administerWorkspace(
+      workspace,
+      (administration, id) => importFiles(administration, id, options),
+      openOptions
+    )
+  }
+  // For an archive, the default workspace is ignored. A `--workspace` is an error only if its value differs from the
+  // default.
+  if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
+    return yield* new UsageError({
+      message: "an archive names its own workspace: remove --workspace"
+    })
+  if (options.overwrite || options.allowEmpty)
+    return yield* new UsageError({
+      message: "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
+    })
+  const { importArchive } = yield* Effect.promise(() => import("../archive/ArchiveImport.ts"))
+  return yield* administer((administration) => importArchive(administration, options), openOptions)
+})
+
+export const importCommand = Command.make(
+  "import",
+  {
+    path: Argument.String("path").pipe(
+      Argument.withDescription("Workspace archive (- for standard input) or directory of prompts")
+    ),
+    workspace: explicitWorkspace.pipe(
+      Flag.withDefault(defaultWorkspace),
+      Flag.withDescription(
+        `Id or unique name of the workspace, for a directory of prompts (default: $${workspaceVariable})`
+      )
+    ),
+    dryRun: booleanFlag("dry-run", "Show what would change without applying it; for a directory, as a diff"),
+    detailedExitcode: booleanFlag(
+      "detailed-exitcode",
+      "Exit with 0 if nothing changes, 2 if something changes, 1 on errors"
+    ),
+    overwrite: booleanFlag("overwrite", "Replace what was edited in the workspace since the latest import"),
+    allowEmpty: booleanFlag("allow-empty", "Accept a directory without prompts, which archives all prompts"),
+    json
+  },
+  handle(
+    Effect.fnUntraced(function* ({ workspace, detailedExitcode, ...options }) {
+      const isChanged = yield* runImport(workspace, options)
+      if (detailedExitcode && isChanged) return yield* new ResultExit()
+    })
+  )
+).pipe(
+  withHelp(
+    "Import a workspace archive or a directory of prompts, all or nothing",
+    "import workspace.json --dry-run",
+    "import prompts-of-acme --workspace Acme",
+    "import prompts-of-acme --workspace Acme --dry-run --detailed-exitcode"
+  )
+)
+
+/** The command `export`. Only the module of the chosen format is loaded. */
+export const exportCommand = Command.make(
+  "export",
+  {
+    workspace,
+    format: Flag.Literals("format", ["archive", "files"]).pipe(
+      Flag.withDefault("archive" as const),
+      Flag.withDescription(
+        "archive: one JSON file, with the hashes of the keys and their owners' emails; files: a directory with one Markdown file per prompt (default: archive)"
+      )
+    ),
+    out: optional(Flag.String("out")).pipe(
+      Flag.withDescription("Where to write (default for an archive: standard output)")
+    ),
+    update: booleanFlag("update", "For files: bring edits of the workspace into an existing directory"),
+    overwrite: booleanFlag(
+      "overwrite",
+      "With --update: also replace and remove files that were added or edited since the latest import"
+    ),
+    json
+  },
+  handle(
+    Effect.fnUntraced(function* ({ workspace, format, out, update, overwrite, json }) {
+      if (overwrite && !update) return yield* new UsageError({ message: "--overwrite needs --update" })
+      if (format === "files") {
+        if (out === undefined)
+          return yield* new UsageError({ message: "--format files needs a directory: add --out DIR" })
+        const { runFilesExport } = yield* Effect.promise(() => import("../files/FilesExport.ts"))
+        return yield* runFilesExport(workspace, { out, update, overwrite, json })
+      }
+      if (update) return yield* new UsageError({ message: "--update is for --format files" })
+      const { runArchiveExport } = yield* Effect.promise(() => import("../archive/ArchiveExport.ts"))
+      yield* runArchiveExport(workspace, out, json)
+    })
+  )
+).pipe(
+  withHelp(
+    "Export a workspace in a form that import accepts",
+    "export --workspace Acme --out workspace.json",
+    "export --workspace Acme --format files --out prompts-of-acme",
+    "export --workspace Acme --format files --update --out prompts-of-acme"
+  )
+)
+
+/** The command `check`, which needs no database. */
+export const checkCommand = Command.make(
+  "check",
+  {
+    directory: Argument.String("directory").pipe(Argument.withDescription("Directory of prompts")),
+    against: optional(Flag.String("against")).pipe(
+      Flag.withMetavar("<directory>"),
+      Flag.withDescription(
+        "An earlier state of the directory, such as a checkout of the main branch: also print the changes that can break applications, and exit with 2 if there are any"
+      )
+    ),
+    json
+  },
+  handle(
+    Effect.fnUntraced(function* (options) {
+      const { runFilesCheck } = yield* Effect.promise(() => import("../files/FilesCheck.ts"))
+      if (yield* runFilesCheck(options)) return yield* new ResultExit()
+    })
+  )
+).pipe(
+  withHelp(
+    "Check a directory of prompts without a database",
+    "check prompts-of-acme",
+    "check prompts-of-acme --against ../main/prompts-of-acme"
+  )
+)
