@@ -111,7 +111,9 @@ describe("the log of serve", () => {
     expect(code).toBe(1)
     const [first, second] = stderr.split("\n")
     expect(JSON.parse(first!).msg).toBe("Starting prompt-retrieval")
-    expect(second).toMatch(/^prompt-retrieval: DATA_DIR: \S+ cannot be used: it is not a directory$/)
+    expect(second).toMatch(
+      /^prompt-retrieval: DATA_DIR: \S+ cannot be used: EEXIST: file already exists, mkdir/
+    )
   })
 
   describe("the log of serve with a PostgreSQL server", () => {

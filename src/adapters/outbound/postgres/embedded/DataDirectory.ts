@@ -1,16 +1,7 @@
-import {
-  accessSync,
-  constants,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync
-} from "node:fs"
-import { dirname, join, resolve } from "node:path"
+import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
+import { pathToFileURL } from "node:url"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -44,28 +35,13 @@ const isLockedError = (error: unknown): boolean =>
   typeof error.errcode === "number" &&
   (error.errcode & 0xff) === sqliteBusy
 
-const isExistsError = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && error.code === "EEXIST"
-
-/**
- * Creates a directory and its parents if they are missing. Does not use Node's option `recursive`, which never returns
- * for a path below /proc.
- */
-const makeDirectories = (path: string): void => {
-  if (existsSync(path)) return
-  makeDirectories(dirname(path))
+/** Creates a file. Does nothing if the path exists, even if it is a link. */
+const createFile = (path: string, text: string): void => {
   try {
-    mkdirSync(path, { mode: 0o700 })
+    writeFileSync(path, text, { flag: "wx", mode: 0o600 })
   } catch (error) {
-    // Another process created the directory first.
-    if (!isExistsError(error)) throw error
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error
   }
-}
-
-const makeDirectory = (path: string): void => {
-  makeDirectories(path)
-  if (!statSync(path).isDirectory()) throw new Error("it is not a directory")
-  accessSync(path, constants.W_OK)
 }
 
 /**
@@ -84,18 +60,23 @@ const readOwner = (path: string): number | undefined => {
 
 /**
  * Locks a directory with an open SQLite transaction on a file in the directory: the kernel releases the lock even if
- * the process is killed. Then writes the id of this process to the pid file. Follows no links in the directory, because
- * the directory of a process of root may belong to another user.
+ * the process is killed. Then writes the id of this process to the pid file. Creates and writes no file through a link,
+ * because the directory of a process of root may belong to another user.
  */
 const lockDirectory = async (path: string): Promise<DatabaseSync> => {
   const sqlite = await import("node:sqlite")
   const lock = join(path, "lock")
-  if (lstatSync(lock, { throwIfNoEntry: false })?.isSymbolicLink()) throw new Error("its file lock is a link")
-  const database = new sqlite.DatabaseSync(lock, { timeout: 0 })
+  createFile(lock, "")
+  // The error of SQLite would not say why it cannot open the file.
+  accessSync(lock, constants.W_OK)
+  const url = pathToFileURL(lock)
+  // With this mode, SQLite does not create the file.
+  url.searchParams.set("mode", "rw")
+  const database = new sqlite.DatabaseSync(url, { timeout: 0 })
   try {
-    database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
+    database.exec("BEGIN EXCLUSIVE")
     rmSync(toPidFile(path), { force: true })
-    writeFileSync(toPidFile(path), `${process.pid}\n`, { flag: "wx" })
+    createFile(toPidFile(path), `${process.pid}\n`)
     return database
   } catch (error) {
     database.close()
@@ -115,7 +96,7 @@ export const acquireDataDirectory = (
     Effect.acquireRelease(
       Effect.tryPromise({
         try: () => {
-          makeDirectory(path)
+          mkdirSync(path, { recursive: true, mode: 0o700 })
           return lockDirectory(path)
         },
         catch: (cause) =>

