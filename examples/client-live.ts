@@ -1,10 +1,10 @@
 /**
- * Prints the text of a prompt, and its new text whenever it changes, until Ctrl+C. Edit the prompt meanwhile. In a
+ * Prints the text of a prompt, and its new text whenever it changes, for an hour. Edit the prompt meanwhile. In a
  * checkout, run `npm run build --workspace client` first.
  *
  *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-live.ts
  */
-import { once } from "node:events"
+import { setTimeout } from "node:timers/promises"
 import { PromptClient } from "@prompt-retrieval/client"
 
 const client = new PromptClient()
@@ -16,5 +16,5 @@ const print = async (name: string): Promise<void> => {
 
 const live = await client.live({ tag: "production" }, { onChange: print })
 await print("support-agent")
-await once(process, "SIGINT")
+await setTimeout(3_600_000) // live prompts alone do not keep a program running
 live.close()

@@ -56,24 +56,9 @@ export class BundleError extends PromptClientError {
 }
 
 /** Returns the SHA-256 of a text in hexadecimal digits. */
-type Hash = (text: string) => string | Promise<string>
-
-const digest: Hash = async (text) => {
+export const hash = async (text: string): Promise<string> => {
   const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("")
-}
-
-/** The part of Node's global `process` that gives access to Node's hash function. */
-interface ProcessLike {
-  readonly process?: {
-    getBuiltinModule?(name: string): { hash?(algorithm: string, text: string): string } | undefined
-  }
-}
-
-/** Returns Node's hash function or, in other runtimes, a function that uses WebCrypto, which is slower. */
-export const findHash = (): Hash => {
-  const { hash } = (globalThis as ProcessLike).process?.getBuiltinModule?.("node:crypto") ?? {}
-  return hash ? (text) => hash("sha256", text) : digest
 }
 
 /**
@@ -99,8 +84,6 @@ const hasContent = (value: unknown): value is BundledPrompt => {
   return typeof content === "string" && content.isWellFormed()
 }
 
-const verified = new WeakSet<PromptBundle>()
-
 /**
  * Verifies the hashes of a bundle, the parsed JSON of `prompts.bundle.json`. Resolves to the bundle. Rejects with a
  * `BundleError` if a hash does not match; the error names the first prompt whose hash does not match its fields. The
@@ -120,9 +103,7 @@ export const verifyBundle = async (value: unknown): Promise<PromptBundle> => {
   if (!isKnown || !Array.isArray(bundle.prompts)) {
     throw new BundleError("Not a prompt bundle of format version 1; run 'pull' again")
   }
-  if (verified.has(bundle)) return bundle
   const { prompts, sha256 } = bundle
-  const hash = findHash()
   const hashes = await Promise.all(
     prompts.map((prompt) => (hasContent(prompt) ? hash(serializePrompt(prompt)) : ""))
   )
@@ -134,6 +115,21 @@ export const verifyBundle = async (value: unknown): Promise<PromptBundle> => {
   if (sha256 !== (await hash(serializeHashes(prompts)))) {
     throw new BundleError("Hash mismatch in the bundle; run 'pull' again")
   }
-  verified.add(bundle)
   return bundle
+}
+
+/** Finds a prompt by its name or its id. Rejects with a `BundleError` if a hash of the bundle does not match. */
+export type FindBundled = (name: string) => Promise<BundledPrompt | undefined>
+
+/** Makes a function that finds the prompts of a bundle. Verifies the bundle when the first prompt is needed. */
+export const makeFindBundled = (bundle: PromptBundle): FindBundled => {
+  let verified: Promise<ReadonlyMap<string, BundledPrompt>> | undefined
+  return async (name) => {
+    verified ??= verifyBundle(bundle).then(
+      ({ prompts }) =>
+        new Map(prompts.flatMap((prompt) => [prompt.id, prompt.name].map((key) => [key, prompt])))
+    )
+    // Ids are accepted in upper case.
+    return (await verified).get(name.toLowerCase())
+  }
 }

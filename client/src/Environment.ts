@@ -1,6 +1,21 @@
 /** The part of Node's global `process` that the client uses. Browsers have no `process`. */
 interface ProcessLike {
-  readonly process?: { readonly env?: Readonly<Record<string, string | undefined>> }
+  readonly process?: {
+    readonly env?: Readonly<Record<string, string | undefined>>
+    getBuiltinModule?(name: string): DiagnosticsChannel | undefined
+  }
+}
+
+/** The part of Node's module `node:diagnostics_channel` that the client uses. */
+interface DiagnosticsChannel {
+  subscribe(channel: string, listener: (message: SentRequest) => void): void
+  unsubscribe(channel: string, listener: (message: SentRequest) => void): void
+}
+
+/** What Node's `fetch` publishes when it sends a request. */
+interface SentRequest {
+  readonly request: { readonly origin: string; readonly path: string }
+  readonly socket: { unref(): void }
 }
 
 /**
@@ -12,5 +27,23 @@ export const readVariable = (name: string): string | undefined => {
     return (globalThis as ProcessLike).process?.env?.[name] || undefined
   } catch {
     return undefined
+  }
+}
+
+/**
+ * Runs a function that fetches a URL. In Node, the connection of the request then does not keep the process running,
+ * once it is established. While a connection is established, and in other runtimes, the function changes nothing.
+ */
+export const withoutHolding = async <A>(url: string, fetch: () => Promise<A>): Promise<A> => {
+  const channels = (globalThis as ProcessLike).process?.getBuiltinModule?.("node:diagnostics_channel")
+  const channel = "undici:client:sendHeaders"
+  const unrefSocket = ({ request, socket }: SentRequest) => {
+    if (request.origin + request.path === url) socket.unref()
+  }
+  channels?.subscribe(channel, unrefSocket)
+  try {
+    return await fetch()
+  } finally {
+    channels?.unsubscribe(channel, unrefSocket)
   }
 }

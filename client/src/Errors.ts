@@ -35,9 +35,9 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
   declare readonly code: string
   declare readonly requestId: string | undefined
   declare readonly retryAfter: number | undefined
-  constructor({ message, status, code, requestId, retryAfter }: ErrorResponse) {
-    super(message)
-    Object.assign(this, { status, code, requestId, retryAfter })
+  constructor(response: ErrorResponse) {
+    super(response.message)
+    Object.assign(this, response)
   }
 }
 
@@ -108,10 +108,13 @@ export class InvalidResponseError extends PromptClientError {
   readonly status: number
   /** The response's `X-Request-Id`, if any. */
   readonly requestId: string | undefined
-  constructor(message: string, status: number, requestId: string | undefined) {
+  /** Seconds to wait before retrying, if the response has a `Retry-After` header. */
+  readonly retryAfter: number | undefined
+  constructor(message: string, status: number, requestId?: string, retryAfter?: number) {
     super(message)
     this.status = status
     this.requestId = requestId
+    this.retryAfter = retryAfter
   }
 }
 
@@ -157,21 +160,29 @@ export const isOutage = (error: unknown): error is PromptClientError => {
     : status < 400 || status >= 500 || [402, 408, 429].includes(status)
 }
 
-const errorClasses = new Map<string, new (response: ErrorResponse) => PromptApiError>([
-  ["BAD_REQUEST", BadRequestError],
-  ["UNAUTHORIZED", UnauthorizedError],
-  ["DISPUTED", DisputedError],
-  ["PAST_DUE", PastDueError],
-  ["API_NOT_ALLOWED", ApiNotAllowedError],
-  ["NOT_FOUND", NotFoundError],
-  ["METHOD_NOT_ALLOWED", MethodNotAllowedError],
-  ["REQUEST_TIMEOUT", RequestTimeoutError],
-  ["RESOLVED_TOO_LARGE", ResolvedTooLargeError],
-  ["RATE_LIMITED", RateLimitedError],
-  ["HEADERS_TOO_LARGE", HeadersTooLargeError],
-  ["INTERNAL_ERROR", InternalServerError],
-  ["SERVICE_UNAVAILABLE", ServiceUnavailableError]
-])
+/** The error classes by code: the class of `NOT_FOUND` is `NotFoundError`. */
+const errorClasses: ReadonlyMap<string, new (response: ErrorResponse) => PromptApiError> = new Map(
+  [
+    BadRequestError,
+    UnauthorizedError,
+    DisputedError,
+    PastDueError,
+    ApiNotAllowedError,
+    NotFoundError,
+    MethodNotAllowedError,
+    RequestTimeoutError,
+    ResolvedTooLargeError,
+    RateLimitedError,
+    HeadersTooLargeError,
+    ServiceUnavailableError
+  ].map((Class): [string, new (response: ErrorResponse) => PromptApiError] => [
+    Class.prototype.name
+      .slice(0, -"Error".length)
+      .replace(/\B[A-Z]/g, "_$&")
+      .toUpperCase(),
+    Class
+  ])
+).set("INTERNAL_ERROR", InternalServerError)
 
 /** Creates an instance of the error class for the response's `code`. */
 export const toApiError = (response: ErrorResponse): PromptApiError =>

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { getElapsed, readClocks, subtract } from "./cache/Age.ts"
-import type { CacheEntry, CacheLimits, CacheResult } from "./cache/Cache.ts"
+import type { CacheLimits, CacheResult } from "./cache/Cache.ts"
 import { isOutage } from "./Errors.ts"
 import {
   countPages,
@@ -11,8 +11,8 @@ import {
   toPageTarget
 } from "./Selection.ts"
 import { isResolvedPage } from "./transport/Envelopes.ts"
-import { type CallSettings, sleep, toTimeoutError, withLimits } from "./transport/Limits.ts"
-import type { ResponseInfo, SuccessResponse, Transport, UnknownJson } from "./transport/Transport.ts"
+import { type CallSettings, sleep, toTimeoutError } from "./transport/Limits.ts"
+import type { ConfirmedText, ResponseInfo, Transport } from "./transport/Transport.ts"
 
 /** Options of `live`. */
 export interface LiveOptions {
@@ -46,11 +46,9 @@ interface LivePage {
   /** Resolves after the first request, to its error if it failed. */
   loaded?: Promise<unknown>
   /** The prompts, by id and by name. */
-  entries: ReadonlyMap<string, CacheEntry>
+  entries: ReadonlyMap<string, ConfirmedText>
   /** The response that last confirmed the texts. */
   info?: ResponseInfo
-  /** The number of rejections of the key when that response was requested. */
-  rejections?: number
   /** True while a request waits for a change. */
   isWaiting?: boolean
 }
@@ -63,9 +61,11 @@ export class LivePrompts implements Live {
   readonly #selection: NormalSelection
   readonly #settings: LiveSettings
   #size = maxPageSize
+  /** True once the caller of `live` no longer waits. */
+  #isLoaded = false
   readonly #pages: Array<LivePage> = []
   /** The last text of each prompt, by name. */
-  readonly texts = new Map<string, CacheEntry>()
+  readonly texts = new Map<string, ConfirmedText>()
 
   constructor(selection: NormalSelection, settings: LiveSettings) {
     this.#selection = selection
@@ -83,6 +83,7 @@ export class LivePrompts implements Live {
       const error = await page.loaded
       if (error && !(this.#settings.lives && isOutage(error))) throw error
     }
+    this.#isLoaded = true
   }
 
   close(): void {
@@ -98,9 +99,9 @@ export class LivePrompts implements Live {
   find(prompt: string): CacheResult | undefined {
     const { transport, limits } = this.#settings
     // A prompt that moves can be on two pages for a moment. An edited prompt moves to an earlier page.
-    for (const { entries, info, isWaiting, rejections } of this.#pages) {
+    for (const { entries, info, isWaiting } of this.#pages) {
       const entry = entries.get(prompt)
-      if (!entry || !info || rejections !== transport.keyStatus.rejections) continue
+      if (!entry || info?.rejections !== transport.key.rejections) continue
       const age = getElapsed(info.confirmedAt)
       if (age >= limits.ttl + limits.maxStale) continue
       const source = age >= limits.ttl ? "stale" : isWaiting ? "live" : "cached"
@@ -139,32 +140,34 @@ export class LivePrompts implements Live {
     let isPolling = false
     let error: unknown
     for (;;) {
-      const { rejections } = transport.keyStatus
-      const isHeld = page.info !== undefined
-      const seconds = isHeld && getElapsed(page.info!.confirmedAt) >= limits.ttl ? 1 : wait
-      const settings = isHeld
+      const last = page.info
+      const seconds = last && getElapsed(last.confirmedAt) >= limits.ttl ? 1 : wait
+      const settings = last
         ? { timeout: seconds * 1_000 + marginMs, maxRetries: 0, headers: { prefer: `wait=${seconds}` } }
         : { ...call, maxRetries: error ? 0 : call.maxRetries }
       const sentAt = readClocks()
       let pause = 0
-      page.isWaiting = isHeld
+      page.isWaiting = last !== undefined
       try {
         const target = toPageTarget(this.#selection, number, this.#size)
-        const etag = page.info?.etag
-        const response = await transport.send(target, { ...settings, signal }, isResolvedPage, etag)
-        const { info, envelope } = response
+        const isBackground = this.#isLoaded || (last ?? error) !== undefined
+        const previous = last && { text: "", info: last }
+        const response = await transport.send(
+          target,
+          { ...settings, signal, isBackground },
+          isResolvedPage,
+          previous
+        )
+        const { text, info } = response
         signal.throwIfAborted()
         // Timers stop while the machine is suspended.
         if (getElapsed(sentAt) > settings.timeout) throw toTimeoutError(settings.timeout)
-        const isChanged = info.etag && info.etag !== etag
-        if (envelope) this.#update(page, response)
-        const confirmedAt = isHeld ? subtract(readClocks(), info.age) : info.confirmedAt
-        page.info = { ...info, confirmedAt, etag: info.etag ?? etag }
-        page.rejections = rejections
+        if (text) this.#update(page, response)
+        page.info = last ? { ...info, confirmedAt: subtract(readClocks(), info.age) } : info
         error = undefined
-        if (envelope) this.#resize((envelope as UnknownJson).meta.total)
+        if (text) this.#resize(JSON.parse(text).meta.total)
         if (info.headers.get("preference-applied")) isPolling = false
-        else if (isHeld && !isChanged) {
+        else if (last && last.etag === info.etag) {
           pause = isPolling ? Math.max(limits.ttl, 1_000) : pauseAtRandom()
           isPolling = true
         }
@@ -181,13 +184,13 @@ export class LivePrompts implements Live {
       page.isWaiting &&= !pause
       onResponse(error)
       if (!lives) return
-      if (pause) await withLimits({ signal }, (signal) => sleep(pause, signal))
+      if (pause) await sleep(pause, signal, { isBackground: true })
     }
   }
 
   /** Stores the prompts of a page, and reports the changes. */
-  #update(page: LivePage, response: SuccessResponse): void {
-    const entries = new Map<string, CacheEntry>()
+  #update(page: LivePage, response: ConfirmedText): void {
+    const entries = new Map<string, ConfirmedText>()
     for (const [name, entry, id] of toEntries(response)) {
       entries.set(id, entry).set(name, entry)
       const last = this.texts.get(name)

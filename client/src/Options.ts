@@ -89,11 +89,10 @@ export const requireInteger = (name: string, value: number, minimum: number): nu
 
 /** Returns the URL without trailing slashes. The error does not repeat the URL, which may contain credentials. */
 export const normalizeBaseUrl = (baseUrl: string): string => {
-  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
+  if (!/^https?:\/\/[^/?#@]+(\/[^?#]*)?$/i.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new TypeError("baseUrl must be an http or https URL without credentials, query or fragment")
   }
-  return `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, "")}`
+  return new URL(baseUrl).href.replace(/\/+$/, "")
 }
 
 /**

@@ -1,6 +1,6 @@
-import { type FindBundled, makeFindBundled } from "./BundledPrompts.ts"
-import { Cache, type CacheLimits, isCacheable, type Loader, toEntry } from "./cache/Cache.ts"
-import { isPageEnvelope, isSingleEnvelope, toServiceResult } from "./transport/Envelopes.ts"
+import { type FindBundled, makeFindBundled } from "./Bundle.ts"
+import { Cache, type CacheLimits, isCacheable, type Loader } from "./cache/Cache.ts"
+import { isPageEnvelope, isSingleEnvelope } from "./transport/Envelopes.ts"
 import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { readList } from "./Lists.ts"
@@ -20,7 +20,7 @@ import {
 } from "./Options.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { Prompts } from "./Prompts.ts"
-import { toCall, toSubstitute } from "./Results.ts"
+import { toCall, toServiceResult, toSubstitute } from "./Results.ts"
 import { normalizeSelection, type PromptSelection } from "./Selection.ts"
 import { normalizeHeaders, Transport, type UnknownJson } from "./transport/Transport.ts"
 
@@ -66,7 +66,6 @@ export class PromptClient {
     this.#account = `${account.baseUrl} ${account.apiKey}`
     this.#transport = new Transport({
       ...account,
-      isDefaultUrl: baseUrl === undefined,
       headers: normalizeHeaders(options.headers),
       fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
       logger: options.logger ?? {}
@@ -109,8 +108,7 @@ export class PromptClient {
   withOptions(options: ClientOptions): PromptClient {
     const client = new PromptClient({ ...this.#options, ...options })
     if (client.#account !== this.#account) return client
-    client.#transport.pause = this.#transport.pause
-    client.#transport.keyStatus = this.#transport.keyStatus
+    client.#transport.key = this.#transport.key
     const isSame = (name: keyof ClientOptions) => client.#options[name] === this.#options[name]
     if (isSame("bundle")) client.#findBundled = this.#findBundled
     if ((["fetch", "headers", "cache"] as const).every(isSame)) {
@@ -131,9 +129,6 @@ export class PromptClient {
   async prefetch(selection: PromptSelection, options: PrefetchOptions = {}): Promise<PrefetchResult> {
     const { maxEntries } = this.#cacheLimits
     if (this.#cache === undefined) throw new TypeError("prefetch needs the option cache")
-    this.#cache.resume()
-    this.#cache.evictAfter(this.#transport.keyStatus.rejections)
-    const store = this.#cache.startStoring()
     const call = this.#toSettings(options)
     const normalized = normalizeSelection(selection)
     const live = new LivePrompts(normalized, { transport: this.#transport, limits: this.#cacheLimits, call })
@@ -141,7 +136,7 @@ export class PromptClient {
     const { texts } = live
     if (texts.size > maxEntries)
       throw new RangeError(`cache.maxEntries is less than the ${texts.size} prompts selected`)
-    for (const [name, entry] of texts) store(toPromptTarget(name, "/resolved"), entry)
+    for (const [name, entry] of texts) this.#cache.store(toPromptTarget(name, "/resolved"), entry)
     const { names = [] } = normalized
     return { loaded: texts.size, missing: names.filter((name) => !texts.has(name)) }
   }
@@ -176,28 +171,33 @@ export class PromptClient {
    */
   async #getResolved<E>(prompt: string | PromptReference, options: ResolvedOptions = {}): Promise<E> {
     const name = toName(prompt)
-    const isBundleFirst = this.#options.mode === "bundle-first" && !options.signal?.aborted
-    if (isBundleFirst && !this.#transport.keyStatus.isRejected) {
+    const { key } = this.#transport
+    const { fallback, signal, headers } = options
+    const findBundled = async () => {
       const bundled = await this.#findBundled?.(name)
-      if (bundled) return bundled as E
+      return bundled && (toSubstitute("bundled", name, bundled) as E)
     }
-    if (!options.signal?.aborted && isCacheable(options.headers)) {
-      for (const live of this.#lives) {
-        const result = live.find(name)
-        if (result) return toServiceResult(result)
+    if (!signal?.aborted) {
+      const bundled = this.#options.mode === "bundle-first" && !key.isRejected && (await findBundled())
+      if (bundled) return bundled
+      if (isCacheable(headers)) {
+        for (const live of this.#lives) {
+          const result = live.find(name)
+          if (result) return toServiceResult(result, name)
+        }
       }
     }
     try {
-      return await this.#readPrompt<E>(prompt, "/resolved", isSingleEnvelope, options)
+      return await this.#readPrompt<E>(name, "/resolved", isSingleEnvelope, options)
     } catch (error) {
       // A key that the service has rejected must not get a bundled or fallback text, even if the service is now down.
-      if (!isOutage(error) || this.#transport.keyStatus.isRejected) throw error
-      const bundled = await this.#findBundled?.(name)
-      if (bundled) return bundled as E
-      const { fallback } = options
+      if (!isOutage(error) || key.isRejected) throw error
+      const bundled = await findBundled()
+      if (bundled) return bundled
       if (fallback === undefined) throw error
       const content = typeof fallback === "function" ? await fallback(error) : fallback
-      return toSubstitute("fallback", { id: name, content }) as E
+      const { type, model } = prompt as Partial<PromptReference>
+      return toSubstitute("fallback", name, { prompt_type: type, target_model: model, content }) as E
     }
   }
 
@@ -208,7 +208,8 @@ export class PromptClient {
     isEnvelope: (body: UnknownJson) => boolean,
     options?: CallOptions
   ): Promise<E> {
-    return this.#read(toPromptTarget(toName(prompt), path), isEnvelope, options)
+    const name = toName(prompt)
+    return this.#read(toPromptTarget(name, path), isEnvelope, options, name)
   }
 
   #toSettings({
@@ -229,17 +230,17 @@ export class PromptClient {
   async #read<E>(
     target: string,
     isEnvelope: (body: UnknownJson) => boolean,
-    options: CallOptions = {}
+    options: CallOptions = {},
+    name?: string
   ): Promise<E> {
     const settings = this.#toSettings(options)
-    const send: Loader = (settings, etag) => this.#transport.send(target, settings, isEnvelope, etag)
-    if (this.#cache === undefined || !isCacheable(options.headers)) {
-      const response = await send(settings)
-      const source = response.info.isServedStale ? "stale" : "fresh"
-      return toServiceResult({ ...toEntry(response), source }, response.envelope)
-    }
-    this.#cache.evictAfter(this.#transport.keyStatus.rejections)
-    return toServiceResult(await this.#cache.read(target, settings, this.#defaults, send))
+    const load: Loader = (settings, previous) => this.#transport.send(target, settings, isEnvelope, previous)
+    if (!this.#cache || !isCacheable(options.headers)) return toServiceResult(await load(settings), name)
+    // The service responds within 5 s. Where a refresh keeps a program running, it must not do so for long.
+    const timeout = Math.min(this.#defaults.timeout, 10_000)
+    const refreshSettings = { ...this.#defaults, timeout, isBackground: true }
+    const { rejections } = this.#transport.key
+    return toServiceResult(await this.#cache.read(target, settings, refreshSettings, rejections, load), name)
   }
 }
 

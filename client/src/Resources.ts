@@ -50,7 +50,9 @@ export interface Prompt extends PromptSummary {
 }
 
 /** A prompt with its fragments appended. Fill the remaining slots with `fillSlots`, then send the text to a model. */
-export interface ResolvedPrompt extends Pick<PromptSummary, "id" | "title" | "prompt_type" | "target_model"> {
+export interface ResolvedPrompt extends Pick<PromptSummary, "id" | "title" | "target_model"> {
+  /** Type of the prompt; undefined for a fallback, unless the call was made with a reference that has the type. */
+  readonly prompt_type: PromptType | undefined
   /** Content of the prompt, followed by its fragments with their slots filled. */
   readonly resolved_content: string
   /** Number of fragments appended. */
@@ -116,6 +118,8 @@ export type ServiceSource = "fresh" | "cached" | "stale"
  * absent from JSON, comparisons and spreads of the result.
  */
 export interface Provenance<From extends Source = ServiceSource> {
+  /** The name or id by which the call addressed the prompt. Undefined for lists of prompts. */
+  readonly name: string | undefined
   /** Where the result comes from. */
   readonly source: From
   /**

@@ -1,30 +1,84 @@
 import type { BundledPrompt } from "./Bundle.ts"
+import { getElapsed } from "./cache/Age.ts"
+import type { CacheResult } from "./cache/Cache.ts"
 import type { PromptResponse, PromptType, Provenance, ResolvedPrompt, Single, Source } from "./Resources.ts"
 
 /** The properties of a result besides its envelope. */
-interface ResultDetails extends Provenance<Source> {
-  readonly response: PromptResponse | undefined
+interface ResultDetails extends Partial<Provenance<Source>> {
+  readonly response?: PromptResponse
 }
 
 /** Adds the details to an envelope as properties that are not enumerable. */
-export const toResult = <Result>(envelope: object, details: ResultDetails): Result =>
+const toResult = <Result>(envelope: object, details: ResultDetails): Result =>
   Object.defineProperties(
     envelope,
     Object.fromEntries(Object.entries(details).map(([name, value]) => [name, { value }]))
   ) as Result
 
+/** Makes the result of a text that comes from the service. `name` addresses the prompt. */
+export const toServiceResult = <Result>(
+  { text, info, source = info.source }: CacheResult,
+  name: string | undefined
+): Result => {
+  const envelope = JSON.parse(text)
+  const { etag, requestId, status, headers } = info
+  return toResult(envelope, {
+    name,
+    source,
+    version: info.version ?? envelope.data.current_version ?? envelope.data.version_number,
+    etag,
+    age: Math.round(getElapsed(info.confirmedAt)),
+    requestId,
+    response: { status, headers }
+  })
+}
+
 /** Makes the result of a text that does not come from the service now. Absent fields get fixed values. */
 export const toSubstitute = (
   source: "bundled" | "fallback",
-  prompt: Partial<BundledPrompt> & Pick<BundledPrompt, "id" | "content">
+  name: string,
+  prompt: { readonly [Field in keyof BundledPrompt]?: BundledPrompt[Field] | undefined } & {
+    readonly content: string
+  }
 ): Single<ResolvedPrompt, Source> => {
-  const { id, title = "", target_model = "", content: resolved_content, fragment_count = 0, version } = prompt
-  const prompt_type = (prompt.prompt_type ?? "system") as PromptType
+  const { id = name, title = "", target_model = "", content, fragment_count = 0, version } = prompt
+  const prompt_type = prompt.prompt_type as PromptType | undefined
   return toResult(
-    { data: { id, title, prompt_type, target_model, resolved_content, fragment_count } },
-    { source, version, etag: undefined, age: undefined, requestId: undefined, response: undefined }
+    { data: { id, title, prompt_type, target_model, resolved_content: content, fragment_count } },
+    { name, source, version }
   )
 }
+
+/**
+ * Returns attributes for a trace of a call to a model: which prompt the call used, and where its text comes from. The
+ * names follow OpenTelemetry's conventions for generative AI. An attribute whose value is not known is undefined.
+ *
+ * @example
+ * ```ts
+ * import { PromptClient, traceAttributes } from "@prompt-retrieval/client"
+ *
+ * const result = await new PromptClient().prompts.getResolved("support-agent")
+ * const attributes: Record<string, string | number | undefined> = traceAttributes(result)
+ * ```
+ */
+export const traceAttributes = ({
+  data,
+  name,
+  version,
+  etag,
+  source,
+  age,
+  requestId
+}: Single<Pick<ResolvedPrompt, "id" | "title">, Source>) => ({
+  "gen_ai.prompt.name": name,
+  "gen_ai.prompt.version": version?.toString(),
+  // A fallback has the name in place of an id.
+  "prompt_retrieval.prompt.id": source === "fallback" ? undefined : data.id,
+  "prompt_retrieval.prompt.etag": etag,
+  "prompt_retrieval.prompt.source": source,
+  "prompt_retrieval.prompt.age_ms": age,
+  "prompt_retrieval.prompt.request_id": requestId
+})
 
 /** A result with the response that it comes from. */
 export type WithResponse<Result, Response = PromptResponse> = Result & {

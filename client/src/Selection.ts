@@ -1,9 +1,8 @@
-import type { CacheEntry } from "./cache/Cache.ts"
 import { getStatus } from "./Errors.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { ListParams, PageParams } from "./Resources.ts"
 import { toQuery } from "./transport/Envelopes.ts"
-import type { SuccessResponse, UnknownJson } from "./transport/Transport.ts"
+import type { ConfirmedText, UnknownJson } from "./transport/Transport.ts"
 
 /** Selects the prompts that match all filters; `{}` selects all prompts. */
 export type PromptFilter = Omit<ListParams, keyof PageParams>
@@ -44,10 +43,10 @@ export const isTooLarge = (error: unknown): boolean => [414, 422, 431].includes(
  * ETag is not valid for it.
  */
 export const toEntries = ({
-  envelope,
+  text,
   info
-}: SuccessResponse): Array<[name: string, CacheEntry, id: string]> => {
-  const { data, meta } = envelope as UnknownJson
+}: ConfirmedText): Array<[name: string, entry: ConfirmedText, id: string]> => {
+  const { data, meta } = JSON.parse(text)
   return data.map((prompt: UnknownJson, index: number) => {
     const { name, version } = meta.prompts[index]
     const entry = { text: JSON.stringify({ data: prompt }), info: { ...info, etag: undefined, version } }

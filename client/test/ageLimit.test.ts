@@ -56,10 +56,9 @@ describe("the age limit of texts that arrive late", () => {
   })
 
   it.each([
-    ["10, 400", 400_000],
-    ["400, 10", 400_000],
+    ["10, 400", 10_000],
     ["7", 7_000],
-    ["10, soon", 10_000],
+    ["soon", 0],
     ["-5", 0]
   ])("the result of a response with Age: %s has an age of %i ms", async (age, expected) => {
     const { client } = makeScriptedClient([() => jsonResponse(200, { data: { title: "a" } }, { age })], {

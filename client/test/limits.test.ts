@@ -121,29 +121,15 @@ describe("a signal", () => {
     }
   )
 
-  it("after an abort, the body of a late response is cancelled, and nothing is logged as a warning", async () => {
-    const response = Promise.withResolvers<Response>()
-    const { client, log } = makeScriptedClient([() => response.promise, neverResponds])
+  it("an abort is not logged as a warning", async () => {
+    const { client, log } = makeScriptedClient([neverResponds])
     const controller = new AbortController()
-    const late = client.prompts.get(promptId, { signal: controller.signal })
+    const call = client.prompts.get(promptId, { signal: controller.signal })
     await flush()
     controller.abort()
-    expect(await captureError(late)).toBeInstanceOf(AbortError)
-    const cancel = vi.fn()
-    response.resolve(
-      new Response(new ReadableStream({ cancel }), { headers: { "content-type": "application/json" } })
-    )
-    await flush()
-    expect(cancel).toHaveBeenCalledTimes(1)
-
-    const secondController = new AbortController()
-    const second = client.prompts.get(promptId, { signal: secondController.signal })
-    await flush()
-    secondController.abort()
-    expect(await captureError(second)).toBeInstanceOf(AbortError)
+    expect(await captureError(call)).toBeInstanceOf(AbortError)
     await flush()
     expect(log.map(([level, message]) => [level, message])).toEqual([
-      ["debug", "GET /api/v1/prompts/p 200"],
       ["debug", "GET /api/v1/prompts/p without a response"]
     ])
   })

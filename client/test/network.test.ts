@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
 import { type ClientOptions, ConnectionError, PromptClient, TimeoutError } from "../src/index.ts"
@@ -63,7 +64,7 @@ describe("a connection", () => {
     const client = makeImpatientClient({ baseUrl: closed.url, maxRetries: 0 })
     await expect(client.prompts.list()).rejects.toEqual(
       new ConnectionError(
-        `No response from the service: fetch failed: connect ECONNREFUSED ${new URL(closed.url).host}`
+        `No response from ${closed.url}: fetch failed: connect ECONNREFUSED ${new URL(closed.url).host}`
       )
     )
   })
@@ -107,4 +108,39 @@ describe("a connection", () => {
       expect(received).toEqual([])
     }
   )
+})
+
+describe("a body of more than 8 MiB", () => {
+  const mebibyte = 2 ** 20
+
+  it("a gzip bomb rejects the call with an InvalidResponseError and closes the connection, without a retry", async () => {
+    // Decompressors concatenate the members: 256 KiB become 256 MiB.
+    const member = gzipSync(Buffer.alloc(mebibyte, " "))
+    const closed = Promise.withResolvers<void>()
+    server.faults.push((request, response) => {
+      request.socket.once("close", closed.resolve)
+      response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" })
+      response.end(Buffer.concat(Array(256).fill(member)))
+    })
+    const call = makeImpatientClient().prompts.get(promptId)
+    await expect(call).rejects.toMatchObject({
+      name: "InvalidResponseError",
+      message: "Unexpected response: 200 with a body of more than 8 MiB",
+      status: 200
+    })
+    await closed.promise
+    expect(server.requests).toHaveLength(1)
+  })
+
+  it("a body of 8 MiB is read, and one of a byte more is not", async () => {
+    const respond = (size: number) =>
+      server.faults.push((_, response) => {
+        response.writeHead(200, { "content-type": "application/json" })
+        response.end(`{"data":{"title":"ä"}}`.padEnd(size - 1))
+      })
+    respond(8 * mebibyte)
+    expect((await makeImpatientClient().prompts.get(promptId)).data.title).toBe("ä")
+    respond(8 * mebibyte + 1)
+    await expect(makeImpatientClient().prompts.get(promptId)).rejects.toThrow(/more than 8 MiB/)
+  })
 })

@@ -49,7 +49,12 @@ describe("the client of a real service", () => {
     const { client } = connect()
     const results = await Promise.all(listedPrompts.map(({ id }) => client.prompts.getResolved(id)))
     const fake = new FakeService({
-      prompts: results.map(({ data, version }) => ({ ...data, content: data.resolved_content, version }))
+      prompts: results.map(({ data, version }) => ({
+        ...data,
+        prompt_type: data.prompt_type!,
+        content: data.resolved_content,
+        version
+      }))
     })
     for (const { data, version, source } of results) {
       const faked = await fake.connect().prompts.getResolved(data.id)

@@ -144,7 +144,7 @@ describe("concurrent reads of the same target", () => {
     starter.abort()
     await advance(1)
     expect(requests[1]!.signal.aborted).toBe(false)
-    const joined = client.prompts.get(promptId, { signal: joiner.signal })
+    const joined = client.prompts.get(promptId, { signal: joiner.signal, timeout: 10_000 })
     await flush()
     joiner.abort()
     expect(await captureError(joined)).toBeInstanceOf(AbortError)

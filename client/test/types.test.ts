@@ -13,13 +13,16 @@ type Equal<A, B> =
       : false
     : false
 
+/** A resolved prompt of the service has a type; that of a fallback may be undefined. */
+type FromService<A> = { readonly [Field in keyof A]: Exclude<A[Field], undefined> }
+
 /** Compiles only if each type of the client is identical to the encoded type of the service's schema. */
 const identical: {
   readonly PromptType: Equal<Client.PromptType, (typeof PromptType)["Encoded"]>
   readonly Tag: Equal<Client.Tag, (typeof Tag)["Encoded"]>
   readonly PromptSummary: Equal<Client.PromptSummary, (typeof PromptSummary)["Encoded"]>
   readonly Prompt: Equal<Client.Prompt, (typeof Prompt)["Encoded"]>
-  readonly ResolvedPrompt: Equal<Client.ResolvedPrompt, (typeof ResolvedPrompt)["Encoded"]>
+  readonly ResolvedPrompt: Equal<FromService<Client.ResolvedPrompt>, (typeof ResolvedPrompt)["Encoded"]>
   readonly VersionSummary: Equal<Client.VersionSummary, (typeof VersionSummary)["Encoded"]>
   readonly Version: Equal<Client.Version, (typeof Version)["Encoded"]>
   readonly PageMeta: Equal<Client.PageMeta, (typeof PageMeta)["Encoded"]>
@@ -70,6 +73,10 @@ const useTypedReferences = async (client: Client.PromptClient, id: string) => {
   texts.push(Client.fillSlots(data, { shop: "Acme", tone: "x", more: "y" }))
   // @ts-expect-error A variable is a string, a number or a boolean.
   expect(() => Client.fillSlots(data, { shop: "Acme", tone: null })).toThrow(Client.MissingVariablesError)
+
+  expectTypeOf(Client.toMessage(data, { shop: "Acme", tone: 1 })).toEqualTypeOf<Client.Message>()
+  // @ts-expect-error A variable is missing.
+  expect(() => Client.toMessage(data, {})).toThrow(Client.MissingVariablesError)
 
   const { data: greeting } = await client.prompts.getResolved(generated.greeting)
   Client.fillSlots(greeting, {})

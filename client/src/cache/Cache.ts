@@ -1,8 +1,8 @@
 import { getElapsed, readClocks } from "./Age.ts"
 import { getStatus, isOutage, ServiceUnavailableError, TimeoutError } from "../Errors.ts"
-import { type CallSettings, now, rejectOnAbort, toTimeoutError, withLimits } from "../transport/Limits.ts"
-import type { ServiceSource } from "../Resources.ts"
-import type { ResponseInfo, SuccessResponse } from "../transport/Transport.ts"
+import { type CallSettings, now, toTimeoutError, withLimits } from "../transport/Limits.ts"
+import type { Source } from "../Resources.ts"
+import type { ConfirmedText, ResponseInfo } from "../transport/Transport.ts"
 
 /** Options of the cache. The default times are the times that the service allows to shared caches. */
 export interface CacheOptions {
@@ -20,17 +20,12 @@ export interface CacheOptions {
 /** The options of the cache, with their defaults applied. */
 export type CacheLimits = Readonly<Record<keyof CacheOptions, number>>
 
-/** Requests a target from the service. The response is a 304 if the response with this `etag` is still current. */
-export type Loader = (settings: CallSettings, etag?: string) => Promise<SuccessResponse>
+/** Requests a target from the service. */
+export type Loader = (settings: CallSettings, previous?: ConfirmedText) => Promise<ConfirmedText>
 
-/** The body of a response, and the response that last confirmed it. */
-export interface CacheEntry {
-  readonly text: string
-  readonly info: ResponseInfo
-}
-
-export interface CacheResult extends CacheEntry {
-  readonly source: ServiceSource | "live"
+export interface CacheResult extends ConfirmedText {
+  /** Default: the source of the response. */
+  readonly source?: Source
 }
 
 /** The last request for a target that failed because the service was not available. */
@@ -44,22 +39,10 @@ interface Failure {
 
 /** A request that all waiting callers share. */
 interface InFlightRead {
-  readonly entry: Promise<CacheEntry>
+  readonly entry: Promise<ConfirmedText>
   readonly controller: AbortController
   waiters: number
 }
-
-/** Makes the entry of a response. A 304 confirms the text of the previous entry. */
-export const toEntry = ({ text, info }: SuccessResponse, previous?: CacheEntry): CacheEntry => ({
-  text: text ?? previous!.text,
-  info: text
-    ? info
-    : {
-        ...info,
-        etag: info.etag ?? previous!.info.etag,
-        version: info.version ?? previous!.info.version
-      }
-})
 
 /**
  * Returns true if the headers of a call only identify the request or the caller, so that they do not change the
@@ -72,8 +55,8 @@ export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
 
 /**
  * Caches the bodies of successful responses by target (path and query). Entries are text, so that callers never share
- * an object. A 404 evicts the entry of its target. A 401 or 403 to any client of the key evicts all entries
- * (`evictAfter`), because the service has rejected the key. Any other failure leaves the entries unchanged.
+ * an object. A 404 evicts the entry of its target. After a 401 or 403 to any client of the key, texts that were
+ * requested earlier are not returned. Any other failure leaves the entries unchanged.
  *
  * No call returns text that the service last confirmed more than `ttl + maxStale` before the call. docs/client.md has
  * the states, events and invariants.
@@ -81,10 +64,9 @@ export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
 export class Cache {
   readonly #options: CacheLimits
   readonly #maxAge: number
-  #entries = new Map<string, CacheEntry>()
-  #inFlight = new Map<string, InFlightRead>()
-  #failures = new Map<string, Failure>()
-  #rejections = 0
+  readonly #entries = new Map<string, ConfirmedText>()
+  readonly #inFlight = new Map<string, InFlightRead>()
+  readonly #failures = new Map<string, Failure>()
 
   constructor(options: CacheLimits) {
     this.#options = options
@@ -92,41 +74,35 @@ export class Cache {
   }
 
   /**
-   * Evicts all entries if the service has rejected the key since the last call of this method. `rejections` is the
-   * number of rejections so far. The results of requests that are in flight now are not stored, and further calls do
-   * not wait for these requests.
-   */
-  evictAfter(rejections: number): void {
-    if (rejections === this.#rejections) return
-    this.#rejections = rejections
-    this.#entries = new Map()
-    this.#inFlight = new Map()
-  }
-
-  /**
    * Returns a target's body. Within `ttl`, the body comes from the cache. Within `maxStale` after `ttl`, the body comes
    * from the cache and a background refresh starts. Otherwise the body comes from the service. Background refreshes use
-   * `refreshSettings`, because no caller waits for them.
+   * `refreshSettings`. `rejections` is the number of rejections of the key so far.
    */
   async read(
     target: string,
     settings: CallSettings,
     refreshSettings: CallSettings,
+    rejections: number,
     load: Loader
   ): Promise<CacheResult> {
+    // Calls with different limits, or after a further rejection, do not share a request.
+    const toKey = ({ timeout, maxRetries }: CallSettings) =>
+      `${target} ${timeout} ${maxRetries} ${rejections}`
+    const entry = this.#entries.get(target)
+    const isAllowed = entry?.info.rejections === rejections
+    if (!isAllowed) this.#entries.delete(target)
     if (!settings.signal?.aborted) {
       const failure = this.#failures.get(target)
       const isPaused = failure && now() < failure.retryAt
-      const entry = this.#entries.get(target)
-      if (entry) {
+      if (isAllowed) {
         this.#store(this.#entries, target, entry)
         const age = getElapsed(entry.info.confirmedAt)
         if (age < this.#options.ttl) return { ...entry, source: "cached" }
         if (age < this.#maxAge) {
           if (!isPaused) {
-            const refresh = this.#startOrJoin(target, refreshSettings, load)
-            // With an infinite number of waiters, no caller can abort the refresh.
-            refresh.waiters = Number.POSITIVE_INFINITY
+            const refresh = this.#startOrJoin(toKey(refreshSettings), target, refreshSettings, load)
+            // A waiter that never leaves, so that no caller can abort the refresh.
+            refresh.waiters++
             refresh.entry.catch(() => {})
           }
           return { ...entry, source: "stale" }
@@ -136,34 +112,28 @@ export class Cache {
       // may be short. After further failures, the caller gets the last error until the pause ends.
       if (isPaused && failure.count) throw failure.error
     }
-    return this.#awaitShared(target, settings, load)
+    return this.#awaitShared(toKey(settings), target, settings, load)
   }
 
-  /**
-   * Returns a function that stores the entries of requests that start after this call. If all entries are evicted
-   * meanwhile, the function has no effect.
-   */
-  startStoring(): (target: string, entry: CacheEntry) => void {
-    const entries = this.#entries
-    return (target, entry) => this.#storeEntry(entries, target, entry)
-  }
-
-  /** Ends the pauses after failures. */
-  resume(): void {
+  /** Stores a text that the service has confirmed, unless a younger text is stored. Ends the pauses after failures. */
+  store(target: string, entry: ConfirmedText): void {
     this.#failures.clear()
+    const stored = this.#entries.get(target)
+    const isOutdated = stored && getElapsed(stored.info.confirmedAt, entry.info.confirmedAt) < 0
+    if (!isOutdated) this.#store(this.#entries, target, entry)
   }
 
   /** Waits for a shared read. A caller's abort ends only its own wait; the last waiter's abort ends the read. */
-  #awaitShared(target: string, settings: CallSettings, load: Loader): Promise<CacheResult> {
+  #awaitShared(key: string, target: string, settings: CallSettings, load: Loader): Promise<ConfirmedText> {
     const calledAt = readClocks()
     return withLimits(settings, async (signal) => {
       for (;;) {
-        const read = this.#startOrJoin(target, settings, load)
+        const read = this.#startOrJoin(key, target, settings, load)
         const isJoined = read.waiters++ > 0
         try {
-          const entry = await Promise.race([read.entry, rejectOnAbort(signal)])
+          const entry = await withLimits({ signal }, () => read.entry)
           const age = getElapsed(entry.info.confirmedAt, calledAt)
-          if (age <= this.#maxAge) return { ...entry, source: entry.info.isServedStale ? "stale" : "fresh" }
+          if (age <= this.#maxAge) return entry
           // A joined request started before this call, so a new request may return a younger text.
           if (!isJoined) throw toTooOldError(entry.info)
         } catch (error) {
@@ -176,9 +146,8 @@ export class Cache {
     })
   }
 
-  /** Returns the in-flight read of a target or starts one. Calls with different limits do not share a read. */
-  #startOrJoin(target: string, settings: CallSettings, load: Loader): InFlightRead {
-    const key = toReadKey(target, settings)
+  /** Returns the in-flight read with this key, or starts one. */
+  #startOrJoin(key: string, target: string, settings: CallSettings, load: Loader): InFlightRead {
     const running = this.#inFlight.get(key)
     if (running) return running
     const controller = new AbortController()
@@ -201,20 +170,16 @@ export class Cache {
    * requests after the first are not retried. The first pauses are random, so that the requests of many clients are
    * spread evenly.
    */
-  async #load(target: string, settings: CallSettings, load: Loader): Promise<CacheEntry> {
-    // If all entries are evicted meanwhile, the result is stored in the discarded map, not in the new map.
-    const entries = this.#entries
-    const previous = entries.get(target)
+  async #load(target: string, settings: CallSettings, load: Loader): Promise<ConfirmedText> {
+    const previous = this.#entries.get(target)
     const requestedAt = readClocks()
     const maxPause = Math.min(this.#options.ttl, 30_000) * 0.9
     const last = this.#failures.get(target)
     // A failure whose pause ended more than `2 * maxPause` ago does not prove that the service is still unavailable.
     const isRepeated = last && now() < last.retryAt + 2 * maxPause
-    const request = load(
-      { ...settings, maxRetries: isRepeated ? 0 : settings.maxRetries },
-      previous?.info.etag
-    ).catch((error) => {
-      if (getStatus(error) === 404) entries.delete(target)
+    const maxRetries = isRepeated ? 0 : settings.maxRetries
+    const entry = await load({ ...settings, maxRetries }, previous).catch((error) => {
+      if (getStatus(error) === 404) this.#entries.delete(target)
       // After a 429, the transport itself delays requests, so no pause is needed here.
       if (isOutage(error) && getStatus(error) !== 429) {
         const count = isRepeated ? last.count + 1 : 0
@@ -223,21 +188,12 @@ export class Cache {
       }
       throw error
     })
-    const entry = toEntry(await request, previous)
     // Timers stop while the machine is suspended, so the response may be older than the timeout.
     if (getElapsed(requestedAt) > Math.max(this.#maxAge, settings.timeout)) {
       throw toTimeoutError(settings.timeout)
     }
-    this.resume()
-    this.#storeEntry(entries, target, entry)
+    this.store(target, entry)
     return entry
-  }
-
-  /** Stores an entry unless a newer entry is stored. */
-  #storeEntry(entries: Map<string, CacheEntry>, target: string, entry: CacheEntry): void {
-    const stored = entries.get(target)
-    const isOutdated = stored && getElapsed(stored.info.confirmedAt, entry.info.confirmedAt) < 0
-    if (!isOutdated) this.#store(entries, target, entry)
   }
 
   /** Stores a value as the most recently used, and evicts the least recently used value if the map is full. */
@@ -247,9 +203,6 @@ export class Cache {
     if (entries.size > this.#options.maxEntries) entries.delete(entries.keys().next().value!)
   }
 }
-
-const toReadKey = (target: string, { timeout, maxRetries }: CallSettings): string =>
-  `${target} ${timeout} ${maxRetries}`
 
 /** Makes the error for a response whose text is older than the client may return. */
 const toTooOldError = ({ age, requestId }: ResponseInfo): ServiceUnavailableError =>

@@ -39,7 +39,7 @@ const toBundledPrompt = (name: string, data: ResolvedPrompt, version: number | u
   if (!isPrompt || !/^[a-z0-9_-]+$/.test(name))
     throw new CommandError(`the service returned an invalid prompt ${name}; check --base-url`)
   const fields = { id, name, title, prompt_type, target_model, version, fragment_count, content }
-  return sealPrompt({ ...fields, slots: listSlots(content) })
+  return sealPrompt({ ...(fields as BundledPrompt), slots: listSlots(content) })
 }
 
 /** Maximum number of times that the list is read because it changes or its pages are too large. */
@@ -58,7 +58,6 @@ export const readPrompts = async ({
   const transport = new Transport({
     apiKey: requireApiKey(apiKey),
     baseUrl: normalizeBaseUrl(baseUrl),
-    isDefaultUrl: false,
     headers: {},
     fetch,
     logger: {}
@@ -72,6 +71,8 @@ export const readPrompts = async ({
       for (let page = 1, total = 1; (page - 1) * size < total; page++) {
         const target = toPageTarget({ filter: { tag, type } }, page, size)
         const response = await transport.send(target, { timeout, maxRetries }, isResolvedPage)
+        total = (JSON.parse(response.text) as Pick<Page<unknown>, "meta">).meta.total
+        totals.add(total)
         for (const [name, { text, info }] of toEntries(response)) {
           if (text.includes(apiKey))
             throw new CommandError(
@@ -80,8 +81,6 @@ export const readPrompts = async ({
           prompts.set(name, toBundledPrompt(name, JSON.parse(text).data, info.version))
           count++
         }
-        total = (response.envelope as Pick<Page<unknown>, "meta">).meta.total
-        totals.add(total)
       }
       // If the list changes between two pages, a prompt occurs twice or the total is different.
       if (prompts.size === count && totals.size === 1)

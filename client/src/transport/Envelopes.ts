@@ -1,6 +1,3 @@
-import { getElapsed } from "../cache/Age.ts"
-import type { CacheResult } from "../cache/Cache.ts"
-import { toResult } from "../Results.ts"
 import type { UnknownJson } from "./Transport.ts"
 
 /** Renders the defined parameters in alphabetical order, so that equal queries share a cache entry. */
@@ -23,19 +20,3 @@ export const isPageEnvelope = (body: UnknownJson): boolean =>
 /** Returns true for a page of resolved prompts. `meta.prompts` has the name and the version of each prompt. */
 export const isResolvedPage = (body: UnknownJson): boolean =>
   isPageEnvelope(body) && body.meta.prompts?.length === body.data.length
-
-const findVersion = ({ data }: UnknownJson): number | undefined => data.current_version ?? data.version_number
-
-/** Returns the envelope of a read, with its source and the details of its response. */
-export const toServiceResult = <E>({ text, info, source }: CacheResult, envelope?: unknown): E => {
-  const parsed = (envelope ?? JSON.parse(text)) as object
-  const { etag, requestId, status, headers } = info
-  return toResult(parsed, {
-    source,
-    version: info.version ?? findVersion(parsed),
-    etag,
-    age: Math.round(getElapsed(info.confirmedAt)),
-    requestId,
-    response: { status, headers }
-  })
-}

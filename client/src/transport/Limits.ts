@@ -19,6 +19,8 @@ export interface Limits {
   /** Time limit, in milliseconds. Default: no limit. */
   readonly timeout?: number
   readonly signal?: Signal | undefined
+  /** True if no caller waits. The timers and connections then do not keep a Node process running. */
+  readonly isBackground?: boolean | undefined
 }
 
 /** The options of one call, with the client's defaults applied. */
@@ -39,8 +41,8 @@ export const toTimeoutError = (timeout: number): TimeoutError =>
  * promise does not wait for an operation that ignores its signal.
  */
 export const withLimits = <A>(
-  { timeout, signal }: Limits,
-  run: (signal: Signal, deadline: number) => Promise<A>
+  { timeout, signal, isBackground }: Limits,
+  run: (signal: Signal) => Promise<A>
 ): Promise<A> =>
   new Promise((resolve, reject) => {
     const controller = new AbortController()
@@ -54,30 +56,19 @@ export const withLimits = <A>(
       // The signal may be that of an enclosing `withLimits` whose timeout has expired.
       fail(cause instanceof TimeoutError ? cause : new AbortError("The call was aborted", { cause }))
     }
-    const timer = timeout && setTimeout(() => fail(toTimeoutError(timeout)), timeout)
+    const timer = timeout === undefined ? undefined : setTimeout(() => fail(toTimeoutError(timeout)), timeout)
+    if (isBackground) (timer as { unref?(): void } | undefined)?.unref?.()
     const cleanUp = () => {
       clearTimeout(timer)
       signal?.removeEventListener("abort", onAbort)
     }
     if (signal?.aborted) return onAbort()
     signal?.addEventListener("abort", onAbort)
-    run(controller.signal, now() + (timeout ?? Number.POSITIVE_INFINITY))
-      .then(resolve, reject)
-      .finally(cleanUp)
-  })
-
-/** Rejects with the signal's reason when the signal is aborted; never resolves. */
-export const rejectOnAbort = (signal: Signal): Promise<never> =>
-  new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener("abort", () => reject(signal.reason))
+    run(controller.signal).then(resolve, reject).finally(cleanUp)
   })
 
 /** Resolves after a delay in milliseconds, or rejects with the signal's reason when the signal is aborted. */
-export const sleep = async (delay: number, signal: Signal): Promise<void> => {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const elapsed = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, delay)
-  })
-  await Promise.race([elapsed, rejectOnAbort(signal)]).finally(() => clearTimeout(timer))
-}
+export const sleep = (timeout: number, signal: Signal, { isBackground }: Limits): Promise<void> =>
+  withLimits({ timeout, signal, isBackground }, () => new Promise<void>(() => {})).catch(() =>
+    signal.throwIfAborted()
+  )

@@ -1,12 +1,19 @@
 import { type Instant, readClocks, subtract } from "../cache/Age.ts"
-import { AbortError, ConnectionError, InvalidResponseError, toApiError } from "../Errors.ts"
-import type { Fetch, FetchResponse, Logger } from "./Fetch.ts"
-import { KeyStatus } from "./KeyStatus.ts"
+import {
+  AbortError,
+  ConnectionError,
+  getStatus,
+  InvalidResponseError,
+  type PromptApiError,
+  toApiError
+} from "../Errors.ts"
+import type { Fetch, FetchInit, FetchResponse, Logger } from "./Fetch.ts"
+import { withoutHolding } from "../Environment.ts"
+import { KeyState } from "./KeyState.ts"
 import { type CallSettings, now, type Signal, sleep, withLimits } from "./Limits.ts"
-import { RateLimitPause } from "./RateLimitPause.ts"
 import type { PromptResponse } from "../Resources.ts"
 
-/** Describes a successful response, or a 304 that confirmed an earlier response. */
+/** Describes the response that last confirmed a text: a 200, or a 304 with the ETag of an earlier response. */
 export interface ResponseInfo extends PromptResponse {
   readonly etag: string | undefined
   /** The number in `Prompt-Version`. */
@@ -16,23 +23,21 @@ export interface ResponseInfo extends PromptResponse {
   readonly age: number
   /** When the service confirmed the text: the start of the request minus the age. */
   readonly confirmedAt: Instant
-  /** True if the service responded from its memory, because its database was not available. */
-  readonly isServedStale: boolean
+  /** `stale` if the service responded from its memory, because its database was not available. */
+  readonly source: "fresh" | "stale"
+  /** The number of rejections of the key before the request. After a further one, the text must not be returned. */
+  readonly rejections: number
 }
 
-export interface SuccessResponse {
+/** The body of a response, and the response that last confirmed it. */
+export interface ConfirmedText {
+  readonly text: string
   readonly info: ResponseInfo
-  /** The body, or `undefined` for a 304. */
-  readonly text: string | undefined
-  /** The parsed body. */
-  readonly envelope: unknown
 }
 
 export interface TransportOptions {
   readonly apiKey: string
   readonly baseUrl: string
-  /** True if `baseUrl` is the default, which is rarely right in production. */
-  readonly isDefaultUrl: boolean
   readonly headers: Readonly<Record<string, string>>
   readonly fetch: Fetch
   readonly logger: Logger
@@ -70,17 +75,31 @@ const describeCauses = (error: unknown): string => {
   return messages.join(": ") || "no reason given"
 }
 
-const cancelBody = (response: FetchResponse): undefined => {
-  response.body?.cancel().catch(() => {})
+/** Far more than the service sends, in bytes after decompression. */
+const maxBodySize = 8 * 2 ** 20
+
+/** Reads a body as UTF-8. Cancels the body and returns `undefined` if it is larger than `maxBodySize`. */
+const readBody = async (response: FetchResponse): Promise<string | undefined> => {
+  const { body } = response
+  if (!body?.[Symbol.asyncIterator]) return response.text()
+  const decoder = new TextDecoder()
+  let text = ""
+  let size = 0
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    size += chunk.length
+    if (size > maxBodySize) return undefined
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text + decoder.decode()
 }
 
 /** Parsed JSON of unknown shape. Every property access must allow for `undefined`. */
 // biome-ignore lint/suspicious/noExplicitAny: `unknown` would need a type guard for each property access.
 export type UnknownJson = any
 
-const parseJson = (text: string): UnknownJson => {
+const parseJson = (text: string | undefined): UnknownJson => {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text!)
   } catch {
     return undefined
   }
@@ -89,112 +108,117 @@ const parseJson = (text: string): UnknownJson => {
 const parseCount = (value: string | null): number | undefined =>
   value !== null && /^\d{1,15}$/.test(value) ? Number(value) : undefined
 
-/** Returns the largest of the ages that the caches on the way have sent, in milliseconds. */
-const parseAge = (value: string | null): number =>
-  Math.max(...(value ?? "").split(",").map((age) => parseCount(age.trim()) ?? 0)) * 1000
+/** Returns the age that a cache on the way has sent, in milliseconds. */
+const parseAge = (value: string | null): number => Math.max(Number.parseInt(value!, 10) || 0, 0) * 1000
 
 /** Matches the `Cache-Status` (RFC 9211) of a response that the service sends while its database is not available. */
 const servedStalePattern = /(^|,)\s*"?prompt-retrieval"?\s*;[^,]*\bdetail="?database-unavailable\b/
 
-const jsonTypePattern = /^application\/(.+\+)?json\b/i
-
 /** Sends authenticated requests and retries transient failures within the call's limits. */
 export class Transport {
   readonly #options: TransportOptions
-  /** Clients that `withOptions` creates for the same key share the pause and the status of the key. */
-  pause: RateLimitPause = new RateLimitPause()
-  keyStatus: KeyStatus = new KeyStatus()
+  key: KeyState = new KeyState()
 
   constructor(options: TransportOptions) {
     this.#options = options
   }
 
   /**
-   * Requests a target (path and query). The body of the response must satisfy `isEnvelope`. The response is a 304 if
-   * the response with this `etag` is still current. Rejects with a `PromptClientError`.
+   * Requests a target (path and query). The body of the response must satisfy `isEnvelope`. If a 304 confirms the
+   * previous text, returns this text. Rejects with a `PromptClientError`.
    */
   send(
     target: string,
     settings: CallSettings,
     isEnvelope: (body: UnknownJson) => boolean,
-    etag?: string
-  ): Promise<SuccessResponse> {
-    const { fetch, baseUrl } = this.#options
-    const headers = this.#buildHeaders(settings, etag)
-    const run = async (signal: Signal, deadline: number) => {
-      for (let attempt = 1; ; attempt++) {
-        await this.pause.wait(signal, deadline)
-        const log = this.#startLog(target, attempt, signal)
-        const sentAt = readClocks()
-        const canRetryAfter = (delay: number) => attempt <= settings.maxRetries && now() + delay < deadline
-        let delay = computeBackoff(attempt)
-        let parse: (() => SuccessResponse) | undefined
-        try {
-          const response = await fetch(baseUrl + target, {
-            method: "GET",
-            headers,
-            redirect: "manual",
-            signal
-          })
-          const { status } = response
-          const retryAfter = parseCount(response.headers.get("retry-after"))
-          if (retryAfter !== undefined) delay = Math.min(retryAfter * 1000, maxRetryAfterMs)
-          if (status === 429) this.pause.extend(delay, this.#getRequestId(response))
-          const isDiscarded = signal.aborted || (isTransient(status) && canRetryAfter(delay))
-          const text = isDiscarded ? cancelBody(response) : await response.text()
-          log(status, this.#getRequestId(response))
-          if (text !== undefined)
-            parse = () => this.#parse(response, text, sentAt, retryAfter, isEnvelope, etag)
-        } catch (error) {
-          log()
-          if (!canRetryAfter(delay)) {
-            throw this.#toConnectionError(error)
-          }
-        }
-        if (parse) return parse()
-        await sleep(delay, signal)
-      }
-    }
-    return this.keyStatus.observe(() => withLimits(settings, run))
-  }
-
-  #buildHeaders(settings: CallSettings, etag: string | undefined): Record<string, string> {
-    return {
+    previous?: ConfirmedText
+  ): Promise<ConfirmedText> {
+    const etag = previous?.info.etag
+    const headers = {
       ...this.#options.headers,
       ...normalizeHeaders(settings.headers),
       accept: "application/json",
       authorization: `Bearer ${this.#options.apiKey}`,
       ...(etag && { "if-none-match": etag })
     }
+    const { rejections } = this.key
+    const deadline = now() + settings.timeout
+    const run = async (signal: Signal) => {
+      for (let attempt = 1; ; attempt++) {
+        await this.key.waitForPause(settings, signal, deadline)
+        const sentAt = readClocks()
+        try {
+          const init = { method: "GET", headers, redirect: "manual", signal } as const
+          const [response, text] = await this.#fetch(target, init, attempt, settings)
+          const age = parseAge(response.headers.get("age"))
+          const info = { ...this.#describe(response), age, confirmedAt: subtract(sentAt, age), rejections }
+          if (response.status !== 304 || !etag) return { text: this.#parse(response, text, isEnvelope), info }
+          const { version } = previous!.info
+          return {
+            text: previous!.text,
+            info: { ...info, etag: info.etag ?? etag, version: info.version ?? version }
+          }
+        } catch (error) {
+          const status = getStatus(error)
+          const { retryAfter, requestId } = error as PromptApiError
+          const delay =
+            retryAfter === undefined ? computeBackoff(attempt) : Math.min(retryAfter * 1000, maxRetryAfterMs)
+          if (status === 429) this.key.pause(delay, requestId)
+          const isTooLate = attempt > settings.maxRetries || now() + delay >= deadline
+          if (isTooLate || !(error instanceof ConnectionError || isTransient(status!))) throw error
+          await sleep(delay, signal, settings)
+        }
+      }
+    }
+    return this.key.observe(() => withLimits(settings, run))
   }
 
-  /** Parses a complete response, or throws the error that the response represents. */
+  /** Sends one request, reads the body of the response and logs the outcome. */
+  async #fetch(
+    target: string,
+    init: FetchInit,
+    attempt: number,
+    { isBackground }: CallSettings
+  ): Promise<[response: FetchResponse, text: string | undefined]> {
+    const { baseUrl, fetch, logger } = this.#options
+    const url = baseUrl + target
+    const path = this.#redact(target.replace(/\?.*/, ""))
+    const start = now()
+    const log = (isFailure: boolean, outcome: string | number, response?: FetchResponse) => {
+      const { status, requestId } = response ? this.#describe(response) : {}
+      const fields = { method: "GET", path, status, duration: now() - start, requestId, attempt } as const
+      try {
+        logger[isFailure ? "warn" : "debug"]?.(`GET ${path} ${outcome}`, fields)
+      } catch {
+        // An error in the logger must not fail the call.
+      }
+    }
+    try {
+      const request = () => fetch(url, init)
+      const response = await (isBackground ? withoutHolding(url, request) : request())
+      const text = await readBody(response)
+      log(isTransient(response.status), response.status, response)
+      return [response, text]
+    } catch (error) {
+      log(!(init.signal.reason instanceof AbortError), "without a response")
+      throw new ConnectionError(this.#redact(`No response from ${baseUrl}: ${describeCauses(error)}`))
+    }
+  }
+
+  /** Returns the text, or throws the error that the response represents. The text is undefined if it is too large. */
   #parse(
     response: FetchResponse,
-    text: string,
-    sentAt: Instant,
-    retryAfter: number | undefined,
-    isEnvelope: (body: UnknownJson) => boolean,
-    etag: string | undefined
-  ): SuccessResponse {
+    text: string | undefined,
+    isEnvelope: (body: UnknownJson) => boolean
+  ): string {
     const { status, headers } = response
-    if (status === 304 && etag)
-      return { info: this.#describe(response, sentAt), text: undefined, envelope: undefined }
-    const type = headers.get("content-type") ?? "without a content type"
-    const body = jsonTypePattern.test(type) ? parseJson(text) : undefined
-    if (status >= 200 && status < 300 && isEnvelope(body)) {
-      return { info: this.#describe(response, sentAt), text, envelope: body }
-    }
-    const requestId = this.#getRequestId(response)
+    const body = parseJson(text)
+    if (status >= 200 && status < 300 && isEnvelope(body)) return text!
+    const { requestId } = this.#describe(response)
+    const retryAfter = parseCount(headers.get("retry-after"))
     const { code, message } = body?.error ?? {}
-    if (status === 404 && message === "Route not found") {
-      throw new InvalidResponseError(
-        "Unexpected response: 404 Route not found; check baseUrl",
-        status,
-        requestId
-      )
-    }
-    if (status >= 400 && typeof code === "string" && typeof message === "string") {
+    const isUnknownPath = status === 404 && message === "Route not found"
+    if (status >= 400 && typeof code === "string" && typeof message === "string" && !isUnknownPath) {
       throw toApiError({
         status,
         code: this.#redact(code),
@@ -205,62 +229,31 @@ export class Transport {
     }
     // Browsers report a redirect that is not followed as status 0.
     const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304)
-    throw new InvalidResponseError(
-      isRedirect
-        ? `Unexpected response: ${status} redirect; set baseUrl to its target`
-        : this.#redact(`Unexpected response: ${status} ${type}`),
-      status,
-      requestId
-    )
+    const reason = isUnknownPath
+      ? "Route not found; check baseUrl"
+      : isRedirect
+        ? "redirect; set baseUrl to its target"
+        : text === undefined
+          ? "with a body of more than 8 MiB"
+          : (headers.get("content-type") ?? "without a content type")
+    const description = this.#redact(`Unexpected response: ${status} ${reason}`)
+    throw new InvalidResponseError(description, status, requestId, retryAfter)
   }
 
-  #describe(response: FetchResponse, sentAt: Instant): ResponseInfo {
-    const { status, headers } = response
-    const age = parseAge(headers.get("age"))
+  #describe({ status, headers }: FetchResponse) {
+    const requestId = headers.get("x-request-id")
     return {
       status,
       headers,
       etag: headers.get("etag") ?? undefined,
       version: parseCount(headers.get("prompt-version")),
-      requestId: this.#getRequestId(response),
-      age,
-      confirmedAt: subtract(sentAt, age),
-      isServedStale: servedStalePattern.test(headers.get("cache-status") ?? "")
-    }
-  }
-
-  #toConnectionError(error: unknown): ConnectionError {
-    const { baseUrl, isDefaultUrl } = this.#options
-    const hint = isDefaultUrl ? ` (PROMPT_RETRIEVAL_URL is not set; the default is ${baseUrl})` : ""
-    return new ConnectionError(this.#redact(`No response from the service: ${describeCauses(error)}`) + hint)
-  }
-
-  #getRequestId(response: FetchResponse): string | undefined {
-    const id = response.headers.get("x-request-id")
-    return id ? this.#redact(id) : undefined
+      requestId: requestId ? this.#redact(requestId) : undefined,
+      source: servedStalePattern.test(headers.get("cache-status") ?? "") ? "stale" : "fresh"
+    } as const
   }
 
   /** Removes the API key, which a response or an error message may repeat. */
   #redact(text: string): string {
     return text.replaceAll(this.#options.apiKey, "[API key]")
-  }
-
-  /**
-   * Starts the clock of an attempt. The returned function logs the outcome. An undefined status means that there was no
-   * response.
-   */
-  #startLog(target: string, attempt: number, signal: Signal) {
-    const start = now()
-    const path = this.#redact(target.replace(/\?.*/, ""))
-    return (status?: number, requestId?: string): void => {
-      const { logger } = this.#options
-      const isFailure = status === undefined ? !(signal.reason instanceof AbortError) : isTransient(status)
-      const fields = { method: "GET", path, status, duration: now() - start, requestId, attempt } as const
-      try {
-        logger[isFailure ? "warn" : "debug"]?.(`GET ${path} ${status ?? "without a response"}`, fields)
-      } catch {
-        // An error in the logger must not fail the call.
-      }
-    }
   }
 }

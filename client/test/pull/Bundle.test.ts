@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { createHash } from "node:crypto"
 import { isDeepStrictEqual } from "node:util"
-import { vi } from "vitest"
 import { findSlots } from "../../../src/domain/Resolution.ts"
 import { BundleError, type BundledPrompt, PromptClientError, verifyBundle } from "../../src/index.ts"
 import { parseBundleFile, renderBundle } from "../../src/pull/BundleFile.ts"
@@ -30,16 +29,6 @@ const fails = async (promise: Promise<unknown>): Promise<BundleError> => {
   const error = await captureError(promise)
   assert.instanceOf(error, BundleError)
   return error
-}
-
-/** Runs a function as if WebCrypto were the only hash function of the runtime. */
-const withoutNodeHash = async (run: () => Promise<void>): Promise<void> => {
-  const getBuiltinModule = vi.spyOn(process, "getBuiltinModule").mockReturnValue({} as never)
-  try {
-    await run()
-  } finally {
-    getBuiltinModule.mockRestore()
-  }
 }
 
 describe("a bundle", () => {
@@ -143,24 +132,6 @@ describe("a bundle", () => {
       hashes
     )
     assert.strictEqual(sha256, hash(hashes.join("")))
-  })
-
-  it("runtimes without Node's hash function verify bundles with WebCrypto, each bundle only once", async () => {
-    const bundle = makeTextBundle([["First", "One {{a}}\n😀"]])
-    const digest = vi.spyOn(crypto.subtle, "digest")
-    try {
-      await withoutNodeHash(async () => {
-        assert.strictEqual(await verifyBundle(bundle), bundle)
-        assert.strictEqual(digest.mock.calls.length, 2)
-        assert.strictEqual(await verifyBundle(bundle), bundle)
-        assert.strictEqual(digest.mock.calls.length, 2)
-        const [prompt] = bundle.prompts
-        const error = await fails(verifyBundle({ ...bundle, prompts: [{ ...prompt, content: "Two" }] }))
-        assert.strictEqual(error.promptId, prompt!.id)
-      })
-    } finally {
-      digest.mockRestore()
-    }
   })
 
   it("parseBundleFile rejects a file that a formatter has changed, and advises to exclude the file from formatters", async () => {

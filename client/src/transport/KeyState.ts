@@ -1,0 +1,59 @@
+import { getStatus, toApiError } from "../Errors.ts"
+import { type Limits, now, type Signal, sleep } from "./Limits.ts"
+
+/** What the responses so far say about the API key. The clients that `withOptions` creates for the key share it. */
+export class KeyState {
+  /**
+   * True since the last 401 or 403, until a request that starts later succeeds. A rejected key gets neither a bundled
+   * text nor a fallback, even if the service is down later.
+   */
+  isRejected = false
+  /** The number of 401s and 403s so far. */
+  rejections = 0
+  /** The end of the pause after a 429. */
+  #pausedUntil = 0
+  /** Id of the request that got the 429. */
+  #requestId: string | undefined
+
+  /** Runs a request, and records whether its outcome rejects or accepts the key. */
+  async observe<A>(request: () => Promise<A>): Promise<A> {
+    const { rejections } = this
+    try {
+      const result = await request()
+      if (rejections === this.rejections) this.isRejected = false
+      return result
+    } catch (error) {
+      if ([401, 403].includes(getStatus(error)!)) {
+        this.isRejected = true
+        this.rejections++
+      }
+      throw error
+    }
+  }
+
+  /** Starts a pause after a 429, of a length in milliseconds. Never shortens a pause. */
+  pause(delay: number, requestId: string | undefined): void {
+    const until = now() + delay
+    if (until <= this.#pausedUntil) return
+    this.#pausedUntil = until
+    this.#requestId = requestId
+  }
+
+  /** Waits until the pause ends. Rejects immediately if the pause does not end before the deadline. */
+  async waitForPause(limits: Limits, signal: Signal, deadline: number): Promise<void> {
+    for (;;) {
+      const delay = this.#pausedUntil - now()
+      if (delay <= 0) return
+      if (this.#pausedUntil >= deadline) {
+        throw toApiError({
+          status: 429,
+          code: "RATE_LIMITED",
+          message: "Rate limit exceeded; no request was sent",
+          requestId: this.#requestId,
+          retryAfter: Math.ceil(delay / 1000)
+        })
+      }
+      await sleep(delay, signal, limits)
+    }
+  }
+}
