@@ -7,6 +7,10 @@ import type { ResolvedPrompt } from "./Resources.ts"
 export interface PromptReference<Slots extends string = string> {
   /** Name of the prompt, which can be the same in several workspaces. */
   readonly name: string
+  /** Type of the prompt, for a fallback. */
+  readonly type?: string
+  /** Model that the prompt is written for, for a fallback. */
+  readonly model?: string
   /** Names of the slots. */
   readonly slots: ReadonlyArray<Slots>
 }

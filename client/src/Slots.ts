@@ -2,6 +2,14 @@ import { PromptClientError } from "./Errors.ts"
 import type { VariablesFor } from "./PromptReference.ts"
 import type { ResolvedPrompt } from "./Resources.ts"
 
+/** A message to a model. */
+export interface Message {
+  /** `system` or `assistant` for a prompt of this type, otherwise `user`. */
+  readonly role: "system" | "assistant" | "user"
+  /** The text, with its slots filled. */
+  readonly content: string
+}
+
 /** `fillSlots` found slots without a variable. */
 export class MissingVariablesError extends PromptClientError {
   override get name(): string {
@@ -50,4 +58,25 @@ export const fillSlots = <Prompt extends string | Pick<ResolvedPrompt, "resolved
   })
   if (missing.size) throw new MissingVariablesError([...missing])
   return filled
+}
+
+/**
+ * Returns the message that the `data` of `getResolved` becomes: its role follows from the type of the prompt, and its
+ * content is the text with its slots filled, as by `fillSlots`.
+ *
+ * @example
+ * ```ts
+ * import { PromptClient, toMessage } from "@prompt-retrieval/client"
+ *
+ * const { data } = await new PromptClient().prompts.getResolved("support-agent")
+ * const messages = [toMessage(data, { shop: "Acme" }), { role: "user", content: "Where is my parcel?" }]
+ * ```
+ */
+export const toMessage = <Prompt extends Pick<ResolvedPrompt, "resolved_content" | "prompt_type">>(
+  prompt: Prompt,
+  variables: VariablesFor<Prompt>
+): Message => {
+  const { prompt_type } = prompt
+  const role = prompt_type === "system" || prompt_type === "assistant" ? prompt_type : "user"
+  return { role, content: fillSlots(prompt, variables) }
 }

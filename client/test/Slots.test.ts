@@ -5,7 +5,13 @@ import * as Schema from "effect/Schema"
 import type { PromptId } from "../../src/domain/Prompt.ts"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { newId } from "../../test/support/archives.ts"
-import { fillSlots, MissingVariablesError, PromptClientError } from "../src/index.ts"
+import {
+  fillSlots,
+  MissingVariablesError,
+  PromptClientError,
+  type PromptType,
+  toMessage
+} from "../src/index.ts"
 
 /** Fills a fragment with the domain's `resolve`, and records the slot names that `resolve` looks up. */
 const fillByDomain = (content: string, bindings: object) => {
@@ -99,5 +105,28 @@ describe("fillSlots", () => {
     })
     const own = JSON.parse('{"__proto__":"p","toString":"t"}')
     assert.strictEqual(fillSlots("{{__proto__}}{{toString}}", own), "pt")
+  })
+
+  it("toMessage fills the slots, and its role is system or assistant for a prompt of this type, otherwise user", () => {
+    const roles: Record<PromptType | "undefined", string> = {
+      system: "system",
+      assistant: "assistant",
+      user: "user",
+      template: "user",
+      "few-shot": "user",
+      "chain-of-thought": "user",
+      undefined: "user"
+    }
+    for (const [type, role] of Object.entries(roles)) {
+      const prompt_type = type === "undefined" ? undefined : (type as PromptType)
+      assert.deepStrictEqual(toMessage({ prompt_type, resolved_content: "Hi {{a}}" }, { a: 1 }), {
+        role,
+        content: "Hi 1"
+      })
+    }
+    assert.throws(
+      () => toMessage({ prompt_type: "user", resolved_content: "{{a}}" }, {}),
+      MissingVariablesError
+    )
   })
 })

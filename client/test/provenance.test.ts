@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { type PromptReference, traceAttributes } from "../src/index.ts"
 import {
   advance,
   captureError,
@@ -36,17 +37,16 @@ describe("the provenance of a result", () => {
     expect(await service.read()).toMatchObject(confirmed)
     service.respondWith(serviceUnavailable)
     await advance(2_000)
-    const substitute = { etag: undefined, age: undefined, requestId: undefined }
-    expect(await service.read()).toMatchObject({
-      ...substitute,
-      version: 7,
-      source: "bundled"
-    })
-    expect(await service.read({ fallback: "x" }, otherId)).toMatchObject({
-      ...substitute,
-      version: undefined,
-      source: "fallback"
-    })
+    for (const [result, version, source] of [
+      [await service.read(), 7, "bundled"],
+      [await service.read({ fallback: "x" }, otherId), undefined, "fallback"]
+    ] as const) {
+      const { etag, age, requestId } = result
+      expect([result.version, result.source, etag, age, requestId]).toEqual([
+        ...[version, source],
+        ...[undefined, undefined, undefined]
+      ])
+    }
   })
 
   it("the result of a bundled text or of a fallback has the fields of a resolved prompt as its data", async () => {
@@ -60,13 +60,50 @@ describe("the provenance of a result", () => {
       resolved_content: "Bundled {{shop}}",
       fragment_count: 0
     })
-    expect((await service.read({ fallback: "Text" }, otherId)).data).toEqual({
-      id: otherId,
+    const fallback = {
+      id: "refund",
       title: "",
-      prompt_type: "system",
+      prompt_type: undefined,
       target_model: "",
       resolved_content: "Text",
       fragment_count: 0
+    }
+    const read = async (prompt: string | PromptReference) =>
+      (await service.client.prompts.getResolved(prompt, { fallback: "Text" })).data
+    expect(await read("refund")).toEqual(fallback)
+    expect(await read({ name: "refund", slots: [] })).toEqual(fallback)
+    expect(await read({ name: "refund", type: "user", model: "gpt-4o", slots: [] })).toEqual({
+      ...fallback,
+      prompt_type: "user",
+      target_model: "gpt-4o"
+    })
+  })
+
+  it("traceAttributes names the prompt as the call did, its version, and where the text comes from", async () => {
+    const service = makeService({ bundle })
+    service.respondWith(respondWithText("a", headers))
+    expect(traceAttributes(await service.client.prompts.getResolved("support-agent"))).toEqual({
+      "gen_ai.prompt.name": "support-agent",
+      "gen_ai.prompt.version": "3",
+      "prompt_retrieval.prompt.id": id,
+      "prompt_retrieval.prompt.etag": '"a"',
+      "prompt_retrieval.prompt.source": "fresh",
+      "prompt_retrieval.prompt.age_ms": 0,
+      "prompt_retrieval.prompt.request_id": "req-1"
+    })
+    expect(traceAttributes(await service.client.prompts.get(id))).toMatchObject({ "gen_ai.prompt.name": id })
+    service.respondWith(serviceUnavailable)
+    const read = async (name: string) =>
+      JSON.parse(JSON.stringify(traceAttributes(await service.read({ fallback: "Text" }, name))))
+    expect(await read("bundled")).toEqual({
+      "gen_ai.prompt.name": "bundled",
+      "gen_ai.prompt.version": "7",
+      "prompt_retrieval.prompt.id": id,
+      "prompt_retrieval.prompt.source": "bundled"
+    })
+    expect(await read("refund")).toEqual({
+      "gen_ai.prompt.name": "refund",
+      "prompt_retrieval.prompt.source": "fallback"
     })
   })
 

@@ -70,6 +70,9 @@ const listChanges = async (options: PullOptions, env: Environment) => {
   return { prompts, files }
 }
 
+const printResult = ({ length }: ReadonlyArray<BundledPrompt>, result: string): void =>
+  void process.stdout.write(`${length} ${length === 1 ? "prompt" : "prompts"}: ${result}\n`)
+
 const write = async (options: PullOptions, env: Environment): Promise<void> => {
   if (!isTypesFile(readText(options.out, typesFileName) ?? renderTypes([]))) {
     throw toUsageError(
@@ -78,15 +81,14 @@ const write = async (options: PullOptions, env: Environment): Promise<void> => {
   }
   const { prompts, files } = await listChanges(options, env)
   if (files.size > 0) writeFiles(options.out, files)
-  const count = `${prompts.length} ${prompts.length === 1 ? "prompt" : "prompts"}`
-  process.stdout.write(`${count}: ${files.size > 0 ? [...files.keys()].join(" and ") : "nothing"} changed\n`)
+  printResult(prompts, `${files.size > 0 ? [...files.keys()].join(" and ") : "nothing"} changed`)
 }
 
-/** Prints the names of the prompts that differ, one per line. */
+/** Prints the names of the prompts that differ, one per line, or that nothing differs. */
 const check = async (options: PullOptions, env: Environment): Promise<void> => {
   const bundled = await readBundle(options.out)
   const { prompts, files } = await listChanges(options, env)
-  if (files.size === 0) return
+  if (files.size === 0) return printResult(prompts, "nothing differs")
   const toHashes = (prompts: ReadonlyArray<BundledPrompt>) =>
     new Map(prompts.map(({ name, sha256 }) => [name, sha256]))
   const [before, after] = [toHashes(bundled), toHashes(prompts)]

@@ -39,15 +39,15 @@ const toComment = (title: string): string =>
   printable(title).replaceAll("\t", " ").replaceAll("*/", "* /").trim()
 
 /**
- * Renders `prompts.ts`: a constant for each prompt, with the name and the slots of the prompt. A constant is a literal,
+ * Renders `prompts.ts`: a constant for each prompt, with its name, type, model (if any) and slots. A constant is a literal,
  * so the file needs no import, and its declarations can be emitted without the type checker (`isolatedDeclarations`).
  * Throws a `CommandError` if two names give the same constant.
  */
 export const renderTypes = (
-  prompts: ReadonlyArray<Pick<BundledPrompt, "name" | "title" | "slots">>
+  prompts: ReadonlyArray<Omit<BundledPrompt, "id" | "content" | "fragment_count" | "sha256">>
 ): string => {
   const names = new Map<string, string>()
-  const constants = prompts.map(({ name, title, slots }) => {
+  const constants = prompts.map(({ name, title, prompt_type, target_model, slots }) => {
     const constant = toConstantName(name)
     const other = names.get(constant)
     if (other !== undefined)
@@ -60,6 +60,8 @@ export const renderTypes = (
       ...(comment === "" ? [] : [`/** ${comment} */`]),
       `export const ${constant} = {`,
       `  name: ${toLiteral(name)},`,
+      `  type: ${toLiteral(prompt_type)},`,
+      ...(target_model === "" ? [] : [`  model: ${toLiteral(target_model)},`]),
       `  slots: [${slots.map(toLiteral).join(", ")}]`,
       "} as const\n"
     ].join("\n")

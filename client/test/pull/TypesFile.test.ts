@@ -48,7 +48,7 @@ describe("prompts.ts", () => {
 
   it("renderTypes throws if two names give the same constant", () => {
     const toPrompts = (...names: ReadonlyArray<string>) =>
-      names.map((name) => ({ name, title: "", slots: [] }))
+      names.map((name) => ({ name, title: "", prompt_type: "user", target_model: "", slots: [] }))
     assert.throws(
       () => renderTypes(toPrompts("gpt-4", "gpt_4")),
       "the prompts gpt-4 and gpt_4 would have the same constant gpt_4; change the title of one of them"
@@ -56,17 +56,22 @@ describe("prompts.ts", () => {
   })
 
   it.prop(
-    "prompts.ts contains the constant, the name and the slots of every prompt, whatever the titles and slots",
+    "prompts.ts contains the constant, the name, the type, the model and the slots of every prompt, whatever the texts",
     { titles: Arbitrary.array(anyText, { maxLength: 12 }) },
     ({ titles }) => {
-      const prompts = titles.map((title, index) => ({ name: `prompt_${index}`, title, slots: [title] }))
+      const prompts = titles.map((title, index) => ({
+        ...{ name: `prompt_${index}`, title, slots: [title] },
+        ...{ prompt_type: title, target_model: title }
+      }))
       const text = renderTypes(prompts)
       const parsed = [
-        ...text.matchAll(/^export const (\w+) = \{\n {2}name: (".*"),\n {2}slots: (\[.*\])\n\} as const$/gm)
-      ].map(([, constant, name, slots]) => [constant, JSON.parse(name!), JSON.parse(slots!)])
+        ...text.matchAll(
+          /^export const (\w+) = \{\n {2}name: (".*"),\n {2}type: (".*"),\n(?: {2}model: (".*"),\n)? {2}slots: (\[.*\])\n\} as const$/gm
+        )
+      ].map(([, constant, ...fields]) => [constant, ...fields.map((field = '""') => JSON.parse(field))])
       assert.deepStrictEqual(
         parsed,
-        prompts.map(({ name, slots }) => [name, name, slots])
+        prompts.map(({ name, title, slots }) => [name, name, title, title, slots])
       )
       assert.isFalse(
         /[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/u.test(text),

@@ -45,11 +45,13 @@ const difficultNames = [
 ]
 
 const generated = renderTypes([
-  { name: "support-agent", title: "Support agent", slots: ["shop"] },
-  { name: "greeting", title: "Greeting", slots: [] },
-  { name: "order", title: "Order", slots: ["order_id", 'a "b"', "\u202e", "\\"] },
-  ...difficult.map((title, index) => ({ name: `difficult-${index}`, title, slots: [title] })),
-  ...difficultNames.map((name) => ({ name, title: name, slots: [] }))
+  bundledPrompt({ name: "support-agent", content: "{{shop}}" }),
+  bundledPrompt({ name: "greeting", content: "" }),
+  bundledPrompt({ name: "order", content: '{{order_id}} {{a "b"}} {{\u202e}} {{\\}}' }),
+  ...difficult.map((title, index) =>
+    bundledPrompt({ name: `difficult-${index}`, title, content: `{{${title}}}` })
+  ),
+  ...difficultNames.map((name) => bundledPrompt({ name, title: name, content: "" }))
 ])
 
 /** Uses the constants as an application does. The lines with an expected error must not compile. */
