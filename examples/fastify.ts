@@ -4,8 +4,7 @@
  *     DATABASE_URL=postgres://… npx node examples/fastify.ts
  */
 import fastify from "fastify"
-import { createPromptApi } from "prompt-retrieval"
-import { toNodeListener } from "./node-listener.ts"
+import { createPromptApi, toNodeListener } from "prompt-retrieval"
 
 const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL ?? "" })
 const serveApi = toNodeListener(api.handler)

@@ -5,8 +5,7 @@
  *     DATABASE_URL=postgres://… npx node examples/node-http.ts
  */
 import { createServer } from "node:http"
-import { createPromptApi } from "prompt-retrieval"
-import { toNodeListener } from "./node-listener.ts"
+import { createPromptApi, toNodeListener } from "prompt-retrieval"
 
 const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL ?? "" })
 const serveApi = toNodeListener(api.handler)

@@ -7,7 +7,7 @@ export {
   PromptApiError,
   type Single
 } from "./adapters/inbound/embedding/InProcessPrompts.ts"
-export { makeWebHandler, type WebHandler } from "./adapters/inbound/http/WebHandler.ts"
+export { makeWebHandler, toNodeListener, type WebHandler } from "./adapters/inbound/http/WebHandler.ts"
 export type { DatabaseOptions } from "./adapters/outbound/postgres/Database.ts"
 export type { RateLimits } from "./application/access/Admission.ts"
 export {

@@ -29,7 +29,7 @@ const resolved = {
 }
 
 const servers = ["express.ts", "fastify.ts", "node-http.ts"]
-const modules = ["hono.ts", "node-listener.ts", "route-handler.ts"]
+const modules = ["hono.ts", "route-handler.ts"]
 const programs = ["effect-program.ts", "in-process.ts", "litellm.ts", "resolve.ts"]
 const tests = ["memory-testing.ts", "own-store.ts", "properties.ts"]
 

@@ -3,4 +3,4 @@
  * statement reads every export. Reading the export `WebSocket` loads undici and HTTP/2, which takes 20 ms and 3 MiB at
  * every start.
  */
-export const { createServer, ServerResponse, STATUS_CODES } = process.getBuiltinModule("node:http")
+export const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http")
