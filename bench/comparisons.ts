@@ -7,6 +7,7 @@ import type { FixedResponse } from "./baselines/bare.ts"
 import { thousand, type Workspace } from "./dataset.ts"
 import {
   alternate,
+  cpuPerRequest,
   type Harness,
   latency,
   type Metric,
@@ -92,6 +93,12 @@ const compareLatency = (q: number): Comparison => ({
 })
 
 /** Compares quantiles of the latency. A smaller ratio is better. */
+/** Compares the CPU time of the servers per request. A smaller ratio is better. */
+export const cpuTime: Comparison = {
+  metric: () => cpuPerRequest,
+  toUnit: (baseline) => `of ${baseline}'s CPU time`
+}
+
 export const p50 = compareLatency(0.5)
 export const p99 = compareLatency(0.99)
 
@@ -139,7 +146,7 @@ export const compareWithBare = async (
   // Fills the response cache before the first round.
   await harness.generator.run({ port, seconds: 60, streams: [eachOnce(requests)] })
   const side = { streams: () => [requests], warmUp: () => [requests] }
-  const rounds = await alternate(harness, { port, ...side }, { port: bare.port, ...side })
+  const rounds = await alternate(harness, { server, ...side }, { server: bare, ...side })
   await bare.stop()
   return rounds
 }
@@ -174,7 +181,8 @@ export const uncachedScenario = (
   goal: Goal,
   workspace: Workspace,
   makeRequests: () => Stream,
-  comparison: Comparison = throughput
+  comparison: Comparison = throughput,
+  cpuGoal?: Goal
 ): Scenario => ({
   group,
   title,
@@ -183,11 +191,8 @@ export const uncachedScenario = (
     const [server, baseline] = [await startService(harness), await fastifyBaseline(harness)]
     const requests = splitByRound(makeRequests(), harness.scale.rounds)
     await assertSameAsBaseline(harness, server, requests.warmUp(0)[0]!)
-    const rounds = await alternate(
-      harness,
-      { port: server.port, ...requests },
-      { port: baseline.port, ...requests }
-    )
-    return [toRatios(title, goal, rounds, "Fastify", comparison)]
+    const rounds = await alternate(harness, { server, ...requests }, { server: baseline, ...requests })
+    const cpuTimes = cpuGoal && toRatios(`CPU time: ${title}`, cpuGoal, rounds, "Fastify", cpuTime)
+    return [toRatios(title, goal, rounds, "Fastify", comparison), ...(cpuTimes ? [cpuTimes] : [])]
   }
 })

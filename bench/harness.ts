@@ -66,15 +66,20 @@ export const makeHarness = (
   }
 }
 
+/** The result of one round against one server, and the CPU time that the server used, in seconds. */
+export interface RoundResult extends LoadResult {
+  readonly cpuTime: number
+}
+
 /** The results of the rounds of two sides. */
 export interface Rounds {
-  readonly a: ReadonlyArray<LoadResult>
-  readonly b: ReadonlyArray<LoadResult>
+  readonly a: ReadonlyArray<RoundResult>
+  readonly b: ReadonlyArray<RoundResult>
 }
 
 /** One side of a comparison. `streams` returns the requests of a round, counted from 0. */
 export interface Side {
-  readonly port: number
+  readonly server: Pick<ServerProcess, "port" | "cpuTime">
   readonly streams: (round: number) => ReadonlyArray<Stream>
   /** Returns the requests of a round of the warm-up, counted from 0. Without a warm-up, the first round is cold. */
   readonly warmUp?: (round: number) => ReadonlyArray<Stream>
@@ -85,40 +90,44 @@ export interface Side {
  */
 const maxWarmUpRounds = 10
 
-/** The rate of a server is steady if the rates of two successive rounds differ by at most this share. */
-const steadyDifference = 0.03
+/** The rate of a server is steady once it has not increased by more than this share in three rounds. */
+const steadyIncrease = 0.03
 
 /** Sends requests to a side, round after round, until the rate is steady. */
-const warmUpSide = async ({ generator, scale }: Harness, { port, warmUp }: Side): Promise<void> => {
+const warmUpSide = async ({ generator, scale }: Harness, { server, warmUp }: Side): Promise<void> => {
   if (warmUp === undefined) return
-  let previous = 0
+  const { port } = server
+  const rates: Array<number> = []
   for (let round = 0; round < maxWarmUpRounds; round++) {
     const { streams } = await generator.run({ port, seconds: scale.seconds, streams: warmUp(round) })
-    const rate = streams.reduce((sum, { perSecond }) => sum + perSecond, 0)
-    if (Math.abs(rate - previous) <= steadyDifference * rate) return
-    previous = rate
+    rates.push(streams.reduce((sum, { perSecond }) => sum + perSecond, 0))
+    const earlier = Math.max(...rates.slice(0, -3))
+    if (Math.max(...rates.slice(-3)) <= (1 + steadyIncrease) * earlier) return
   }
 }
 
 /** Measures two sides in alternating rounds, A B A B …, so that other load on the machine affects both equally. */
 export const alternate = async (harness: Harness, a: Side, b: Side): Promise<Rounds> => {
   const { generator, scale } = harness
-  const results: { a: Array<LoadResult>; b: Array<LoadResult> } = { a: [], b: [] }
+  const results: { a: Array<RoundResult>; b: Array<RoundResult> } = { a: [], b: [] }
   for (const side of [a, b]) await warmUpSide(harness, side)
   for (let round = 0; round < scale.rounds; round++) {
     for (const [side, into] of [
       [a, results.a],
       [b, results.b]
-    ] as const)
-      into.push(
-        await generator.run({ port: side.port, seconds: scale.seconds, streams: side.streams(round) })
-      )
+    ] as const) {
+      const { port, cpuTime } = side.server
+      const before = cpuTime()
+      const load = { port, seconds: scale.seconds, streams: side.streams(round) }
+      const result = await generator.run(load)
+      into.push({ ...result, cpuTime: cpuTime() - before })
+    }
   }
   return results
 }
 
 /** Extracts a value from the result of one run. */
-export type Metric = (result: LoadResult) => number
+export type Metric = (result: RoundResult) => number
 
 export const perSecond =
   (stream: number): Metric =>
@@ -130,6 +139,10 @@ export const latency =
   (result) =>
     quantile(result.streams[stream]!.latencies, q)
 
+/** The CPU time of the server per request of all streams, in microseconds. */
+export const cpuPerRequest: Metric = ({ streams, cpuTime }) =>
+  (cpuTime * 1e6) / streams.reduce((sum, { latencies }) => sum + latencies.length, 0)
+
 export const ratios = ({ a, b }: Rounds, metric: Metric): ReadonlyArray<number> =>
   a.map((result, round) => metric(result) / metric(b[round]!))
 
@@ -139,7 +152,7 @@ const busy: Metric = (result) => result.busy
  * Returns the medians of both sides. For the share of time in which the generator was busy, returns the greater median.
  */
 export const summarize = ({ a, b }: Rounds, names: readonly [string, string], stream: number) => {
-  const reduce = (results: ReadonlyArray<LoadResult>, metric: Metric) => median(results.map(metric))
+  const reduce = (results: ReadonlyArray<RoundResult>, metric: Metric) => median(results.map(metric))
   const [nameA, nameB] = names
   return {
     [`${nameA} requests/s`]: reduce(a, perSecond(stream)),
@@ -148,6 +161,8 @@ export const summarize = ({ a, b }: Rounds, names: readonly [string, string], st
     [`${nameB} p50 ms`]: reduce(b, latency(0.5, stream)),
     [`${nameA} p99 ms`]: reduce(a, latency(0.99, stream)),
     [`${nameB} p99 ms`]: reduce(b, latency(0.99, stream)),
+    [`${nameA} CPU µs per request`]: reduce(a, cpuPerRequest),
+    [`${nameB} CPU µs per request`]: reduce(b, cpuPerRequest),
     "generator busy": Math.max(reduce(a, busy), reduce(b, busy))
   }
 }

@@ -10,16 +10,16 @@ import { atMost, type Measurement } from "./measurement.ts"
 import { makeServiceStart } from "./processes.ts"
 import { numbers } from "./requests.ts"
 
-/** Each application has its own key and its own prompts, and runs as several clients. */
-const [applications, clientsPerApplication, promptsPerApplication] = [100, 10, 10]
+/** Each application has its own key and its own two prompts, and runs as several clients. */
+const [applications, clientsPerApplication] = [100, 10]
 const clientCount = applications * clientsPerApplication
+/** The time between changes, in milliseconds. Meanwhile, the service checks the requests of all applications. */
+const pauseMs = 250
 /** How long the clients may take to notice a change, in milliseconds: a client that does not wait asks every 30 s. */
 const timeoutMs = 60_000
 
-const listPrompts = (application: number) =>
-  numbers(promptsPerApplication).map((i) =>
-    makeId(thousand, "prompt", promptsPerApplication * application + i)
-  )
+/** Returns the numbers of an application's prompts. Only these two prompts use the fragment `5 * application + 4`. */
+const listPrompts = (application: number) => [5 * application + 1, 5 * application + 2] as const
 
 /**
  * Connects all clients. `onText` is called after each change, with the text in the memory of a client, and `onRejection`
@@ -43,7 +43,8 @@ const connectClients = async (port: number, onText: (text: string) => void, onRe
     })
     const onChange = async (prompt: string) =>
       onText((await client.prompts.getResolved(prompt)).data.resolved_content)
-    const live = await client.live(listPrompts(application), { onChange })
+    const names = listPrompts(application).map((number) => `prompt-${number}`)
+    const live = await client.live(names, { onChange })
     return live
   }
   const clients = await Promise.all(
@@ -78,7 +79,7 @@ const live: Scenario = {
 
     /** Makes a change that `count` clients notice, and returns the time from its commit to each of them. */
     const measureChange = async (count: number, change: () => PromiseLike<unknown>) => {
-      await setTimeout(20)
+      await setTimeout(pauseMs)
       noticedAt = []
       await change()
       const committedAt = performance.now()
@@ -106,18 +107,16 @@ const live: Scenario = {
       }
     })
 
-    const startedAt = performance.now()
-    const cpuTimeBefore = cpuTime()
+    const editCount = harness.scale.rounds * 100
+    const before = { service: cpuTime(), clients: process.cpuUsage() }
     const edits: Array<number> = []
-    for (let edit = 0; edit < harness.scale.rounds * 100; edit++) {
-      const application = (edit * 37) % applications
-      // Not the first prompt of an application, because the fragment of an edit is also in the previous prompt.
-      const prompt = promptsPerApplication * application + 2 + (edit % (promptsPerApplication - 2))
+    for (let edit = 0; edit < editCount; edit++) {
+      const application = Math.floor(Math.random() * applications)
       marker = `Edit ${edit}.`
       const isPrompt = edit % 2 === 0
       const id = isPrompt
-        ? makeId(thousand, "prompt", prompt)
-        : makeId(thousand, "fragment", 1 + ((prompt + 1) % thousand.prompts))
+        ? makeId(thousand, "prompt", listPrompts(application)[0])
+        : makeId(thousand, "fragment", 5 * application + 4)
       edits.push(
         ...(await measureChange((isPrompt ? 1 : 2) * clientsPerApplication, () =>
           isPrompt
@@ -126,8 +125,12 @@ const live: Scenario = {
         ))
       )
     }
-    const share = ((cpuTime() - cpuTimeBefore) * 1_000) / (performance.now() - startedAt)
+    const { user, system } = process.cpuUsage(before.clients)
     const edited = summarize(live.title, edits)
+    const cpuTimes = {
+      "service CPU ms per edit": ((cpuTime() - before.service) * 1_000) / editCount,
+      "clients CPU ms per edit": (user + system) / 1_000 / editCount
+    }
 
     const rejections: Array<number> = []
     for (const application of numbers(harness.scale.rounds * 10)) {
@@ -144,7 +147,7 @@ const live: Scenario = {
     await stop()
     // Other scenarios use these keys.
     await sql`update api_keys set revoked_at = null`
-    return [{ ...edited, detail: { ...edited.detail, "CPU of the service": share } }, rejected]
+    return [{ ...edited, detail: { ...edited.detail, ...cpuTimes } }, rejected]
   }
 }
 

@@ -92,7 +92,7 @@ const idle: Scenario = {
     await setTimeout(2_000)
     const after = await server.memory()
     const side = { streams: () => [onePrompt], warmUp: () => [onePrompt] }
-    const rounds = await alternate(harness, { port: server.port, ...side }, { port: other.port, ...side })
+    const rounds = await alternate(harness, { server, ...side }, { server: other, ...side })
     clients.close()
     await server.stop()
     await other.stop()
