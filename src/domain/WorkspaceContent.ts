@@ -1,14 +1,6 @@
 import * as Schema from "effect/Schema"
-import type { TagId } from "./Prompt.ts"
 import type { VersionId } from "./Version.ts"
-import type {
-  Folder,
-  Fragment,
-  PromptFragment,
-  PromptVersion,
-  WorkspacePrompt,
-  WorkspaceTag
-} from "./Workspace.ts"
+import type { Folder, Fragment, WorkspacePrompt, WorkspaceTag } from "./Workspace.ts"
 
 /** The current version and the last version of a prompt. */
 export interface VersionHistory {
@@ -44,18 +36,6 @@ export interface WorkspaceContent {
   readonly importedStates: ReadonlyArray<ImportedState>
 }
 
-/** The fields of a prompt that are columns of the table `prompts`. */
-export type PromptRow = Omit<WorkspacePrompt, "tags" | "fragments" | "versions">
-
-/** An edit of one prompt. A list that is undefined does not change. */
-export interface PromptEdit {
-  readonly row: PromptRow
-  readonly tags: ReadonlyArray<TagId> | undefined
-  readonly fragments: ReadonlyArray<PromptFragment> | undefined
-  /** A version to add. */
-  readonly version: PromptVersion | undefined
-}
-
 /** An edit of a workspace's content. Rows that the edit does not name do not change. */
 export interface ContentEdit {
   /** Folders to add. */
@@ -66,8 +46,8 @@ export interface ContentEdit {
   readonly fragments: ReadonlyArray<Fragment>
   /** Ids of fragments to remove from the workspace and from every prompt. */
   readonly removedFragments: ReadonlyArray<string>
-  /** Prompts to add or to change. */
-  readonly prompts: ReadonlyArray<PromptEdit>
+  /** Prompts to add or to change. `versions` has only the versions to add. */
+  readonly prompts: ReadonlyArray<WorkspacePrompt>
   /** Replaces the workspace's recorded states. If undefined, the recorded states do not change. */
   readonly importedStates?: ReadonlyArray<ImportedState> | undefined
 }

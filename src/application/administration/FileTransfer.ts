@@ -2,19 +2,13 @@ import * as Clock from "effect/Clock"
 import type { SecureRandom } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import { toTimestamp } from "../../domain/Timestamp.ts"
-import {
-  type ContentEdit,
-  emptyEdit,
-  type InvalidContent,
-  type Problem
-} from "../../domain/WorkspaceContent.ts"
+import type { ContentEdit, InvalidContent, Problem } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { planExport } from "../transfer/FileExport.ts"
-import { type FileChange, planImport } from "../transfer/FileImport.ts"
 import { type CallerChange, findCallerChanges } from "../transfer/CallerChanges.ts"
-import { findMoves } from "../transfer/Moves.ts"
-import { InvalidFiles, parsePromptFiles, type Texts } from "../transfer/PromptFile.ts"
-import { findSlotWarnings } from "../transfer/SlotWarnings.ts"
+import { compareForImport } from "../transfer/Comparison.ts"
+import { planExport } from "../transfer/FileExport.ts"
+import { type FileImport, planImport } from "../transfer/FileImport.ts"
+import { InvalidFiles, parseFiles, type Texts } from "../transfer/PromptFile.ts"
 import type { ChangeOptions, WorkspaceStore } from "../ports/WorkspaceStore.ts"
 
 /**
@@ -31,13 +25,12 @@ export interface FileImportOptions extends ChangeOptions {
  */
 const locateInFiles = (
   { problems, count }: InvalidContent,
-  edit: ContentEdit,
-  changes: ReadonlyArray<FileChange>
+  [edit, { changes }]: readonly [ContentEdit, FileImport]
 ): InvalidFiles => {
   const locate = (problem: Problem): Problem => {
     const [, kind, index, field] = /^(prompt|fragment)s\[(\d+)\]\.?(.*)$/.exec(problem.path) ?? []
-    const row = kind === "prompt" ? edit.prompts[Number(index)]?.row : edit.fragments[Number(index)]
-    const path = changes.find((change) => change.kind === kind && change.id === row?.id)?.path
+    const item = (kind === "prompt" ? edit.prompts : edit.fragments)[Number(index)]
+    const path = changes.find((change) => change.kind === kind && change.id === item?.id)?.path
     return typeof path === "string" ? { path, message: `${field} ${problem.message}` } : problem
   }
   return InvalidFiles(problems.map(locate), count)
@@ -50,37 +43,29 @@ export const makeFileTransfer = (store: WorkspaceStore["Service"], random: Secur
     texts: Texts,
     options?: FileImportOptions
   ) {
-    const files = yield* Effect.fromResult(parsePromptFiles(workspace, texts))
+    const files = yield* Effect.fromResult(parseFiles(texts))
     const now = toTimestamp(yield* Clock.currentTimeMillis)
     const runSync = Effect.runSyncWith(yield* Effect.context<never>())
     const context = { now, newId: () => runSync(random.uuidV7()) }
-    let latestEdit = emptyEdit
-    let latestChanges: ReadonlyArray<FileChange> = []
+    let latest: readonly [ContentEdit, FileImport] | undefined
     let callerChanges: ReadonlyArray<CallerChange> = []
     const imported = yield* store
       .editContent(
         workspace,
         Effect.fnUntraced(function* (content) {
-          const plan = yield* Effect.fromResult(
-            planImport(content, files, options?.overwrite === true, context)
-          )
-          latestEdit = plan[0]
-          latestChanges = plan[1].changes
-          if (options?.dryRun === true) callerChanges = findCallerChanges(content, latestChanges)
-          return plan
+          const pairs = yield* Effect.fromResult(compareForImport(workspace, content, files))
+          if (options?.dryRun === true) callerChanges = findCallerChanges(pairs)
+          latest = yield* Effect.fromResult(planImport(content, pairs, options?.overwrite === true, context))
+          return latest
         }),
         options
       )
       .pipe(
         Effect.catchTag("InvalidContent", (error) =>
-          Effect.fail(locateInFiles(error, latestEdit, latestChanges))
+          Effect.fail(latest === undefined ? InvalidFiles(error.problems) : locateInFiles(error, latest))
         )
       )
-    return {
-      ...imported,
-      callerChanges,
-      warnings: [...findMoves(imported.changes, files), ...findSlotWarnings(files)]
-    }
+    return { ...imported, callerChanges }
   }),
   exportFiles: Effect.fn("Administration.exportFiles")(function* (
     workspace: WorkspaceId,

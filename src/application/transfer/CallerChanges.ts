@@ -1,9 +1,17 @@
+import * as Result from "effect/Result"
 import type { PromptId, PromptType } from "../../domain/Prompt.ts"
 import { toName, toSlug } from "../../domain/PromptName.ts"
-import { findSlots, toSlotText } from "../../domain/Resolution.ts"
-import type { WorkspaceContent } from "../../domain/WorkspaceContent.ts"
-import { type ContentItem, type PromptState, readItems } from "./ContentState.ts"
-import type { FileChange } from "./FileImport.ts"
+import { findSlots } from "../../domain/Resolution.ts"
+import type { Problem } from "../../domain/WorkspaceContent.ts"
+import { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { compareForImport, findSlotWarnings, listUnbound, type Pair } from "./Comparison.ts"
+import {
+  type ContentState,
+  type InvalidFiles,
+  parseFiles,
+  type PromptState,
+  type Texts
+} from "./PromptFile.ts"
 
 /** A prompt as applications see it. */
 export interface PromptInterface {
@@ -12,6 +20,8 @@ export interface PromptInterface {
   readonly type: PromptType
   /** The slots of the resolved content, which applications fill. */
   readonly slots: ReadonlyArray<string>
+  /** The path of the file; empty if there is no file. */
+  readonly path: string
 }
 
 /** A change of a prompt on which applications depend. */
@@ -26,48 +36,51 @@ export interface CallerChange {
   readonly new_type: PromptType | null
 }
 
-type LiveItem = Pick<ContentItem, "id" | "state">
-
 /** Returns the slots of a prompt, and the slots of its fragments that the prompt does not bind. */
 const listSlots = (
   { current_content, fragments }: PromptState,
   fragmentSlots: ReadonlyMap<string, ReadonlySet<string>>
 ): ReadonlyArray<string> => {
   const unbound = fragments.flatMap(({ fragment_id, variable_overrides }) =>
-    [...(fragmentSlots.get(fragment_id) ?? [])].filter(
-      (slot) => !Object.hasOwn(variable_overrides, slot) || toSlotText(variable_overrides[slot]) === undefined
-    )
+    listUnbound(fragmentSlots.get(fragment_id) ?? [], variable_overrides)
   )
   return [...new Set([...findSlots(current_content), ...unbound])]
 }
 
 /**
- * Lists the prompts among the items as applications see them. `createdAt` contains the times of the prompts that a
- * workspace already has; the oldest prompt with a slug has the slug as its name (docs/names.md).
+ * Lists the prompts of one of the two states of each pair, as applications see them. The oldest prompt with a slug has
+ * the slug as its name (docs/names.md).
  */
-export const listInterfaces = (
-  items: ReadonlyArray<LiveItem>,
-  createdAt: ReadonlyMap<string, string> = new Map()
+const listInterfaces = (
+  pairs: ReadonlyArray<Pair>,
+  getState: (pair: Pair) => ContentState | undefined
 ): ReadonlyArray<PromptInterface> => {
+  const states = pairs.flatMap((pair) => {
+    const state = getState(pair)
+    return state === undefined ? [] : [{ ...pair, state }]
+  })
   const fragmentSlots = new Map(
-    items.flatMap(({ id, state }) =>
-      state.kind === "fragment" ? [[id, findSlots(state.content)] as const] : []
-    )
+    states.flatMap(({ id, state }) => (state.kind === "fragment" ? [[id, findSlots(state.content)]] : []))
   )
-  const prompts = items.flatMap(({ id, state }) =>
+  const prompts = states.flatMap(({ id, item, file, state }) =>
     // A new prompt is younger than all others: "new" sorts after every time.
-    state.kind === "prompt" ? [{ id, slug: toSlug(state.title), age: createdAt.get(id) ?? "new", state }] : []
+    state.kind === "prompt"
+      ? [{ id, path: file?.path ?? "", slug: toSlug(state.title), age: item?.createdAt ?? "new", state }]
+      : []
   )
   const owners = new Map<string, string>()
   for (const { id, slug } of prompts.toSorted((a, b) => (`${a.age} ${a.id}` < `${b.age} ${b.id}` ? -1 : 1)))
     if (!owners.has(slug)) owners.set(slug, id)
-  return prompts.map(({ id, slug, state }) => ({
+  return prompts.map(({ id, path, slug, state }) => ({
     id,
     name: toName({ id: id as PromptId, slug }, { owns_slug: owners.get(slug) === id, owns_digits: true }),
     type: state.prompt_type,
-    slots: listSlots(state, fragmentSlots)
+    slots: listSlots(state, fragmentSlots),
+    path
   }))
 }
+
+const getFileState = ({ file }: Pair): ContentState | undefined => file?.state
 
 /**
  * Compares the prompts of two states, and returns the changes that can break applications, ordered by name. A prompt is
@@ -99,18 +112,29 @@ export const compareInterfaces = (
   })
 }
 
-/** Returns the changes of an import that can break applications. `content` is the workspace before the import. */
-export const findCallerChanges = (
-  content: WorkspaceContent,
-  changes: ReadonlyArray<FileChange>
-): ReadonlyArray<CallerChange> => {
-  const toKey = ({ id, state: { kind } }: LiveItem) => `${kind} ${id}`
-  const live = readItems(content).filter(({ isArchived }) => !isArchived)
-  const after = new Map<string, LiveItem>(live.map((item) => [toKey(item), item]))
-  for (const { kind, id, after: state } of changes) {
-    if (state === null) after.delete(`${kind} ${id}`)
-    else after.set(`${kind} ${id}`, { id, state })
-  }
-  const createdAt = new Map<string, string>(content.prompts.map(({ id, created_at }) => [id, created_at]))
-  return compareInterfaces(listInterfaces(live, createdAt), listInterfaces([...after.values()], createdAt))
-}
+/** Returns the changes of an import of files that can break applications. */
+export const findCallerChanges = (pairs: ReadonlyArray<Pair>): ReadonlyArray<CallerChange> =>
+  compareInterfaces(
+    listInterfaces(pairs, ({ item }) => (item?.isArchived === false ? item.state : undefined)),
+    listInterfaces(pairs, getFileState)
+  )
+
+/** Any workspace: the ids of prompts are only compared with ids from the same workspace. */
+const anyWorkspace = WorkspaceId.make("00000000-0000-0000-0000-000000000000")
+
+const emptyContent = { folders: [], tags: [], fragments: [], prompts: [], importedStates: [] }
+
+/** Checks a directory of files as an import into an empty workspace does. Returns its prompts and the warnings. */
+export const checkFiles = (
+  texts: Texts
+): Result.Result<
+  { readonly prompts: ReadonlyArray<PromptInterface>; readonly warnings: ReadonlyArray<Problem> },
+  InvalidFiles
+> =>
+  parseFiles(texts).pipe(
+    Result.flatMap((files) => compareForImport(anyWorkspace, emptyContent, files)),
+    Result.map((pairs) => ({
+      prompts: listInterfaces(pairs, getFileState),
+      warnings: findSlotWarnings(pairs)
+    }))
+  )

@@ -1,9 +1,16 @@
 import * as Result from "effect/Result"
 import type { WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { compare, isDifferent, isEditedInDirectory, type Pair } from "./Comparison.ts"
-import { type InvalidFiles, parsePromptFiles, renderFile, type Texts, updateFile } from "./PromptFile.ts"
-import { makePathFactory, toFragmentName } from "./PromptPaths.ts"
+import { compare, type ContentItem, isDifferent, isEditedInDirectory, type Pair } from "./Comparison.ts"
+import {
+  extension,
+  getName,
+  type InvalidFiles,
+  parseFiles,
+  type Texts,
+  toFragmentName
+} from "./PromptFile.ts"
+import { renderFile, updateFile } from "./PromptFileText.ts"
 
 /** The changes that make a directory describe a workspace, sorted by path. */
 export interface FileExport {
@@ -24,6 +31,45 @@ const UnimportedFiles = (paths: ReadonlyArray<string>): UnimportedFiles => ({
   _tag: "UnimportedFiles",
   paths
 })
+
+/**
+ * Matches a part of a folder's name that common file systems accept as a directory name. Matches neither a name that
+ * ends with `.md`, which a prompt file could have, nor a name with `%`, because percent-encoding in paths is decoded.
+ */
+const plainSegment = /^(?!\.)[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
+
+/** Normalizes the case and the Unicode form of a path, because many file systems ignore them. */
+const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
+
+const withAncestors = (path: string): ReadonlyArray<string> =>
+  path.split("/").map((_, index, segments) => segments.slice(0, index + 1).join("/"))
+
+/** Converts a title to a file name without an extension. */
+const toFileName = (title: string): string =>
+  title
+    .normalize("NFC")
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, "-")
+    .slice(0, 50)
+    .replace(/^-|-$/g, "")
+    .toWellFormed() || "untitled"
+
+/**
+ * Returns a function that makes paths for new files from their folders and their titles or names. Each path differs in
+ * more than case from the existing paths and their directories, and from every path that the function made before.
+ */
+const makePathFactory = (existing: Iterable<string>): ((item: ContentItem) => string) => {
+  const taken = new Set([...existing].flatMap(withAncestors).map(foldCase))
+  return ({ id, state }) => {
+    const folder = state.kind === "prompt" ? state.folder : null
+    const isPlain = folder?.split("/").every((part) => plainSegment.test(part))
+    const directory = folder === null ? `${state.kind}s` : `prompts/${isPlain ? folder : toFileName(folder)}`
+    let path = `${directory}/${toFileName(getName(state))}`
+    while (taken.has(foldCase(path + extension))) path += `-${id.slice(-8)}`
+    taken.add(foldCase(path + extension))
+    return path + extension
+  }
+}
 
 /** Omits each fragment without a file that only archived prompts contain: it gets no file. */
 const selectPairs = (pairs: ReadonlyArray<Pair>, { prompts }: WorkspaceContent): ReadonlyArray<Pair> => {
@@ -56,8 +102,8 @@ export const planExport = (
   texts: Texts,
   overwrite = false
 ): Result.Result<FileExport, InvalidFiles | UnimportedFiles> =>
-  parsePromptFiles(workspace, texts).pipe(
-    Result.flatMap((files) => compare(content, files)),
+  parseFiles(texts).pipe(
+    Result.flatMap((files) => compare(workspace, content, files)),
     Result.flatMap((pairs) => {
       const makePath = makePathFactory(texts.keys())
       const targets = selectPairs(pairs, content).map((pair) => {
@@ -77,7 +123,7 @@ export const planExport = (
       for (const { id, path, file, state } of changes) {
         if (state === undefined) pathsToRemove.push(path)
         else if (file === undefined)
-          textsToWrite.set(path, renderFile({ id, path, file_id: id, state }, fragmentNames))
+          textsToWrite.set(path, renderFile({ path, file_id: id, state }, fragmentNames))
         else textsToWrite.set(path, updateFile(file, texts.get(path) ?? "", state, fragmentNames))
       }
       return Result.succeed({ textsToWrite, pathsToRemove })

@@ -3,20 +3,17 @@ import * as Result from "effect/Result"
 import type { FolderId, PromptId, TagId } from "../../domain/Prompt.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../domain/Version.ts"
-import type { Fragment, PromptVersion } from "../../domain/Workspace.ts"
+import type { PromptVersion, WorkspacePrompt } from "../../domain/Workspace.ts"
 import {
   type ContentEdit,
   type CurrentPrompt,
   emptyHistory,
   type Problem,
-  type PromptEdit,
   type WorkspaceContent
 } from "../../domain/WorkspaceContent.ts"
-import { compare, isDifferent, isEditedInWorkspace, type Pair } from "./Comparison.ts"
-import { type ContentState, getContent, getName, type PromptState } from "./ContentState.ts"
-import { requireDistinctNames } from "./DistinctNames.ts"
-import { type ContentFile, type FragmentNames, InvalidFiles } from "./PromptFile.ts"
-import { toFragmentName } from "./PromptPaths.ts"
+import { findMoves, findSlotWarnings, isDifferent, isEditedInWorkspace, type Pair } from "./Comparison.ts"
+import { type ContentState, getContent, getName, type PromptState, toFragmentName } from "./PromptFile.ts"
+import type { FragmentNames } from "./PromptFileText.ts"
 
 /** The values that a plan cannot compute: the current time, and new ids. */
 export interface PlanContext {
@@ -43,9 +40,10 @@ export interface FileChange {
   readonly after: ContentState | null
 }
 
-/** The changes that an import of files makes, and the names of all fragments for showing the changes. */
 export interface FileImport {
   readonly changes: ReadonlyArray<FileChange>
+  /** Warnings about slots and moved files. */
+  readonly warnings: ReadonlyArray<Problem>
   /** Maps the id of each fragment to its name in front matter or, without a file, to its name in the workspace. */
   readonly fragmentNames: FragmentNames
 }
@@ -76,6 +74,14 @@ const toChange = ({ kind, id, item, file }: Pair): FileChange => {
   return { kind, id, path: file?.path ?? null, name, change: toKindOfChange(), before, after }
 }
 
+/** Describes how a prompt or fragment was edited in the workspace. */
+const describeEdit = (pair: Pair): Problem => {
+  const { kind, id, path, name } = toChange(pair)
+  const changed = pair.importedHash === undefined ? "created" : "edited"
+  const verb = pair.item === undefined ? "deleted" : pair.item.isArchived ? "archived" : changed
+  return { path: path ?? `${kind} ${id} (${name})`, message: `was ${verb}` }
+}
+
 /**
  * Returns the pairs that an import changes. A fragment without a file stays unchanged if a prompt without a file
  * contains it.
@@ -91,23 +97,6 @@ const selectPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
   return pairs.filter(
     (pair) => isDifferent(pair) && (pair.kind === "prompt" || pair.file !== undefined || !needed.has(pair.id))
   )
-}
-
-/**
- * Compares a workspace with files like `compare`, and also fails if a file gives a prompt the name of another prompt.
- */
-export const pairFiles = (
-  content: WorkspaceContent,
-  files: ReadonlyArray<ContentFile>
-): Result.Result<ReadonlyArray<Pair>, InvalidFiles> =>
-  Result.flatMap(compare(content, files), requireDistinctNames)
-
-/** Describes how a prompt or fragment was edited in the workspace. */
-const describeEdit = (pair: Pair): Problem => {
-  const { kind, id, path, name } = toChange(pair)
-  const changed = pair.importedHash === undefined ? "created" : "edited"
-  const verb = pair.item === undefined ? "deleted" : pair.item.isArchived ? "archived" : changed
-  return { path: path ?? `${kind} ${id} (${name})`, message: `was ${verb}` }
 }
 
 /**
@@ -155,85 +144,77 @@ const makeVersion = (
   created_at: now
 })
 
-/**
- * The context in which prompts are edited. `findFolder` and `findTag` return the id of the folder or tag with a name.
- * If there is none, they add it.
- */
-interface PromptEditContext extends PlanContext {
-  readonly findFolder: (name: string) => FolderId
-  readonly findTag: (name: string) => TagId
-}
-
-const archivePrompt = (
-  { tags: _, fragments: __, history: ___, ...row }: CurrentPrompt,
-  { now }: PlanContext
-): PromptEdit => ({
-  row: { ...row, is_archived: true, updated_at: now },
-  tags: undefined,
-  fragments: undefined,
-  version: undefined
-})
-
-/** Returns the edit that gives a prompt the state `after`. If `existing` is undefined, the edit creates the prompt. */
-const editPrompt = (
-  { id, before, after }: Pick<FileChange, "id" | "before"> & { readonly after: PromptState },
-  existing: CurrentPrompt | undefined,
-  context: PromptEditContext
-): PromptEdit => {
-  const { kind: _, folder, tags, fragments, ...fields } = after
-  const old = before?.kind === "prompt" ? before : undefined
-  const current_version = existing?.current_version ?? 0
-  const version =
-    old?.current_content === after.current_content
-      ? undefined
-      : makeVersion(after.current_content, current_version, existing?.history ?? emptyHistory, context)
-  // Several folders may have the same name. A prompt therefore stays in its folder if its file states the name of that
-  // folder.
-  const keepsFolder = existing !== undefined && old?.folder === folder
-  return {
-    row: {
-      id: id as PromptId,
-      ...fields,
-      current_version: version?.version_number ?? current_version,
-      folder_id: keepsFolder ? existing.folder_id : folder === null ? null : context.findFolder(folder),
-      is_archived: false,
-      created_at: existing?.created_at ?? context.now,
-      updated_at: context.now
-    },
-    tags: Equal.equals(old?.tags ?? [], tags) ? undefined : tags.map(context.findTag),
-    fragments: Equal.equals(old?.fragments ?? [], fragments)
-      ? undefined
-      : fragments.map((fragment, index) => ({
-          ...fragment,
-          id: existing?.fragments[index]?.id ?? context.newId(),
-          position: index + 1
-        })),
-    version
-  }
-}
-
 /** Returns the edit that makes `changes`. The edit names only rows that the changes write. */
 const makeEdit = (
   content: WorkspaceContent,
   changes: ReadonlyArray<FileChange>,
   context: PlanContext
 ): ContentEdit => {
-  const { newId } = context
+  const { now, newId } = context
   const folders = makeNamedItems(content.folders, (name) => ({ id: newId() as FolderId, name }))
   const tags = makeNamedItems(content.tags, (name) => ({ id: newId() as TagId, name, color: "#808080" }))
-  const editContext = { ...context, findFolder: folders.findOrAdd, findTag: tags.findOrAdd }
-  const existing = new Map<string, CurrentPrompt>(content.prompts.map((prompt) => [prompt.id, prompt]))
-  const fragments: Array<Fragment> = []
-  const removedFragments: Array<string> = []
-  const prompts: Array<PromptEdit> = []
-  for (const { kind, id, before, after } of changes) {
-    const prompt = existing.get(id)
-    if (after?.kind === "fragment") fragments.push({ id, name: after.name, content: after.content })
-    else if (kind === "fragment") removedFragments.push(id)
-    else if (after !== null) prompts.push(editPrompt({ id, before, after }, prompt, editContext))
-    else if (prompt !== undefined) prompts.push(archivePrompt(prompt, context))
+  const prompts = new Map<string, CurrentPrompt>(content.prompts.map((prompt) => [prompt.id, prompt]))
+
+  const editPrompt = (id: string, before: ContentState | null, after: PromptState): WorkspacePrompt => {
+    const { kind: _, folder, tags: tagNames, fragments, ...fields } = after
+    const existing = prompts.get(id)
+    const old = before?.kind === "prompt" ? before : undefined
+    const current_version = existing?.current_version ?? 0
+    const versions =
+      old?.current_content === after.current_content
+        ? []
+        : [makeVersion(after.current_content, current_version, existing?.history ?? emptyHistory, context)]
+    // Several folders may have the same name. A prompt therefore stays in its folder if its file states the name of
+    // that folder.
+    const keepsFolder = existing !== undefined && old?.folder === folder
+    return {
+      id: id as PromptId,
+      ...fields,
+      current_version: versions[0]?.version_number ?? current_version,
+      folder_id: keepsFolder ? existing.folder_id : folder === null ? null : folders.findOrAdd(folder),
+      is_archived: false,
+      created_at: existing?.created_at ?? now,
+      updated_at: now,
+      tags:
+        existing !== undefined && Equal.equals(old?.tags, tagNames)
+          ? existing.tags
+          : tagNames.map(tags.findOrAdd),
+      fragments:
+        existing !== undefined && Equal.equals(old?.fragments, fragments)
+          ? existing.fragments
+          : fragments.map((fragment, index) => ({
+              ...fragment,
+              id: existing?.fragments[index]?.id ?? newId(),
+              position: index + 1
+            })),
+      versions
+    }
   }
-  return { folders: folders.added, tags: tags.added, fragments, removedFragments, prompts }
+
+  const archivePrompt = ({ history: _, ...prompt }: CurrentPrompt): WorkspacePrompt => ({
+    ...prompt,
+    is_archived: true,
+    updated_at: now,
+    versions: []
+  })
+
+  const editedPrompts = changes.flatMap(({ kind, id, before, after }) => {
+    if (kind === "fragment") return []
+    if (after?.kind === "prompt") return [editPrompt(id, before, after)]
+    const existing = prompts.get(id)
+    return existing === undefined ? [] : [archivePrompt(existing)]
+  })
+  return {
+    folders: folders.added,
+    tags: tags.added,
+    fragments: changes.flatMap(({ id, after }) =>
+      after?.kind === "fragment" ? [{ id, name: after.name, content: after.content }] : []
+    ),
+    removedFragments: changes.flatMap(({ kind, id, after }) =>
+      kind === "fragment" && after === null ? [id] : []
+    ),
+    prompts: editedPrompts
+  }
 }
 
 /**
@@ -241,32 +222,28 @@ const makeEdit = (
  * becomes what its file describes, and the changed content of a prompt becomes a new version. A prompt without a file
  * is archived. A fragment without a file is removed, unless a prompt without a file contains it.
  *
- * Fails if two files describe the same prompt or fragment, or would give two prompts the same name. Without
- * `overwrite`, also fails if a change would undo an edit that was made in the workspace since the latest import.
+ * Without `overwrite`, fails if a change would undo an edit that was made in the workspace since the latest import.
  */
 export const planImport = (
   content: WorkspaceContent,
-  files: ReadonlyArray<ContentFile>,
+  pairs: ReadonlyArray<Pair>,
   overwrite: boolean,
   context: PlanContext
-): Result.Result<readonly [ContentEdit, FileImport], ConflictingEdits | InvalidFiles> =>
-  Result.flatMap(pairFiles(content, files), (pairs) => {
-    const selected = selectPairs(pairs)
-    const edits = selected.filter(isEditedInWorkspace).map(describeEdit)
-    if (edits.length > 0 && !overwrite) return Result.fail(ConflictingEdits(edits))
-    const changes = selected.map(toChange)
-    const importedStates = pairs.flatMap(({ kind, id, fileHash: hash }) =>
-      hash === undefined ? [] : [{ kind, id, hash }]
-    )
-    const fragmentNames = new Map(
-      pairs.flatMap(({ id, item, file }) => {
-        if (file === undefined) return item?.state.kind === "fragment" ? [[id, item.state.name]] : []
-        return file.state.kind === "fragment" ? [[id, toFragmentName(file.path)]] : []
-      })
-    )
-    const edit = makeEdit(content, changes, context)
-    return Result.succeed([
-      { ...edit, importedStates },
-      { changes, fragmentNames }
-    ])
-  })
+): Result.Result<readonly [ContentEdit, FileImport], ConflictingEdits> => {
+  const selected = selectPairs(pairs)
+  const edits = selected.filter(isEditedInWorkspace).map(describeEdit)
+  if (edits.length > 0 && !overwrite) return Result.fail(ConflictingEdits(edits))
+  const changes = selected.map(toChange)
+  const importedStates = pairs.flatMap(({ kind, id, fileHash: hash }) =>
+    hash === undefined ? [] : [{ kind, id, hash }]
+  )
+  const fragmentNames = new Map(
+    pairs.flatMap(({ id, item, file }) => {
+      if (file === undefined) return item?.state.kind === "fragment" ? [[id, item.state.name]] : []
+      return file.state.kind === "fragment" ? [[id, toFragmentName(file.path)]] : []
+    })
+  )
+  const warnings = [...findMoves(selected), ...findSlotWarnings(pairs)]
+  const edit = { ...makeEdit(content, changes, context), importedStates }
+  return Result.succeed([edit, { changes, warnings, fragmentNames }])
+}

@@ -1,7 +1,6 @@
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
-import { isCollection, isMap, isNode, isScalar, parseDocument, stringify } from "yaml"
-import { describeYamlError } from "./FrontMatterErrors.ts"
+import { isCollection, isMap, isNode, isScalar, parseDocument, stringify, type YAMLParseError } from "yaml"
 import type { Problem } from "../../domain/WorkspaceContent.ts"
 
 // The text of a prompt or a fragment: optional front matter in YAML between two lines of `---`, then the body.
@@ -10,26 +9,26 @@ import type { Problem } from "../../domain/WorkspaceContent.ts"
 /** The values of front matter by key. A key whose value is undefined is not written. */
 export type FrontMatter = Readonly<Record<string, unknown>>
 
-/** Returns true if the first line ends with CRLF: Git may have converted the line endings of the file. */
-const hasWindowsLineEndings = (text: string): boolean => /^[^\n]*\r\n/.test(text)
-
 /**
- * Splits a text into consecutive parts. If the first line ends with CRLF, converts all line endings to LF first.
- * `opening` contains the byte order mark and the line that opens the front matter, if the text has them. Without front
- * matter, `yaml` is undefined. Returns `undefined` if the front matter has no end.
+ * Splits a text into consecutive parts. If the first line ends with CRLF, converts all line endings to LF first,
+ * because Git may have converted them. `opening` contains the byte order mark and the line that opens the front matter,
+ * if the text has them. Without front matter, `yaml` is undefined. Returns `undefined` if the front matter has no end.
  */
 const splitText = (text: string) => {
-  const unixText = hasWindowsLineEndings(text) ? text.replaceAll("\r\n", "\n") : text
+  const hasWindowsLineEndings = /^[^\n]*\r\n/.test(text)
+  const unixText = hasWindowsLineEndings ? text.replaceAll("\r\n", "\n") : text
   const [opening] = /^\ufeff?(?:---[ \t]*\n)?/.exec(unixText) ?? [""]
   const afterOpening = unixText.slice(opening.length)
-  if (!opening.endsWith("\n")) return { opening, yaml: undefined, closing: "", body: afterOpening }
+  if (!opening.endsWith("\n"))
+    return { opening, yaml: undefined, closing: "", body: afterOpening, hasWindowsLineEndings }
   const closing = /(?<![^\n])---[ \t]*(?:\r?\n|$)/.exec(afterOpening)
   if (closing === null) return undefined
   return {
     opening,
     yaml: afterOpening.slice(0, closing.index),
     closing: closing[0],
-    body: afterOpening.slice(closing.index + closing[0].length)
+    body: afterOpening.slice(closing.index + closing[0].length),
+    hasWindowsLineEndings
   }
 }
 
@@ -40,28 +39,39 @@ const yamlOptions = {
   prettyErrors: false
 } as const
 
-const parseYaml = (path: string, yaml: string): Result.Result<unknown, ReadonlyArray<Problem>> => {
+/** Describes an error of the YAML parser for authors who do not know YAML. `line` is the text of the erroneous line. */
+const describeYamlError = ({ code, message }: YAMLParseError, line: string): string => {
+  const [, key, value] = /^\s*(?:- )?([^\s:]+):[ \t]+(.+?)\s*$/.exec(line) ?? []
+  const isKeyError = /IMPLICIT_KEY$/.test(code)
+  const needsQuotes = isKeyError
+    ? value?.includes(":")
+    : /^(BAD_SCALAR_START|UNEXPECTED_TOKEN|BLOCK_IN_FLOW|BAD_ALIAS)$/.test(code)
+  if (key !== undefined && needsQuotes) return `put quotes around the value: ${key}: ${JSON.stringify(value)}`
+  return isKeyError
+    ? "the key and its value must be on one line, and each key must begin at the start of its line"
+    : `is not valid YAML: ${message}`
+}
+
+/** A parsed value, or the problems of the file. */
+export type Parsed<A> = Result.Result<A, ReadonlyArray<Problem>>
+
+const parseYaml = (path: string, yaml: string): Parsed<unknown> => {
   const document = parseDocument(yaml, yamlOptions)
-  if (document.errors.length > 0) {
-    const lines = yaml.split("\n")
-    // The parser may report several errors of one mistake. They have the same line.
-    const byLine = new Map(
-      document.errors.toReversed().map((error) => [yaml.slice(0, error.pos[0]).split("\n").length, error])
-    )
-    return Result.fail(
-      [...byLine].toReversed().map(([line, error]) => ({
-        // The front matter begins on the file's second line.
-        path: `${path}:${line + 1}`,
-        message: describeYamlError(error, lines[line - 1] ?? "")
-      }))
-    )
+  const [error] = document.errors
+  if (error !== undefined) {
+    const line = yaml.slice(0, error.pos[0]).split("\n").length
+    const message = describeYamlError(error, yaml.split("\n")[line - 1] ?? "")
+    // The front matter begins on the file's second line.
+    return Result.fail([{ path: `${path}:${line + 1}`, message }])
   }
   try {
     return Result.succeed(document.toJS() ?? {})
   } catch (error) {
     const { message } = error as Error
-    const hint = "put quotes around a value that begins with *"
-    return Result.fail([{ path, message: message.startsWith("Unresolved alias") ? hint : message }])
+    const isAlias = message.startsWith("Unresolved alias")
+    return Result.fail([
+      { path, message: isAlias ? "put quotes around a value that begins with *" : message }
+    ])
   }
 }
 
@@ -75,19 +85,14 @@ const lateFence = /^\s+---[ \t]*\r?(?:\n|$)/
 export const parseText = (
   path: string,
   text: string
-): Result.Result<{ readonly frontMatter: unknown; readonly body: string }, ReadonlyArray<Problem>> => {
+): Parsed<{ readonly frontMatter: unknown; readonly body: string }> => {
   const parts = splitText(text)
-  if (parts === undefined)
-    return Result.fail([{ path: `${path}:1`, message: "the front matter has no end: add a line of ---" }])
-  const { yaml = "", body } = parts
-  if (parts.yaml === undefined && lateFence.test(body))
-    return Result.fail([
-      {
-        path: `${path}:1`,
-        message: "the line of --- that opens the front matter must be the first line: remove what precedes it"
-      }
-    ])
-  return Result.map(parseYaml(path, yaml), (frontMatter) => ({
+  const fail = (message: string) => Result.fail([{ path: `${path}:1`, message }])
+  if (parts === undefined) return fail("the front matter has no end: add a line of ---")
+  const { yaml, body } = parts
+  if (yaml === undefined && lateFence.test(body))
+    return fail("the line of --- that opens the front matter must be the first line: remove what precedes it")
+  return Result.map(parseYaml(path, yaml ?? ""), (frontMatter) => ({
     frontMatter,
     body: body.endsWith("\n") ? body.slice(0, -1) : body
   }))
@@ -142,9 +147,10 @@ export const updateText = (
   const parts = splitText(text)
   if (parts === undefined) return undefined
   const yaml = updateYaml(parts.yaml ?? "", before, after)
+  const { hasWindowsLineEndings } = parts
   const needsFences = parts.yaml === undefined && yaml !== ""
   const head = parts.opening + (needsFences ? `---\n${yaml}---\n` : yaml + parts.closing)
   const needsEnd = parts.body === "" || parts.body.endsWith("\n") || body?.endsWith("\n") === true
   const updated = head + (body === undefined ? parts.body : body + (needsEnd ? "\n" : ""))
-  return hasWindowsLineEndings(text) ? updated.replaceAll("\n", "\r\n") : updated
+  return hasWindowsLineEndings ? updated.replaceAll("\n", "\r\n") : updated
 }

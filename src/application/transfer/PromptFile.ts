@@ -1,10 +1,11 @@
+import { createHash } from "node:crypto"
 import { posix } from "node:path"
-import * as Equal from "effect/Equal"
+import * as Effect from "effect/Effect"
+import { isObject } from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { type ContentState, getContent } from "./ContentState.ts"
-import type { Problem } from "../../domain/WorkspaceContent.ts"
+import { parseUuid, PromptType } from "../../domain/Prompt.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
 import {
   Folder,
@@ -14,23 +15,51 @@ import {
   PromptFragment,
   WorkspacePrompt
 } from "../../domain/Workspace.ts"
-import { parseUuid } from "../../domain/Prompt.ts"
-import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { describeIssue } from "./FrontMatterErrors.ts"
-import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
-import { deriveId, extension, pathToFolder, toFragmentPath } from "./PromptPaths.ts"
+import type { ImportedState, Problem } from "../../domain/WorkspaceContent.ts"
+import { type Parsed, parseText } from "./FrontMatter.ts"
+
+// Reads the files of prompts and fragments. docs/prompts-as-files.md describes their format.
 
 /** The texts of files by path. A path is relative to the directory and has slashes as separators. */
 export type Texts = ReadonlyMap<string, string>
 
+export const extension = ".md"
+
+/** The fields of a prompt that its file states unchanged. */
+export const promptFields = [
+  "title",
+  "description",
+  "current_content",
+  "prompt_type",
+  "target_model",
+  "intent",
+  "is_favorite",
+  "sort_order"
+] as const
+
+/** The part of a prompt's state that a file describes. */
+export interface PromptState extends Pick<WorkspacePrompt, (typeof promptFields)[number]> {
+  readonly kind: "prompt"
+  /** The name of the folder; null if the prompt is in no folder. */
+  readonly folder: string | null
+  /** The names of the tags, sorted and without duplicates. */
+  readonly tags: ReadonlyArray<string>
+  /** The fragments to append, in their order. */
+  readonly fragments: ReadonlyArray<Pick<PromptFragment, "fragment_id" | "variable_overrides">>
+}
+
+/** The state of a fragment: all fields except its id. */
+export interface FragmentState extends Omit<Fragment, "id"> {
+  readonly kind: "fragment"
+}
+
+export type ContentState = PromptState | FragmentState
+
 /**
- * A file that describes a prompt or a fragment. `file_id` is the id in the front matter, or null if there is none. `id`
- * is derived from the workspace and `file_id`, or from the workspace and the path if there is no `file_id`. A `file_id`
- * that is an earlier path of the file therefore gives the id that the file had at that path. A comparison replaces `id`
- * with `file_id` if the workspace has a prompt or fragment with this id.
+ * A file that describes a prompt or a fragment. `file_id` is the id in the front matter, or null if there is none.
+ * `parseFiles` returns states that refer to fragments by the names in the front matter, `compare` by their ids.
  */
-export interface ContentFile {
-  readonly id: string
+export interface PromptFile {
   readonly path: string
   readonly file_id: string | null
   readonly state: ContentState
@@ -38,8 +67,7 @@ export interface ContentFile {
 
 /**
  * An import of files, or an export into their directory, failed because files are invalid. Neither the workspace nor
- * the files changed. `problems` contains the first problems, and `count` is the number of all problems. The path of a
- * problem starts with the path of its file.
+ * the files changed. The path of a problem starts with the path of its file. `count` is the number of all problems.
  */
 export interface InvalidFiles {
   readonly _tag: "InvalidFiles"
@@ -52,232 +80,193 @@ export const InvalidFiles = (problems: ReadonlyArray<Problem>, count = problems.
   count
 })
 
+/**
+ * Returns the key of a prompt or fragment. The key contains the kind, because a prompt and a fragment may have the same
+ * id.
+ */
+export const toKey = ({ kind, id }: Pick<ImportedState, "kind" | "id">): string => `${kind} ${id}`
+
+export const getName = (state: ContentState): string => (state.kind === "prompt" ? state.title : state.name)
+
+/** Returns the content of a prompt or fragment, which is the body of its file. */
+export const getContent = (state: ContentState): string =>
+  state.kind === "prompt" ? state.current_content : state.content
+
+/** Sorts the members of an object by name, because PostgreSQL does not keep the member order of free-form JSON. */
+const sortMembers = (_: string, value: unknown): unknown =>
+  isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
+
+/**
+ * Returns the SHA-256 hash of a state in hexadecimal digits. Equal states have equal hashes, whether they come from a
+ * file or from the database.
+ */
+export const hashState = (state: ContentState): string =>
+  createHash("sha256").update(JSON.stringify(state, sortMembers)).digest("hex")
+
+/** Returns the name by which front matter refers to a fragment: its path below `fragments/`, without the extension. */
+export const toFragmentName = (path: string): string => path.slice(path.indexOf("/") + 1, -extension.length)
+
+/** Returns the path of the fragment with a name. */
+export const toFragmentPath = (name: string): string => `fragments/${name}${extension}`
+
+const decodeSegment = (segment: string): string => {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}
+
+/** Returns the folder that the path of a prompt denotes, or null if the file is directly in `prompts/`. */
+export const pathToFolder = (path: string): string | null => {
+  const directory = posix.dirname(path).split("/").slice(1)
+  return directory.length === 0 ? null : directory.map(decodeSegment).join("/")
+}
+
+/** A key of front matter that may be absent, with its default value. */
+const withDefault = <A>(schema: Schema.Codec<A, A>, value: A) =>
+  schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))
+
+/** A map with these keys and no others. */
+const makeMap = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Schema.Struct(fields).annotate({
+    messageUnexpectedKey: `unknown key; the keys are ${Object.keys(fields).join(", ")}`
+  })
+
 /** The id in a file: a UUID, or an earlier path of the file, from which the file without an id got its id. */
-const makeFileId = (folder: "prompts" | "fragments") =>
+const makeId = (folder: "prompts" | "fragments") =>
   Schema.String.check(
-    Schema.makeFilter(
-      (id) => parseUuid(id) !== undefined || (id.startsWith(`${folder}/`) && id.endsWith(extension))
+    Schema.makeFilter((id) =>
+      parseUuid(id) !== undefined || (id.startsWith(`${folder}/`) && id.endsWith(extension))
+        ? undefined
+        : 'must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51", or the earlier path of a file that was moved'
     )
   )
+
+const { fields } = WorkspacePrompt
+
+const PromptFrontMatter = makeMap({
+  id: Schema.optionalKey(makeId("prompts")),
+  title: Schema.optionalKey(fields.title),
+  /** The name of the folder, or null for no folder. Absent if the path names the folder. */
+  folder: Schema.optionalKey(
+    Schema.NullOr(fields.description).annotate({ message: "must be a text, or null for no folder" })
+  ),
+  description: withDefault(fields.description, ""),
+  type: withDefault(
+    fields.prompt_type.annotate({ message: `must be one of ${PromptType.literals.join(", ")}` }),
+    "user"
+  ),
+  model: withDefault(fields.target_model, ""),
+  intent: withDefault(fields.intent, ""),
+  tags: withDefault(limitTags(Folder.fields.name), []),
+  favorite: withDefault(Schema.Boolean, false),
+  sort_order: withDefault(fields.sort_order, 0),
+  fragments: withDefault(
+    limitFragments(
+      makeMap({ fragment: Schema.String, with: Schema.optionalKey(PromptFragment.fields.variable_overrides) })
+    ),
+    []
+  )
+})
+
+const FragmentFrontMatter = makeMap({
+  id: Schema.optionalKey(makeId("fragments")),
+  name: Schema.optionalKey(Fragment.fields.name)
+})
+
+/** What to write instead of a value of another type. */
+const expectedValues: Readonly<Record<string, string>> = {
+  String: 'must be a text: put quotes around the value, such as "12"',
+  Boolean: "must be true or false, without quotes",
+  Number: "must be a whole number without quotes, such as 1",
+  Arrays: "must be a list, such as [production, draft]",
+  Objects: 'must have lines with a key, a colon and a space, such as "title: Summary"'
+}
+
+const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1({
+  leafHook: (issue) =>
+    (issue._tag === "InvalidType" && expectedValues[issue.ast._tag]) || SchemaIssue.defaultLeafHook(issue)
+})
+
+/** Parses a text, and decodes its front matter and its body. */
+const decodeText = <A>(schema: Schema.Codec<A, unknown>, path: string, text: string) =>
+  Result.flatMap(parseText(path, text), (parsed) =>
+    Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })(parsed).pipe(
+      Result.mapError(({ issue }) =>
+        formatIssue(issue).issues.map(({ path: keys = [], message }): Problem => {
+          const name = keys.filter((key) => key !== "frontMatter").join(".")
+          return { path, message: name === "" ? message : `${name}: ${message}` }
+        })
+      )
+    )
+  )
+
+const PromptText = Schema.Struct({ frontMatter: PromptFrontMatter, body: fields.current_content })
+const FragmentText = Schema.Struct({ frontMatter: FragmentFrontMatter, body: Fragment.fields.content })
 
 /** Returns the id in front matter, with the letters of a UUID in lowercase; null if there is no id. */
 const toFileId = (id: string | undefined): string | null => (id === undefined ? null : (parseUuid(id) ?? id))
 
-const PromptFrontMatter = Schema.Struct({
-  id: Schema.optionalKey(makeFileId("prompts")),
-  title: Schema.optionalKey(WorkspacePrompt.fields.title),
-  description: Schema.optionalKey(WorkspacePrompt.fields.description),
-  type: Schema.optionalKey(WorkspacePrompt.fields.prompt_type),
-  model: Schema.optionalKey(WorkspacePrompt.fields.target_model),
-  intent: Schema.optionalKey(WorkspacePrompt.fields.intent),
-  tags: Schema.optionalKey(limitTags(Folder.fields.name)),
-  favorite: Schema.optionalKey(Schema.Boolean),
-  sort_order: Schema.optionalKey(WorkspacePrompt.fields.sort_order),
-  fragments: Schema.optionalKey(
-    limitFragments(
-      Schema.Struct({
-        fragment: Schema.String,
-        with: Schema.optionalKey(PromptFragment.fields.variable_overrides)
-      })
-    )
-  ),
-  /**
-   * The name of the folder, or null for no folder. Absent if the path of the file names the folder. `parsePrompt`
-   * checks the length of the name, whether the name comes from this field or from the path.
-   */
-  folder: Schema.optionalKey(Schema.NullOr(WorkspacePrompt.fields.description))
-})
-
-const FragmentFrontMatter = Schema.Struct({
-  id: Schema.optionalKey(makeFileId("fragments")),
-  name: Schema.optionalKey(Fragment.fields.name)
-})
-
-const withBody = <A>(frontMatter: Schema.Codec<A, unknown>) =>
-  Schema.Struct({ frontMatter, body: WorkspacePrompt.fields.current_content })
-
-const PromptText = withBody(PromptFrontMatter)
-const FragmentText = withBody(FragmentFrontMatter)
-
-const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
-
-/**
- * Parses a text, and decodes its front matter. Fails with all problems of the YAML, or if there are none, with all
- * problems of the decoding.
- */
-const decodeText = <A>(schema: Schema.Codec<A, unknown>, path: string, text: string) =>
-  Result.flatMap(parseText(path, text), (parsed) =>
-    Result.mapError(
-      Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })(parsed),
-      ({ issue }) =>
-        formatIssue(issue).issues.map(({ path: keys = [], message }): Problem => {
-          const names = keys.map(String)
-          const isFrontMatter = names[0] === "frontMatter"
-          return {
-            path,
-            message: isFrontMatter
-              ? describeIssue(names.slice(1), message, parsed.frontMatter)
-              : `${names.join(".")}: ${message}`
-          }
-        })
-    )
-  )
-
-type ParsedText = Result.Result<Pick<ContentFile, "file_id" | "state">, ReadonlyArray<Problem>>
-
-const parseFragment = (path: string, text: string): ParsedText =>
-  Result.map(decodeText(FragmentText, path, text), ({ frontMatter, body }) => ({
-    file_id: toFileId(frontMatter.id),
-    state: { kind: "fragment", name: frontMatter.name ?? posix.basename(path, extension), content: body }
+const parseFragment = (path: string, text: string): Parsed<PromptFile> =>
+  Result.map(decodeText(FragmentText, path, text), ({ frontMatter: { id, name }, body }) => ({
+    path,
+    file_id: toFileId(id),
+    state: { kind: "fragment", name: name ?? posix.basename(path, extension), content: body }
   }))
 
-/**
- * Returns the id of the fragment with this name. Returns an empty string if the fragment's file has problems, and
- * `undefined` if the fragment has no file.
- */
-type FindFragment = (name: string) => string | undefined
-
-const parsePrompt = (path: string, text: string, findFragment: FindFragment): ParsedText =>
-  Result.flatMap(decodeText(PromptText, path, text), ({ frontMatter, body }) => {
+const parsePrompt = (path: string, text: string): Parsed<PromptFile> =>
+  Result.flatMap(decodeText(PromptText, path, text), ({ frontMatter, body }): Parsed<PromptFile> => {
     const folder = frontMatter.folder === undefined ? pathToFolder(path) : frontMatter.folder
-    const problems: Array<Problem> = []
-    const fragments = (frontMatter.fragments ?? []).map(({ fragment, with: variable_overrides = {} }) => {
-      const fragment_id = findFragment(fragment)
-      if (fragment_id === undefined)
-        problems.push({ path, message: `fragments: there is no file ${toFragmentPath(fragment)}` })
-      return { fragment_id: fragment_id ?? "", variable_overrides }
-    })
     // `fitsName` counts code points, as PostgreSQL does, so every folder that was exported can be imported.
     if (folder !== null && !fitsName(folder))
-      problems.push({ path, message: `the folder's name must be at most ${sizes.nameLength} characters` })
-    if (problems.length > 0) return Result.fail(problems)
+      return Result.fail([
+        { path, message: `the folder's name must be at most ${sizes.nameLength} characters` }
+      ])
     return Result.succeed({
+      path,
       file_id: toFileId(frontMatter.id),
       state: {
         kind: "prompt",
         folder,
         title: frontMatter.title ?? posix.basename(path, extension),
-        description: frontMatter.description ?? "",
+        description: frontMatter.description,
         current_content: body,
-        prompt_type: frontMatter.type ?? "user",
-        target_model: frontMatter.model ?? "",
-        intent: frontMatter.intent ?? "",
-        is_favorite: frontMatter.favorite ?? false,
-        sort_order: frontMatter.sort_order ?? 0,
+        prompt_type: frontMatter.type,
+        target_model: frontMatter.model,
+        intent: frontMatter.intent,
+        is_favorite: frontMatter.favorite,
+        sort_order: frontMatter.sort_order,
         tags: [...new Set(frontMatter.tags)].sort(),
-        fragments
+        fragments: frontMatter.fragments.map(({ fragment, with: variable_overrides = {} }) => ({
+          fragment_id: fragment,
+          variable_overrides
+        }))
       }
     })
   })
 
-const parseState = (path: string, text: string, findFragment: FindFragment): ParsedText =>
-  path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text, findFragment)
+export const parseFile = (path: string, text: string): Parsed<PromptFile> =>
+  path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text)
 
-/**
- * Parses the files of a workspace, and sorts them by path. Fails with the problems of all files, if there are any.
- */
-export const parsePromptFiles = (
-  workspace: WorkspaceId,
-  texts: Texts
-): Result.Result<ReadonlyArray<ContentFile>, InvalidFiles> => {
-  const files: Array<ContentFile> = []
+/** Returns a problem for each fragment of a prompt that has no file. */
+const findMissingFragments = ({ path, state }: PromptFile, texts: Texts): ReadonlyArray<Problem> =>
+  (state.kind === "prompt" ? state.fragments : [])
+    .map(({ fragment_id }) => toFragmentPath(fragment_id))
+    .filter((fragmentPath) => !texts.has(fragmentPath))
+    .map((fragmentPath) => ({ path, message: `fragments: there is no file ${fragmentPath}` }))
+
+/** Parses files, and sorts them by path. Fails with the problems of all files, if there are any. */
+export const parseFiles = (texts: Texts): Result.Result<ReadonlyArray<PromptFile>, InvalidFiles> => {
+  const files: Array<PromptFile> = []
   const problems: Array<Problem> = []
-  const ids = new Map<string, string>()
-  // A fragment whose file has problems is not reported as missing.
-  const findFragment: FindFragment = (name) => {
-    const path = toFragmentPath(name)
-    return ids.get(path) ?? (texts.has(path) ? "" : undefined)
-  }
-  // Fragments come first, so that prompts find their ids: `fragments/` sorts before `prompts/`.
   for (const [path, text] of [...texts].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const parsed = parseState(path, text, findFragment)
-    if (Result.isFailure(parsed)) {
-      problems.push(...parsed.failure)
-      continue
+    const parsed = parseFile(path, text)
+    if (Result.isFailure(parsed)) problems.push(...parsed.failure)
+    else {
+      files.push(parsed.success)
+      problems.push(...findMissingFragments(parsed.success, texts))
     }
-    const id = deriveId(workspace, parsed.success.file_id ?? path)
-    ids.set(path, id)
-    files.push({ id, path, ...parsed.success })
   }
   return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(files)
-}
-
-/** The name by which front matter refers to a fragment, by the id of the fragment. */
-export type FragmentNames = ReadonlyMap<string, string>
-
-/**
- * Converts a file to its front matter. An empty, zero or false value is undefined, except for the title or name. A
- * folder that the path denotes is also undefined.
- */
-const toFrontMatter = (
-  { path, file_id, state }: Omit<ContentFile, "id">,
-  fragmentNames: FragmentNames
-): FrontMatter => {
-  const id = file_id ?? undefined
-  if (state.kind === "fragment") return { id, name: state.name }
-  const fragments = state.fragments.map(({ fragment_id, variable_overrides }) => ({
-    fragment: fragmentNames.get(fragment_id) ?? fragment_id,
-    with: Object.keys(variable_overrides).length === 0 ? undefined : variable_overrides
-  }))
-  return {
-    id,
-    title: state.title,
-    folder: pathToFolder(path) === state.folder ? undefined : state.folder,
-    description: state.description || undefined,
-    type: state.prompt_type,
-    model: state.target_model || undefined,
-    intent: state.intent || undefined,
-    tags: state.tags.length === 0 ? undefined : state.tags,
-    favorite: state.is_favorite || undefined,
-    sort_order: state.sort_order || undefined,
-    fragments: fragments.length === 0 ? undefined : fragments
-  }
-}
-
-/** Renders a state as the text of a file, for comparisons. If the prompt is in a folder, the text names the folder. */
-export const renderState = (state: ContentState, fragmentNames: FragmentNames): string =>
-  renderText(toFrontMatter({ path: "prompts/", file_id: null, state }, fragmentNames), getContent(state))
-
-/** Renders the text of a new file. */
-export const renderFile = (file: ContentFile, fragmentNames: FragmentNames): string =>
-  renderText(toFrontMatter(file, fragmentNames), getContent(file.state))
-
-/**
- * Changes the text of an existing file so that it describes `state`. Changes only what differs, so that formatting and
- * comments stay. If this is not possible, for example because the new content starts with `---`, renders the whole text
- * again.
- */
-export const updateFile = (
-  before: ContentFile,
-  text: string,
-  state: ContentState,
-  fragmentNames: FragmentNames
-): string => {
-  const after = { ...before, state }
-  const frontMatter = toFrontMatter(after, fragmentNames)
-  const content = getContent(state)
-  const body = getContent(before.state) === content ? undefined : content
-  const updated = updateText(text, toFrontMatter(before, fragmentNames), frontMatter, body)
-  const describesState = (text: string): boolean => {
-    // The parsed state refers to fragments by name.
-    const parsed = parseState(before.path, text, (name) => name)
-    if (Result.isFailure(parsed) || getContent(parsed.success.state) !== content) return false
-    return Equal.equals(toFrontMatter({ path: before.path, ...parsed.success }, new Map()), frontMatter)
-  }
-  return updated !== undefined && describesState(updated) ? updated : renderFile(after, fragmentNames)
-}
-
-/**
- * Returns the text that a file would have if it described the state `before` instead of the state `after`, which it
- * describes. Lines that describe both states stay as they are.
- */
-export const renderEarlierFile = (
-  path: string,
-  text: string,
-  { before, after }: { readonly before: ContentState; readonly after: ContentState },
-  fragmentNames: FragmentNames
-): string => {
-  const parsed = parseState(path, text, (name) => name)
-  const file_id = Result.isSuccess(parsed) ? parsed.success.file_id : null
-  return updateFile({ id: "", path, file_id, state: after }, text, before, fragmentNames)
 }

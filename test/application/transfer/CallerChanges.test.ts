@@ -1,22 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import { findCallerChanges } from "../../../src/application/transfer/CallerChanges.ts"
-import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import { archive, instant, newId, prompt, toWorkspaceContent } from "../../support/archives.ts"
-import { importFiles, renderFiles } from "../../support/promptFiles.ts"
+import { archive, instant, prompt, toWorkspaceContent } from "../../support/archives.ts"
+import { makeImported, pairFiles, renderFiles } from "../../support/promptFiles.ts"
 
-const home = newId<WorkspaceId>()
 const files = {
   "fragments/tone.md": "Write in a {{tone}} tone.",
   "prompts/agent.md":
     "---\ntype: system\nfragments:\n- fragment: tone\n  with: {tone: kind}\n---\nYou serve {{shop}}.",
   "prompts/summary.md": "Summarize {{text}} for {{reader}}."
 }
+const { home, content } = makeImported(files)
 
 /** Returns the changes that an import of the changed files makes to a workspace that has the files. */
-const change = (changed: Record<string, string>) => {
-  const before = importFiles(home, toWorkspaceContent(archive()), new Map(Object.entries(files))).content
-  return findCallerChanges(before, importFiles(home, before, new Map(Object.entries(changed))).changes)
-}
+const change = (changed: Record<string, string>) =>
+  findCallerChanges(pairFiles(home, content, new Map(Object.entries(changed))))
 
 const agent = { name: "agent", new_name: "agent", type: "system", new_type: "system" } as const
 const summary = { name: "summary", new_name: "summary", type: "user", new_type: "user" } as const
@@ -57,13 +54,9 @@ describe("findCallerChanges", () => {
   })
 
   it("a prompt in place of a prompt with the same name is compared with that prompt", () => {
-    const text = files["prompts/summary.md"].replace("{{text}}", "it")
+    const { "prompts/summary.md": text, ...others } = files
     assert.deepStrictEqual(
-      change({
-        "fragments/tone.md": files["fragments/tone.md"],
-        "prompts/agent.md": files["prompts/agent.md"],
-        "prompts/moved/summary.md": text
-      }),
+      change({ ...others, "prompts/moved/summary.md": text.replace("{{text}}", "it") }),
       [{ ...summary, removed_slots: ["text"], added_slots: [] }]
     )
   })
@@ -79,12 +72,13 @@ describe("findCallerChanges", () => {
         text.includes(old!.id) ? text.replace("title: Agent", "title: Other") : text
       ])
     )
-    const content = toWorkspaceContent(source)
-    const { changes } = importFiles(source.workspace.id, content, texts)
     const type = { type: "user", new_type: "user", ...sameSlots } as const
-    assert.sameDeepMembers(findCallerChanges(content, changes) as Array<unknown>, [
-      { name: "agent", new_name: "other", ...type },
-      { name: `agent-${young!.id.slice(0, 8)}`, new_name: "agent", ...type }
-    ])
+    assert.sameDeepMembers(
+      findCallerChanges(pairFiles(source.workspace.id, toWorkspaceContent(source), texts)) as Array<unknown>,
+      [
+        { name: "agent", new_name: "other", ...type },
+        { name: `agent-${young!.id.slice(0, 8)}`, new_name: "agent", ...type }
+      ]
+    )
   })
 })

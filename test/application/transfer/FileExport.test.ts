@@ -15,13 +15,21 @@ import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,
   archivesWithNames,
+  folder,
   fragment,
   fragmentBinding,
   newId,
   prompt,
+  texts,
   toWorkspaceContent
 } from "../../support/archives.ts"
-import { exportFiles, findDifferences, importFiles, renderFiles } from "../../support/promptFiles.ts"
+import {
+  exportFiles,
+  findDifferences,
+  importFiles,
+  makeImported,
+  renderFiles
+} from "../../support/promptFiles.ts"
 
 const naturals = Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 6 })
 
@@ -43,15 +51,6 @@ const reformat = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
       }
     })
   )
-
-const emptyContent = toWorkspaceContent(archive())
-
-/** Makes a workspace with the content of files, as after their first import. */
-const makeImported = (files: Readonly<Record<string, string>>) => {
-  const home = newId<WorkspaceId>()
-  const texts: Texts = new Map(Object.entries(files))
-  return { home, texts, content: importFiles(home, emptyContent, texts).content }
-}
 
 type PromptChange = Partial<CurrentPrompt>
 
@@ -81,25 +80,63 @@ const plan = (workspace: WorkspaceId, content: WorkspaceContent, texts: Texts, o
 
 const nothing = { written: {}, removed: [] }
 
+/** Folder names that are hard to express as paths, such as names that differ only in case. */
+const awkwardNames = [
+  "",
+  "agent.md",
+  "Agent.MD",
+  "agent.md/inner.md",
+  "agent",
+  "AGENT",
+  "A/b",
+  "a/c",
+  "/",
+  "//a",
+  ".",
+  "../../..",
+  "a b ",
+  "con:*?",
+  "%41",
+  "é",
+  "e\u0301",
+  "\u0085".repeat(200),
+  `${"日".repeat(255)}本`,
+  `${"語".repeat(100)}/${"本".repeat(100)}`,
+  "😀".repeat(256),
+  "a/".repeat(127)
+]
+
+const natural = Arbitrary.schema(Schema.Natural)
+
+const awkwardArchives = Arbitrary.map(
+  Arbitrary.all({
+    folders: Arbitrary.array(Arbitrary.all([natural, texts]), { maxLength: 8 }),
+    prompts: Arbitrary.array(Arbitrary.all([natural, natural]), { maxLength: 12 })
+  }),
+  (plan) => {
+    const folders = plan.folders.map(([choice, text]) =>
+      folder({ name: awkwardNames[choice % (awkwardNames.length + 3)] ?? [...text].slice(0, 256).join("") })
+    )
+    const titles = ["agent", "Agent", "inner", "a", "b", "", "日".repeat(256), "İ".repeat(60)]
+    const prompts = plan.prompts.map(([title, at]) =>
+      prompt({
+        title: titles[title % titles.length]!,
+        folder_id: folders[at % (folders.length + 1)]?.id ?? null
+      })
+    )
+    return archive({ folders, prompts })
+  }
+)
+
 describe("planExport", () => {
   it.prop(
-    "an export after an import changes no file, however the files are formatted",
-    { source: archivesWithNames, target: archivesWithNames, picks: naturals },
-    ({ source, target, picks }) => {
-      const texts = reformat(renderFiles(source), picks)
-      const home = target.workspace.id
-      const { content } = importFiles(home, toWorkspaceContent(target), texts)
-      assert.deepStrictEqual(plan(home, content, texts), nothing)
-    }
-  )
-
-  it.prop(
-    "an export into an imported directory brings it to any later state of its workspace, and an import after this export changes no row",
+    "an export after an import changes no file, however the files are formatted; a later export brings them to any state of the workspace, and an import after it changes no row",
     { source: archivesWithNames, target: archivesWithNames, picks: naturals },
     ({ source, target, picks }) => {
       const texts = reformat(renderFiles(source), picks)
       const home = source.workspace.id
       const { content: imported } = importFiles(home, toWorkspaceContent(source), texts)
+      assert.deepStrictEqual(plan(home, imported, texts), nothing)
       // Some prompts and fragments are in both workspaces, with different states.
       const shared = picks.length % 4
       const later = toWorkspaceContent(target, imported.importedStates)
@@ -139,6 +176,41 @@ describe("planExport", () => {
       assert.deepStrictEqual(importFiles(home, content, updated).changes, [])
     }
   )
+
+  it.prop(
+    "the files of any folders and titles describe the same prompts, and their paths differ in more than case and contain no characters that a file system may reject",
+    { source: awkwardArchives },
+    ({ source }) => {
+      const written = renderFiles(source)
+      assert.deepStrictEqual(findDifferences(source.workspace.id, toWorkspaceContent(source), written), [])
+      const folded = [...written.keys()].map((path) => path.normalize("NFC").toLowerCase())
+      assert.strictEqual(new Set(folded).size, folded.length)
+      const isDirectory = (path: string) => folded.some((other) => other.startsWith(`${path}/`))
+      assert.deepStrictEqual(folded.filter(isDirectory), [])
+      const isRejected = (segment: string) => /^\.|^$|[. ]$|[\\:*?"<>|\p{Cc}]/u.test(segment)
+      assert.deepStrictEqual(folded.flatMap((path) => path.split("/")).filter(isRejected), [])
+    }
+  )
+
+  it("the front matter contains the folder's name only if the path cannot express the name", () => {
+    const folders = ["Support", "a/b c", "/", "日".repeat(61), ".x:", "%41", "Agent.md"].map((name) =>
+      folder({ name })
+    )
+    const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
+    const texts = renderFiles(archive({ folders, prompts }))
+    assert.deepStrictEqual(
+      [...texts].map(([path, text]) => [path, /^folder: .*$/m.exec(text)?.[0]]),
+      [
+        ["prompts/41/agent.md", 'folder: "%41"'],
+        ["prompts/Support/agent.md", undefined],
+        ["prompts/a/b c/agent.md", undefined],
+        ["prompts/agent-md/agent.md", "folder: Agent.md"],
+        ["prompts/untitled/agent.md", "folder: /"],
+        ["prompts/x/agent.md", 'folder: ".x:"'],
+        [`prompts/${"日".repeat(50)}/agent.md`, `folder: ${"日".repeat(61)}`]
+      ]
+    )
+  })
 
   /** Returns the text that an export writes to `path` after an edit of the prompt, or `undefined` if it writes none. */
   const writeAfterEdit = (text: string, edit: PromptChange, path = "prompts/a.md") => {
@@ -359,8 +431,11 @@ Body
 
   it("planExport rejects a directory with invalid files, and two files that describe the same prompt", () => {
     const { home, content, texts } = makeImported({ "prompts/a.md": "A\n" })
-    assert.deepStrictEqual(plan(home, content, new Map([["prompts/a.md", "---\ntitel: x\n---\n"]])), [
-      { path: "prompts/a.md", message: "unknown key titel; did you mean title?" }
+    assert.deepStrictEqual(plan(home, content, new Map([["prompts/a.md", "---\ntype: x\n---\n"]])), [
+      {
+        path: "prompts/a.md",
+        message: "type: must be one of system, user, assistant, template, few-shot, chain-of-thought"
+      }
     ])
     const copy = `---\nid: ${content.prompts[0]!.id}\n---\nA\n`
     assert.deepStrictEqual(plan(home, content, new Map([...texts, ["prompts/b.md", copy]])), [

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
-import { type FileChange, planImport } from "../../../src/application/transfer/FileImport.ts"
+import type { FileChange } from "../../../src/application/transfer/FileImport.ts"
 import type { Texts } from "../../../src/application/transfer/PromptFile.ts"
 import type { PromptId } from "../../../src/domain/Prompt.ts"
 import { isEmptyEdit, type WorkspaceContent } from "../../../src/domain/WorkspaceContent.ts"
@@ -11,7 +11,6 @@ import {
   folder,
   fragment,
   fragmentBinding,
-  instant,
   newId,
   prompt,
   tag,
@@ -19,9 +18,14 @@ import {
   version,
   versionNumber
 } from "../../support/archives.ts"
-import { importFiles, parseFiles, renderFiles } from "../../support/promptFiles.ts"
-
-const now = instant("2030-01-01T00:00:00.000Z")
+import {
+  importFiles,
+  makeImported,
+  now,
+  pairFiles,
+  planFiles,
+  renderFiles
+} from "../../support/promptFiles.ts"
 
 /** Imports the files of a workspace after their texts were changed. Checks that a second import changes nothing. */
 const importChanged = (source: Archive, change: (texts: Texts) => Texts) => {
@@ -57,22 +61,24 @@ describe("planImport", () => {
       change: "new version"
     })
     assert.deepStrictEqual<unknown>(after, { ...before, current_content: "Changed" })
-    const { tags: _, fragments: __, versions: ___, ...row } = agent
     assert.deepStrictEqual(edit.prompts, [
       {
-        row: { ...row, current_content: "Changed", current_version: 8, updated_at: now },
-        tags: undefined,
-        fragments: undefined,
-        version: {
-          id: edit.prompts[0]!.version!.id,
-          version_number: versionNumber(8),
-          content: "Changed",
-          change_summary: "",
-          change_source: "import",
-          parent_version_id: one.id,
-          metadata: {},
-          created_at: now
-        }
+        ...agent,
+        current_content: "Changed",
+        current_version: 8,
+        updated_at: now,
+        versions: [
+          {
+            id: edit.prompts[0]!.versions[0]!.id,
+            version_number: versionNumber(8),
+            content: "Changed",
+            change_summary: "",
+            change_source: "import",
+            parent_version_id: one.id,
+            metadata: {},
+            created_at: now
+          }
+        ]
       }
     ])
   })
@@ -116,7 +122,6 @@ ${agent.current_content}
     )
     assert.deepStrictEqual(summarize(changes), [["changed", "prompts/agent.md"]])
     const [added] = edit.tags
-    const { tags: _, fragments: __, versions: ___, ...row } = agent
     assert.deepStrictEqual(edit, {
       folders: [{ id: edit.folders[0]!.id, name: "New folder" }],
       tags: [{ id: added!.id, name: "new", color: "#808080" }],
@@ -124,18 +129,16 @@ ${agent.current_content}
       removedFragments: [],
       prompts: [
         {
-          row: {
-            ...row,
-            title: "Hello",
-            description: "Changed",
-            prompt_type: "few-shot",
-            target_model: "other",
-            intent: "other",
-            is_favorite: !agent.is_favorite,
-            sort_order: 9,
-            folder_id: edit.folders[0]!.id,
-            updated_at: now
-          },
+          ...agent,
+          title: "Hello",
+          description: "Changed",
+          prompt_type: "few-shot",
+          target_model: "other",
+          intent: "other",
+          is_favorite: !agent.is_favorite,
+          sort_order: 9,
+          folder_id: edit.folders[0]!.id,
+          updated_at: now,
           tags: [added!.id, label.id],
           fragments: bindings.toReversed().map(({ fragment_id, variable_overrides }, index) => ({
             id: bindings[index]!.id,
@@ -143,7 +146,7 @@ ${agent.current_content}
             variable_overrides,
             position: index + 1
           })),
-          version: undefined
+          versions: []
         }
       ],
       importedStates: edit.importedStates
@@ -163,7 +166,7 @@ ${agent.current_content}
       summarize(changes),
       [...texts.keys()].map((path) => ["added", path])
     )
-    const [tone, first] = parseFiles(home, texts)
+    const [tone, first] = pairFiles(home, toWorkspaceContent(archive()), texts)
     assert.deepStrictEqual(edit.fragments, [{ id: tone!.id, name: "tone", content: "Be {{x}}" }])
     assert.deepStrictEqual(
       [edit.folders.map(({ name }) => name), edit.tags.map(({ name }) => name)],
@@ -171,36 +174,36 @@ ${agent.current_content}
     )
     const [added] = edit.prompts
     assert.deepStrictEqual(added, {
-      row: {
-        id: first!.id as PromptId,
-        title: "first",
-        description: "",
-        current_content: "Body",
-        prompt_type: "user",
-        target_model: "",
-        intent: "",
-        is_favorite: false,
-        sort_order: 0,
-        current_version: 1,
-        folder_id: edit.folders[0]!.id,
-        is_archived: false,
-        created_at: now,
-        updated_at: now
-      },
+      id: first!.id as PromptId,
+      title: "first",
+      description: "",
+      current_content: "Body",
+      prompt_type: "user",
+      target_model: "",
+      intent: "",
+      is_favorite: false,
+      sort_order: 0,
+      current_version: 1,
+      folder_id: edit.folders[0]!.id,
+      is_archived: false,
+      created_at: now,
+      updated_at: now,
       tags: [edit.tags[0]!.id],
       fragments: [
-        { id: added!.fragments![0]!.id, fragment_id: tone!.id, position: 1, variable_overrides: { x: 1.1 } }
+        { id: added!.fragments[0]!.id, fragment_id: tone!.id, position: 1, variable_overrides: { x: 1.1 } }
       ],
-      version: {
-        id: added!.version!.id,
-        version_number: versionNumber(1),
-        content: "Body",
-        change_summary: "",
-        change_source: "import",
-        parent_version_id: null,
-        metadata: {},
-        created_at: now
-      }
+      versions: [
+        {
+          id: added!.versions[0]!.id,
+          version_number: versionNumber(1),
+          content: "Body",
+          change_summary: "",
+          change_source: "import",
+          parent_version_id: null,
+          metadata: {},
+          created_at: now
+        }
+      ]
     })
   })
 
@@ -208,8 +211,7 @@ ${agent.current_content}
     const [agent, other] = [prompt({ title: "Support agent" }), prompt({ title: "Other" })]
     const source = archive({ prompts: [agent, other] })
     const texts = renderFiles(source)
-    const plan = (changed: Texts) =>
-      planImport(toWorkspaceContent(source), parseFiles(source.workspace.id, changed), true, { now, newId })
+    const plan = (changed: Texts) => planFiles(source.workspace.id, toWorkspaceContent(source), changed, true)
     const added = new Map([...texts, ["prompts/copy.md", "---\ntitle: SUPPORT agent!\n---\nText\n"]])
     const renamed = replaceIn("prompts/other.md", "title: Other", "title: Support Agent")(texts)
     for (const [changed, path] of [
@@ -273,35 +275,28 @@ ${agent.current_content}
       prompts: [prompt({ title: "A", folder_id: second.id })]
     })
     const { edit } = importChanged(source, replaceIn("prompts/Same/a.md", "title: A", "title: B"))
-    assert.strictEqual(edit.prompts[0]!.row.folder_id, second.id)
+    assert.strictEqual(edit.prompts[0]!.folder_id, second.id)
   })
 
-  /** Makes a workspace whose files were imported. */
-  const makeImported = () => {
-    const texts = new Map([
-      ["fragments/tone.md", "Be {{x}}\n"],
-      [
-        "prompts/Support/agent.md",
-        "---\ntags: [a]\nfragments:\n  - fragment: tone\n    with: { b: 1, a: { d: 1, c: 2 } }\n---\nAgent\n"
-      ],
-      ["prompts/other.md", "---\nid: 6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51\n---\nOther\n"]
-    ])
-    const home = newId<WorkspaceId>()
-    return { home, texts, content: importFiles(home, toWorkspaceContent(archive()), texts).content }
+  const imported = {
+    "fragments/tone.md": "Be {{x}}\n",
+    "prompts/Support/agent.md":
+      "---\ntags: [a]\nfragments:\n  - fragment: tone\n    with: { b: 1, a: { d: 1, c: 2 } }\n---\nAgent\n",
+    "prompts/other.md": "---\nid: 6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51\n---\nOther\n"
   }
 
   /** Returns the path and the message of each edit that an import refuses to undo, or undefined if there are none. */
-  const findConflicts = (home: WorkspaceId, content: WorkspaceContent, texts: Texts) => {
-    const result = planImport(content, parseFiles(home, texts), false, { now, newId })
-    if (Result.isSuccess(result)) return undefined
-    const { failure } = result
-    return failure._tag === "ConflictingEdits"
-      ? failure.edits.map(({ path, message }) => [path, message])
-      : failure
-  }
+  const findConflicts = (home: WorkspaceId, content: WorkspaceContent, texts: Texts) =>
+    Result.match(planFiles(home, content, texts), {
+      onSuccess: () => undefined,
+      onFailure: (failure) =>
+        failure._tag === "ConflictingEdits"
+          ? failure.edits.map(({ path, message }) => [path, message])
+          : failure
+    })
 
   it("an import refuses to undo an edit of any field", () => {
-    const { home, texts, content } = makeImported()
+    const { home, texts, content } = makeImported(imported)
     const edit = (change: Partial<WorkspaceContent["prompts"][number]>): WorkspaceContent => ({
       ...content,
       prompts: content.prompts.map((one) => (one.title === "agent" ? { ...one, ...change } : one))
@@ -335,7 +330,7 @@ ${agent.current_content}
   })
 
   it("an import refuses to restore an archived or deleted prompt, to archive an edited prompt, and to remove an edited fragment", () => {
-    const { home, texts, content } = makeImported()
+    const { home, texts, content } = makeImported(imported)
     const [agent, other] = content.prompts.toSorted((a, b) => (a.title < b.title ? -1 : 1))
     const edited: WorkspaceContent = {
       ...content,
@@ -362,7 +357,7 @@ ${agent.current_content}
   })
 
   it("an import reports no conflict with an edit that its files contain, and afterwards records the edited state", () => {
-    const { home, texts, content } = makeImported()
+    const { home, texts, content } = makeImported(imported)
     const edited = {
       ...content,
       prompts: content.prompts.map((one) =>
@@ -378,7 +373,7 @@ ${agent.current_content}
   })
 
   it("an import reports a conflict about a prompt that was created in the workspace, unless it is the first import", () => {
-    const { home, texts, content } = makeImported()
+    const { home, texts, content } = makeImported(imported)
     const [one] = content.prompts
     const created = { ...one!, id: newId<PromptId>() }
     const edited = { ...content, prompts: [...content.prompts, created] }
@@ -386,5 +381,75 @@ ${agent.current_content}
       [`prompt ${created.id} (${created.title})`, "was created"]
     ])
     assert.isUndefined(findConflicts(home, { ...edited, importedStates: [] }, texts))
+  })
+
+  it("an import warns about each binding that names no slot, and about each slot without a binding", () => {
+    const warn = (bindings: string, tone = "Write in a {{tone}} tone, in {{ language }}.") =>
+      importFiles(
+        newId(),
+        toWorkspaceContent(archive()),
+        new Map([
+          ["fragments/a/tone.md", tone],
+          ["prompts/agent.md", `---\nfragments:\n  - fragment: a/tone\n    with: ${bindings}\n---\n{{own}}\n`]
+        ])
+      ).warnings
+    const path = "prompts/agent.md"
+    assert.deepStrictEqual(warn("{tone: kind, language: English}"), [])
+    assert.deepStrictEqual(warn("{tonee: kind, language: English}"), [
+      { path, message: "binds tonee, which is no slot of fragments/a/tone.md" },
+      { path, message: "does not bind the slot {{tone}} of fragments/a/tone.md" }
+    ])
+    // An override that is an object does not bind its slot.
+    assert.deepStrictEqual(warn("{tone: {}, language: 1.10}"), [
+      { path, message: "does not bind the slot {{tone}} of fragments/a/tone.md" }
+    ])
+    assert.deepStrictEqual(warn("{}", "No slots: {{ }} {{{{"), [])
+  })
+
+  it("an import warns about each new file without an id that has the content or the title of a prompt or fragment without a file", () => {
+    const { home, content } = makeImported({
+      "prompts/agent.md": "Agent\n",
+      "prompts/other.md": "---\ntitle: Other\n---\nOther\n",
+      "fragments/tone.md": "Tone\n"
+    })
+    const [agent, other] = ["agent", "Other"].map((title) =>
+      content.prompts.find((one) => one.title === title)
+    )
+    const findMoves = (files: Record<string, string>) =>
+      importFiles(home, content, new Map(Object.entries(files))).warnings.map(({ path, message }) => [
+        path,
+        message.split(":")[0]
+      ])
+    assert.deepStrictEqual(
+      findMoves({
+        "prompts/Support/agent2.md": "Agent\n",
+        "prompts/new.md": "---\ntitle: Other\n---\nChanged\n",
+        "fragments/style/tone.md": "Tone\n"
+      }),
+      [
+        ["fragments/style/tone.md", `looks like a move of fragment ${content.fragments[0]?.id} (tone)`],
+        ["prompts/Support/agent2.md", `looks like a move of prompt ${agent?.id} (agent)`],
+        ["prompts/new.md", `looks like a move of prompt ${other?.id} (Other)`]
+      ]
+    )
+    // A copy, a file with an id and an unrelated file are no moves.
+    const copies = {
+      "prompts/agent.md": "Agent\n",
+      "prompts/agent2.md": "Agent\n",
+      "prompts/new.md": `---\nid: ${newId()}\ntitle: Other\n---\nOther\n`,
+      "fragments/new.md": "New\n"
+    }
+    assert.deepStrictEqual(findMoves(copies), [])
+    // A moved file whose id is its earlier path keeps its prompt.
+    const moved = new Map([
+      ["prompts/Support/agent.md", "---\nid: prompts/agent.md\n---\nAgent\n"],
+      ["prompts/other.md", "---\ntitle: Other\n---\nOther\n"],
+      ["fragments/style/tone.md", "---\nid: fragments/tone.md\n---\nTone\n"]
+    ])
+    const { changes } = importFiles(home, content, moved)
+    assert.deepStrictEqual(
+      changes.map(({ id, path, change }) => ({ id, path, change })),
+      [{ id: `${agent?.id}`, path: "prompts/Support/agent.md", change: "changed" }]
+    )
   })
 })

@@ -1,127 +1,68 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import { parsePromptFiles } from "../../../src/application/transfer/PromptFile.ts"
+import { hashState, parseFiles, type PromptFile } from "../../../src/application/transfer/PromptFile.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import { archives, newId, toWorkspaceContent } from "../../support/archives.ts"
-import { findDifferences, firstPrompt, renderFiles } from "../../support/promptFiles.ts"
+import { archive, newId, toWorkspaceContent } from "../../support/archives.ts"
+import { pairFiles } from "../../support/promptFiles.ts"
 
-const read = (workspace: WorkspaceId, files: Record<string, string>) =>
-  parsePromptFiles(workspace, new Map(Object.entries(files)))
+const parse = (files: Record<string, string>) => parseFiles(new Map(Object.entries(files)))
 
-const findProblems = (files: Record<string, string>) => {
-  const result = read(newId(), files)
-  return Result.isFailure(result) ? result.failure.problems : []
+const findProblems = (files: Record<string, string>) =>
+  Result.match(parse(files), { onSuccess: () => [], onFailure: ({ problems }) => problems })
+
+const parsePrompt = (text: string, path = "prompts/a.md") => {
+  const [file] = Result.getOrThrow(parse({ [path]: text })) as [PromptFile]
+  if (file.state.kind !== "prompt") throw new Error("The file describes no prompt")
+  return file.state
 }
 
-it.prop(
-  "rendered files parse to the same prompts and fragments, and no path contains characters that a file system may reject",
-  { generated: archives },
-  ({ generated }) => {
-    const fragments = generated.fragments.map((fragment) => ({
-      ...fragment,
-      name: fragment.content.slice(0, 256).toWellFormed() || "x"
-    }))
-    const archive = { ...generated, fragments }
-    const texts = renderFiles(archive)
-    const differences = findDifferences(archive.workspace.id, toWorkspaceContent(archive), texts)
-    // A fragment has no file if only archived prompts contain it.
-    assert.deepStrictEqual(
-      differences.filter(({ kind, file }) => kind === "prompt" || file !== undefined),
-      []
-    )
-    const segments = [...texts.keys()].flatMap((path) => path.split("/"))
-    assert.deepStrictEqual(
-      segments.filter((segment) => /^\.|^$|[. ]$|[\\:*?"<>|\p{Cc}]/u.test(segment)),
-      []
-    )
-  }
-)
-
 describe("a prompt file", () => {
-  const workspace = newId<WorkspaceId>()
-
-  it.each([
-    ["empty front matter", "---\n---\n"],
-    ["no front matter", ""]
-  ])(
-    "the file of a prompt or a fragment may have %s: then id, title, name and folder come from the path, the content is the body, and all other fields have default values",
-    (_, front) => {
+  it.each(["---\n---\n", ""])(
+    "the file of a prompt or a fragment may have the front matter %j: then title, name and folder come from the path, the content is the body, and all other fields have default values",
+    (front) => {
       const files = {
         "prompts/Support/hello.md": `${front}Hello {{name}}\n`,
         "fragments/tone.md": `${front}Kind`
       }
-      const first = Result.getOrThrow(read(workspace, files))
-      assert.deepStrictEqual(first, [
-        {
-          path: "fragments/tone.md",
-          file_id: null,
-          id: first[0]!.id,
-          state: { kind: "fragment", name: "tone", content: "Kind" }
-        },
-        {
-          path: "prompts/Support/hello.md",
-          file_id: null,
-          id: first[1]!.id,
-          state: {
-            kind: "prompt",
-            folder: "Support",
-            title: "hello",
-            description: "",
-            current_content: "Hello {{name}}",
-            prompt_type: "user",
-            target_model: "",
-            intent: "",
-            is_favorite: false,
-            sort_order: 0,
-            tags: [],
-            fragments: []
-          }
-        }
-      ])
-      assert.deepStrictEqual(read(workspace, files), Result.succeed(first))
-      assert.notStrictEqual(
-        Result.getOrThrow(read(newId(), files))[1]!.id,
-        Result.getOrThrow(read(workspace, files))[1]!.id
+      const fragment = { kind: "fragment", name: "tone", content: "Kind" } as const
+      const prompt = {
+        kind: "prompt",
+        folder: "Support",
+        title: "hello",
+        description: "",
+        current_content: "Hello {{name}}",
+        prompt_type: "user",
+        target_model: "",
+        intent: "",
+        is_favorite: false,
+        sort_order: 0,
+        tags: [],
+        fragments: []
+      } as const
+      assert.deepStrictEqual(
+        parse(files),
+        Result.succeed([
+          { path: "fragments/tone.md", file_id: null, state: fragment },
+          { path: "prompts/Support/hello.md", file_id: null, state: prompt }
+        ])
       )
     }
   )
 
-  it("a file without an id gets the version 5 UUID of its path in the namespace of its workspace", () => {
-    const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
-    // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "prompts/a.md").
+  it("the folder of a prompt is the part of the path between prompts/ and the name of the file, percent-decoded, unless the front matter has a folder of at most 256 characters", () => {
+    const parseFolder = (path: string, text = "") => parsePrompt(text, path).folder
+    assert.isNull(parseFolder("prompts/a.md"))
+    assert.strictEqual(parseFolder("prompts/%2Ex%3A/50%25/a.md"), ".x:/50%")
+    assert.strictEqual(parseFolder("prompts/100%/a.md"), "100%")
+    assert.strictEqual(parseFolder("prompts/a/b.md", "---\nfolder: c/d\n---\n"), "c/d")
+    assert.isNull(parseFolder("prompts/a/b.md", "---\nfolder: null\n---\n"))
     assert.strictEqual(
-      Result.getOrThrow(read(dns, { "prompts/a.md": "---\n---\n" }))[0]!.id,
-      "c2d19c60-d282-505f-b715-725fed8a8eb0"
+      parseFolder("prompts/a/b.md", `---\nfolder: ${"😀".repeat(256)}\n---\n`),
+      "😀".repeat(256)
     )
-  })
-
-  it("a file with an id gets the version 5 UUID of the lowercase id in the namespace of its workspace", () => {
-    const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
-    const text = "---\nid: 6F1F0C2E-6F6E-4A57-9D9E-0B6F2F1B7A51\n---\n"
-    const files = Result.getOrThrow(read(dns, { "prompts/a.md": text, "fragments/a.md": text }))
-    // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51").
-    const id = "588a3ed8-548f-5a88-8b24-e7a442567981"
-    for (const file of files) {
-      assert.deepStrictEqual([file.id, file.file_id], [id, "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51"])
-    }
-  })
-
-  it("a file whose id is an earlier path of the file gets the same id as at that path, in every workspace", () => {
-    const paths = ["prompts/Old/a b.md", "fragments/old.md"]
-    for (const home of [workspace, newId<WorkspaceId>()]) {
-      const before = Result.getOrThrow(read(home, Object.fromEntries(paths.map((path) => [path, "x"]))))
-      const moved = paths.map((path) => [
-        path.replace(/.*\//, path.startsWith("p") ? "prompts/new/" : "fragments/new/"),
-        `---\nid: ${path}\n---\nx`
-      ])
-      const after = Result.getOrThrow(read(home, Object.fromEntries(moved)))
-      assert.deepStrictEqual(
-        after.map(({ id }) => id),
-        before.map(({ id }) => id)
-      )
-    }
-    for (const id of ["fragments/a.md", "prompts/a", "a.md"])
-      assert.lengthOf(findProblems({ "prompts/b.md": `---\nid: ${id}\n---\n` }), 1)
+    assert.deepStrictEqual(findProblems({ "prompts/a/b.md": `---\nfolder: ${"x".repeat(257)}\n---\n` }), [
+      { path: "prompts/a/b.md", message: "the folder's name must be at most 256 characters" }
+    ])
   })
 
   it.each([
@@ -135,10 +76,7 @@ describe("a prompt file", () => {
     ["---", "---"],
     ["\ufeffa\r\nb\r\n", "a\nb"],
     ["a\nb\r\n", "a\nb\r"],
-    ["---\n---\na\n", "a"],
-    ["---\n---\na", "a"],
     ["---\n---\na\n\n", "a\n"],
-    ["---\n---\n", ""],
     ["---\n---", ""],
     ["---\n---\n---\n", "---"],
     ["---\n---\r\na\r\n", "a\r"],
@@ -146,14 +84,11 @@ describe("a prompt file", () => {
     ["\ufeff---\n---\na\n", "a"],
     ["--- \ntitle: x\n--- \na\n", "a"]
   ])("the file %j has the body %j", (text, body) => {
-    assert.strictEqual(
-      firstPrompt(Result.getOrThrow(read(workspace, { "prompts/a.md": text }))).current_content,
-      body
-    )
+    assert.strictEqual(parsePrompt(text).current_content, body)
   })
 
   it.each(["\n---\ntitle: x\n---\n", "\ufeff\r\n \n---\r\n---\r\n", " ---\n---\n", "\n---"])(
-    "parsePromptFiles rejects the file %j, because white space precedes the front matter",
+    "the file %j is invalid, because white space precedes the front matter",
     (text) => {
       const message =
         "the line of --- that opens the front matter must be the first line: remove what precedes it"
@@ -161,52 +96,63 @@ describe("a prompt file", () => {
     }
   )
 
-  const long = "x".repeat(257)
+  it.each([
+    ["title: Summary: short", ':2 put quotes around the value: title: "Summary: short"'],
+    ['title: "Summary" short', ':2 put quotes around the value: title: "\\"Summary\\" short"'],
+    ["type: user\ntitle: @home", ':3 put quotes around the value: title: "@home"'],
+    ["title: *important*", " put quotes around a value that begins with *"],
+    [
+      "title: x\n  model: y",
+      ":2 the key and its value must be on one line, and each key must begin at the start of its line"
+    ],
+    ["title: x\ntitle: y", ":3 is not valid YAML: Map keys must be unique"],
+    ["title: 12", ' title: must be a text: put quotes around the value, such as "12"'],
+    ["title: {{name}}", ' title: must be a text: put quotes around the value, such as "12"'],
+    ["title Summary", ' must have lines with a key, a colon and a space, such as "title: Summary"'],
+    ["favorite: yes", " favorite: must be true or false, without quotes"],
+    ["sort_order: high", " sort_order: must be a whole number without quotes, such as 1"],
+    ["tags: x", " tags: must be a list, such as [production, draft]"],
+    ["type: poem", " type: must be one of system, user, assistant, template, few-shot, chain-of-thought"],
+    ["folder: 1", " folder: must be a text, or null for no folder"],
+    [
+      "fragments:\n- fragment: tone\n  wiht: {}",
+      " fragments.0.wiht: unknown key; the keys are fragment, with"
+    ],
+    [
+      "id: 7f",
+      ' id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51", or the earlier path of a file that was moved'
+    ]
+  ])("the front matter %j has one problem, whose message says what to write instead: %s", (text, problem) => {
+    assert.deepStrictEqual(
+      findProblems({ "prompts/a.md": `---\n${text}\n---\nText`, "fragments/tone.md": "Kind" }).map(
+        ({ path, message }) => `${path} ${message}`
+      ),
+      [`prompts/a.md${problem}`]
+    )
+  })
 
-  it("parsePromptFiles rejects invalid files, and the error lists every problem of every file", () => {
+  it("invalid files are rejected with every problem of their values", () => {
+    const long = "x".repeat(257)
     assert.deepStrictEqual(
       findProblems({
-        "prompts/b.md": "---\ntitle: x\n",
-        "prompts/c.md": "---\ntype: poem\ntitel: 1\nlabels: []\ntags: x\n---\n",
-        "prompts/d.md": "---\ntitle: x\nmodel: [\n---\n",
-        "prompts/e.md": "---\ntitle: a\ntitle: b\n---\n",
-        "prompts/f.md": "---\nfragments:\n  - fragment: none\n    wiht: {}\n---\n",
-        "prompts/f2.md": "---\nfragments:\n  - fragment: none\n---\n",
-        "prompts/g.md": "---\nid: 7\n---\n",
-        "prompts/h.md": "---\n---\n\0",
-        [`prompts/${long}/i.md`]: "---\n---\n",
-        "fragments/a.md": `---\nname: ${long}\n---\n`
-      }),
+        "prompts/a.md": "---\ntitle: x\n",
+        "prompts/b.md": `---\ntitle: ${long}\ntype: poem\n---\n`,
+        "prompts/c.md": "---\nfragments:\n  - fragment: none\n---\n",
+        "prompts/d.md": "---\n---\n\0",
+        "fragments/a.md": `---\ntitle: x\n---\n`
+      }).map(({ path, message }) => `${path} ${message}`),
       [
-        { path: "fragments/a.md", message: "name: must be at most 256 characters" },
-        { path: "prompts/b.md:1", message: "the front matter has no end: add a line of ---" },
-        { path: "prompts/c.md", message: "unknown key titel; did you mean title?" },
-        { path: "prompts/c.md", message: "unknown key labels" },
-        {
-          path: "prompts/c.md",
-          message: "type: must be one of system, user, assistant, template, few-shot, chain-of-thought"
-        },
-        { path: "prompts/c.md", message: "tags: must be a list, such as [production, draft]" },
-        {
-          path: "prompts/d.md:4",
-          message:
-            "a list or map has no end: add ] or, if the bracket is a part of the text, put quotes around the value"
-        },
-        { path: "prompts/e.md:3", message: "the key occurs twice: remove one of the two lines" },
-        { path: "prompts/f.md", message: "fragments: 0: unknown key wiht; did you mean with?" },
-        { path: "prompts/f2.md", message: "fragments: there is no file fragments/none.md" },
-        {
-          path: "prompts/g.md",
-          message:
-            'id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51", or the earlier path of a file that was moved'
-        },
-        { path: "prompts/h.md", message: "body: must not contain the NUL character" },
-        { path: `prompts/${long}/i.md`, message: "the folder's name must be at most 256 characters" }
+        "fragments/a.md title: unknown key; the keys are id, name",
+        "prompts/a.md:1 the front matter has no end: add a line of ---",
+        "prompts/b.md title: must be at most 256 characters",
+        "prompts/b.md type: must be one of system, user, assistant, template, few-shot, chain-of-thought",
+        "prompts/c.md fragments: there is no file fragments/none.md",
+        "prompts/d.md body: must not contain the NUL character"
       ]
     )
   })
 
-  it("parsePromptFiles rejects a file whose YAML aliases expand excessively", () => {
+  it("a file whose YAML aliases expand excessively is invalid", () => {
     const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]"]
     for (const [name, of] of ["ba", "cb", "dc", "ed", "fe", "gf"])
       bomb.push(`${name}: &${name} [${Array(9).fill(`*${of}`).join(", ")}]`)
@@ -214,4 +160,56 @@ describe("a prompt file", () => {
       { path: "prompts/a.md", message: "Excessive alias count indicates a resource exhaustion attack" }
     ])
   })
+})
+
+describe("the id of a prompt or fragment", () => {
+  const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
+  const findIds = (workspace: WorkspaceId, files: Record<string, string>) =>
+    pairFiles(workspace, toWorkspaceContent(archive()), new Map(Object.entries(files))).map(({ id }) => id)
+
+  it("the id is the version 5 UUID of the lowercase id in the file, or of the path, in the namespace of the workspace", () => {
+    const text = "---\nid: 6F1F0C2E-6F6E-4A57-9D9E-0B6F2F1B7A51\n---\n"
+    // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "prompts/a.md").
+    assert.deepStrictEqual(findIds(dns, { "prompts/a.md": "" }), ["c2d19c60-d282-505f-b715-725fed8a8eb0"])
+    // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51").
+    const id = "588a3ed8-548f-5a88-8b24-e7a442567981"
+    assert.deepStrictEqual(findIds(dns, { "prompts/a.md": text, "fragments/a.md": text }), [id, id])
+  })
+
+  it("a file whose id is an earlier path of the file gets the same id as at that path, in every workspace", () => {
+    const paths = ["prompts/Old/a b.md", "fragments/old.md"]
+    const moved = paths.map((path) => [path.replace(/\/.*/, "/new/a.md"), `---\nid: ${path}\n---\nx`])
+    for (const home of [dns, newId<WorkspaceId>()])
+      assert.deepStrictEqual(
+        findIds(home, Object.fromEntries(moved)),
+        findIds(home, Object.fromEntries(paths.map((path) => [path, "x"])))
+      )
+    for (const id of ["fragments/a.md", "prompts/a", "a.md"])
+      assert.lengthOf(findProblems({ "prompts/b.md": `---\nid: ${id}\n---\n` }), 1)
+  })
+})
+
+it("hashState returns the same hash in every version of the program, whatever the order of the members of free-form JSON", () => {
+  const hashPrompt = (variable_overrides: Readonly<Record<string, unknown>>) =>
+    hashState({
+      kind: "prompt",
+      folder: "Support",
+      title: "Agent",
+      description: "d",
+      current_content: "One",
+      prompt_type: "user",
+      target_model: "",
+      intent: "",
+      is_favorite: true,
+      sort_order: 1,
+      tags: ["a", "b"],
+      fragments: [{ fragment_id: "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51", variable_overrides }]
+    })
+  const hash = "dbc1694d463fc4a32af9aae5eddd4203ffd57ade2d2950f7490c6751026bee77"
+  assert.strictEqual(hashPrompt({ b: 1, a: "x" }), hash)
+  assert.strictEqual(hashPrompt({ a: "x", b: 1 }), hash)
+  assert.strictEqual(
+    hashState({ kind: "fragment", name: "Tone", content: "Kind" }),
+    "c260dcd08b93dfe4c9a84eeb178cf266a7c6db00b3b3440c49103b9d196d81f6"
+  )
 })

@@ -5,12 +5,7 @@ import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/Workspace.ts"
-import {
-  type ContentEdit,
-  emptyEdit,
-  type ImportedState,
-  type PromptEdit
-} from "../../../src/domain/WorkspaceContent.ts"
+import { type ContentEdit, emptyEdit, type ImportedState } from "../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   loadArchive,
@@ -58,55 +53,41 @@ const makeEdit = (
   const withoutRemoved = (uses: ReadonlyArray<PromptFragment>) =>
     uses.filter(({ fragment_id }) => !removed.has(fragment_id))
 
-  const edits: Array<PromptEdit> = []
+  const edits: Array<WorkspacePrompt> = []
   const changed = before.prompts.map((prompt, i): WorkspacePrompt => {
     const remaining = { ...prompt, fragments: withoutRemoved(prompt.fragments) }
     if (pick(i) % 3 === 0) return remaining
-    const { tags: _, fragments: __, versions, ...row } = prompt
-    const last = Math.max(0, ...versions.map(({ version_number }) => version_number))
-    const edit: PromptEdit = {
-      row: {
-        ...row,
-        title: `${row.title}!`,
-        is_archived: pick(i + 1) % 2 === 0,
-        folder_id: folders[pick(i)]?.id ?? null
-      },
-      tags: pick(i + 2) % 2 === 0 ? allTags.filter((_, n) => pick(n + i) % 2 === 0) : undefined,
-      fragments:
-        pick(i + 3) % 2 === 0
-          ? allFragments
+    const last = Math.max(0, ...prompt.versions.map(({ version_number }) => version_number))
+    const edit: WorkspacePrompt = {
+      ...remaining,
+      title: `${prompt.title}!`,
+      is_archived: pick(i + 1) % 2 === 0,
+      folder_id: folders[pick(i)]?.id ?? null,
+      ...(pick(i + 2) % 2 === 0 ? { tags: allTags.filter((_, n) => pick(n + i) % 2 === 0) } : {}),
+      ...(pick(i + 3) % 2 === 0
+        ? {
+            fragments: allFragments
               .filter((_, n) => pick(n + i) % 2 === 0)
               .map((of, n) =>
                 fragmentBinding(of, n, n === 0 ? { id: prompt.fragments[0]?.id ?? newId() } : {})
               )
-          : undefined,
-      version:
-        pick(i + 4) % 2 === 0 ? version(last + 1, { parent_version_id: versions[0]?.id ?? null }) : undefined
+          }
+        : {}),
+      versions:
+        pick(i + 4) % 2 === 0
+          ? [version(last + 1, { parent_version_id: prompt.versions[0]?.id ?? null })]
+          : []
     }
     edits.push(edit)
-    return {
-      ...edit.row,
-      tags: edit.tags ?? prompt.tags,
-      fragments: edit.fragments ?? remaining.fragments,
-      versions: [...versions, ...(edit.version === undefined ? [] : [edit.version])]
-    }
+    return { ...edit, versions: [...prompt.versions, ...edit.versions] }
   })
-  const added = other.prompts.map((prompt): WorkspacePrompt => {
-    const { tags: own, fragments: uses, versions, ...row } = prompt
-    const edit: PromptEdit = {
-      row: { ...row },
-      tags: own.filter((id) => allTags.includes(id)),
-      fragments: uses,
-      version: versions.length === 0 ? undefined : { ...versions[0]!, parent_version_id: null }
-    }
-    edits.push(edit)
-    return {
-      ...row,
-      tags: edit.tags!,
-      fragments: uses,
-      versions: edit.version === undefined ? [] : [edit.version]
-    }
-  })
+  const added = other.prompts.map(
+    (prompt): WorkspacePrompt => ({
+      ...prompt,
+      tags: prompt.tags.filter((id) => allTags.includes(id)),
+      versions: prompt.versions.slice(0, 1).map((first) => ({ ...first, parent_version_id: null }))
+    })
+  )
   const rewrittenById = new Map(rewritten.map((fragment) => [fragment.id, fragment]))
   return {
     edit: {
@@ -114,7 +95,7 @@ const makeEdit = (
       tags,
       fragments,
       removedFragments: [...removed],
-      prompts: edits
+      prompts: [...edits, ...added]
     },
     after: {
       ...before,
@@ -184,17 +165,14 @@ export const testEdit = (it: ContractTests): void => {
         yield* loadArchive(other)
         yield* loadArchive(own)
         const [theirs] = other.prompts
-        const { tags: _, fragments: __, versions: ___, ...row } = own.prompts[0]!
-        const retained = { tags: undefined, fragments: undefined, version: undefined }
+        const mine = { ...own.prompts[0]!, versions: [] }
         const attempts: ReadonlyArray<readonly [Partial<ContentEdit>, string]> = [
-          [{ prompts: [{ ...retained, row: { ...row, id: theirs!.id } }] }, "prompts[0].id"],
+          [{ prompts: [{ ...mine, id: theirs!.id, fragments: [] }] }, "prompts[0].id"],
           [{ fragments: other.fragments }, "fragments[0].id"],
-          [{ prompts: [{ ...retained, row, version: theirs!.versions[0]! }] }, "prompts[0].versions[0].id"],
+          [{ prompts: [{ ...mine, versions: theirs!.versions }] }, "prompts[0].versions[0].id"],
           [
             {
-              prompts: [
-                { ...retained, row, fragments: [fragmentBinding(own.fragments[0]!, 1, theirs!.fragments[0])] }
-              ]
+              prompts: [{ ...mine, fragments: [fragmentBinding(own.fragments[0]!, 1, theirs!.fragments[0])] }]
             },
             "prompts[0].fragments[0].id"
           ]

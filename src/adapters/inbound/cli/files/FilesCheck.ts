@@ -1,8 +1,11 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import { compareInterfaces } from "../../../../application/transfer/CallerChanges.ts"
-import { type CheckedPrompt, checkFiles } from "../../../../application/transfer/FileCheck.ts"
+import {
+  checkFiles,
+  compareInterfaces,
+  type PromptInterface
+} from "../../../../application/transfer/CallerChanges.ts"
 import { InvalidFiles } from "../../../../application/transfer/PromptFile.ts"
 import { listCallerChanges } from "../output/ChangeText.ts"
 import { UsageError } from "../output/CommandError.ts"
@@ -16,7 +19,7 @@ export interface DirectoryCheckOptions {
   readonly json: boolean
 }
 
-const formatPrompts = makeTable<CheckedPrompt>({
+const formatPrompts = makeTable<PromptInterface>({
   NAME: "name",
   TYPE: "type",
   SLOTS: ({ slots }) => slots.join(", ") || "-",

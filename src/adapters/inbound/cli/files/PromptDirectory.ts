@@ -3,11 +3,10 @@ import type { Dirent } from "node:fs"
 import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from "node:fs/promises"
 import { dirname, join, posix } from "node:path"
 import * as Effect from "effect/Effect"
-import { InvalidFiles, type Texts } from "../../../../application/transfer/PromptFile.ts"
+import { extension, InvalidFiles, type Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { Problem } from "../../../../domain/WorkspaceContent.ts"
 import { type CommandError, makeReadError, makeWriteError } from "../output/CommandError.ts"
 import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
-import { extension } from "../../../../application/transfer/PromptPaths.ts"
 
 /** Ignores the error of a path that does not exist, and throws any other error. */
 const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {

@@ -1,11 +1,11 @@
 import type { CallerChange } from "../../../../application/transfer/CallerChanges.ts"
 import type { FileChange } from "../../../../application/transfer/FileImport.ts"
+import type { Texts } from "../../../../application/transfer/PromptFile.ts"
 import {
   type FragmentNames,
   renderEarlierFile,
-  renderState,
-  type Texts
-} from "../../../../application/transfer/PromptFile.ts"
+  renderState
+} from "../../../../application/transfer/PromptFileText.ts"
 import { toPrintable } from "./Output.ts"
 import { diffTexts, maxDifferentLines } from "./TextDiff.ts"
 

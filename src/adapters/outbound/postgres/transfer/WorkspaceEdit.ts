@@ -11,7 +11,6 @@ import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { readContent } from "./ContentReader.ts"
-import type { Content } from "./ContentTables.ts"
 import { checkConstraints, deferConstraints, deleteOtherPromptRows, writeContent } from "./ContentWriter.ts"
 import { rejectContentConflicts } from "./ImportConflicts.ts"
 import { replaceImportRecord } from "./ImportRecord.ts"
@@ -24,46 +23,25 @@ type WorkspaceLocked = typeof WorkspaceLocked
 
 const isWorkspaceLocked = (error: unknown): error is WorkspaceLocked => error === WorkspaceLocked
 
-/** Returns the rows that an edit writes, as content. */
-const toWrittenContent = ({ folders, tags, fragments, prompts }: ContentEdit): Content => ({
-  folders,
-  tags,
-  fragments,
-  prompts: prompts.map(({ row, tags = [], fragments = [], version }) => ({
-    ...row,
-    tags,
-    fragments,
-    versions: version === undefined ? [] : [version]
-  }))
-})
-
 const deleteFragments = "delete from fragments where id = any($1::uuid[]) and workspace_id = $2"
 
 /**
  * Writes an edit of a workspace's content in the current transaction. Rows that the edit does not name do not change.
  */
 const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId, edit: ContentEdit) {
-  const content = toWrittenContent(edit)
-  yield* rejectContentConflicts(sql, workspace, content)
+  yield* rejectContentConflicts(sql, workspace, edit)
   yield* sql.unsafe(deferConstraints)
-  for (const [table, list] of [
-    ["prompt_tags", "tags"],
-    ["prompt_fragments", "fragments"]
-  ] as const) {
-    const prompts = edit.prompts.filter((prompt) => prompt[list] !== undefined).map(({ row }) => row.id)
-    yield* deleteOtherPromptRows(sql, table, content, {
-      condition: "t.prompt_id = any($1::uuid[])",
-      value: prompts
-    })
-  }
-  yield* writeContent(sql, workspace, content)
+  const edited = { condition: "t.prompt_id = any($1::uuid[])", value: edit.prompts.map(({ id }) => id) }
+  for (const table of ["prompt_tags", "prompt_fragments"] as const)
+    yield* deleteOtherPromptRows(sql, table, edit, edited)
+  yield* writeContent(sql, workspace, edit)
   yield* sql.unsafe(deleteFragments, [edit.removedFragments, workspace])
   yield* sql.unsafe(checkConstraints)
 })
 
 const countItems = ({ prompts, fragments, removedFragments, folders, tags }: ContentEdit) => ({
   prompts: prompts.length,
-  versions: prompts.filter(({ version }) => version !== undefined).length,
+  versions: prompts.flatMap(({ versions }) => versions).length,
   fragments: fragments.length,
   removed_fragments: removedFragments.length,
   folders: folders.length,

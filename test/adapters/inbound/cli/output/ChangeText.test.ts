@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { describeChange, renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
-import { renderState } from "../../../../../src/application/transfer/PromptFile.ts"
-import type { PromptState } from "../../../../../src/application/transfer/ContentState.ts"
+import { renderState } from "../../../../../src/application/transfer/PromptFileText.ts"
+import type { PromptState } from "../../../../../src/application/transfer/PromptFile.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
 import { newId } from "../../../../support/archives.ts"
 

@@ -58,11 +58,8 @@ const exportFrom = (store: WorkspaceStore["Service"], workspace: WorkspaceId) =>
 
 /** Returns an edit that changes the title of one prompt. */
 const retitle = (content: WorkspaceContent, id: string, title: string): ContentEdit => {
-  const { tags: _, fragments: __, history: ___, ...row } = content.prompts.find((prompt) => prompt.id === id)!
-  return {
-    ...emptyEdit,
-    prompts: [{ row: { ...row, title }, tags: undefined, fragments: undefined, version: undefined }]
-  }
+  const { history: _, ...prompt } = content.prompts.find((prompt) => prompt.id === id)!
+  return { ...emptyEdit, prompts: [{ ...prompt, title, versions: [] }] }
 }
 
 describe("imports and concurrent writers", () => {
@@ -211,7 +208,7 @@ describe("imports and concurrent writers", () => {
                 )
               }
               return [
-                { ...edit, prompts: [{ ...revised!, version: version(last!.version_number + 1) }] },
+                { ...edit, prompts: [{ ...revised!, versions: [version(last!.version_number + 1)] }] },
                 undefined
               ] as const
             }).pipe(Effect.orDie)
