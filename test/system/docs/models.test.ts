@@ -15,11 +15,14 @@ import { findTool } from "../../support/programs/tools.ts"
 const document = "docs/models.md"
 const packages = [
   "@ai-sdk/openai",
+  "@ai-sdk/otel",
   "@anthropic-ai/sdk",
   "@langchain/core",
   "@langchain/openai",
+  "@langfuse/tracing",
   "@opentelemetry/api",
   "ai",
+  "dd-trace",
   "openai"
 ]
 
@@ -35,7 +38,7 @@ const api = startApi([archive])
 
 const reply = { type: "text", text: "On its way" }
 
-/** The responses of a model by path. */
+/** The responses of a model, and of the agent of Datadog, by path. */
 const responses: Readonly<Record<string, object>> = {
   "/v1/responses": {
     object: "response",
@@ -50,18 +53,39 @@ const responses: Readonly<Record<string, object>> = {
     usage: { input_tokens: 1, output_tokens: 1 }
   },
   "/v1/messages": { content: [reply] },
-  "/v1/chat/completions": { choices: [{ message: { role: "assistant", content: reply.text } }] }
+  "/v1/chat/completions": { choices: [{ message: { role: "assistant", content: reply.text } }] },
+  "/info": { endpoints: ["/evp_proxy/v2/"] }
 }
 
-/** Makes a span active that prints its attributes. */
-const activateSpan = `import { context, ROOT_CONTEXT, trace } from "@opentelemetry/api"
-const span = trace.wrapSpanContext({ traceId: "1".repeat(32), spanId: "1".repeat(16), traceFlags: 1 })
-span.setAttributes = (attributes) => (console.log(JSON.stringify(attributes)), span)
-const active = trace.setSpan(ROOT_CONTEXT, span)
-context.setGlobalContextManager({ active: () => active })
+/** Prints the attributes of the active span, and of each span that starts, as one line of JSON. */
+const printAttributes = `import { context, ROOT_CONTEXT, trace } from "@opentelemetry/api"
+const print = (attributes) => console.log(JSON.stringify({ attributes }))
+const makeSpan = () => {
+  const span = trace.wrapSpanContext({ traceId: "1".repeat(32), spanId: "1".repeat(16), traceFlags: 1 })
+  span.setAttributes = (attributes) => (print(attributes), span)
+  return span
+}
+const startSpan = (_name, { attributes } = {}) => (print(attributes), makeSpan())
+trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan }) })
+const active = trace.setSpan(ROOT_CONTEXT, makeSpan())
+context.setGlobalContextManager({
+  active: () => active,
+  with: (_context, run, self, ...parameters) => run.apply(self, parameters),
+  bind: (_context, target) => target
+})
 `
 
-const sections = ["OpenAI Responses", "Anthropic Messages", "AI SDK 7", "LangChain JS", "fetch", "Traces"]
+const sections = [
+  "OpenAI Responses",
+  "Anthropic Messages",
+  "AI SDK 7",
+  "LangChain JS",
+  "fetch",
+  "OpenTelemetry",
+  "AI SDK 7 in traces",
+  "Langfuse",
+  "Datadog"
+]
 const files = sections.map((section) => `${section.replaceAll(" ", "-")}.mts`)
 
 describe(document, () => {
@@ -72,8 +96,12 @@ describe(document, () => {
 
   beforeAll(async () => {
     const server = createServer(async (request, response) => {
-      requests.push({ path: request.url!, body: JSON.parse(await text(request)) })
-      response.setHeader("content-type", "application/json").end(JSON.stringify(responses[request.url!]))
+      const body = await text(request)
+      if (request.headers["content-type"] === "application/json")
+        requests.push({ path: request.url!, body: JSON.parse(body) })
+      response
+        .setHeader("content-type", "application/json")
+        .end(JSON.stringify(responses[request.url!] ?? {}))
     })
     modelUrl = `http://127.0.0.1:${await resources.acquire(listenOnFreePort(server))}`
     project = makeLinkedProject("models")
@@ -90,7 +118,7 @@ describe(document, () => {
         modules[index]!.code.replaceAll('"Acme"', () => JSON.stringify(braces))
       )
     })
-    writeFileSync(join(project, "activateSpan.mjs"), activateSpan)
+    writeFileSync(join(project, "printAttributes.mjs"), printAttributes)
   })
   afterAll(async () => {
     await resources.release()
@@ -101,13 +129,17 @@ describe(document, () => {
   const runExample = async (section: string) => {
     requests.length = 0
     const file = files[sections.indexOf(section)]!
-    const result = await run(project, process.execPath, ["--import", "./activateSpan.mjs", file], {
+    const result = await run(project, process.execPath, ["--import", "./printAttributes.mjs", file], {
       PROMPT_RETRIEVAL_URL: api.service().url,
       PROMPT_RETRIEVAL_KEY: key.plaintext,
       OPENAI_BASE_URL: `${modelUrl}/v1`,
       OPENAI_API_KEY: "test",
       ANTHROPIC_BASE_URL: modelUrl,
-      ANTHROPIC_API_KEY: "test"
+      ANTHROPIC_API_KEY: "test",
+      DD_TRACE_AGENT_URL: modelUrl,
+      DD_TRACE_STARTUP_LOGS: "false",
+      DD_INSTRUMENTATION_TELEMETRY_ENABLED: "false",
+      DD_REMOTE_CONFIGURATION_ENABLED: "false"
     })
     expect(result).toMatchObject({ code: 0, stderr: "" })
     return { stdout: result.stdout, requests: [...requests] }
@@ -139,17 +171,37 @@ describe(document, () => {
     }
   )
 
-  it("the example for traces in docs/models.md sets the documented attributes on the active span", async () => {
-    const { stdout } = await runExample("Traces")
-    expect(JSON.parse(stdout.split("\n")[0]!)).toEqual({
-      "gen_ai.prompt.name": "support-agent",
-      "gen_ai.prompt.version": "1",
-      "prompt_retrieval.prompt.id": archive.prompts[0]!.id,
-      "prompt_retrieval.prompt.etag": expect.stringMatching(/^"/),
-      "prompt_retrieval.prompt.source": "fresh",
-      "prompt_retrieval.prompt.age_ms": expect.any(Number),
-      "prompt_retrieval.prompt.request_id": expect.any(String)
-    })
+  const attributes = {
+    "gen_ai.prompt.name": "support-agent",
+    "gen_ai.prompt.version": "1",
+    "prompt_retrieval.prompt.id": archive.prompts[0]!.id,
+    "prompt_retrieval.prompt.etag": expect.stringMatching(/^"/),
+    "prompt_retrieval.prompt.source": "fresh",
+    "prompt_retrieval.prompt.age_ms": expect.toSatisfy((age) => Number(age) >= 0),
+    "prompt_retrieval.prompt.request_id": expect.any(String)
+  }
+  const addPrefix = (prefix: string) =>
+    Object.fromEntries(Object.entries(attributes).map(([name, value]) => [prefix + name, value]))
+
+  it.each([
+    { section: "OpenTelemetry", prefix: "" },
+    { section: "AI SDK 7 in traces", prefix: "ai.settings.context.prompt." },
+    { section: "Langfuse", prefix: "langfuse.observation.metadata." }
+  ])(
+    "the example for $section in docs/models.md records the documented attributes",
+    async ({ section, prefix }) => {
+      const { stdout } = await runExample(section)
+      const printed = stdout.split("\n").filter((line) => line.startsWith('{"attributes"'))
+      expect(printed.map((line) => JSON.parse(line).attributes)).toContainEqual(
+        expect.objectContaining(addPrefix(prefix))
+      )
+    }
+  )
+
+  it("the example for Datadog in docs/models.md sends the documented attributes as metadata to the agent", async () => {
+    const { requests } = await runExample("Datadog")
+    const [spans] = requests.filter(({ path }) => path.endsWith("/llmobs"))
+    expect(spans!.body).toMatchObject([{ spans: [{ name: "answer", meta: { metadata: attributes } }] }])
   })
 
   it("docs/models.md states for every type of prompt what its text becomes", () => {
