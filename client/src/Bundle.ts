@@ -76,15 +76,6 @@ export const serializeHashes = (prompts: ReadonlyArray<Pick<BundledPrompt, "sha2
   prompts.map(({ sha256 }) => sha256).join("")
 
 /**
- * Returns true if the value has a `content` that UTF-8 can represent. Among such texts, different texts have different
- * hashes.
- */
-const hasContent = (value: unknown): value is BundledPrompt => {
-  const { content } = (value ?? {}) as BundledPrompt
-  return typeof content === "string" && content.isWellFormed()
-}
-
-/**
  * Verifies the hashes of a bundle, the parsed JSON of `prompts.bundle.json`. Resolves to the bundle. Rejects with a
  * `BundleError` if a hash does not match; the error names the first prompt whose hash does not match its fields. The
  * hashes detect damage and edits by hand. They are not a signature: a program can compute them for any prompts.
@@ -104,8 +95,9 @@ export const verifyBundle = async (value: unknown): Promise<PromptBundle> => {
     throw new BundleError("Not a prompt bundle of format version 1; run 'pull' again")
   }
   const { prompts, sha256 } = bundle
+  // Only well-formed texts have unambiguous hashes, because UTF-8 cannot represent others.
   const hashes = await Promise.all(
-    prompts.map((prompt) => (hasContent(prompt) ? hash(serializePrompt(prompt)) : ""))
+    prompts.map((prompt) => (prompt?.content?.isWellFormed?.() ? hash(serializePrompt(prompt)) : ""))
   )
   const damaged = hashes.findIndex((hash, index) => !hash || hash !== prompts[index]?.sha256)
   if (damaged !== -1) {

@@ -1,6 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { getElapsed, readClocks, subtract } from "./cache/Age.ts"
-import type { CacheLimits, CacheResult } from "./cache/Cache.ts"
+import type { CacheLimits, CacheResult } from "./Cache.ts"
 import { isOutage } from "./Errors.ts"
 import {
   countPages,
@@ -11,7 +10,14 @@ import {
   toPageTarget
 } from "./Selection.ts"
 import { isResolvedPage } from "./transport/Envelopes.ts"
-import { type CallSettings, sleep, toTimeoutError } from "./transport/Limits.ts"
+import {
+  type CallSettings,
+  getElapsed,
+  readClocks,
+  sleep,
+  subtract,
+  toTimeoutError
+} from "./transport/Limits.ts"
 import type { ConfirmedText, ResponseInfo, Transport } from "./transport/Transport.ts"
 
 /** Options of `live`. */
@@ -66,6 +72,8 @@ export class LivePrompts implements Live {
   readonly #pages: Array<LivePage> = []
   /** The last text of each prompt, by name. */
   readonly texts = new Map<string, ConfirmedText>()
+  /** The numbers of selected prompts that the responses state. */
+  readonly totals = new Set<number>()
 
   constructor(selection: NormalSelection, settings: LiveSettings) {
     this.#selection = selection
@@ -165,7 +173,11 @@ export class LivePrompts implements Live {
         if (text) this.#update(page, response)
         page.info = last ? { ...info, confirmedAt: subtract(readClocks(), info.age) } : info
         error = undefined
-        if (text) this.#resize(JSON.parse(text).meta.total)
+        if (text) {
+          const { total } = JSON.parse(text).meta
+          this.totals.add(total)
+          this.#resize(total)
+        }
         if (info.headers.get("preference-applied")) isPolling = false
         else if (last && last.etag === info.etag) {
           pause = isPolling ? Math.max(limits.ttl, 1_000) : pauseAtRandom()

@@ -1,5 +1,5 @@
 import type { PromptBundle } from "./Bundle.ts"
-import type { CacheOptions } from "./cache/Cache.ts"
+import type { CacheOptions } from "./Cache.ts"
 import type { PromptClientError } from "./Errors.ts"
 import type { Signal } from "./transport/Limits.ts"
 import type { Fetch, Logger } from "./transport/Fetch.ts"
@@ -99,8 +99,7 @@ export const normalizeBaseUrl = (baseUrl: string): string => {
  * Returns the key if a header can contain the key; otherwise throws a `TypeError`. The error does not repeat the key.
  */
 export const requireApiKey = (apiKey: unknown): string => {
-  if (apiKey === undefined || apiKey === null || apiKey === "")
-    throw new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
+  if (!apiKey) throw new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
   if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey))
     throw new TypeError("apiKey contains invalid characters")
   return apiKey

@@ -1,9 +1,8 @@
 import { type FindBundled, makeFindBundled } from "./Bundle.ts"
-import { Cache, type CacheLimits, isCacheable, type Loader } from "./cache/Cache.ts"
+import { Cache, type CacheLimits, isCacheable, type Loader } from "./Cache.ts"
 import { isPageEnvelope, isSingleEnvelope } from "./transport/Envelopes.ts"
 import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
-import { readList } from "./Lists.ts"
 import { type Live, type LiveOptions, LivePrompts } from "./Live.ts"
 import { type CallSettings, withLimits } from "./transport/Limits.ts"
 import {
@@ -20,7 +19,7 @@ import {
 } from "./Options.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { Prompts } from "./Prompts.ts"
-import { toCall, toServiceResult, toSubstitute } from "./Results.ts"
+import { readList, toCall, toServiceResult, toSubstitute } from "./Results.ts"
 import { normalizeSelection, type PromptSelection } from "./Selection.ts"
 import { normalizeHeaders, Transport, type UnknownJson } from "./transport/Transport.ts"
 

@@ -1,5 +1,5 @@
 export { BundleError, type BundledPrompt, type PromptBundle, verifyBundle } from "./Bundle.ts"
-export type { CacheOptions } from "./cache/Cache.ts"
+export type { CacheOptions } from "./Cache.ts"
 export {
   AbortError,
   ApiNotAllowedError,

@@ -1,9 +1,8 @@
 import type { BundledPrompt } from "../Bundle.ts"
-import { normalizeBaseUrl, requireApiKey } from "../Options.ts"
-import type { Page, PromptType, ResolvedPrompt } from "../Resources.ts"
-import { isTooLarge, maxPageSize, toEntries, toPageTarget } from "../Selection.ts"
+import { LivePrompts } from "../Live.ts"
+import { defaultOptions, normalizeBaseUrl, requireApiKey } from "../Options.ts"
+import type { PromptType, ResolvedPrompt } from "../Resources.ts"
 import { fillSlots, MissingVariablesError } from "../Slots.ts"
-import { isResolvedPage } from "../transport/Envelopes.ts"
 import { Transport } from "../transport/Transport.ts"
 import { sealPrompt } from "./BundleFile.ts"
 import { CommandError } from "./CommandError.ts"
@@ -42,7 +41,7 @@ const toBundledPrompt = (name: string, data: ResolvedPrompt, version: number | u
   return sealPrompt({ ...(fields as BundledPrompt), slots: listSlots(content) })
 }
 
-/** Maximum number of times that the list is read because it changes or its pages are too large. */
+/** Maximum number of times that the list is read because it changes. */
 const maxReads = 20
 
 /**
@@ -62,33 +61,21 @@ export const readPrompts = async ({
     fetch,
     logger: {}
   })
-  let size = maxPageSize
+  const settings = { transport, limits: defaultOptions.cache, call: { timeout, maxRetries } }
   for (let reads = 0; reads < maxReads; reads++) {
-    try {
-      const prompts = new Map<string, BundledPrompt>()
-      const totals = new Set<number>()
-      let count = 0
-      for (let page = 1, total = 1; (page - 1) * size < total; page++) {
-        const target = toPageTarget({ filter: { tag, type } }, page, size)
-        const response = await transport.send(target, { timeout, maxRetries }, isResolvedPage)
-        total = (JSON.parse(response.text) as Pick<Page<unknown>, "meta">).meta.total
-        totals.add(total)
-        for (const [name, { text, info }] of toEntries(response)) {
-          if (text.includes(apiKey))
-            throw new CommandError(
-              `the prompt ${name} contains the API key, which no file may contain; remove it and revoke the key`
-            )
-          prompts.set(name, toBundledPrompt(name, JSON.parse(text).data, info.version))
-          count++
-        }
-      }
-      // If the list changes between two pages, a prompt occurs twice or the total is different.
-      if (prompts.size === count && totals.size === 1)
-        return [...prompts.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
-    } catch (error) {
-      if (!isTooLarge(error) || size === 1) throw error
-      size = Math.ceil(size / 2)
-    }
+    const prompts = new LivePrompts({ filter: { tag, type } }, settings)
+    await prompts.load().finally(() => prompts.close())
+    const { texts, totals } = prompts
+    // If the list changes between two pages, a prompt occurs twice or the totals differ.
+    if (totals.size !== 1 || !totals.has(texts.size)) continue
+    return [...texts]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, { text, info }]) => {
+        if (!text.includes(apiKey)) return toBundledPrompt(name, JSON.parse(text).data, info.version)
+        throw new CommandError(
+          `the prompt ${name} contains the API key, which no file may contain; remove it and revoke the key`
+        )
+      })
   }
   throw new CommandError("the list of prompts changes too often; try again later")
 }

@@ -12,7 +12,7 @@ export class KeyState {
   rejections = 0
   /** The end of the pause after a 429. */
   #pausedUntil = 0
-  /** Id of the request that got the 429. */
+  /** Id of the last request that got a 429. */
   #requestId: string | undefined
 
   /** Runs a request, and records whether its outcome rejects or accepts the key. */
@@ -33,9 +33,7 @@ export class KeyState {
 
   /** Starts a pause after a 429, of a length in milliseconds. Never shortens a pause. */
   pause(delay: number, requestId: string | undefined): void {
-    const until = now() + delay
-    if (until <= this.#pausedUntil) return
-    this.#pausedUntil = until
+    this.#pausedUntil = Math.max(this.#pausedUntil, now() + delay)
     this.#requestId = requestId
   }
 

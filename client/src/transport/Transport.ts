@@ -1,4 +1,3 @@
-import { type Instant, readClocks, subtract } from "../cache/Age.ts"
 import {
   AbortError,
   ConnectionError,
@@ -10,7 +9,16 @@ import {
 import type { Fetch, FetchInit, FetchResponse, Logger } from "./Fetch.ts"
 import { withoutHolding } from "../Environment.ts"
 import { KeyState } from "./KeyState.ts"
-import { type CallSettings, now, type Signal, sleep, withLimits } from "./Limits.ts"
+import {
+  type CallSettings,
+  type Instant,
+  now,
+  readClocks,
+  type Signal,
+  sleep,
+  subtract,
+  withLimits
+} from "./Limits.ts"
 import type { PromptResponse } from "../Resources.ts"
 
 /** Describes the response that last confirmed a text: a 200, or a 304 with the ETag of an earlier response. */

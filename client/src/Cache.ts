@@ -1,8 +1,14 @@
-import { getElapsed, readClocks } from "./Age.ts"
-import { getStatus, isOutage, ServiceUnavailableError, TimeoutError } from "../Errors.ts"
-import { type CallSettings, now, toTimeoutError, withLimits } from "../transport/Limits.ts"
-import type { Source } from "../Resources.ts"
-import type { ConfirmedText, ResponseInfo } from "../transport/Transport.ts"
+import { getStatus, isOutage, ServiceUnavailableError, TimeoutError } from "./Errors.ts"
+import {
+  type CallSettings,
+  getElapsed,
+  now,
+  readClocks,
+  toTimeoutError,
+  withLimits
+} from "./transport/Limits.ts"
+import type { Source } from "./Resources.ts"
+import type { ConfirmedText, ResponseInfo } from "./transport/Transport.ts"
 
 /** Options of the cache. The default times are the times that the service allows to shared caches. */
 export interface CacheOptions {
