@@ -1,43 +1,21 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { ApiNotAllowed, checkAccess, Disputed, PastDue } from "../../src/domain/ApiKey.ts"
-import { BillingStatus, Tier, toTier } from "../../src/domain/Billing.ts"
+import { historyCutoff, isVisible, toTier } from "../../src/domain/Billing.ts"
+import { toTimestamp } from "../../src/domain/Timestamp.ts"
 
-/** Unknown tiers. Most resemble a known tier. */
-const similarTiers = ["Free", "SOLO", "Team", "solo ", " team", "", "enterprise", "constructor", "__proto__"]
-const anyTier = Schema.Union([Tier, Schema.Literals(similarTiers), Schema.String])
+const freeHistoryMs = 604_800_000
 
-describe("checkAccess", () => {
-  it.prop(
-    "checkAccess returns ApiNotAllowed for every tier except Solo and Team, whatever the billing status",
-    { tier: anyTier, billing_status: BillingStatus },
-    ({ tier, billing_status }) => {
-      if (!["solo", "team"].includes(tier))
-        assert.deepStrictEqual(checkAccess({ tier, billing_status }), ApiNotAllowed)
-    }
-  )
-
-  it.each([
-    ["active", undefined],
-    ["disputed", Disputed],
-    ["past_due", PastDue],
-    ["over_limit", PastDue]
-  ] as const)(
-    "checkAccess returns the error of the billing status %s, if any, for the tiers Solo and Team",
-    (billing_status, expected) => {
-      for (const tier of ["solo", "team"])
-        assert.deepStrictEqual(checkAccess({ tier, billing_status }), expected)
-    }
-  )
-})
-
-describe("toTier", () => {
-  it.prop(
-    "toTier returns a known tier unchanged, and free for every other tier",
-    { tier: anyTier },
-    ({ tier }) => {
-      const isKnown = ["free", "solo", "team"].includes(tier)
-      assert.strictEqual(toTier(tier), isKnown ? tier : "free")
-    }
-  )
-})
+it.prop(
+  "Solo and Team see every version, and any other tier, which counts as Free, sees the versions of exactly seven days",
+  {
+    tier: Schema.Literals(["free", "solo", "team", "Solo", "TEAM", " team", "", "constructor"]),
+    now: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(2100, 0) })),
+    distance: Schema.Int.check(Schema.isBetween({ minimum: -2, maximum: 2 }))
+  },
+  ({ tier, now, distance }) => {
+    const isPaid = tier === "solo" || tier === "team"
+    assert.strictEqual(toTier(tier), isPaid ? tier : "free")
+    const created = toTimestamp(now - freeHistoryMs + distance)
+    assert.strictEqual(isVisible(created, historyCutoff(tier, now)), isPaid || distance >= 0)
+  }
+)

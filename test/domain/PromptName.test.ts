@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { parsePromptReference, type PromptId } from "../../src/domain/Prompt.ts"
-import { findName, findPrompt, maxSlugSourceLength, toIdRange, toSlug } from "../../src/domain/PromptName.ts"
+import { parsePromptId, parsePromptReference, type PromptId, Uuid } from "../../src/domain/Prompt.ts"
+import { findName, findPrompt, maxSlugSourceLength, toSlug } from "../../src/domain/PromptName.ts"
 
 describe("toSlug", () => {
   it.each([
@@ -45,20 +45,25 @@ describe("parsePromptReference", () => {
     ["a".repeat(98), undefined],
     ["Support-agent", undefined],
     ["support agent", undefined],
-    ["", undefined],
-    ["é", undefined]
+    ["", undefined]
   ])("parsePromptReference parses %j to %j", (text, reference) => {
     assert.deepStrictEqual(parsePromptReference(text), reference)
   })
 })
 
-it("toIdRange returns the smallest and the largest id that start with the digits", () => {
-  assert.deepStrictEqual(toIdRange("2ab10e69"), {
-    first: "2ab10e69-0000-0000-0000-000000000000",
-    last: "2ab10e69-ffff-ffff-ffff-ffffffffffff"
-  })
-  assert.deepStrictEqual(toIdRange(id.replaceAll("-", "")), { first: id, last: id })
-})
+it.prop(
+  "parsePromptReference parses a UUID in any letter case, and no text in which one character of a UUID is wrong",
+  {
+    at: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 35 })),
+    wrong: Schema.Literals(["", "G", "00", "--", " ", "\n", "\0", "%", "{", "０", "é", "\u212a", "İ"])
+  },
+  ({ at, wrong }) => {
+    assert.isTrue(Schema.is(Uuid)(id) && !Schema.is(Uuid)(id.toUpperCase()))
+    const text = id.slice(0, at) + wrong + id.slice(at + 1)
+    assert.isUndefined(parsePromptId(text))
+    assert.isUndefined(parsePromptReference(text.toUpperCase()))
+  }
+)
 
 /** Titles, ids and times that collide often. */
 const Prompts = Schema.Array(
