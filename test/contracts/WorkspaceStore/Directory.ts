@@ -13,6 +13,7 @@ import {
   loadArchive,
   archive,
   compareIds,
+  exportArchive,
   folder,
   instant,
   key,
@@ -26,22 +27,26 @@ import { type ContractTests, assertReads, findKey } from "./support.ts"
 
 /** Tests the rules of `WorkspaceStore` for lists, and for the settings of workspaces and users. */
 export const testDirectory = (it: ContractTests): void => {
-  it.effect("the list of workspaces contains every workspace once, ordered by id", () =>
-    Effect.gen(function* () {
-      const { workspaces, addWorkspace } = yield* WorkspaceStore
-      const [imported, added] = [archive(), workspace({ name: "Added", tier: "free" })]
-      yield* loadArchive(imported)
-      yield* loadArchive(imported)
-      yield* addWorkspace(added)
-      const listed = yield* workspaces
-      const ids = listed.map(({ id }) => id)
-      assert.deepStrictEqual(ids, ids.toSorted())
-      // Other tests use the same database, so it can contain more workspaces.
-      assert.deepStrictEqual(
-        listed.filter(({ id }) => [imported.workspace.id, added.id].includes(id)),
-        [imported.workspace, added].sort(compareIds)
-      )
-    })
+  it.effect(
+    "addWorkspace adds an empty workspace with a new id, and the list has every workspace once, ordered by id",
+    () =>
+      Effect.gen(function* () {
+        const { workspaces, addWorkspace } = yield* WorkspaceStore
+        const [imported, added] = [archive(), workspace({ name: "Added", tier: "free" })]
+        yield* loadArchive(imported)
+        yield* loadArchive(imported)
+        yield* addWorkspace(added)
+        yield* assertReads(archive({ workspace: added }))
+        assert.isTrue(Exit.hasDies(yield* Effect.exit(addWorkspace(added))))
+        const listed = yield* workspaces
+        const ids = listed.map(({ id }) => id)
+        assert.deepStrictEqual(ids, ids.toSorted())
+        // Other tests use the same database, so it can contain more workspaces.
+        assert.deepStrictEqual(
+          listed.filter(({ id }) => [imported.workspace.id, added.id].includes(id)),
+          [imported.workspace, added].sort(compareIds)
+        )
+      })
   )
 
   it.effect(
@@ -63,20 +68,7 @@ export const testDirectory = (it: ContractTests): void => {
           own.folders.toSorted(compareIds).toSorted(byName)
         )
         assert.deepStrictEqual(yield* tags(own.workspace.id), own.tags.toSorted(byName))
-        const unknown = newId<WorkspaceId>()
-        assert.deepStrictEqual(yield* Effect.flip(folders(unknown)), WorkspaceNotFound)
-        assert.deepStrictEqual(yield* Effect.flip(tags(unknown)), WorkspaceNotFound)
       })
-  )
-
-  it.effect("addWorkspace adds an empty workspace, and dies if a workspace has the same id", () =>
-    Effect.gen(function* () {
-      const { addWorkspace } = yield* WorkspaceStore
-      const added = workspace()
-      yield* addWorkspace(added)
-      yield* assertReads(archive({ workspace: added }))
-      assert.isTrue(Exit.hasDies(yield* Effect.exit(addWorkspace(added))))
-    })
   )
 
   it.effect("setWorkspace changes only the given fields and leaves the content unchanged", () =>
@@ -107,7 +99,7 @@ export const testDirectory = (it: ContractTests): void => {
   )
 
   it.effect(
-    "the method users returns each owner of a workspace's keys once, and the method keys returns the keys, both ordered by id",
+    "the method users returns each owner of a workspace's keys once, and the method keys returns the keys, both ordered by id; every list fails for an unknown workspace",
     () =>
       Effect.gen(function* () {
         const { users, keys } = yield* WorkspaceStore
@@ -129,9 +121,13 @@ export const testDirectory = (it: ContractTests): void => {
         yield* loadArchive(archive({ workspace: empty, users: [user()] }))
         assert.deepStrictEqual(yield* users(empty.id), [])
         assert.deepStrictEqual(yield* keys(empty.id), [])
+        const { folders, tags, readContent } = yield* WorkspaceStore
         const nowhere = newId<WorkspaceId>()
-        assert.deepStrictEqual(yield* Effect.flip(users(nowhere)), WorkspaceNotFound)
-        assert.deepStrictEqual(yield* Effect.flip(keys(nowhere)), WorkspaceNotFound)
+        const reads: ReadonlyArray<Effect.Effect<unknown, unknown, WorkspaceStore>> = [
+          ...[users(nowhere), keys(nowhere), folders(nowhere), tags(nowhere)],
+          ...[readContent(nowhere), exportArchive(nowhere)]
+        ]
+        for (const read of reads) assert.deepStrictEqual(yield* Effect.flip(read), WorkspaceNotFound)
       })
   )
 
@@ -165,11 +161,11 @@ export const testDirectory = (it: ContractTests): void => {
   )
 
   it.effect(
-    "deleteUser deletes a user and the user's keys; without withActiveKeys, it fails if a key is active",
+    "deleteUser deletes a user and the user's keys; without withActiveKeys, it fails if a key is neither revoked nor expired",
     () =>
       Effect.gen(function* () {
         const { deleteUser, users, keys } = yield* WorkspaceStore
-        const [home, owner, other] = [workspace(), user(), user()]
+        const [home, owner, other, idle] = [workspace(), user(), user(), user()]
         const expires_at = instant("2026-06-01T00:00:00.000Z")
         const revoked_at = instant("2026-02-01T00:00:00.000Z")
         const [active, expiring, revoked, legacy, others] = [
@@ -177,13 +173,13 @@ export const testDirectory = (it: ContractTests): void => {
           key(home.id, owner, { expires_at }),
           key(home.id, owner, { revoked_at }),
           key(null, owner, { revoked_at }),
-          key(home.id, other)
+          key(home.id, other, { revoked_at })
         ]
         const own = [active, expiring, revoked, legacy]
         yield* loadArchive(
           archive({
             workspace: home,
-            users: [owner, other],
+            users: [owner, other, idle],
             api_keys: [...own, others].map(({ stored }) => stored)
           })
         )
@@ -201,30 +197,14 @@ export const testDirectory = (it: ContractTests): void => {
           [others.stored.id]
         )
         assert.deepStrictEqual(yield* Effect.flip(remove(end, true)), UserNotFound)
-      })
-  )
-
-  it.effect(
-    "without withActiveKeys, deleteUser deletes a user without keys, and a user whose keys are all revoked or expired",
-    () =>
-      Effect.gen(function* () {
-        const { deleteUser } = yield* WorkspaceStore
-        const [home, owner, idle] = [workspace(), user(), user()]
-        const now = Date.UTC(2026, 5, 1)
-        const past = instant("2026-06-01T00:00:00.000Z")
-        yield* loadArchive(
-          archive({
-            workspace: home,
-            users: [owner, idle],
-            api_keys: [
-              key(home.id, owner, { revoked_at: past }).stored,
-              key(home.id, owner, { expires_at: past }).stored
-            ]
-          })
-        )
-        const options = { now, withActiveKeys: false }
-        assert.deepStrictEqual(yield* deleteUser(owner.email, options), { ...owner, api_keys: 2 })
-        assert.deepStrictEqual(yield* deleteUser(idle.email, options), { ...idle, api_keys: 0 })
+        for (const [{ email }, api_keys] of [
+          [other, 1],
+          [idle, 0]
+        ] as const)
+          assert.strictEqual(
+            (yield* deleteUser(email, { now: end, withActiveKeys: false })).api_keys,
+            api_keys
+          )
       })
   )
 

@@ -1,8 +1,6 @@
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { WorkspaceNotFound } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import { loadArchive, archives, exportArchive, newId, sample, user } from "../../support/archives.ts"
+import { loadArchive, archives, exportArchive, sample, user } from "../../support/archives.ts"
 import { type ContractTests, assertReads, inExportOrder } from "./support.ts"
 
 export const testExport = (it: ContractTests): void => {
@@ -31,11 +29,5 @@ export const testExport = (it: ContractTests): void => {
         const api_keys = own.api_keys.filter(({ workspace_id }) => workspace_id !== null)
         assert.deepStrictEqual(yield* exportArchive(own.workspace.id), inExportOrder({ ...own, api_keys }))
       })
-  )
-
-  it.effect("exportWorkspace fails with WorkspaceNotFound for an unknown workspace", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* Effect.flip(exportArchive(newId<WorkspaceId>())), WorkspaceNotFound)
-    })
   )
 }

@@ -2,7 +2,6 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as pages from "../../../../../src/adapters/outbound/postgres/prompts/PageQueries.ts"
 import type { PromptFilter } from "../../../../../src/application/ports/PromptRepo.ts"
@@ -99,27 +98,6 @@ describe("concurrent writes", () => {
     const prepare = Effect.flatMap(PgClient.PgClient, (client) =>
       Effect.forEach(reset.split(";"), (text) => client.unsafe(text))
     )
-
-    for (const isolation of isolations) {
-      it.effect(
-        `a tag's list is correct after a ${isolation} transaction archives a prompt that gets the tag meanwhile, or fails to archive it`,
-        () =>
-          withSessions(([editor, tagger]) =>
-            Effect.gen(function* () {
-              yield* prepare
-              yield* editor.query(`begin isolation level ${isolation}`, [])
-              yield* editor.query("select from prompts", [])
-              yield* tagger.query(`insert into prompt_tags values ('${prompts[0]}', '${tags[0]}')`, [])
-              const archived = yield* Effect.exit(
-                editor.query(`update prompts set is_archived = true where id = '${prompts[0]}'`, [])
-              )
-              yield* editor.query("commit", [])
-              assert.strictEqual(Exit.isSuccess(archived), isolation === "read committed")
-              yield* assertLists(isolation)
-            })
-          )
-      )
-    }
 
     it.effect.prop(
       "after any interleaving of two sessions, the list of each tag has exactly the active prompts with the tag",
