@@ -12,7 +12,7 @@ import { programVersion } from "../application/ProgramVersion.ts"
 import type { ServiceConfig } from "./config/Config.ts"
 import { collectWhenIdle, limitHeapGrowth } from "./IdleCollection.ts"
 import { serveLayer } from "./layers/ServeLayers.ts"
-import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ServerUrl.ts"
+import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ConfigRules.ts"
 import { startServing } from "./Startup.ts"
 import { startMetrics, withExport } from "./telemetry/Telemetry.ts"
 

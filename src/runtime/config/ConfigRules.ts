@@ -1,8 +1,14 @@
+import type { AddressInfo } from "node:net"
 import { parsePublicUrl, publicUrlRule } from "../../adapters/inbound/http/request/PublicUrl.ts"
-import { databaseUrlRule } from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
-import { findDatabaseUrlProblem, isRedisUrl } from "./ServerUrl.ts"
+import {
+  type ConnectionUrl,
+  databaseUrlRule,
+  isPercentEncoded,
+  parseConnectionUrl
+} from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
 
-// The rules of values that are set by environment variables or by options of `createPromptApi`.
+// The rules of values that are set by environment variables or by options of `createPromptApi`, and the forms of URLs in
+// logs.
 
 /** A rule for a value. An error message is the name of the variable or option, a space and the problem. */
 export interface Rule<A> {
@@ -19,10 +25,25 @@ export const makeRule = <A>(text: string, isValid: (value: A) => boolean): Rule<
 })
 
 /** The URL of a PostgreSQL server. */
-export const postgresUrl: Rule<string> = { text: databaseUrlRule, findProblem: findDatabaseUrlProblem }
+export const postgresUrl: Rule<string> = {
+  text: databaseUrlRule,
+  findProblem: (text) => {
+    const url = parseConnectionUrl(text)
+    return typeof url === "string" ? url : undefined
+  }
+}
 
 /** The URL of a Redis server. The path of the URL can be the number of a database. */
-export const redisUrl: Rule<string> = makeRule("must be a URL like redis://host:6379", isRedisUrl)
+export const redisUrl: Rule<string> = makeRule("must be a URL like redis://host:6379", (text) => {
+  const url = URL.parse(text)
+  if (url === null || !["redis:", "rediss:"].includes(url.protocol)) return false
+  const { hostname, username, password, pathname } = url
+  return (
+    hostname !== "" &&
+    /^\/?\d*$/.test(pathname) &&
+    [hostname, username, password].every((part) => isPercentEncoded(part))
+  )
+})
 
 /** A number of requests per minute. */
 export const rateLimit: Rule<number> = makeRule(
@@ -31,3 +52,24 @@ export const rateLimit: Rule<number> = makeRule(
 )
 
 export const publicUrl: Rule<string> = makeRule(publicUrlRule, (url) => parsePublicUrl(url) !== undefined)
+
+const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host))
+
+/**
+ * Formats the URL of a PostgreSQL server for logs, with user, host, port and database, but without password and other
+ * parameters. The URL must be valid.
+ */
+export const describeDatabaseUrl = (text: string): string => {
+  const { host, port, database, user } = parseConnectionUrl(text) as ConnectionUrl
+  const credentials = user === undefined ? "" : `${encodeURIComponent(user)}@`
+  const path = database === undefined ? "" : `/${encodeURIComponent(database)}`
+  return `postgres://${credentials}${formatHost(host)}:${port}${path}`
+}
+
+/** Formats the URL of a Redis server for logs, without user, password and parameters. */
+export const describeRedisUrl = (text: string): string => {
+  const { protocol, host, pathname } = new URL(text)
+  return `${protocol}//${host}${pathname}`
+}
+
+export const formatUrl = ({ address, port }: AddressInfo): string => `http://${formatHost(address)}:${port}`

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 import type { ServiceConfig } from "../config/Config.ts"
-import { formatUrl } from "../config/ServerUrl.ts"
+import { formatUrl } from "../config/ConfigRules.ts"
 import * as Logging from "./Logging.ts"
 
 // Optional parts are imported only if the configuration enables them, because each import makes the start slower.

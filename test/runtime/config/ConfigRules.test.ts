@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest"
 import {
   describeDatabaseUrl,
   describeRedisUrl,
-  findDatabaseUrlProblem,
-  isRedisUrl
-} from "../../../src/runtime/config/ServerUrl.ts"
+  postgresUrl,
+  redisUrl
+} from "../../../src/runtime/config/ConfigRules.ts"
 
 describe("describeDatabaseUrl", () => {
   it.each([
@@ -26,12 +26,12 @@ describe("describeDatabaseUrl", () => {
       "postgres://ada@new:2/prompts"
     ]
   ])("describeDatabaseUrl describes %s as %s", (url, description) => {
-    expect(findDatabaseUrlProblem(url)).toBeUndefined()
+    expect(postgresUrl.findProblem(url)).toBeUndefined()
     expect(describeDatabaseUrl(url)).toBe(description)
   })
 })
 
-describe("findDatabaseUrlProblem", () => {
+describe("postgresUrl", () => {
   it.each([
     "prompts",
     "prompts,more",
@@ -43,8 +43,10 @@ describe("findDatabaseUrlProblem", () => {
     "postgres://db/prompts?port=0",
     "postgres://db/prompts?port=x",
     "postgres:///prompts?host=a&port=1,2"
-  ])("findDatabaseUrlProblem rejects %s", (url) => {
-    expect(findDatabaseUrlProblem(url)).toBe("must be a URL like postgres://user:password@host:5432/database")
+  ])("postgresUrl.findProblem rejects %s", (url) => {
+    expect(postgresUrl.findProblem(url)).toBe(
+      "must be a URL like postgres://user:password@host:5432/database"
+    )
   })
 
   it.each([
@@ -53,8 +55,8 @@ describe("findDatabaseUrlProblem", () => {
     "postgres://ada:pa/ss@db/prompts",
     "postgres://ada:pa?ss@db/prompts",
     "postgres://ada:100%@db/prompts"
-  ])("findDatabaseUrlProblem rejects %s and says how to write the password", (url) => {
-    expect(findDatabaseUrlProblem(url)).toBe(
+  ])("postgresUrl.findProblem rejects %s and says how to write the password", (url) => {
+    expect(postgresUrl.findProblem(url)).toBe(
       "must be a URL like postgres://user:password@host:5432/database; percent-encode special characters of the password, such as # as %23"
     )
   })
@@ -68,8 +70,8 @@ describe("findDatabaseUrlProblem", () => {
     "postgres:///prompts?host=a,b",
     "postgres:///prompts?host=a,b&port=1,2",
     "postgres://old/prompts?host=a,/run/postgresql"
-  ])("findDatabaseUrlProblem rejects the several hosts of %s and says what to use instead", (url) => {
-    expect(findDatabaseUrlProblem(url)).toBe(
+  ])("postgresUrl.findProblem rejects the several hosts of %s and says what to use instead", (url) => {
+    expect(postgresUrl.findProblem(url)).toBe(
       "must have exactly one host: use an address that follows the primary, such as HAProxy, a pooler, a DNS name, or the endpoint of Patroni or of a cloud"
     )
   })
@@ -78,14 +80,14 @@ describe("findDatabaseUrlProblem", () => {
     "postgres://ada:s,cret@db/prompts",
     "postgres://db/prompts,more",
     "postgres://db?application_name=a,b"
-  ])("findDatabaseUrlProblem accepts commas outside of the host: %s", (url) => {
-    expect(findDatabaseUrlProblem(url)).toBeUndefined()
+  ])("postgresUrl.findProblem accepts commas outside of the host: %s", (url) => {
+    expect(postgresUrl.findProblem(url)).toBeUndefined()
   })
 
-  it("findDatabaseUrlProblem accepts the sslmodes of libpq, and rejects others", () => {
+  it("postgresUrl.findProblem accepts the sslmodes of libpq, and rejects others", () => {
     for (const mode of ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])
-      expect(findDatabaseUrlProblem(`postgres://db/prompts?sslmode=${mode}`)).toBeUndefined()
-    expect(findDatabaseUrlProblem("postgres://db/prompts?sslmode=on")).toBe(
+      expect(postgresUrl.findProblem(`postgres://db/prompts?sslmode=${mode}`)).toBeUndefined()
+    expect(postgresUrl.findProblem("postgres://db/prompts?sslmode=on")).toBe(
       "must have one of these as its sslmode: disable, allow, prefer, require, verify-ca, verify-full"
     )
   })
@@ -97,7 +99,7 @@ describe("describeRedisUrl", () => {
     ["rediss://ada:s3cret@cache:6380/1?s3cret", "rediss://cache:6380/1"],
     ["redis://:s3cret@[::1]:6379", "redis://[::1]:6379"]
   ])("describeRedisUrl describes %s as %s", (url, description) => {
-    expect(isRedisUrl(url)).toBe(true)
+    expect(redisUrl.findProblem(url)).toBeUndefined()
     expect(describeRedisUrl(url)).toBe(description)
   })
 })
