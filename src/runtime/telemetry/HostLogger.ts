@@ -26,18 +26,12 @@ const findMinimumLevel = (logger: HostLogger): LogLevel.LogLevel => {
   return "Warn"
 }
 
-/** Returns the name of the function that receives lines of a level. `level` is in lower case. */
-const chooseFunction = (level: string): keyof HostLogger => {
-  switch (level) {
-    case "fatal":
-    case "error":
-      return "error"
-    case "warn":
-    case "info":
-      return level
-    default:
-      return "debug"
-  }
+/** The functions that receive the lines of a level. `debug` receives all other lines. */
+const functions: Readonly<Record<string, keyof HostLogger>> = {
+  fatal: "error",
+  error: "error",
+  warn: "warn",
+  info: "info"
 }
 
 export const layer = (logger: HostLogger): Layer.Layer<never> =>
@@ -45,7 +39,7 @@ export const layer = (logger: HostLogger): Layer.Layer<never> =>
     Logger.layer([
       Logger.make((options) => {
         const { time: _, level, msg, ...fields } = toLogEntry(options)
-        const name = chooseFunction(level)
+        const name = functions[level] ?? "debug"
         try {
           if (name === "error" && logger.error === undefined) logger.warn?.(msg, fields)
           else logger[name]?.(msg, fields)

@@ -3,7 +3,6 @@ import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as HttpClient from "effect/http/HttpClient"
-import { HttpClientError, TransportError } from "effect/http/HttpClientError"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Layer from "effect/Layer"
 import * as OtlpMetrics from "effect/observability/OtlpMetrics"
@@ -26,9 +25,9 @@ const maxExports = 8
 
 /**
  * The client of the exporters. Effect's exporters start an export for each full batch of spans and wait without a time
- * limit, so a collector that never responds would fill the memory. This client sends one request at a time, and gives up
- * after `OTEL_EXPORTER_OTLP_TIMEOUT`. It drops an export by responding with 200: after an error, an exporter stops for a
- * minute.
+ * limit, so a collector that never responds would fill the memory. This client sends one request at a time, and drops an
+ * export after `OTEL_EXPORTER_OTLP_TIMEOUT` or if `maxExports` wait. It drops an export by responding with 200, because
+ * after an error, an exporter stops for a minute.
  */
 const limitedClient = Layer.effect(
   HttpClient.HttpClient,
@@ -40,22 +39,15 @@ const limitedClient = Layer.effect(
     )
     const turn = Semaphore.makeUnsafe(1)
     let waiting = 0
-    return HttpClient.transform(client, (send, request) =>
-      Effect.suspend(() => {
-        if (waiting === maxExports) return Effect.succeed(HttpClientResponse.fromWeb(request, new Response()))
+    return HttpClient.transform(client, (send, request) => {
+      const dropped = Effect.sync(() => HttpClientResponse.fromWeb(request, new Response()))
+      return Effect.suspend(() => {
+        if (waiting === maxExports) return dropped
         waiting++
         return send.pipe(
           // The time limit includes the body of the response.
           Effect.tap((response) => response.arrayBuffer),
-          Effect.timeoutOrElse({
-            duration: timeoutMs,
-            orElse: () =>
-              Effect.fail(
-                new HttpClientError({
-                  reason: new TransportError({ request, description: "the collector does not respond" })
-                })
-              )
-          }),
+          Effect.timeoutOrElse({ duration: timeoutMs, orElse: () => dropped }),
           Semaphore.withPermit(turn),
           Effect.ensuring(
             Effect.sync(() => {
@@ -64,7 +56,7 @@ const limitedClient = Layer.effect(
           )
         )
       })
-    )
+    })
   })
 ).pipe(Layer.provide(FetchHttpClient.layer))
 

@@ -4,21 +4,36 @@ import * as Metric from "effect/Metric"
 import { programVersion } from "../../application/ProgramVersion.ts"
 import { metricRegistry } from "../../application/observability/Instrumentation.ts"
 
-/** Registers a gauge that calls `read` whenever metrics are collected. */
+/** The registered metrics are never updated, because they are read when metrics are collected. */
+const withoutUpdates = { update: () => {}, modify: () => {} }
+
 const registerGauge = (name: string, description: string, read: () => number): void => {
-  Metric.registerUnsafe(Metric.gauge(name, { description }), metricRegistry, {
+  Metric.registerUnsafe(Metric.gauge(`prompt_retrieval_${name}`, { description }), metricRegistry, {
     get: () => ({ value: read() }),
-    update: () => {},
-    modify: () => {}
+    ...withoutUpdates
   })
 }
 
-const registerCounter = (name: string, description: string, read: () => number): void => {
-  Metric.registerUnsafe(Metric.counter(name, { description, incremental: true }), metricRegistry, {
-    get: () => ({ count: read(), incremental: true }),
-    update: () => {},
-    modify: () => {}
+const registerCpuSeconds = (): void => {
+  const description = "Processor time used in user and system mode, in seconds"
+  const counter = Metric.counter("prompt_retrieval_process_cpu_seconds_total", {
+    description,
+    incremental: true
   })
+  Metric.registerUnsafe(counter, metricRegistry, {
+    get: () => {
+      const { user, system } = process.cpuUsage()
+      return { count: (user + system) / 1e6, incremental: true }
+    },
+    ...withoutUpdates
+  })
+}
+
+const registerBuildInfo = (): void => {
+  Metric.gauge("prompt_retrieval_build_info", {
+    description: "Always 1; the labels name the versions of the program and of Node",
+    attributes: { version: programVersion, node: process.versions.node }
+  }).updateUnsafe(1, metricRegistry)
 }
 
 /** The sampling interval of the event loop delay. Node adds the interval to every sample. */
@@ -29,50 +44,10 @@ const resolutionMs = 20
  */
 const window = "15 seconds"
 
-const secondsPerNanosecond = 1e-9
+const toExcessSeconds = (sampleNanos: number): number => Math.max(0, sampleNanos - resolutionMs * 1e6) / 1e9
 
-const registerBuildInfo = (): void => {
-  Metric.gauge("prompt_retrieval_build_info", {
-    description: "Always 1; the labels name the versions of the program and of Node",
-    attributes: { version: programVersion, node: process.versions.node }
-  }).updateUnsafe(1, metricRegistry)
-}
-
-/** Registers metrics of this process, and measures its event loop delay until the scope closes. */
-export const measureProcess = Effect.gen(function* () {
-  registerBuildInfo()
-  registerGauge("prompt_retrieval_process_resident_memory_bytes", "Resident memory of the process", () =>
-    process.memoryUsage.rss()
-  )
-  registerGauge(
-    "prompt_retrieval_nodejs_heap_size_used_bytes",
-    "JavaScript heap in use",
-    () => process.memoryUsage().heapUsed
-  )
-  registerGauge(
-    "prompt_retrieval_nodejs_heap_size_total_bytes",
-    "JavaScript heap reserved",
-    () => process.memoryUsage().heapTotal
-  )
-  registerGauge(
-    "prompt_retrieval_nodejs_external_memory_bytes",
-    "Memory of objects outside the JavaScript heap",
-    () => process.memoryUsage().external
-  )
-  registerGauge(
-    "prompt_retrieval_process_start_time_seconds",
-    "Start time of the process, in seconds since the epoch",
-    () => performance.timeOrigin / 1000
-  )
-  registerCounter(
-    "prompt_retrieval_process_cpu_seconds_total",
-    "Processor time used in user and system mode, in seconds",
-    () => {
-      const { user, system } = process.cpuUsage()
-      return (user + system) / 1e6
-    }
-  )
-
+/** Measures the event loop delay until the scope closes. */
+const measureDelay = Effect.gen(function* () {
   const delay = yield* Effect.acquireRelease(
     Effect.sync(() => {
       const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
@@ -81,30 +56,50 @@ export const measureProcess = Effect.gen(function* () {
     }),
     (histogram) => Effect.sync(() => histogram.disable())
   )
-  const excessDelaySeconds = (sample: number): number =>
-    Math.max(0, sample - resolutionMs * 1e6) * secondsPerNanosecond
   const readDelay = () =>
     delay.count === 0
       ? { mean: 0, p99: 0, max: 0 }
       : {
-          mean: excessDelaySeconds(delay.mean),
-          p99: excessDelaySeconds(delay.percentile(99)),
-          max: excessDelaySeconds(delay.max)
+          mean: toExcessSeconds(delay.mean),
+          p99: toExcessSeconds(delay.percentile(99)),
+          max: toExcessSeconds(delay.max)
         }
   let lastWindow: ReturnType<typeof readDelay> | undefined
   const endWindow = Effect.sync(() => {
     lastWindow = readDelay()
     delay.reset()
   })
-  yield* Effect.sleep(window).pipe(Effect.andThen(endWindow), Effect.forever, Effect.forkScoped)
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(endWindow, window)))
+  return () => lastWindow ?? readDelay()
+})
 
-  const registerLag = (statistic: keyof ReturnType<typeof readDelay>, description: string) =>
+/** Registers metrics of this process, and measures its event loop delay until the scope closes. */
+export const measureProcess = Effect.gen(function* () {
+  const { memoryUsage } = process
+  registerBuildInfo()
+  registerCpuSeconds()
+  registerGauge("process_resident_memory_bytes", "Resident memory of the process", () => memoryUsage.rss())
+  registerGauge("nodejs_heap_size_used_bytes", "JavaScript heap in use", () => memoryUsage().heapUsed)
+  registerGauge("nodejs_heap_size_total_bytes", "JavaScript heap reserved", () => memoryUsage().heapTotal)
+  registerGauge(
+    "nodejs_external_memory_bytes",
+    "Memory of objects outside the JavaScript heap",
+    () => memoryUsage().external
+  )
+  registerGauge(
+    "process_start_time_seconds",
+    "Start time of the process, in seconds since the epoch",
+    () => performance.timeOrigin / 1000
+  )
+  const readLag = yield* measureDelay
+  for (const [statistic, description] of [
+    ["mean", "Mean delay"],
+    ["p99", "99th percentile of the delay"],
+    ["max", "Longest delay"]
+  ] as const)
     registerGauge(
-      `prompt_retrieval_nodejs_eventloop_lag_${statistic}_seconds`,
+      `nodejs_eventloop_lag_${statistic}_seconds`,
       `${description} of the event loop over ${window}`,
-      () => (lastWindow ?? readDelay())[statistic]
+      () => readLag()[statistic]
     )
-  registerLag("mean", "Mean delay")
-  registerLag("p99", "99th percentile of the delay")
-  registerLag("max", "Longest delay")
 })
