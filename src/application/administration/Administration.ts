@@ -13,31 +13,20 @@ import {
 } from "../../domain/ApiKey.ts"
 import type { Tier } from "../../domain/Billing.ts"
 import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
-import type { WholeWorkspace } from "../../domain/Workspace.ts"
-import type { ArchiveTooLarge, InvalidContent, Problem } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import type { CallerChange } from "../transfer/CallerChanges.ts"
-import { decodeArchive } from "../transfer/ArchiveDecoder.ts"
-import type { FileExport, UnimportedFiles } from "../transfer/FileExport.ts"
-import type { ConflictingEdits, FileImport } from "../transfer/FileImport.ts"
-import type { InvalidFiles, Texts } from "../transfer/PromptFile.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import {
   type ChangeOptions,
-  type DeletedUser,
+  type KeyEnded,
   type KeyInfo,
   type KeyNotFound,
-  type KeyEnded,
   type KeyUnassigned,
-  type UserHasActiveKeys,
-  type UserNotFound,
-  type ImportResult,
-  type WorkspaceDirectory,
   type WorkspaceInfo,
   type WorkspaceNotFound,
   WorkspaceStore
 } from "../ports/WorkspaceStore.ts"
-
+import { decodeArchive } from "../transfer/ArchiveDecoder.ts"
+import type { Texts } from "../transfer/PromptFile.ts"
 import type { FileImportOptions } from "./FileTransfer.ts"
 
 /** A key that was just issued. `key` is its plaintext, which is stored nowhere (specification 5.4). */
@@ -60,162 +49,118 @@ export interface RotationTimes {
 }
 
 /** The use cases of operators. `WorkspaceStore` states the rules of the changes. */
-export class Administration extends Context.Service<
-  Administration,
-  WorkspaceDirectory & {
-    /** Creates a workspace without content, with billing status `active`. */
-    readonly createWorkspace: (name: string, tier: Tier) => Effect.Effect<WorkspaceInfo, Unavailable>
-    /**
-     * Issues a key of a workspace to the user with this email. If there is no such user, adds the user. If `expiresAt`
-     * is absent, the key never expires.
-     */
-    readonly issueKey: (
-      workspace: WorkspaceId,
-      email: string,
-      name: string,
-      expiresAt?: Timestamp
-    ) => Effect.Effect<IssuedKey, WorkspaceNotFound | Unavailable>
-    /** Issues a key in place of another key, and ends the replaced key. */
-    readonly rotateKey: (
-      id: ApiKeyId,
-      times: RotationTimes
-    ) => Effect.Effect<RotatedKey, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
-    /** Revokes a key permanently (specification 5.5). */
-    readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
-    /**
-     * Deletes a user and the user's keys. If `withActiveKeys` is false and one of the keys is active, fails with
-     * `UserHasActiveKeys`.
-     */
-    readonly deleteUser: (
-      email: string,
-      withActiveKeys: boolean
-    ) => Effect.Effect<DeletedUser, UserNotFound | UserHasActiveKeys | Unavailable>
-    /** Decodes the parsed JSON of an archive, and imports it with `WorkspaceStore.importWorkspace`. */
-    readonly importArchive: (
-      json: unknown,
-      options?: ChangeOptions
-    ) => Effect.Effect<ImportResult, InvalidContent | Unavailable>
-    /**
-     * Records the export in the audit log, and then exports a workspace with `WorkspaceStore.exportWorkspace`.
-     */
-    readonly exportArchive: (
-      workspace: WorkspaceId
-    ) => Effect.Effect<WholeWorkspace, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
-    /**
-     * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not at
-     * all. Returns the changes and the warnings about slots and moved files; a dry run returns the changes that the
-     * import would make, and those among them that can break applications. Importing the same files again changes
-     * nothing, if nothing was edited in between. Without `overwrite`, fails with `ConflictingEdits` if the import would
-     * undo an edit that was made in the workspace since the latest import.
-     */
-    readonly importFiles: (
-      workspace: WorkspaceId,
-      texts: Texts,
-      options?: FileImportOptions
-    ) => Effect.Effect<
-      FileImport & {
-        readonly warnings: ReadonlyArray<Problem>
-        /** Empty without a dry run. */
-        readonly callerChanges: ReadonlyArray<CallerChange>
-      },
-      ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable
-    >
-    /**
-     * Computes the changes that make a directory of files describe a workspace. `texts` contains the existing files.
-     * Records the export in the audit log, even if it then fails. Without `overwrite`, fails with `UnimportedFiles` if
-     * the export would replace or remove a file that was added or edited since the latest import.
-     */
-    readonly exportFiles: (
-      workspace: WorkspaceId,
-      texts: Texts,
-      options?: { readonly overwrite: boolean }
-    ) => Effect.Effect<FileExport, InvalidFiles | UnimportedFiles | WorkspaceNotFound | Unavailable>
-  }
->()("prompt-retrieval/Administration") {
-  static readonly layer: Layer.Layer<Administration, never, WorkspaceStore | SecureRandom> = Layer.effect(
-    Administration,
-    Effect.gen(function* () {
-      const store = yield* WorkspaceStore
-      const random = yield* SecureRandom
-      const { workspaces, setWorkspace, deleteWorkspace, users, setUser, keys, folders, tags, auditEvents } =
-        store
-      const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
+export class Administration extends Context.Service<Administration>()("prompt-retrieval/Administration", {
+  make: Effect.gen(function* () {
+    const store = yield* WorkspaceStore
+    const { workspaces, setWorkspace, deleteWorkspace, users, setUser, keys, folders, tags, auditEvents } =
+      store
+    const random = yield* SecureRandom
+    const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
-      // The parser of YAML is loaded only for files, because it cannot be bundled into one file for embedders.
-      const fileTransfer = Effect.map(
-        Effect.promise(() => import("./FileTransfer.ts")),
-        ({ makeFileTransfer }) => makeFileTransfer(store, random)
-      )
+    // The parser of YAML is loaded only for files, because it cannot be bundled into one file for embedders.
+    const fileTransfer = Effect.map(
+      Effect.promise(() => import("./FileTransfer.ts")),
+      ({ makeFileTransfer }) => makeFileTransfer(store, random)
+    )
 
-      /** Makes a key. `issued` contains the plaintext, and `stored` is the part to store. */
-      const makeKey = Effect.fnUntraced(function* <Expiry>(expires_at: Expiry) {
-        const key = makeApiKey(yield* random.randomBytes(32))
-        const id = (yield* random.uuidV7()) as ApiKeyId
-        const stored = {
-          id,
-          key_hash: hashApiKey(key),
-          ...toKeyEnds(key),
-          created_at: yield* now,
-          expires_at
-        }
-        return { issued: { id, key }, stored }
-      })
-
-      return Administration.of({
-        workspaces,
-        setWorkspace,
-        deleteWorkspace,
-        users,
-        setUser,
-        keys,
-        folders,
-        tags,
-        auditEvents,
-        createWorkspace: Effect.fn("Administration.createWorkspace")(function* (name: string, tier: Tier) {
-          const id = (yield* random.uuidV7()) as WorkspaceId
-          const workspace = { id, name, tier, billing_status: "active" } as const
-          yield* store.addWorkspace(workspace)
-          return workspace
-        }),
-        issueKey: Effect.fn("Administration.issueKey")(function* (
-          workspace: WorkspaceId,
-          email: string,
-          name: string,
-          expiresAt?: Timestamp
-        ) {
-          const newUserId = (yield* random.uuidV7()) as UserId
-          const { issued, stored } = yield* makeKey(expiresAt ?? null)
-          yield* store.addKey(workspace, { email, newUserId }, { ...stored, name })
-          return { ...issued, expires_at: stored.expires_at }
-        }),
-        rotateKey: Effect.fn("Administration.rotateKey")(function* (id: ApiKeyId, times: RotationTimes) {
-          const { issued, stored } = yield* makeKey(times.expiresAt)
-          return { ...issued, ...(yield* store.rotateKey(id, stored, times.endsAt)) }
-        }),
-        revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
-          return yield* store.revokeKey(id, yield* now)
-        }),
-        deleteUser: Effect.fn("Administration.deleteUser")(function* (
-          email: string,
-          withActiveKeys: boolean
-        ) {
-          return yield* store.deleteUser(email, { now: yield* Clock.currentTimeMillis, withActiveKeys })
-        }),
-        importArchive: Effect.fn("Administration.importArchive")(function* (
-          json: unknown,
-          options?: ChangeOptions
-        ) {
-          return yield* store.importWorkspace(yield* Effect.fromResult(decodeArchive(json)), options)
-        }),
-        exportArchive: Effect.fn("Administration.exportArchive")(function* (workspace: WorkspaceId) {
-          yield* store.recordExport(workspace, "archive")
-          return yield* store.exportWorkspace(workspace)
-        }),
-        importFiles: (workspace, texts, options) =>
-          Effect.flatMap(fileTransfer, ({ importFiles }) => importFiles(workspace, texts, options)),
-        exportFiles: (workspace, texts, options) =>
-          Effect.flatMap(fileTransfer, ({ exportFiles }) => exportFiles(workspace, texts, options))
-      })
+    /** Makes a key. `issued` contains the plaintext, and `stored` is the part to store. */
+    const makeKey = Effect.fnUntraced(function* <Expiry>(expires_at: Expiry) {
+      const key = makeApiKey(yield* random.randomBytes(32))
+      const id = (yield* random.uuidV7()) as ApiKeyId
+      const stored = { id, key_hash: hashApiKey(key), ...toKeyEnds(key), created_at: yield* now, expires_at }
+      return { issued: { id, key }, stored }
     })
-  )
+
+    return {
+      workspaces,
+      setWorkspace,
+      deleteWorkspace,
+      users,
+      setUser,
+      keys,
+      folders,
+      tags,
+      auditEvents,
+
+      /** Creates a workspace without content, with billing status `active`. */
+      createWorkspace: Effect.fn("Administration.createWorkspace")(function* (name: string, tier: Tier) {
+        const id = (yield* random.uuidV7()) as WorkspaceId
+        const workspace: WorkspaceInfo = { id, name, tier, billing_status: "active" }
+        yield* store.addWorkspace(workspace)
+        return workspace
+      }),
+
+      /**
+       * Issues a key of a workspace to the user with this email. If there is no such user, adds the user. If
+       * `expiresAt` is absent, the key never expires.
+       */
+      issueKey: Effect.fn("Administration.issueKey")(function* (
+        workspace: WorkspaceId,
+        email: string,
+        name: string,
+        expiresAt?: Timestamp
+      ): Effect.fn.Return<IssuedKey, WorkspaceNotFound | Unavailable> {
+        const newUserId = (yield* random.uuidV7()) as UserId
+        const { issued, stored } = yield* makeKey(expiresAt ?? null)
+        yield* store.addKey(workspace, { email, newUserId }, { ...stored, name })
+        return { ...issued, expires_at: stored.expires_at }
+      }),
+
+      /** Issues a key in place of another key, and ends the replaced key. */
+      rotateKey: Effect.fn("Administration.rotateKey")(function* (
+        id: ApiKeyId,
+        times: RotationTimes
+      ): Effect.fn.Return<RotatedKey, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable> {
+        const { issued, stored } = yield* makeKey(times.expiresAt)
+        return { ...issued, ...(yield* store.rotateKey(id, stored, times.endsAt)) }
+      }),
+
+      /** Revokes a key permanently (specification 5.5). */
+      revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
+        return yield* store.revokeKey(id, yield* now)
+      }),
+
+      /**
+       * Deletes a user and the user's keys. If `withActiveKeys` is false and one of the keys is active, fails with
+       * `UserHasActiveKeys`.
+       */
+      deleteUser: Effect.fn("Administration.deleteUser")(function* (email: string, withActiveKeys: boolean) {
+        return yield* store.deleteUser(email, { now: yield* Clock.currentTimeMillis, withActiveKeys })
+      }),
+
+      /** Decodes the parsed JSON of an archive, and imports it with `WorkspaceStore.importWorkspace`. */
+      importArchive: Effect.fn("Administration.importArchive")(function* (
+        json: unknown,
+        options?: ChangeOptions
+      ) {
+        return yield* store.importWorkspace(yield* Effect.fromResult(decodeArchive(json)), options)
+      }),
+
+      /** Records the export in the audit log, and then exports a workspace with `WorkspaceStore.exportWorkspace`. */
+      exportArchive: Effect.fn("Administration.exportArchive")(function* (workspace: WorkspaceId) {
+        yield* store.recordExport(workspace, "archive")
+        return yield* store.exportWorkspace(workspace)
+      }),
+
+      /**
+       * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not
+       * at all. Returns the changes and the warnings about slots and moved files; a dry run returns the changes that
+       * the import would make, and those among them that can break applications. Importing the same files again changes
+       * nothing, if nothing was edited in between. Without `overwrite`, fails with `ConflictingEdits` if the import
+       * would undo an edit that was made in the workspace since the latest import.
+       */
+      importFiles: (workspace: WorkspaceId, texts: Texts, options?: FileImportOptions) =>
+        Effect.flatMap(fileTransfer, ({ importFiles }) => importFiles(workspace, texts, options)),
+
+      /**
+       * Computes the changes that make a directory of files describe a workspace. `texts` contains the existing files.
+       * Records the export in the audit log, even if it then fails. Without `overwrite`, fails with `UnimportedFiles` if
+       * the export would replace or remove a file that was added or edited since the latest import.
+       */
+      exportFiles: (workspace: WorkspaceId, texts: Texts, options?: { readonly overwrite: boolean }) =>
+        Effect.flatMap(fileTransfer, ({ exportFiles }) => exportFiles(workspace, texts, options))
+    }
+  })
+}) {
+  static readonly layer = Layer.effect(Administration, Administration.make)
 }
