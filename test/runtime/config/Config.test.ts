@@ -3,6 +3,7 @@ import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { expect } from "vitest"
+import { serveVariables } from "../../../src/adapters/inbound/cli/input/Environment.ts"
 import { InvalidConfig, readConfig } from "../../../src/runtime/config/Config.ts"
 import { run } from "../../support/service.ts"
 
@@ -40,18 +41,9 @@ it.effect(
   () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* readFrom({}), defaults)
-      const names = [
-        "DATABASE_FEED_URL",
-        "DATABASE_MAX_CONNECTIONS",
-        "DATA_DIR",
-        "REDIS_URL",
-        "HOST",
-        "PORT",
-        "METRICS_HOST",
-        "METRICS_PORT",
-        "SHUTDOWN_GRACE"
-      ]
-      const empty = Object.fromEntries([...names, "LOG_LEVEL", "LOG_FORMAT"].map((name) => [name, ""]))
+      const empty = Object.fromEntries(
+        serveVariables.filter((name) => name !== "DATABASE_URL").map((name) => [name, ""])
+      )
       assert.deepStrictEqual(yield* readFrom(empty), defaults)
       // These variables do not belong to PORT and HOST. Kubernetes sets PORT_80_TCP for a service with the name `port`.
       assert.deepStrictEqual(yield* readFrom({ PORT_80_TCP: "tcp://10.0.0.1:80", HOST_0: "a" }), defaults)
@@ -116,7 +108,6 @@ it.effect("readConfig returns the value of every variable", () =>
 it.effect.each([
   [{ DATABASE_URL: "s3cret" }, "DATABASE_URL must be a URL like postgres://user:password@host:5432/database"],
   [{ DATABASE_URL: "" }, "DATABASE_URL must not be empty; unset it to use the embedded database"],
-  [{ DATABASE_URL: " \t" }, "DATABASE_URL must not be empty; unset it to use the embedded database"],
   [
     { DATABASE_URL: "postgres://host/db?sslmode=s3cret" },
     "DATABASE_URL must have one of these as its sslmode: disable, allow, prefer, require, verify-ca, verify-full"
@@ -127,12 +118,7 @@ it.effect.each([
     "DATABASE_FEED_URL must be a URL like postgres://user:password@host:5432/database"
   ],
   [{ DATABASE_FEED_URL: "postgres://host/s3cret" }, "DATABASE_FEED_URL needs DATABASE_URL"],
-  [
-    { DATABASE_URL: "postgres://ada:s3cret@a,b/db" },
-    "DATABASE_URL must have exactly one host: use an address that follows the primary, such as HAProxy, a pooler, a DNS name, or the endpoint of Patroni or of a cloud"
-  ],
   [{ DATABASE_MAX_CONNECTIONS: "5" }, "DATABASE_MAX_CONNECTIONS must be an integer of at least 6"],
-  [{ DATABASE_MAX_CONNECTIONS: "s3cret" }, "DATABASE_MAX_CONNECTIONS must be an integer of at least 6"],
   [{ SHUTDOWN_GRACE: "5" }, "SHUTDOWN_GRACE must be a duration such as 5s or 5 seconds"],
   [{ REDIS_URL: "redis://s3cret/name" }, "REDIS_URL must be a URL like redis://host:6379"],
   [
@@ -148,13 +134,10 @@ it.effect.each([
     "PROMPT_RETRIEVAL_ACTOR must have at most 256 characters and no control characters"
   ],
   [{ PORT: "65536" }, "PORT must be a port, 0 to 65535"],
-  [{ METRICS_PORT: "no" }, "METRICS_PORT must be a port, 0 to 65535"],
   [{ RATE_LIMIT_PER_KEY: "0" }, "RATE_LIMIT_PER_KEY must be an integer of at least 1"],
-  [{ RATE_LIMIT_PER_PROCESS: "1.5" }, "RATE_LIMIT_PER_PROCESS must be an integer of at least 1"],
   [{ SHUTDOWN_GRACE: "-1 second" }, "SHUTDOWN_GRACE must be a duration such as 5s or 5 seconds"],
   // The longest timer of Node ends after 2,147,483,647 ms.
   [{ SHUTDOWN_GRACE: "597 hours" }, "SHUTDOWN_GRACE must be at most 596 hours"],
-  [{ SHUTDOWN_GRACE: "2147483648 millis" }, "SHUTDOWN_GRACE must be at most 596 hours"],
   [{ LOG_LEVEL: "s3cret" }, "LOG_LEVEL must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None"],
   [{ LOG_FORMAT: "xml" }, "LOG_FORMAT must be pretty or json"],
   [

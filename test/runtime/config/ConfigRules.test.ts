@@ -34,14 +34,10 @@ describe("describeDatabaseUrl", () => {
 describe("postgresUrl", () => {
   it.each([
     "prompts",
-    "prompts,more",
     "mysql://db/prompts",
     "postgres:///prompts",
-    "postgres:///prompts?host=",
     "postgres://db/%zz",
     "postgres://db:70000/prompts",
-    "postgres://db/prompts?port=0",
-    "postgres://db/prompts?port=x",
     "postgres:///prompts?host=a&port=1,2"
   ])("postgresUrl.findProblem rejects %s", (url) => {
     expect(postgresUrl.findProblem(url)).toBe(
@@ -51,10 +47,8 @@ describe("postgresUrl", () => {
 
   it.each([
     "postgres://ada:pa#ss@db/prompts",
-    "postgres://ada:1#ss@db/prompts",
     "postgres://ada:pa/ss@db/prompts",
-    "postgres://ada:pa?ss@db/prompts",
-    "postgres://ada:100%@db/prompts"
+    "postgres://ada:pa?ss@db/prompts"
   ])("postgresUrl.findProblem rejects %s and says how to write the password", (url) => {
     expect(postgresUrl.findProblem(url)).toBe(
       "must be a URL like postgres://user:password@host:5432/database; percent-encode special characters of the password, such as # as %23"
@@ -63,12 +57,9 @@ describe("postgresUrl", () => {
 
   it.each([
     "postgres://a,b/prompts",
-    "postgres://a,b",
     "postgresql://ada:s3cret@a:5432,b:5433/prompts?sslmode=require",
     "postgres://a:1,[::1]:2?application_name=prompts",
-    "postgres://a,,b/prompts",
     "postgres:///prompts?host=a,b",
-    "postgres:///prompts?host=a,b&port=1,2",
     "postgres://old/prompts?host=a,/run/postgresql"
   ])("postgresUrl.findProblem rejects the several hosts of %s and says what to use instead", (url) => {
     expect(postgresUrl.findProblem(url)).toBe(

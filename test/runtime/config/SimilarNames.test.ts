@@ -4,11 +4,8 @@ import { run } from "../../support/service.ts"
 
 it.each([
   ["DATABASE_URI", "DATABASE_URL"],
-  ["DATABASE_URLS", "DATABASE_URL"],
   ["DATABSE_URL", "DATABASE_URL"],
   ["database_url", "DATABASE_URL"],
-  ["REDIS_URI", "REDIS_URL"],
-  ["RATE_LIMITS_PER_KEY", "RATE_LIMIT_PER_KEY"],
   ["PROMPT_RETRIEVAL_WORKSPACES", "PROMPT_RETRIEVAL_WORKSPACE"]
 ])("findSimilarNames warns that %s resembles %s", (name, known) => {
   const message = `The environment variable ${name} is not used; did you mean ${known}?`

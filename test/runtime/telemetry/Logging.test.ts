@@ -46,17 +46,6 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("a JSON log line has the level in lowercase", () =>
-    Effect.gen(function* () {
-      const all = [Effect.logTrace, Effect.logDebug, Effect.logInfo, Effect.logWarning, Effect.logError]
-      const entries = yield* collectEntries(Effect.forEach([...all, Effect.logFatal], (log) => log("")))
-      assert.deepStrictEqual(
-        entries.map(({ level }) => level),
-        ["trace", "debug", "info", "warn", "error", "fatal"]
-      )
-    })
-  )
-
   it.effect("a JSON log line has annotations as fields, and no spans or fiber ids", () =>
     Effect.gen(function* () {
       const log = Effect.logInfo("message", { a: 1 }).pipe(

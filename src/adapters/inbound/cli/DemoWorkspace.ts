@@ -1,31 +1,22 @@
-import { basename, extname, relative, sep } from "node:path"
+import { relative } from "node:path"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { Administration } from "../../../application/administration/Administration.ts"
 import { toSlug } from "../../../domain/PromptName.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
-/**
- * Returns the command that runs this program again from `directory`. The command depends on how the program was
- * started: from sources, from an installed package or as a file.
- */
-export const describeProgram = (script: string, directory: string): string => {
-  const path = relative(directory, script)
-  if (extname(script) === ".ts") return `npx node ${path}`
-  // The shell's PATH contains the commands of a global installation, but not the commands of a local package.
-  if (script.split(sep).includes("node_modules")) return "npx prompt-retrieval"
-  return basename(script) === "main.js" ? `node ${path}` : "prompt-retrieval"
+/** Returns the command that runs this program again: from its sources, or from the package. */
+const formatProgramCommand = (): string => {
+  const script = process.argv[1] ?? ""
+  return script.endsWith(".ts") ? `npx node ${relative(process.cwd(), script)}` : "npx prompt-retrieval"
 }
-
-const formatProgramCommand = (): string => describeProgram(process.argv[1] ?? "", process.cwd())
 
 /** Warns if the database has no workspace. The warning contains a command that creates a workspace. */
 export const warnIfEmpty = Effect.gen(function* () {
   const { workspaces } = yield* Administration
   if ((yield* workspaces).length > 0) return
-  const program = formatProgramCommand()
   yield* Effect.logWarning(
-    `The database has no workspace, so every key is rejected; to create one: ${program} workspaces create --name NAME --tier solo`
+    `The database has no workspace, so every key is rejected; to create one: ${formatProgramCommand()} workspaces create --name NAME --tier solo`
   )
 })
 

@@ -3,132 +3,107 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { runInProcess } from "../../../support/services/commandLine.ts"
 
-const unknownId = "00000000-0000-0000-0000-000000000000"
 const key = `key_live_${"0".repeat(64)}`
 
 const long = "x".repeat(257)
 
-const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message: string]> = [
+/** Command lines, their errors, and the command whose help an error names. */
+const wrongUsages: ReadonlyArray<readonly [line: string, message: string, help?: string]> = [
+  ["keys issue --user ada@example.com --workspace=", "--workspace must not be empty", "keys issue"],
   [
-    ["keys", "issue", "--workspace", "", "--user", "ada@example.com"],
-    "--workspace must not be empty; see 'prompt-retrieval keys issue --help'"
+    "keys issue --user ada@example.com",
+    "--workspace is required unless PROMPT_RETRIEVAL_WORKSPACE is set",
+    "keys issue"
+  ],
+  ["keys issue --workspace Acme", "--user is required", "keys issue"],
+  ["keys issue --workspace Acme --user", "--user needs a value", "keys issue"],
+  [
+    "keys issue --workspace Acme --user Ada",
+    '--user must be an email address of at most 256 characters (got "Ada")',
+    "keys issue"
   ],
   [
-    ["keys", "issue", "--user", "ada@example.com"],
-    "--workspace is required unless PROMPT_RETRIEVAL_WORKSPACE is set; see 'prompt-retrieval keys issue --help'"
-  ],
-  [["keys", "issue", "--workspace", "Acme"], "--user is required; see 'prompt-retrieval keys issue --help'"],
-  [
-    ["keys", "issue", "--workspace", "Acme", "--user", "Ada"],
-    `--user must be an email address of at most 256 characters (got "Ada"); see 'prompt-retrieval keys issue --help'`
+    "keys issue --workspace Acme --workspace Acme --user a@b",
+    "--workspace must be given only once",
+    "keys issue"
   ],
   [
-    ["keys", "issue", "--workspace", "Acme", "--workspace", "Acme", "--user", "ada@example.com"],
-    "--workspace must be given only once; see 'prompt-retrieval keys issue --help'"
+    `keys issue --workspace Acme --user a@b --name ${long}`,
+    `--name must be at most 256 characters (got "${long}")`,
+    "keys issue"
   ],
+  ["keys issue --workspace Acme --user a@b --expires 0d", "--expires must be in the future"],
   [
-    ["keys", "issue", "--workspace", "Acme", "--user"],
-    "--user needs a value; see 'prompt-retrieval keys issue --help'"
+    "keys issue --workspace Acme --user a@b --expires soon",
+    '--expires must be a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m (got "soon")',
+    "keys issue"
   ],
+  ["keys rotate CI --workspace Acme --ends 2020-01-01", "--ends must be in the future"],
+  ["keys rotate CI --workspace Acme --ends 9999999d", "--ends must be before the year 10000"],
+  ["keys rotate CI --workspace Acme --expires now", "--expires must be in the future"],
   [
-    ["keys", "issue", "--workspace", "Acme", "--user", "ada@example.com", "--name", long],
-    `--name must be at most 256 characters (got "${long}"); see 'prompt-retrieval keys issue --help'`
-  ],
-  [
-    ["workspaces", "create", "--name", long],
-    `--name must be 1 to 256 characters (got "${long}"); see 'prompt-retrieval workspaces create --help'`
-  ],
-  [
-    ["workspaces", "rename", "Acme", long],
-    `<name> must be 1 to 256 characters (got "${long}"); see 'prompt-retrieval workspaces rename --help'`
-  ],
-  [
-    ["keys", "revoke", "Production"],
+    "keys revoke Production",
     "a key name requires a workspace: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE"
   ],
   [
-    ["keys", "revoke", key],
-    "<key> must be the id or the name of a key, as shown by 'prompt-retrieval keys list', not the key itself (got an API key); see 'prompt-retrieval keys revoke --help'"
+    `keys revoke ${key}`,
+    "<key> must be the id or the name of a key, as shown by 'prompt-retrieval keys list', not the key itself (got an API key)",
+    "keys revoke"
+  ],
+  ["keys revoke", "<key> is required", "keys revoke"],
+  [
+    `workspaces rename Acme ${long}`,
+    `<name> must be 1 to 256 characters (got "${long}")`,
+    "workspaces rename"
   ],
   [
-    ["audit", "list", "--limit", "0"],
-    `--limit must be an integer from 1 to 10000 (got "0"); see 'prompt-retrieval audit list --help'`
+    "workspaces set Acme --tier gold",
+    '--tier must be one of free, solo, team (got "gold")',
+    "workspaces set"
   ],
-  [["keys", "revoke"], "<key> is required; see 'prompt-retrieval keys revoke --help'"],
+  ["workspaces set Acme", "nothing to set: give --tier, --billing or both"],
+  ["workspaces delete Acme", "to delete without a terminal, add --yes"],
+  ["workspaces list Acme\u0007", 'unexpected argument "Acme\ufffd"', "workspaces list"],
   [
-    ["workspaces", "set", unknownId, "--tier", "gold"],
-    `--tier must be one of free, solo, team (got "gold"); see 'prompt-retrieval workspaces set --help'`
+    "workspaces",
+    "a command is missing after 'prompt-retrieval workspaces': one of list, create, set, rename, delete",
+    "workspaces"
   ],
-  [["workspaces", "set", unknownId], "nothing to set: give --tier, --billing or both"],
+  ["workspaces crate --help", 'unknown command "crate" (did you mean create?)', "workspaces"],
+  ["workspaces list --jsn", "unknown flag --jsn (did you mean --json?)", "workspaces list"],
+  ["audit list --limit 0", '--limit must be an integer from 1 to 10000 (got "0")', "audit list"],
   [
-    ["workspaces", "list", "Acme\u0007"],
-    `unexpected argument "Acme\ufffd"; see 'prompt-retrieval workspaces list --help'`
+    "prompts diff agent --workspace Acme --from 0",
+    '--from must be a version number, 1 to 2147483647 (got "0")',
+    "prompts diff"
   ],
+  ["prompts diff agent --workspace Acme --to 2", "--to needs a version to compare: add --from VERSION"],
+  ["completion tcsh", '<shell> must be one of bash, zsh, fish (got "tcsh")', "completion"],
+  [`import ${tmpdir()}`, `${tmpdir()} is a directory: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE`],
   [
-    ["workspaces"],
-    "a command is missing after 'prompt-retrieval workspaces': one of list, create, set, rename, delete; see 'prompt-retrieval workspaces --help'"
-  ],
-  [
-    ["workspaces", "crate", "--help"],
-    `unknown command "crate" (did you mean create?); see 'prompt-retrieval workspaces --help'`
-  ],
-  [["help", "nonsense"], `unknown command "nonsense"; see 'prompt-retrieval --help'`],
-  [
-    ["workspaces", "list", "--jsn"],
-    "unknown flag --jsn (did you mean --json?); see 'prompt-retrieval workspaces list --help'"
-  ],
-  [
-    ["prompts", "diff", unknownId, "--workspace", "Acme", "--from", "0"],
-    `--from must be a version number, 1 to 2147483647 (got "0"); see 'prompt-retrieval prompts diff --help'`
-  ],
-  [
-    ["prompts", "diff", unknownId, "--workspace", "Acme", "--to", "2"],
-    "--to needs a version to compare: add --from VERSION"
-  ],
-  [
-    ["completion", "tcsh"],
-    `<shell> must be one of bash, zsh, fish (got "tcsh"); see 'prompt-retrieval completion --help'`
-  ],
-  [["import", tmpdir()], `${tmpdir()} is a directory: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE`],
-  [
-    ["export", "--workspace", unknownId, "--format", "files"],
-    "--format files needs a directory: add --out DIR"
-  ],
-  [["export", "--workspace", unknownId, "--update"], "--update is for --format files"],
-  [["export", "--workspace", unknownId, "--overwrite"], "--overwrite needs --update"],
-  [
-    ["import", "-", "--overwrite"],
+    "import - --overwrite",
     "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
   ],
-  [["workspaces", "delete", unknownId], "to delete without a terminal, add --yes"],
-  [
-    ["workspaces", "rename", unknownId, ""],
-    "<name> must not be empty; see 'prompt-retrieval workspaces rename --help'"
-  ],
-  [["keys", "rotate", unknownId, "--ends", "2020-01-01"], "--ends must be in the future"],
-  [["keys", "rotate", unknownId, "--ends", "9999999d"], "--ends must be before the year 10000"],
-  [["keys", "rotate", unknownId, "--expires", "now"], "--expires must be in the future"],
-  [
-    ["keys", "issue", "--workspace", unknownId, "--user", "a@b", "--expires", "0d"],
-    "--expires must be in the future"
-  ],
-  [
-    ["keys", "issue", "--workspace", unknownId, "--user", "a@b", "--expires", "soon"],
-    `--expires must be a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m (got "soon"); see 'prompt-retrieval keys issue --help'`
-  ]
+  ["export --workspace Acme --format files", "--format files needs a directory: add --out DIR"],
+  ["export --workspace Acme --update", "--update is for --format files"],
+  ["export --workspace Acme --overwrite", "--overwrite needs --update"]
 ]
 
-describe("wrong usage", () => {
-  it.each(wrongUsages)(
-    "the invalid command line %j exits with 2 and prints one line to stderr",
-    async (args, message) => {
-      expect(await runInProcess(args)).toEqual({
-        code: 2,
-        stdout: "",
-        stderr: `prompt-retrieval: ${message}\n`
-      })
-    }
-  )
+it.each(wrongUsages.map(([line, message, help]) => ({ line, message, help })))(
+  "the wrong command line $line exits with 2 and prints one line to stderr",
+  async ({ line, message, help }) => {
+    const hint = help === undefined ? "" : `; see 'prompt-retrieval ${help} --help'`
+    expect(await runInProcess(line.split(" "))).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `prompt-retrieval: ${message}${hint}\n`
+    })
+  }
+)
+
+it("help of an unknown command exits with 2 and names the command", async () => {
+  const stderr = `prompt-retrieval: unknown command "nonsense"; see 'prompt-retrieval --help'\n`
+  expect(await runInProcess(["help", "nonsense"])).toEqual({ code: 2, stdout: "", stderr })
 })
 
 describe("with --json anywhere before --, an error is one line of JSON on stderr", () => {
@@ -201,7 +176,7 @@ EXAMPLES
 `)
   })
 
-  it("--help of a command with subcommands lists the subcommands and says where to learn more", async () => {
+  it("--help of a command with subcommands lists the subcommands", async () => {
     const { stdout } = await runInProcess(["users", "--help"])
     expect(stdout).toBe(`DESCRIPTION
   List and delete users, and require them to reset their passwords
@@ -213,10 +188,6 @@ SUBCOMMANDS
   list      List the owners of a workspace's keys
   set       Require a user to reset the password, or lift the requirement
   delete    Delete a user and the user's keys
-
-LEARN MORE
-  Run 'prompt-retrieval users <subcommand> --help' for the flags and examples of a subcommand.
-  docs/command-line.md in the source code describes names, output and errors.
 `)
   })
 

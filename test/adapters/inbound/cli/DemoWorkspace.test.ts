@@ -1,22 +1,11 @@
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { expect, it } from "vitest"
-import { describeProgram } from "../../../../src/adapters/inbound/cli/DemoWorkspace.ts"
 import { embedded, makeResources } from "../../../support/database.ts"
 import { run, sourceProgram, startService } from "../../../support/service.ts"
 import { makeTestDatabase } from "../../../support/testDatabase.ts"
 
 const database = makeTestDatabase()
-
-it.each([
-  ["from sources", "/home/ada/checkout/src/main.ts", "npx node src/main.ts"],
-  ["by its global command", "/usr/local/bin/prompt-retrieval", "prompt-retrieval"],
-  ["by a project's command", "/home/ada/checkout/node_modules/.bin/prompt-retrieval", "npx prompt-retrieval"],
-  ["as a project's file", "/app/node_modules/prompt-retrieval/dist/main.js", "npx prompt-retrieval"],
-  ["as a built file", "/home/ada/checkout/dist/main.js", "node dist/main.js"]
-])("describeProgram returns the command of a program that was started %s", (_, script, program) => {
-  expect(describeProgram(script, "/home/ada/checkout")).toBe(program)
-})
 
 /** Runs `use` with environment variables that select a data directory that does not exist yet. */
 const withNewDirectory = async (use: (env: { readonly DATA_DIR: string }) => Promise<void>) => {

@@ -5,12 +5,12 @@ import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
 import { encodeArchive } from "../../../../application/transfer/Archive.ts"
 import { type CommandError, makeWriteError } from "../output/CommandError.ts"
-import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
 import { administerWorkspace } from "../WithDatabase.ts"
 import { printExported } from "../output/Output.ts"
 import {
   copyOwnership,
   inspectOutput,
+  makeTemporaryDirectory,
   moveIntoPlace,
   type Output,
   openSpecial

@@ -168,7 +168,7 @@ const diff = Command.make(
     Effect.fnUntraced(function* ({ from, to, ...input }) {
       if (from === undefined && to !== undefined)
         return yield* new UsageError({ message: "--to needs a version to compare: add --from VERSION" })
-      const { diffTexts } = yield* Effect.promise(() => import("../output/TextDiff.ts"))
+      const { diffTexts } = yield* Effect.promise(() => import("../output/ChangeText.ts"))
       return yield* readPrompt(
         input,
         Effect.fnUntraced(function* (prompts, operator, id) {

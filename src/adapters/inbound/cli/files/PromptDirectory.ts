@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { extension, InvalidFiles, type Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { Problem } from "../../../../domain/WorkspaceContent.ts"
 import { type CommandError, makeReadError, makeWriteError } from "../output/CommandError.ts"
-import { makeTemporaryDirectory } from "../TemporaryDirectory.ts"
+import { makeTemporaryDirectory } from "../output/OutputFile.ts"
 
 /** Ignores the error of a path that does not exist, and throws any other error. */
 const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {

@@ -1,3 +1,4 @@
+import { formatPatch, OMIT_HEADERS, structuredPatch } from "diff"
 import type { CallerChange } from "../../../../application/transfer/CallerChanges.ts"
 import type { FileChange } from "../../../../application/transfer/FileImport.ts"
 import type { Texts } from "../../../../application/transfer/PromptFile.ts"
@@ -7,7 +8,19 @@ import {
   renderState
 } from "../../../../application/transfer/PromptFileText.ts"
 import { toPrintable } from "./Output.ts"
-import { diffTexts, maxDifferentLines } from "./TextDiff.ts"
+
+/** Maximum number of differing lines. The time to compute a diff grows with the square of this number. */
+const maxDifferentLines = 2_000
+
+/**
+ * Compares two texts by line, and returns the diff in the unified format without file headers. Returns the empty text
+ * if the texts are equal, and `undefined` if more than `maxDifferentLines` lines differ.
+ */
+export const diffTexts = (before: string, after: string): string | undefined => {
+  const options = { context: 3, maxEditLength: maxDifferentLines }
+  const patch = structuredPatch("", "", before, after, undefined, undefined, options)
+  return patch?.hunks.length === 0 ? "" : patch && formatPatch(patch, OMIT_HEADERS)
+}
 
 /** Replaces the control characters of a line, except tabs. */
 const toPrintableLine = (line: string): string => line.split("\t").map(toPrintable).join("\t")

@@ -21,21 +21,13 @@ const formatVariables = (names: ReadonlyArray<VariableName>): string => {
   return ["ENVIRONMENT", ...lines].join("\n")
 }
 
-const formatLearnMore = (usage: string): string =>
-  [
-    "LEARN MORE",
-    `  Run '${usage.replace(" [flags]", " --help")}' for the flags and examples of a subcommand.`,
-    "  docs/command-line.md in the source code describes names, output and errors."
-  ].join("\n")
-
 export const formatHelp = (doc: HelpDoc.HelpDoc): string => {
   const text = formatter.formatHelpDoc({ ...doc, flags: doc.flags.map(markRequired) })
   const names = Context.get(doc.annotations, Variables)
   return [
     // The formatter leaves no empty line between subcommands and examples.
     text.replace(/([^\n])\nEXAMPLES\n/, "$1\n\nEXAMPLES\n"),
-    ...(names.length === 0 ? [] : [formatVariables(names)]),
-    ...(doc.subcommands === undefined ? [] : [formatLearnMore(doc.usage)])
+    ...(names.length === 0 ? [] : [formatVariables(names)])
   ].join("\n\n")
 }
 

@@ -1,8 +1,10 @@
 import { constants, createWriteStream, fstatSync, openSync, type Stats } from "node:fs"
-import { type FileHandle, open, readlink, realpath, rename, stat } from "node:fs/promises"
+import { type FileHandle, mkdtemp, open, readlink, realpath, rename, rm, stat } from "node:fs/promises"
 import { Socket } from "node:net"
 import { basename, dirname, join, resolve } from "node:path"
 import { setTimeout } from "node:timers/promises"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 
 type StandardStream = typeof process.stdout | typeof process.stderr
 
@@ -105,3 +107,15 @@ export const moveIntoPlace = async (file: string, target: string): Promise<void>
     await directory.close()
   }
 }
+
+/**
+ * Creates a directory that is removed with its contents when the scope closes. The path is `prefix` followed by random
+ * characters. If the directory cannot be created, `toError` converts the error.
+ */
+export const makeTemporaryDirectory = <E>(
+  prefix: string,
+  toError: (error: unknown) => E
+): Effect.Effect<string, E, Scope.Scope> =>
+  Effect.acquireRelease(Effect.tryPromise({ try: () => mkdtemp(prefix), catch: toError }), (directory) =>
+    Effect.promise(() => rm(directory, { recursive: true, force: true }))
+  )

@@ -1,9 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
-import { describeChange, renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
+import { applyPatch } from "diff"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
+import {
+  describeChange,
+  diffTexts,
+  renderDiff
+} from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
 import { renderState } from "../../../../../src/application/transfer/PromptFileText.ts"
 import type { PromptState } from "../../../../../src/application/transfer/PromptFile.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
-import { newId } from "../../../../support/archives.ts"
+import { newId, texts } from "../../../../support/archives.ts"
 
 const state = (overrides: Partial<PromptState> = {}): PromptState => ({
   kind: "prompt",
@@ -85,31 +92,6 @@ describe("renderDiff", () => {
       )
   })
 
-  it("renderDiff shows the lines of the front matter and the body that differ, with up to three lines of context", () => {
-    const after = state({
-      folder: "Support",
-      current_content: "One\n2\nThree",
-      fragments: [{ fragment_id: tone, variable_overrides: { x: 1 } }]
-    })
-    assert.strictEqual(
-      render(change(state(), after)),
-      `@@ -1,7 +1,12 @@
- ---
- title: Agent
-+folder: Support
- type: user
-+fragments:
-+  - fragment: tone
-+    with:
-+      x: 1
- ---
- One
--Two
-+2
- Three`
-    )
-  })
-
   it("renderDiff shows all lines of an added prompt and of a removed fragment, and no line of an archived prompt", () => {
     assert.strictEqual(
       render(change(null, state())),
@@ -152,3 +134,23 @@ describe("renderDiff", () => {
     )
   })
 })
+
+/** Texts of a few lines. Most lines occur in several texts. Some texts end without a newline. */
+const contents: Arbitrary.Arbitrary<string> = Arbitrary.map(
+  Arbitrary.all([
+    Arbitrary.array(Arbitrary.schema(Schema.Literals(["", "one", "two", "three", "-", "+++ four"]))),
+    Arbitrary.schema(Schema.Literals(["", "\n"])),
+    texts
+  ]),
+  ([lines, end, text]) => [...lines, text].join("\n") + end
+)
+
+it.prop(
+  "diffTexts returns a patch that turns the first text into the second text, and an empty patch for equal texts",
+  { before: contents, after: contents },
+  ({ before, after }) => {
+    const patch = diffTexts(before, after)
+    assert.strictEqual(patch === "", before === after)
+    assert.strictEqual(patch === "" ? before : applyPatch(before, patch!), after)
+  }
+)
