@@ -21,43 +21,24 @@ const withDatabase = (url: string) => Effect.provide(Database.layer({ url: Redac
 
 const repeat = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ length: count }, () => value)
 
-/** Measures how long an effect takes, in milliseconds. */
-const measure = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.suspend(() => {
-    const start = performance.now()
-    return Effect.map(effect, (value) => ({ value, millis: performance.now() - start }))
-  })
-
 /** The loopback port of a server that accepts connections and never responds, until the scope closes. */
 const silentServer = Effect.suspend(() => listenOnFreePort(createServer()))
 
 describe("queries without a PostgreSQL server", () => {
-  it.live(
-    "the layer of Database starts without a server, and a query fails within 1 s if the connection is refused",
-    () =>
-      Effect.gen(function* () {
-        const port = yield* Effect.scoped(silentServer)
-        const { value, millis } = yield* measure(
-          Effect.flip(read("select 1")).pipe(withDatabase(`postgres://postgres@127.0.0.1:${port}/none`))
-        )
-        assert.strictEqual(value, Unavailable)
-        assert.isBelow(millis, 1000)
-      })
-  )
+  const failAll = Effect.gen(function* () {
+    const { queryPrompts, queryKeys, transact } = yield* Database
+    const sql = yield* PgClient.PgClient
+    const failures = [queryPrompts(select1), queryKeys(select1), transact(sql`select 1`)].map(Effect.flip)
+    return yield* Effect.all(failures, { concurrency: "unbounded" })
+  })
 
-  it.live("queries and transactions fail within 1.5 s when the server never responds", () =>
+  it.live("queries and transactions fail if connections are refused, and if the server never responds", () =>
     Effect.gen(function* () {
-      const url = `postgres://postgres@127.0.0.1:${yield* silentServer}/none`
-      const { value, millis } = yield* measure(
-        Effect.gen(function* () {
-          const { queryPrompts: read, queryKeys: lookUp, transact } = yield* Database
-          const sql = yield* PgClient.PgClient
-          const failures = [read(select1), lookUp(select1), transact(sql`select 1`)].map(Effect.flip)
-          return yield* Effect.all(failures, { concurrency: "unbounded" })
-        }).pipe(withDatabase(url))
-      )
-      assert.deepStrictEqual(value, [Unavailable, Unavailable, Unavailable])
-      assert.isBelow(millis, 1500)
+      const freePort = yield* Effect.scoped(silentServer)
+      for (const port of [freePort, yield* silentServer]) {
+        const url = `postgres://postgres@127.0.0.1:${port}/none`
+        assert.deepStrictEqual(yield* failAll.pipe(withDatabase(url)), repeat(3, Unavailable))
+      }
     })
   )
 })
@@ -91,12 +72,15 @@ describe.concurrent("queries of a PostgreSQL server", () => {
       Effect.gen(function* () {
         const [slow, other] = [workspace().id, workspace().id]
         const { queryPrompts } = yield* Database
-        const sleep = queryPrompts({ text: "select pg_sleep(1.5)", params: [], workspace: slow })
+        const sleep = queryPrompts({ text: "select pg_sleep(2.5)", params: [], workspace: slow })
+        const countSlow = queryPrompts({
+          text: `select count(*)::int as count from pg_stat_activity
+            where datname = current_database() and state = 'active' and query = 'select pg_sleep(2.5)'`,
+          params: [],
+          workspace: other
+        })
         const expectNoDelay = Effect.gen(function* () {
-          for (let i = 0; i < 8; i++) {
-            const { millis } = yield* measure(queryPrompts({ ...select1, workspace: other }))
-            assert.isBelow(millis, 500)
-          }
+          for (let i = 0; i < 8; i++) assert.isAbove((yield* countSlow)[0]!.count as number, 0)
         })
         const opening = queryPrompts({ text: "select pg_sleep(0.1)", params: [] })
         yield* Effect.all(repeat(4, opening), { concurrency: "unbounded" })
@@ -107,7 +91,6 @@ describe.concurrent("queries of a PostgreSQL server", () => {
           yield* Effect.sleep("100 millis")
           yield* expectNoDelay
           yield* Effect.forkChild(Fiber.interrupt(reading))
-          yield* Effect.sleep("100 millis")
           yield* expectNoDelay
         }
         yield* queryPrompts({ ...select1, workspace: slow })
@@ -161,20 +144,18 @@ describe.concurrent("queries of a PostgreSQL server", () => {
   )
 
   it.live(
-    "a query that waits 1 s for a free connection fails, and one line is logged that says that all connections were busy",
+    "a query fails before all busy connections are free if it waits 1 s for one, and one line is logged that says that all connections were busy",
     () =>
       Effect.gen(function* () {
         const lines: Array<unknown> = []
         const logger = Logger.make(({ message }) => void lines.push(message))
         yield* Effect.gen(function* () {
           const holding = yield* Effect.forkChild(
-            Effect.all(repeat(32, Effect.exit(read("select pg_sleep(1.5)"))), { concurrency: "unbounded" })
+            Effect.all(repeat(32, Effect.exit(read("select pg_sleep(2.5)"))), { concurrency: "unbounded" })
           )
           yield* Effect.sleep("200 millis")
-          const { value, millis } = yield* measure(Effect.flip(read("select 1")))
-          assert.strictEqual(value, Unavailable)
-          assert.isAtLeast(millis, 950)
-          assert.isBelow(millis, 1300)
+          assert.strictEqual(yield* Effect.flip(read("select 1")), Unavailable)
+          assert.isUndefined(holding.pollUnsafe())
           assert.deepStrictEqual(lines, [
             ["A read waited 1 second while all connections of its pool were busy; failed as unavailable"]
           ])

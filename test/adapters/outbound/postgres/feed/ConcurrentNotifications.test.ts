@@ -1,11 +1,9 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import { channel } from "../../../../../src/adapters/outbound/postgres/feed/NotifyChannel.ts"
 import { interleave, makeInterleavings, withSessions } from "../../../../support/database/interleave.ts"
-import { waitForBlocked } from "../../../../support/database/locks.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
@@ -61,56 +59,12 @@ describe("the notifications of concurrent writes", () => {
       Effect.forEach(reset, (text) => client.unsafe(text))
     )
     const [prompt] = prompts
-    const move = `update prompts set workspace_id = '${workspaces[1]}' where id = '${prompt}'`
     const rowWrites = [
       ["changes a version", `update prompt_versions set content = 'x' where prompt_id = '${prompt}'`],
       ["deletes a version", `delete from prompt_versions where prompt_id = '${prompt}'`],
       ["deletes a binding", `delete from prompt_fragments where prompt_id = '${prompt}'`],
       ["deletes a fragment", "delete from fragments"]
     ] as const
-    const otherWrites = [
-      ["adds a version", `insert into prompt_versions (prompt_id, version_number) values ('${prompt}', 2)`],
-      [
-        "adds a binding",
-        `insert into prompt_fragments (prompt_id, fragment_id) values ('${prompt}', '${fragment}')`
-      ],
-      ["removes a tag", `delete from prompt_tags where prompt_id = '${prompt}'`],
-      ["deletes a tag", "delete from tags"]
-    ] as const
-
-    it.effect.each(rowWrites)(
-      "while another transaction moves the prompt, a transaction that %s does not wait, and notifies all workspaces",
-      ([, write]) =>
-        withSessions(([mover, editor]) =>
-          Effect.gen(function* () {
-            yield* prepare
-            yield* mover.query("begin", [])
-            yield* mover.query(move, [])
-            yield* editor.query("begin", [])
-            yield* editor.query(write, [])
-            yield* mover.query("commit", [])
-            assert.include(yield* collectNotifications(editor.query("commit", [])), "*")
-          })
-        )
-    )
-
-    it.effect.each([...rowWrites, ...otherWrites])(
-      "while another transaction %s, a transaction that moves the prompt waits, and then notifies the new workspace",
-      ([, write]) =>
-        withSessions(([mover, editor]) =>
-          Effect.gen(function* () {
-            yield* prepare
-            yield* editor.query("begin", [])
-            yield* editor.query(write, [])
-            const moved = yield* Effect.forkChild(mover.query(move, []), { startImmediately: true })
-            yield* Effect.flatMap(PgClient.PgClient, waitForBlocked)
-            assert.deepStrictEqual(
-              yield* collectNotifications(Effect.andThen(editor.query("commit", []), Fiber.join(moved))),
-              [workspaces[0], workspaces[0], workspaces[1]]
-            )
-          })
-        )
-    )
 
     it.effect.each(rowWrites)(
       "while another transaction edits the prompt, a transaction that %s does not wait, and notifies only the workspace",
