@@ -61,38 +61,28 @@ const makeModel = () => {
 
 /** Tests what every adapter of `RateLimiter` must do within one process (specification 8). */
 export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): void => {
-  const test = (title: string, body: (limiter: RateLimiter["Service"]) => Effect.Effect<void>): void =>
-    it.effect(title, () => RateLimiter.use(body).pipe(Effect.provide(Layer.fresh(layer))))
-
   describe(`RateLimiter contract: ${name}`, () => {
-    for (const newBucket of [newKey, () => "process" as const]) {
-      describe(newBucket() === "process" ? "the process" : "a key", () => {
-        test("a bucket admits requests up to its limit in each clock minute, from the first to the last millisecond of the minute", (limiter) =>
-          Effect.gen(function* () {
-            const bucket = newBucket()
-            assert.deepStrictEqual(
-              [
-                yield* countAdmitted(limiter, bucket, 60, start),
-                yield* countAdmitted(limiter, bucket, 60, start + 59_999),
-                yield* countAdmitted(limiter, bucket, 1, start),
-                yield* countAdmitted(limiter, bucket, 101, start + minute),
-                yield* countAdmitted(limiter, bucket, 1, start + 2 * minute - 1),
-                yield* countAdmitted(limiter, bucket, 101, start + 9 * minute)
-              ],
-              [60, 40, 0, 100, 0, 100]
-            )
-          }))
-
-        test("of 1000 concurrent requests, a bucket admits exactly as many as its limit", (limiter) =>
-          Effect.gen(function* () {
-            const bucket = newBucket()
-            assert.strictEqual(yield* countAdmitted(limiter, bucket, 1000, start), 100)
-            assert.isTrue(limiter.isKnownExhausted(bucket, 100, start))
-            assert.isFalse(limiter.isKnownExhausted(bucket, 101, start))
-            assert.isFalse(limiter.isKnownExhausted(bucket, 100, start + minute))
-          }))
-      })
-    }
+    it.effect.each(["key", "process"] as const)(
+      "of concurrent requests, the bucket of the %s admits as many as its limit, from the first to the last millisecond of a clock minute",
+      (kind) =>
+        Effect.gen(function* () {
+          const limiter = yield* RateLimiter
+          const bucket = kind === "process" ? kind : newKey()
+          assert.deepStrictEqual(
+            [
+              yield* countAdmitted(limiter, bucket, 60, start),
+              yield* countAdmitted(limiter, bucket, 1000, start + 59_999),
+              yield* countAdmitted(limiter, bucket, 1, start),
+              yield* countAdmitted(limiter, bucket, 1000, start + minute),
+              yield* countAdmitted(limiter, bucket, 1, start + 2 * minute - 1)
+            ],
+            [60, 40, 0, 100, 0]
+          )
+          assert.isTrue(limiter.isKnownExhausted(bucket, 100, start + minute))
+          assert.isFalse(limiter.isKnownExhausted(bucket, 101, start + minute))
+          assert.isFalse(limiter.isKnownExhausted(bucket, 100, start + 2 * minute))
+        }).pipe(Effect.provide(Layer.fresh(layer)))
+    )
 
     it.effect.prop(
       "any sequence of calls returns the same results as the model, which counts per bucket and minute",
