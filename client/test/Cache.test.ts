@@ -7,10 +7,8 @@ import {
   flush,
   jsonResponse,
   makeScriptedClient,
-  neverResponds,
   page,
   type Responder,
-  settle,
   useFakeTimeWithoutJitter,
   promptId,
   toId
@@ -42,13 +40,6 @@ describe("the source of a result", () => {
       Object.assign(result.data, { title: "changed" })
     }
   })
-
-  it("a client without a cache sends a request for every call", async () => {
-    const { client, requests } = makeScriptedClient([() => ok("a")])
-    await settle(Promise.all([client.prompts.get(promptId), client.prompts.get(promptId)]))
-    await settle(client.prompts.get(promptId))
-    expect(requests.map(({ headers }) => headers["if-none-match"])).toEqual([undefined, undefined, undefined])
-  })
 })
 
 describe("the age of a result", () => {
@@ -64,40 +55,6 @@ describe("the age of a result", () => {
     await advance(1)
     expect(await read()).toEqual(["a", "stale", 0])
   })
-
-  it("ttl defaults to 30 s and maxStale to 300 s", async () => {
-    const { read, requests } = makeCachingClient([revalidatable("a")], { cache: {} })
-    await read()
-    await advance(29_999)
-    expect(await read()).toEqual(["a", "cached", 0])
-    await advance(1)
-    expect(await read()).toEqual(["a", "stale", 0])
-    await advance(329_999)
-    expect(await read()).toEqual(["a", "stale", 0])
-    await advance(330_000)
-    expect(await read()).toEqual(["a", "fresh", 0])
-    expect(requests).toHaveLength(4)
-  })
-
-  it("a response without an ETag is cached and refreshed without If-None-Match", async () => {
-    const { read, sentEtags } = makeCachingClient([
-      () => jsonResponse(200, { data: { title: "a" } }),
-      () => jsonResponse(200, { data: { title: "b" } })
-    ])
-    await read()
-    await advance(1_000)
-    expect(await read()).toEqual(["a", "stale", 0])
-    await flush()
-    expect(await read()).toEqual(["b", "cached", 0])
-    expect(sentEtags()).toEqual([undefined, undefined])
-  })
-
-  it.each([{ ttl: -1 }, { ttl: 0.5 }, { maxStale: Number.POSITIVE_INFINITY }, { maxEntries: 0 }])(
-    "the constructor throws a RangeError for the cache options %j",
-    (bounds) => {
-      expect(() => makeScriptedClient([neverResponds], { cache: bounds })).toThrow(RangeError)
-    }
-  )
 })
 
 describe("cache eviction by errors", () => {

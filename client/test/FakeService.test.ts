@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest"
 import { FakeService } from "../src/testing.ts"
-import { makeBundle } from "./makeBundle.ts"
 
 // `service.test.ts` compares the fake with a real service.
 
@@ -43,17 +42,6 @@ describe("FakeService", () => {
     ])
   })
 
-  it("FakeService gives equal bodies equal ETags, whenever and by whichever name or id they are read", async () => {
-    const service = new FakeService({ prompts: [{ id, name: "greeting", content: "first" }] })
-    const { prompts } = service.connect()
-    const { etag } = await prompts.getResolved(id)
-    expect((await prompts.getResolved("greeting")).etag).toBe(etag)
-    service.set({ id, name: "greeting", content: "second" })
-    expect((await prompts.getResolved(id)).etag).not.toBe(etag)
-    service.set({ id, name: "greeting", content: "first" })
-    expect((await prompts.getResolved(id)).etag).toBe(etag)
-  })
-
   it("FakeService finds a prompt by the name that it was given, and prefers the prompt that was added first", async () => {
     const service = new FakeService({
       prompts: [
@@ -72,16 +60,6 @@ describe("FakeService", () => {
     expect(await client.prefetch(["twin", "none", id])).toEqual({ loaded: 2, missing: ["none"] })
     const { data, source } = await client.prompts.getResolved("twin")
     expect([data.resolved_content, source]).toEqual(["second", "cached"])
-  })
-
-  it("FakeService finds the same prompt for ids that differ only in case", async () => {
-    const service = new FakeService({ prompts: [{ id: id.toUpperCase(), content: "first" }] })
-    const client = service.connect()
-    expect((await client.prompts.getResolved(id)).data.resolved_content).toBe("first")
-    service.set({ id, content: "second" })
-    expect((await client.prompts.list()).meta.total).toBe(1)
-    service.remove(id.toUpperCase())
-    await expect(client.prompts.getResolved(id)).rejects.toMatchObject({ name: "NotFoundError" })
   })
 
   it.each([
@@ -104,12 +82,4 @@ describe("FakeService", () => {
       expect((await call).data.resolved_content).toBe("text")
     }
   )
-
-  it("FakeService.connect creates a client with all given options except fetch", async () => {
-    const bundle = makeBundle([{ id, content: "Bundled" }])
-    const service = new FakeService()
-    service.failWith("no connection")
-    const client = service.connect({ bundle, fetch: () => Promise.reject(new Error("another fetch")) })
-    expect((await client.prompts.getResolved(id)).source).toBe("bundled")
-  })
 })

@@ -1,21 +1,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest"
 import type { Live } from "../src/index.ts"
-import type { LivePrompts } from "../src/Live.ts"
 import { FakeService } from "../src/testing.ts"
 import { makeLiveClient, ttl, wait } from "./liveClient.ts"
-import { makeBundle } from "./makeBundle.ts"
-import {
-  advance,
-  captureError,
-  connectionRefused,
-  errorResponse,
-  flush,
-  neverResponds,
-  page,
-  settle,
-  toId,
-  useFakeTime
-} from "./support.ts"
+import { advance, captureError, errorResponse, flush, neverResponds, toId, useFakeTime } from "./support.ts"
 
 useFakeTime()
 const warnings: Array<string> = []
@@ -97,28 +84,6 @@ describe("live prompts", () => {
     expect([...waits]).toEqual([`wait=${seconds}`])
   })
 
-  it("a removal on a later page delays no edit on an earlier page", async () => {
-    const { live, read, service } = makeLiveClient(150)
-    await using _ = await live({})
-    for (let index = 149; index > 140; index--) {
-      service.remove(`prompt-${index}`)
-      await flush()
-    }
-    service.set({ name: "prompt-0", content: "Edited" })
-    await flush()
-    expect(await read("prompt-0")).toBe("Edited (live)")
-  })
-
-  it("names that left the selection are forgotten", async () => {
-    const { live, service } = makeLiveClient(1)
-    await using prompts = await live({})
-    for (let index = 0; index < 1_000; index++) {
-      service.set({ id: toId("p0"), name: `name-${index}`, content: "Text" })
-      await flush()
-    }
-    expect((prompts as LivePrompts).texts.size).toBeLessThanOrEqual(200)
-  })
-
   it("a prompt that moves to another page stays current, and the number of pages follows the number of prompts", async () => {
     const { live, read, service, state } = makeLiveClient(150)
     const changes: Array<string> = []
@@ -177,18 +142,6 @@ describe("live prompts", () => {
     expect(state.sent).toBe(sent)
   })
 
-  it("a call with headers or with an aborted signal gets no text from memory, and get() never does", async () => {
-    const { client, live } = makeLiveClient(1)
-    await using _ = await live({})
-    expect((await client.prompts.getResolved("prompt-0", { headers: { a: "b" } })).source).toBe("fresh")
-    expect((await client.prompts.getResolved("prompt-0", { headers: { traceparent: "b" } })).source).toBe(
-      "live"
-    )
-    expect((await client.prompts.get("prompt-0")).source).toBe("fresh")
-    const aborted = client.prompts.getResolved("prompt-0", { signal: AbortSignal.abort() })
-    expect(await captureError(aborted)).toMatchObject({ name: "AbortError" })
-  })
-
   it("a client from withOptions shares the live prompts if apiKey, baseUrl, cache, fetch and headers are equal", async () => {
     const { client, live } = makeLiveClient(1)
     await using _ = await live({})
@@ -197,20 +150,6 @@ describe("live prompts", () => {
     expect(await read({ timeout: 5 })).toBe("live")
     for (const options of [{ apiKey: "other" }, { cache: {} }, { headers: { a: "b" } }])
       expect(await read(options)).toBe("fresh")
-  })
-
-  it("in the mode bundle-first, a bundled text takes precedence over a live text", async () => {
-    const bundle = makeBundle([{ id: toId("p0"), name: "prompt-0", content: "Bundled" }])
-    const { live, read } = makeLiveClient(2, { bundle, mode: "bundle-first" })
-    await using _ = await live({})
-    expect([await read("prompt-0"), await read("prompt-1")]).toEqual(["Bundled (bundled)", "Text 1 (live)"])
-  })
-
-  it("live accepts an empty selection, and rejects a selection with an invalid name", async () => {
-    const { live, client, state } = makeLiveClient(1)
-    await using _ = await live([])
-    expect(state.sent).toBe(0)
-    expect(await captureError(client.live([""]))).toEqual(new TypeError("prompt must be a name or an id"))
   })
 })
 
@@ -242,83 +181,17 @@ describe("a service that does not wait", () => {
       expect(await read("prompt-0")).toBe("Edit 19 (live)")
     }
   )
-
-  it("if the service ends a wait early, the client asks again after a random part of the wait, and then waits again", async () => {
-    vi.spyOn(Math, "random").mockReturnValue(0.5)
-    const { live, read, state } = makeLiveClient(1)
-    const early = Promise.withResolvers<Response>()
-    state.fault = ({ headers }) => (headers.prefer ? early.promise : undefined)
-    await using _ = await live({})
-    await advance(10_000)
-    state.fault = undefined
-    early.resolve(new Response(null, { status: 304 }))
-    await flush()
-    const { sent } = state
-    expect(await read("prompt-0")).toBe("Text 0 (cached)")
-    await advance(wait / 2 - 1)
-    expect(state.sent).toBe(sent)
-    await advance(1)
-    expect(state.sent).toBe(sent + 1)
-    expect(await read("prompt-0")).toBe("Text 0 (live)")
-  })
 })
 
 describe("live prompts during an outage", () => {
-  it("without confirmations, texts are cached, then stale, then expired, and calls then read from the service or the bundle", async () => {
-    vi.spyOn(Math, "random").mockReturnValue(0.5)
-    const bundle = makeBundle([{ id: toId("p0"), name: "prompt-0", content: "Bundled" }])
-    const cache = { ttl, maxStale: 60_000 }
-    const { live, read, state } = makeLiveClient(2, { bundle, cache })
+  it("live resolves while the service is not available, and loads the prompts later", async () => {
+    const { live, read, state } = makeLiveClient(150, { timeout: 1_000 })
+    state.fault = neverResponds
     await using _ = await live({})
-    state.fault = connectionRefused
-    await advance(wait)
-    expect(await read("prompt-0")).toBe("Text 0 (cached)")
-    await advance(ttl)
-    expect(await read("prompt-0")).toBe("Text 0 (stale)")
-    await advance(cache.maxStale)
-    expect(await read("prompt-0")).toBe("Bundled (bundled)")
-    expect(await read("prompt-1")).toBe("ConnectionError")
     state.fault = undefined
     await advance(2 * ttl)
-    expect(await read("prompt-0")).toBe("Text 0 (live)")
+    expect(await read("prompt-149")).toBe("Text 149 (live)")
   })
-
-  it("after a failed request, the client pauses for a random part of the wait, and after further failures for the wait plus a random part", async () => {
-    vi.spyOn(Math, "random").mockReturnValue(0.5)
-    const { live, read, state } = makeLiveClient(1, { cache: { ttl: 300_000 } })
-    await using _ = await live({})
-    const times: Array<number> = []
-    state.fault = () => {
-      times.push(performance.now())
-      return connectionRefused()
-    }
-    const start = performance.now()
-    await advance(50_000 + 25_000 + 75_000 + 75_000)
-    expect(times.map((time) => time - start)).toEqual([50_000, 75_000, 150_000, 225_000])
-    state.fault = undefined
-    await advance(75_000)
-    expect(await read("prompt-0")).toBe("Text 0 (live)")
-  })
-
-  it.each([
-    ["no response", neverResponds],
-    ["503", () => errorResponse(503, "SERVICE_UNAVAILABLE", "Service unavailable")],
-    ["an HTML page", page(502)],
-    ["402", () => errorResponse(402, "PAST_DUE", "Past due")]
-  ] as const)(
-    "live resolves while the service is not available, and loads the prompts later: %s",
-    async (_, respond) => {
-      const { live, read, state, service } = makeLiveClient(150, { timeout: 1_000 })
-      state.fault = respond
-      const changes: Array<string> = []
-      await using __ = await live({}, { onChange: (prompt) => changes.push(prompt) })
-      service.set({ name: "prompt-149", content: "Edited" })
-      state.fault = undefined
-      await advance(2 * ttl)
-      expect(await read("prompt-149")).toBe("Edited (live)")
-      expect(changes).toEqual([])
-    }
-  )
 
   it.each([401, 403, 404])(
     "live rejects if the service responds with %i, and sends no further request",
@@ -334,18 +207,6 @@ describe("live prompts during an outage", () => {
       }
     }
   )
-
-  it("a response that arrives after the machine was suspended does not confirm a text", async () => {
-    const { live, read, state } = makeLiveClient(1)
-    const late = Promise.withResolvers<Response>()
-    state.fault = ({ headers }) => (headers.prefer ? late.promise : undefined)
-    await using _ = await live({})
-    vi.setSystemTime(Date.now() + 3_600_000)
-    state.fault = connectionRefused
-    late.resolve(new Response(null, { status: 304, headers: { "preference-applied": "wait=25" } }))
-    await flush()
-    expect(await read("prompt-0")).toBe("ConnectionError")
-  })
 
   it("the age of a text includes the Age of a response", async () => {
     const { client, live, state, service } = makeLiveClient(1)
@@ -363,22 +224,6 @@ describe("live prompts during an outage", () => {
 })
 
 describe("a rejected key", () => {
-  it.each([401, 403] as const)(
-    "after a %i to a waiting request, calls reject until the service accepts the key again",
-    async (status) => {
-      const { live, read, service } = makeLiveClient(1)
-      await using _ = await live({})
-      service.failWith(status)
-      await flush()
-      expect(await read("prompt-0")).toBe(status === 401 ? "UnauthorizedError" : "ApiNotAllowedError")
-      service.failWith("no connection")
-      expect(await read("prompt-0")).toBe("ConnectionError")
-      service.failWith(undefined)
-      await advance(2 * ttl)
-      expect(await read("prompt-0")).toBe("Text 0 (live)")
-    }
-  )
-
   it("after a 401 to any call, no live text is returned that was requested before", async () => {
     const { live, read, client, state } = makeLiveClient(1)
     await using _ = await live({})
@@ -437,31 +282,4 @@ describe("1,000 clients", () => {
       }
     }
   )
-})
-
-it("FakeService responds to a request that waits when something changes, after the wait, and never to an aborted request", async () => {
-  const service = new FakeService({ prompts: [{ name: "prompt-0", content: "Text" }] })
-  const url = "http://host/api/v1/prompts/prompt-0/resolved"
-  const send = (headers: Record<string, string>, signal = new AbortController().signal) =>
-    service.fetch(url, { method: "GET", redirect: "manual", headers, signal })
-  const etag = (await send({})).headers.get("etag")!
-  const headers = { "if-none-match": etag, prefer: "respond-async, wait=7" }
-  expect((await settle(send({ ...headers, "if-none-match": '"other"' }))).took).toBe(0)
-  const { value, took } = (await settle(send(headers))) as { value: Response; took: number }
-  expect([value.status, value.headers.get("preference-applied"), took]).toEqual([304, "wait=7", 7_000])
-  const edited = send(headers)
-  await flush()
-  service.set({ name: "other", content: "Other" })
-  await flush()
-  service.set({ name: "prompt-0", content: "Edited" })
-  expect(await settle(edited)).toMatchObject({ value: { status: 200 }, took: 0 })
-  const controller = new AbortController()
-  const aborted = send(
-    { ...headers, "if-none-match": (await edited).headers.get("etag")! },
-    controller.signal
-  )
-  await flush()
-  controller.abort("enough")
-  await expect(aborted).rejects.toBe("enough")
-  expect(vi.getTimerCount()).toBe(0)
 })

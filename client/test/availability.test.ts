@@ -8,7 +8,6 @@ import {
   flush,
   jsonResponse,
   key,
-  makeScriptedClient,
   neverResponds,
   page,
   type Responder,
@@ -92,16 +91,6 @@ describe("getResolved while the service is not available", () => {
     expect(await service.readText({ fallback: "x" })).toEqual(["Bundled {{shop}}", "bundled"])
   })
 
-  it("a fallback that throws makes the call reject with the error of the fallback", async () => {
-    const service = makeService()
-    service.respondWith(serviceUnavailable)
-    const fallback = () => {
-      throw new Error("no text")
-    }
-    expect(await captureError(service.read({ fallback }))).toEqual(new Error("no text"))
-    expect(await service.readText({ fallback: async () => "later" })).toEqual(["later", "fallback"])
-  })
-
   it("an aborted call rejects with an AbortError, and gets neither the bundled text nor the fallback", async () => {
     for (const mode of ["service-first", "bundle-first"] as const) {
       const service = makeService({ bundle, mode })
@@ -109,12 +98,6 @@ describe("getResolved while the service is not available", () => {
       const call = { signal: AbortSignal.abort(), fallback: "x" }
       expect(await captureError(service.read(call))).toMatchObject({ name: "AbortError" })
     }
-  })
-
-  it("only getResolved returns bundled texts", async () => {
-    const { client } = makeScriptedClient([serviceUnavailable], { bundle, maxRetries: 0 })
-    expect(await captureError(client.prompts.get(id))).toMatchObject({ status: 503 })
-    expect(await captureError(client.prompts.list())).toMatchObject({ status: 503 })
   })
 })
 
@@ -216,13 +199,4 @@ describe("a manipulated bundle", () => {
     const bundleFirst = makeService({ bundle: manipulated, mode: "bundle-first" })
     expect(await captureError(bundleFirst.read({ fallback: "x" }))).toMatchObject(rejection)
   })
-
-  it.each([null, {}, { prompts: "no" }, Promise.resolve(bundle)])(
-    "the constructor throws for %s, which is not a bundle",
-    (value) => {
-      expect(() => new PromptClient({ apiKey: key, bundle: value as never })).toThrow(
-        new TypeError("bundle must be a bundle of prompts")
-      )
-    }
-  )
 })

@@ -113,16 +113,6 @@ describe("environment variables", () => {
     )
   })
 
-  it("an empty environment variable is treated like an absent variable", async () => {
-    vi.stubEnv("PROMPT_RETRIEVAL_KEY", "")
-    vi.stubEnv("PROMPT_RETRIEVAL_URL", "")
-    expect(() => new PromptClient()).toThrow(
-      new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
-    )
-    const { url } = await readRequest(() => new PromptClient({ apiKey: "k" }))
-    expect(url).toBe(`http://127.0.0.1:3000/api/v1/prompts/${promptId}`)
-  })
-
   it.each([
     ["no process", undefined],
     ["a process without an environment", {}],

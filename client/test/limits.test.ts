@@ -78,14 +78,6 @@ describe("the timeout", () => {
     })
     expect(short.requests).toHaveLength(2)
   })
-
-  it("a call that has settled leaves no timer behind", async () => {
-    const { client } = makeScriptedClient([serviceUnavailable, ok])
-    await settle(client.prompts.get(promptId))
-    expect(vi.getTimerCount()).toBe(0)
-    await captureError(makeScriptedClient([neverResponds]).client.prompts.get(promptId))
-    expect(vi.getTimerCount()).toBe(0)
-  })
 })
 
 describe("a signal", () => {
@@ -142,19 +134,5 @@ describe("a signal", () => {
       )
     }
     expect(requests).toEqual([])
-  })
-
-  it("a call removes its listener from the signal when it settles", async () => {
-    const { client } = makeScriptedClient([ok, serviceUnavailable, ok])
-    const { signal } = new AbortController()
-    const listeners = new Set<unknown>()
-    vi.spyOn(signal, "addEventListener").mockImplementation((_, listener) => void listeners.add(listener))
-    vi.spyOn(signal, "removeEventListener").mockImplementation(
-      (_, listener) => void listeners.delete(listener)
-    )
-    await settle(client.prompts.get(promptId, { signal }))
-    await settle(client.prompts.get(promptId, { signal }))
-    expect(signal.addEventListener).toHaveBeenCalledTimes(2)
-    expect([...listeners]).toEqual([])
   })
 })

@@ -79,15 +79,6 @@ describe("names", () => {
     expect((await prompts.getResolved("renamed")).source).toBe("fresh")
   })
 
-  it("the same name selects the prompt of the workspace of the key", async () => {
-    const other = new FakeService({ prompts: [{ name: "support-agent", content: "Production" }] })
-    const texts = [makeService(), other].map(async (service) => {
-      const { data } = await service.connect().prompts.getResolved("support-agent")
-      return data.resolved_content
-    })
-    expect(await Promise.all(texts)).toEqual(["Text", "Production"])
-  })
-
   it("a bundled text is found by its name, by its id, and by a reference", async () => {
     const bundle = makeBundle([
       { id, name: "support-agent", content: "Bundled" },

@@ -1,14 +1,6 @@
 import { describe, expect, it } from "vitest"
 import type { PageParams } from "../src/index.ts"
-import {
-  captureError,
-  errorResponse,
-  useFakeTime,
-  jsonResponse,
-  makeScriptedClient,
-  type Request,
-  settle
-} from "./support.ts"
+import { useFakeTime, jsonResponse, makeScriptedClient, type Request, settle } from "./support.ts"
 
 useFakeTime()
 
@@ -87,30 +79,6 @@ describe("a list", () => {
     for await (const { id } of client.prompts.list({ per_page: 3 })) if (id === "p2") break
     expect(requestedPages()).toEqual([1])
   })
-
-  it("a list that is awaited and iterated repeatedly requests its first page only once", async () => {
-    const { client, requestedPages } = makeListClient(makeIds(4))
-    const list = client.prompts.list({ per_page: 2 })
-    expect((await list).meta.total).toBe(4)
-    expect(await collect(list)).toEqual(makeIds(4))
-    expect(await collect(list)).toEqual(makeIds(4))
-    expect(requestedPages()).toEqual([1, 2, 2])
-  })
-
-  it("an iteration rejects with the error of the page that failed", async () => {
-    const responders = [
-      () => jsonResponse(200, { data: [{ id: "a" }], meta: { page: 1, per_page: 1, total: 2 } }),
-      () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked")
-    ]
-    const seen: Array<string> = []
-    const { client } = makeScriptedClient(responders)
-    const run = async () => {
-      for await (const { id } of client.prompts.list({ per_page: 1 })) seen.push(id)
-    }
-    expect(await captureError(run())).toMatchObject({ name: "UnauthorizedError" })
-    expect(seen).toEqual(["a"])
-    expect(await captureError(collect(client.prompts.list()))).toMatchObject({ name: "UnauthorizedError" })
-  })
 })
 
 describe("a list that changes between its pages", () => {
@@ -120,30 +88,5 @@ describe("a list that changes between its pages", () => {
     })
     expect(await collect(client.prompts.list({ per_page: 1 }))).toEqual(makeIds(3))
     expect(requestedPages()).toEqual([1, 2, 3, 4])
-  })
-
-  it("if a list becomes shorter or longer during an iteration, the iteration ends at the new end of the list", async () => {
-    const shorter = makeListClient(makeIds(9), (page, ids) => {
-      if (page === 2) ids.splice(3)
-    })
-    expect(await collect(shorter.client.prompts.list({ per_page: 3 }))).toEqual(makeIds(3))
-    expect(shorter.requestedPages()).toEqual([1, 2])
-    const longer = makeListClient(makeIds(4), (page, ids) => {
-      if (page === 2) ids.push("p4", "p5", "p6")
-    })
-    expect(await collect(longer.client.prompts.list({ per_page: 3 }))).toEqual(makeIds(7))
-  })
-
-  it("an iteration ends at an empty page, or after as many pages as the reported total requires", async () => {
-    const { client, requests } = makeScriptedClient([
-      () => jsonResponse(200, { data: [{ id: "same" }], meta: { page: -1e9, per_page: 1, total: 50 } })
-    ])
-    expect(await collect(client.prompts.list())).toEqual(["same"])
-    expect(requests).toHaveLength(50)
-    const page = (data: Array<object>) => () =>
-      jsonResponse(200, { data, meta: { page: 1, per_page: 1, total: 50 } })
-    const empty = makeScriptedClient([page([{ id: "a" }]), page([])])
-    expect(await collect(empty.client.prompts.list())).toEqual(["a"])
-    expect(empty.requests).toHaveLength(2)
   })
 })

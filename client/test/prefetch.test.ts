@@ -10,7 +10,6 @@ import {
   jsonResponse,
   neverResponds,
   page,
-  rateLimited,
   type Request,
   settle,
   toId,
@@ -133,22 +132,6 @@ describe("prefetch", () => {
     }
   })
 
-  it("prefetch rejects with a ResolvedTooLargeError if a page of a single prompt is too large", async () => {
-    const { prefetch, state } = makeService(3)
-    state.fault = tooLarge
-    expect(await captureError(prefetch({}))).toMatchObject({ name: "ResolvedTooLargeError" })
-  })
-
-  it("prefetch waits for the time in Retry-After after a 429", async () => {
-    const { prefetch, state } = makeService(1, { maxRetries: 1 })
-    state.fault = () => {
-      state.fault = undefined
-      return rateLimited("20")
-    }
-    expect(await prefetch({})).toEqual({ loaded: 1, missing: [] })
-    expect(performance.now()).toBeGreaterThanOrEqual(20_000)
-  })
-
   it.each([
     ["401", () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked"), "UnauthorizedError"],
     [
@@ -169,15 +152,6 @@ describe("prefetch", () => {
     state.fault = respond
     for (const selection of [{}, ["prompt-0"]])
       expect(await captureError(client.prefetch(selection, { timeout: 1_000 }))).toMatchObject({ name })
-  })
-
-  it("prefetch rejects with an AbortError when its signal is aborted", async () => {
-    const { client, state } = makeService(1)
-    state.fault = neverResponds
-    const controller = new AbortController()
-    const call = client.prefetch({}, { signal: controller.signal })
-    setTimeout(() => controller.abort("enough"), 5_000)
-    expect(await settle(call)).toMatchObject({ error: { name: "AbortError", cause: "enough" }, took: 5_000 })
   })
 
   it("texts that prefetch requested before a rejection of the key are not stored after it", async () => {

@@ -133,26 +133,6 @@ describe("the provenance of a result", () => {
       expect([result.data.resolved_content, result.source]).toEqual(["a", source])
     }
   })
-
-  it("asResponse of a failed call rejects with the error of the call, and causes no unhandled rejection", async () => {
-    const { client } = makeScriptedClient([serviceUnavailable], { maxRetries: 0 })
-    expect(await captureError(client.prompts.get(promptId).asResponse())).toMatchObject({ status: 503 })
-    expect(await captureError(client.prompts.list().withResponse())).toMatchObject({ status: 503 })
-  })
-
-  it("a list has asResponse and withResponse", async () => {
-    const envelope = { data: [{ id: "a" }], meta: { page: 1, per_page: 20, total: 1 } }
-    const { client } = makeScriptedClient([() => jsonResponse(200, envelope, { "x-request-id": "req-9" })])
-    const { data, requestId, response } = await client.prompts.list().withResponse()
-    expect([data.length, requestId, response.status]).toEqual([1, "req-9", 200])
-    expect((await client.prompts.list().asResponse()).headers.get("x-request-id")).toBe("req-9")
-  })
-
-  it("asResponse and withResponse give no response for a bundled text", async () => {
-    const { client } = makeScriptedClient([], { bundle, mode: "bundle-first" })
-    expect(await client.prompts.getResolved(id).asResponse()).toBeUndefined()
-    expect((await client.prompts.getResolved(id).withResponse()).response).toBeUndefined()
-  })
 })
 
 describe("a response that the service sends without its database", () => {

@@ -3,8 +3,6 @@ import { AbortError, TimeoutError } from "../src/index.ts"
 import {
   advance,
   captureError,
-  connectionRefused,
-  errorResponse,
   flush,
   jsonResponse,
   makeScriptedClient,
@@ -18,17 +16,6 @@ import { cache, makeCachingClient, ok, revalidatable } from "./cachingClient.ts"
 useFakeTimeWithoutJitter()
 
 describe("concurrent reads of the same target", () => {
-  it("all callers of a shared request get its error, and the next call sends a new request", async () => {
-    const { client, requests } = makeCachingClient([
-      () => errorResponse(404, "NOT_FOUND", "Prompt not found")
-    ])
-    const results = await Promise.allSettled([1, 2, 3].map(() => client.prompts.get(promptId)))
-    expect(results.map((result) => result.status)).toEqual(Array(3).fill("rejected"))
-    expect(requests).toHaveLength(1)
-    expect(await captureError(client.prompts.get(promptId))).toMatchObject({ status: 404 })
-    expect(requests).toHaveLength(2)
-  })
-
   it("calls share a request only if query, timeout and maxRetries are equal", async () => {
     const page = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
     const { client, requests } = makeCachingClient([() => jsonResponse(200, { ...page })])
@@ -78,22 +65,6 @@ describe("concurrent reads of the same target", () => {
     expect((await alone.client.prompts.get(promptId)).data.title).toBe("c")
   })
 
-  it("a call never joins a request that was aborted by its last caller", async () => {
-    for (let turns = 0; turns < 20; turns++) {
-      const { client } = makeCachingClient([neverResponds, revalidatable("a")])
-      const controller = new AbortController()
-      const first = client.prompts.get(promptId, { signal: controller.signal })
-      first.catch(() => {})
-      await flush()
-      controller.abort()
-      for (let turn = 0; turn < turns; turn++) await Promise.resolve()
-      const second = client.prompts.get(promptId, { timeout: 30_000 })
-      expect(
-        await settle(second).then((outcome) => "error" in outcome && (outcome.error as Error).name)
-      ).not.toBe("AbortError")
-    }
-  })
-
   it("a call that joins a request has its own timeout and sends a new request if the shared request times out", async () => {
     const { client, requests } = makeCachingClient([neverResponds, neverResponds, () => ok("a")], {
       timeout: 1_000
@@ -108,31 +79,6 @@ describe("concurrent reads of the same target", () => {
     expect(await settle(late)).toEqual({ error: new TimeoutError("No result within 1000 ms"), took: 600 })
     expect((await client.prompts.get(promptId)).data.title).toBe("a")
     expect(vi.getTimerCount()).toBe(0)
-  })
-
-  it("after two failed background refreshes in a row, the next refresh starts when 90% of ttl has passed, and a refresh after a failure is not retried", async () => {
-    const { read, requests } = makeCachingClient([
-      () => ok("a"),
-      ...Array(4).fill(connectionRefused),
-      () => ok("b")
-    ])
-    await read()
-    await advance(1_000)
-    // The first refresh is retried twice.
-    expect(await read()).toEqual(["a", "stale", 0])
-    await advance(2_000)
-    expect(requests).toHaveLength(4)
-    expect(await read()).toEqual(["a", "stale", 0])
-    await flush()
-    expect(requests).toHaveLength(5)
-    await advance(590)
-    for (const id of ["p", "p"]) expect(await read(id)).toEqual(["a", "stale", 0])
-    expect(requests).toHaveLength(5)
-    await advance(310)
-    expect(await read()).toEqual(["a", "stale", 0])
-    await flush()
-    expect(requests).toHaveLength(6)
-    expect(await read()).toEqual(["b", "cached", 0])
   })
 
   it("a background refresh survives the abort of the call that started the refresh and of a call that joined the refresh", async () => {
@@ -150,13 +96,5 @@ describe("concurrent reads of the same target", () => {
     expect(await captureError(joined)).toBeInstanceOf(AbortError)
     expect(requests).toHaveLength(2)
     expect(requests[1]!.signal.aborted).toBe(false)
-  })
-
-  it("a call with an aborted signal rejects with an AbortError even if its result is cached", async () => {
-    const { client, read } = makeCachingClient([revalidatable("a")])
-    await read()
-    expect(await captureError(client.prompts.get(promptId, { signal: AbortSignal.abort() }))).toBeInstanceOf(
-      AbortError
-    )
   })
 })

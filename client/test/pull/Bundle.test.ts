@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { createHash } from "node:crypto"
 import { isDeepStrictEqual } from "node:util"
 import { findSlots } from "../../../src/domain/Resolution.ts"
 import { BundleError, type BundledPrompt, PromptClientError, verifyBundle } from "../../src/index.ts"
@@ -114,24 +113,6 @@ describe("a bundle", () => {
       "text"
     ]
     for (const value of values) await fails(verifyBundle(value))
-  })
-
-  it("the hash of a bundled prompt covers its fields as JSON, a line feed and its content, and the hash of a bundle covers the hashes of its prompts", () => {
-    const hash = (text: string) => createHash("sha256").update(text).digest("hex")
-    const { prompts, sha256 } = makeTextBundle([
-      ["First", "One {{a}}\n😀"],
-      ["Second", ""]
-    ])
-    const hashes = prompts.map((prompt) => {
-      const { id, name, title, prompt_type, target_model, version, fragment_count, slots, content } = prompt
-      const fields = [id, name, title, prompt_type, target_model, version, fragment_count, slots]
-      return hash(`${JSON.stringify(fields)}\n${content}`)
-    })
-    assert.deepStrictEqual(
-      prompts.map(({ sha256 }) => sha256),
-      hashes
-    )
-    assert.strictEqual(sha256, hash(hashes.join("")))
   })
 
   it("parseBundleFile rejects a file that a formatter has changed, and advises to exclude the file from formatters", async () => {

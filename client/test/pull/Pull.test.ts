@@ -113,25 +113,6 @@ describe("pull", () => {
     })
   })
 
-  it("pull --check fails if prompts.ts was edited, and if the bundle is missing or damaged", async () => {
-    const { pull } = await startPullService({ prompts: [agent] })
-    const out = makeDirectory("pull")
-    const check = () => pull(["--out", out, "--check"])
-    expect(await check()).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("there is no prompts.bundle.json")
-    })
-    await pull(["--out", out])
-    writeFileSync(join(out, typesFile), `${readText(out, typesFile)}// edited\n`)
-    expect(await check()).toMatchObject({
-      code: 1,
-      stdout: "",
-      stderr: expect.stringContaining("the service differs from prompts.ts;")
-    })
-    writeFileSync(join(out, bundleFile), "{")
-    expect(await check()).toMatchObject({ code: 1, stderr: expect.stringContaining("not JSON") })
-  })
-
   it("pull --frozen sends no request, needs no key, and fails if a file is damaged or missing; the error for a damaged prompt contains the prompt's id", async () => {
     const { pull } = await startPullService({ prompts: [agent] })
     const out = makeDirectory("pull")
@@ -153,19 +134,6 @@ describe("pull", () => {
       code: 1,
       stderr: expect.stringContaining("there is no prompts.bundle.json")
     })
-  })
-
-  it("pull replaces a damaged bundle", async () => {
-    const { pull } = await startPullService({ prompts: [agent] })
-    const out = makeDirectory("pull")
-    await pull(["--out", out])
-    const before = readBoth(out)
-    writeFileSync(join(out, bundleFile), "{")
-    expect(await pull(["--out", out])).toMatchObject({
-      code: 0,
-      stdout: "1 prompt: prompts.bundle.json changed\n"
-    })
-    expect(readBoth(out)).toEqual(before)
   })
 
   it("pull writes neither file if one of the files cannot be written, and leaves no temporary file", async () => {
@@ -229,35 +197,6 @@ describe("pull", () => {
     }
   })
 
-  it("pull fails if the list changes during each of 20 readings", async () => {
-    let edits = 0
-    const { service, pull } = await startPullService(undefined, () => {
-      service.set({ name: `new-${edits++}`, content: "New" })
-      return false
-    })
-    expect(await pull(["--out", makeDirectory("pull")])).toMatchObject({
-      code: 1,
-      stderr: "prompt-retrieval-client: the list of prompts changes too often; try again later\n"
-    })
-    expect(service.requests).toHaveLength(60)
-  })
-
-  it("pull asks for half as many prompts after a 422", async () => {
-    const { service, pull } = await startPullService(undefined, ({ url }, response) => {
-      if (url!.includes("per_page=25")) return false
-      response.writeHead(422, { "content-type": "application/json" })
-      response.end(
-        JSON.stringify({ error: { code: "RESOLVED_TOO_LARGE", message: "Ask for fewer prompts" } })
-      )
-      return true
-    })
-    expect(await pull(["--out", makeDirectory("pull")])).toMatchObject({
-      code: 0,
-      stdout: `232 prompts: ${bothChanged}`
-    })
-    expect(service.requests).toHaveLength(10)
-  })
-
   it("pull rejects a prompt whose name or fields are invalid, and writes nothing", async () => {
     for (const prompt of [
       { ...agent, name: "a = 1; x" },
@@ -273,18 +212,5 @@ describe("pull", () => {
       })
       expect(readdirSync(out)).toEqual([])
     }
-  })
-
-  it("after a 429, pull waits and continues", async () => {
-    let requests = 0
-    const { pull } = await startPullService(undefined, (_, response) => {
-      if (++requests !== 2) return false
-      response.writeHead(429, { "content-type": "application/json", "retry-after": "1" })
-      response.end(JSON.stringify({ error: { code: "RATE_LIMITED", message: "Rate limit exceeded" } }))
-      return true
-    })
-    const result = await pull(["--out", makeDirectory("pull")])
-    expect(result).toMatchObject({ code: 0, stdout: `232 prompts: ${bothChanged}` })
-    expect(requests).toBe(4)
   })
 })
