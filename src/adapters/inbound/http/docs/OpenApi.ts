@@ -20,11 +20,7 @@ OpenAPI document of the API is at [/openapi.json](openapi.json).`
 interface Described {
   readonly name?: string
   readonly schema: { readonly description?: string }
-  readonly required: boolean
 }
-
-const isDescribed = (part: unknown): part is Described =>
-  Predicate.hasProperty(part, "schema") && Predicate.hasProperty(part, "required")
 
 /**
  * Completes a part of the generated document. Parameters and headers get the descriptions of their schemas. Objects
@@ -32,9 +28,10 @@ const isDescribed = (part: unknown): part is Described =>
  */
 const completePart = (key: string, part: unknown): unknown => {
   if (key === "additionalProperties" && part === false) return undefined
-  if (!isDescribed(part)) return part
-  const { description, ...schema } = part.schema
-  return { ...part, description, schema, ...parameterDetails[part.name ?? ""] }
+  if (!Predicate.hasProperty(part, "schema") || !Predicate.hasProperty(part, "required")) return part
+  const { name = "", schema: described } = part as Described
+  const { description, ...schema } = described
+  return { ...part, description, schema, ...parameterDetails[name] }
 }
 
 /**
