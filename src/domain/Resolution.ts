@@ -8,6 +8,8 @@ export interface PromptContents {
   readonly id: PromptId
   readonly current_content: string
   readonly fragments: ReadonlyArray<SourceFragment>
+  /** The result of `countSourceBytes`, if the store knows it. */
+  readonly bytes?: number
 }
 
 /** The input of a resolution, as a `PromptRepo` returns it. */
@@ -27,7 +29,7 @@ export interface SourceFragment {
 }
 
 /**
- * The contents of a prompt and its fragments together exceed `sizes.sourceBytes`, or the resolved content would exceed
+ * The contents and overrides of a prompt together exceed `sizes.sourceBytes`, or the resolved content would exceed
  * `sizes.contentBytes`.
  */
 export interface ResolvedTooLarge {
@@ -126,8 +128,14 @@ export const fillSlots = (content: string, values: Readonly<Record<string, strin
 
 const separator = "\n\n"
 
-const countSourceBytes = ({ current_content, fragments }: PromptContents): number =>
-  fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), Buffer.byteLength(current_content))
+/** Returns the bytes of the contents of a prompt and its fragments, and of the JSON of the overrides. */
+export const countSourceBytes = ({ current_content, fragments, bytes }: PromptContents): number =>
+  bytes ??
+  fragments.reduce(
+    (sum, { content, variable_overrides: overrides }) =>
+      sum + Buffer.byteLength(content) + Buffer.byteLength(JSON.stringify(overrides) ?? ""),
+    Buffer.byteLength(current_content)
+  )
 
 const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment): string | undefined =>
   content.includes("{{") && Predicate.isObject(overrides) ? fill(content, makeLookup(overrides)) : content
@@ -137,20 +145,16 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
  * two newlines and the content of the fragment with its slots filled. Some slots are not filled: slots in the prompt's
  * own content, slots in inserted text and slots without a binding. The application that uses the prompt fills them.
  * Fails with `ResolvedTooLarge` if a limit in `sizes` would be exceeded.
- *
- * Before each fragment, the generator yields the length of the fragment's content in UTF-16 code units, so that other
- * work can run before the generator continues.
  */
-export const resolveInSteps = function* <Source extends PromptContents>(
+export const resolve = <Source extends PromptContents>(
   source: Source
-): Generator<number, Result.Result<Resolved<Source>, ResolvedTooLarge>> {
+): Result.Result<Resolved<Source>, ResolvedTooLarge> => {
   const { current_content, fragments } = source
   const tooLarge = Result.fail(ResolvedTooLarge(source.id))
   if (countSourceBytes(source) > sizes.sourceBytes) return tooLarge
   const parts = [current_content]
   let { length } = current_content
   for (const fragment of fragments) {
-    yield fragment.content.length
     const filled = fillFragment(fragment)
     length += separator.length + (filled?.length ?? 0)
     if (filled === undefined || length > sizes.contentBytes) return tooLarge
@@ -164,15 +168,4 @@ export const resolveInSteps = function* <Source extends PromptContents>(
         fragment_count: fragments.length
       })
     : tooLarge
-}
-
-/** Resolves a prompt like `resolveInSteps`, but in one step. */
-export const resolve = <Source extends PromptContents>(
-  source: Source
-): Result.Result<Resolved<Source>, ResolvedTooLarge> => {
-  const steps = resolveInSteps(source)
-  for (;;) {
-    const step = steps.next()
-    if (step.done === true) return step.value
-  }
 }

@@ -126,7 +126,7 @@ export const kinds: ReadonlyArray<Kind> = [
     fill: [
       fillPrompts({ current_content: "''" }, 10),
       fragment("'{{name}}'"),
-      bind(json, sizes.promptFragments)
+      bind(json, sizes.sourceBytes / sizes.jsonBytes - 1)
     ],
     request: read("/resolved")
   },

@@ -15,10 +15,11 @@ import {
   type ResolvedPrompt
 } from "../../domain/Prompt.ts"
 import {
+  countSourceBytes,
   PageTooLarge,
   type ResolutionSource,
   ResolvedTooLarge,
-  resolveInSteps
+  resolve
 } from "../../domain/Resolution.ts"
 import { sizes } from "../../domain/Sizes.ts"
 import {
@@ -27,31 +28,20 @@ import {
   VersionNotFound,
   type VersionSummary
 } from "../../domain/Version.ts"
-import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Caller } from "../access/Admission.ts"
 import { type FoundSource, type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../observability/Instrumentation.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
-import { ReadScheduler } from "./ReadScheduler.ts"
+import { ReadGate } from "./ReadGate.ts"
 
-/** If a step takes longer than this, in milliseconds, the next step is treated as large, even if its text is small. */
-const longStepMs = 1
-
-/**
- * Makes the function that resolves a prompt step by step, so that other requests can proceed before each large step.
- */
-const makeResolve = ({ takeTurn }: ReadScheduler["Service"]) =>
-  Effect.fnUntraced(function* (workspace: WorkspaceId, source: ResolutionSource) {
-    const steps = resolveInSteps(source)
-    let units = source.current_content.length
-    for (;;) {
-      yield* takeTurn(workspace, units)
-      const startedAt = performance.now()
-      const step = steps.next()
-      if (step.done === true) return yield* Effect.fromResult(step.value)
-      units = performance.now() - startedAt > longStepMs ? Number.POSITIVE_INFINITY : step.value
-    }
-  })
+/** Makes the function that resolves a prompt as one step of its read. */
+const makeResolve =
+  ({ run }: ReadGate["Service"]) =>
+  (source: ResolutionSource) =>
+    Effect.flatMap(
+      run(countSourceBytes(source), () => resolve(source)),
+      Effect.fromResult
+    )
 
 /**
  * The largest JSON of several prompts with their names, in bytes. The rest of `sizes.contentBytes` is for the envelope.
@@ -129,13 +119,13 @@ export class Prompts extends Context.Service<
     ) => Effect.Effect<Version, VersionNotFound | Unavailable>
   }
 >()("prompt-retrieval/Prompts") {
-  /** Provides the use cases, and the scheduler for the adapters that call them. */
-  static readonly layer: Layer.Layer<Prompts | ReadScheduler, never, PromptRepo> = Layer.effect(
+  /** Provides the use cases, and the gate of their reads for the adapters that call them. */
+  static readonly layer: Layer.Layer<Prompts | ReadGate, never, PromptRepo> = Layer.effect(
     Prompts,
     Effect.gen(function* () {
       const repo = yield* PromptRepo
-      const scheduler = yield* ReadScheduler
-      const resolve = makeResolve(scheduler)
+      const gate = yield* ReadGate
+      const resolveSource = makeResolve(gate)
 
       const parsePrompt = (text: string): Effect.Effect<PromptReference, PromptNotFound> => {
         const parsed = parsePromptReference(text)
@@ -146,7 +136,7 @@ export class Prompts extends Context.Service<
         parsePrompt(text).pipe(
           Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
           Effect.flatMap((source) =>
-            Effect.map(resolve(caller.workspaceId, source), (prompt) => ({
+            Effect.map(resolveSource(source), (prompt) => ({
               prompt,
               current_version: source.current_version
             }))
@@ -155,11 +145,12 @@ export class Prompts extends Context.Service<
       )
 
       /** Resolves one of several prompts. Fails if the prompt is too large on its own. */
-      const resolveOne = Effect.fnUntraced(function* (workspace: WorkspaceId, { source, name }: FoundSource) {
+      const resolveOne = Effect.fnUntraced(function* ({ source, name }: FoundSource) {
         const found = yield* Effect.fromResult(source)
-        const prompt = yield* resolve(workspace, found)
-        yield* scheduler.takeTurn(workspace, prompt.resolved_content.length)
-        const bytes = Buffer.byteLength(JSON.stringify(prompt))
+        const prompt = yield* resolveSource(found)
+        const bytes = yield* gate.run(prompt.resolved_content.length, () =>
+          Buffer.byteLength(JSON.stringify(prompt))
+        )
         if (bytes > maxResolvedBytes) return yield* Effect.fail(ResolvedTooLarge(prompt.id))
         return { item: { prompt, name, current_version: found.current_version }, bytes }
       })
@@ -177,7 +168,7 @@ export class Prompts extends Context.Service<
         let bytes = 0
         for (const found of sources) {
           const name = names?.[found.index] ?? found.name
-          const resolved = yield* Effect.result(resolveOne(workspaceId, { ...found, name }))
+          const resolved = yield* Effect.result(resolveOne({ ...found, name }))
           if (Result.isFailure(resolved)) {
             tooLarge.add(resolved.failure.id)
             continue
@@ -234,5 +225,5 @@ export class Prompts extends Context.Service<
         )
       })
     })
-  ).pipe(Layer.provideMerge(ReadScheduler.layer))
+  ).pipe(Layer.provideMerge(ReadGate.layer))
 }

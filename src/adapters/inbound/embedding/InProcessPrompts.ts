@@ -3,6 +3,7 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
+import { ReadGate } from "../../../application/reading/ReadGate.ts"
 import { toUnexpectedError } from "../../../application/observability/InternalError.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
@@ -126,71 +127,74 @@ const toPromptApiError = (error: ApiError): PromptApiError => {
   return new PromptApiError(code, message)
 }
 
-export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompts> = Effect.gen(function* () {
-  const prompts = yield* Prompts
-  const run = Effect.runPromiseWith(yield* Effect.context<never>())
+export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompts | ReadGate> = Effect.gen(
+  function* () {
+    const prompts = yield* Prompts
+    const gate = yield* ReadGate
+    const run = Effect.runPromiseWith(yield* Effect.context<never>())
 
-  /**
-   * Runs a read for a caller as a promise. The arguments are checked when the read runs, so an invalid argument rejects
-   * the promise.
-   */
-  const runRead = async <A>(
-    caller: HostCaller,
-    read: (caller: Caller) => Effect.Effect<A, ApiError>
-  ): Promise<A> => {
-    const result = await run(
-      Effect.suspend(() => parseCaller(caller)).pipe(
-        Effect.flatMap(read),
-        withDeadline(requestDeadlineMs, Unavailable),
-        Effect.result,
-        Effect.catchCause((cause) => Effect.map(toUnexpectedError(cause, "Read failed"), Result.fail))
+    /**
+     * Runs a read for a caller as a promise. The arguments are checked when the read runs, so an invalid argument rejects
+     * the promise.
+     */
+    const runRead = async <A>(
+      caller: HostCaller,
+      read: (caller: Caller) => Effect.Effect<A, ApiError>
+    ): Promise<A> => {
+      const result = await run(
+        Effect.suspend(() => parseCaller(caller)).pipe(
+          Effect.flatMap((caller) => gate.withPermit(caller.workspaceId, read(caller))),
+          withDeadline(requestDeadlineMs, Unavailable),
+          Effect.result,
+          Effect.catchCause((cause) => Effect.map(toUnexpectedError(cause, "Read failed"), Result.fail))
+        )
       )
-    )
-    if (Result.isFailure(result)) throw toPromptApiError(result.failure)
-    return result.success
-  }
+      if (Result.isFailure(result)) throw toPromptApiError(result.failure)
+      return result.success
+    }
 
-  return {
-    list: (caller, parameters = {}) =>
-      runRead(
-        caller,
-        Effect.fnUntraced(function* (caller) {
-          const query = yield* readListParameters(parameters)
-          return yield* readPageEnvelope(query, (page) => prompts.list(caller, query, page))
-        })
-      ),
-    get: (caller, id) =>
-      runRead(
-        caller,
-        Effect.fnUntraced(function* (caller) {
-          return toDataEnvelope(yield* prompts.get(caller, yield* parseId(id)))
-        })
-      ),
-    getResolved: (caller, id) =>
-      runRead(
-        caller,
-        Effect.fnUntraced(function* (caller) {
-          return toDataEnvelope(yield* prompts.getResolved(caller, yield* parseId(id)))
-        })
-      ),
-    versions: {
-      list: (caller, id, parameters = {}) =>
+    return {
+      list: (caller, parameters = {}) =>
         runRead(
           caller,
           Effect.fnUntraced(function* (caller) {
-            const promptId = yield* parseId(id)
-            const query = yield* readPageParameters(parameters)
-            return yield* readPageEnvelope(query, (page) => prompts.listVersions(caller, promptId, page))
+            const query = yield* readListParameters(parameters)
+            return yield* readPageEnvelope(query, (page) => prompts.list(caller, query, page))
           })
         ),
-      get: (caller, id, version) =>
+      get: (caller, id) =>
         runRead(
           caller,
           Effect.fnUntraced(function* (caller) {
-            const promptId = yield* parseId(id)
-            return toDataEnvelope(yield* prompts.getVersion(caller, promptId, yield* parseVersion(version)))
+            return toDataEnvelope(yield* prompts.get(caller, yield* parseId(id)))
           })
-        )
+        ),
+      getResolved: (caller, id) =>
+        runRead(
+          caller,
+          Effect.fnUntraced(function* (caller) {
+            return toDataEnvelope(yield* prompts.getResolved(caller, yield* parseId(id)))
+          })
+        ),
+      versions: {
+        list: (caller, id, parameters = {}) =>
+          runRead(
+            caller,
+            Effect.fnUntraced(function* (caller) {
+              const promptId = yield* parseId(id)
+              const query = yield* readPageParameters(parameters)
+              return yield* readPageEnvelope(query, (page) => prompts.listVersions(caller, promptId, page))
+            })
+          ),
+        get: (caller, id, version) =>
+          runRead(
+            caller,
+            Effect.fnUntraced(function* (caller) {
+              const promptId = yield* parseId(id)
+              return toDataEnvelope(yield* prompts.getVersion(caller, promptId, yield* parseVersion(version)))
+            })
+          )
+      }
     }
   }
-})
+)

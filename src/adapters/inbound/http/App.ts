@@ -11,7 +11,7 @@ import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
 import { logTooLarge } from "../../../application/reading/Prompts.ts"
-import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
+import { ReadGate } from "../../../application/reading/ReadGate.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
@@ -80,7 +80,7 @@ export const makeApp = Effect.fnUntraced(function* (
 ) {
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints
-  const scheduler = yield* ReadScheduler
+  const gate = yield* ReadGate
   const operationalRoutes = yield* makeOperationalRoutes
   const respondMounted = yield* makeRespondMounted
   const feed = yield* ChangeFeed
@@ -198,7 +198,7 @@ export const makeApp = Effect.fnUntraced(function* (
               representation: representResource(body, caller.workspaceId)
             }))
       })
-      const permitted = scheduler.withPermit(caller.workspaceId, read)
+      const permitted = gate.withPermit(caller.workspaceId, read)
       if (waitSeconds === undefined) return permitted
       const { workspaceId, tier } = caller
       const shared = sharedReads.run(`${workspaceId} ${tier} ${request.target}`, workspaceId, permitted)

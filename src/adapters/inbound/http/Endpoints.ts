@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts, type ResolvedItem } from "../../../application/reading/Prompts.ts"
-import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
+import { countUnits, ReadGate } from "../../../application/reading/ReadGate.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import { PromptsGroup } from "../contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
@@ -104,7 +104,7 @@ type Query = EndpointSpec["~Query"]["Type"]
 const makeEndpoint = (
   spec: EndpointSpec,
   handle: Handler<EndpointSpec>,
-  scheduler: ReadScheduler["Service"]
+  gate: ReadGate["Service"]
 ): Endpoint => {
   const decodeParameters = spec.query && makeParameterDecoder(spec.query as Schema.Decoder<Query>)
   // An endpoint without query parameters ignores the query.
@@ -112,26 +112,23 @@ const makeEndpoint = (
     decodeParameters === undefined ? Result.succeed({}) : decodeParameters(parseQuery(query))
   const full = [...spec.success].find(HttpApiSchema.isWithHeaders)
   const encodeEnvelope = Schema.encodeSync(full?.schema as Schema.Encoder<unknown>)
-  const toJson = (envelope: unknown): string => JSON.stringify(encodeEnvelope(envelope))
+  const encode = (envelope: unknown): BodyWithEtag => encodeWithEtag(JSON.stringify(encodeEnvelope(envelope)))
   return (caller, { params, query }) =>
     Effect.fromResult(parseQueryParameters(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as Params, query)),
       Effect.flatMap(({ envelope, promptVersion }) =>
-        Effect.map(scheduler.encode(caller.workspaceId, envelope, toJson, encodeWithEtag), (body) => ({
-          ...body,
-          promptVersion
-        }))
+        gate.run(countUnits(envelope), () => ({ ...encode(envelope), promptVersion }))
       )
     )
 }
 
 export const makeEndpoints = Effect.gen(function* () {
   const handlers = makeHandlers(yield* Prompts)
-  const scheduler = yield* ReadScheduler
+  const gate = yield* ReadGate
   return new Map<string, Endpoint>(
     Object.values(PromptsGroup.endpoints).map((spec) => [
       spec.path,
-      makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>, scheduler)
+      makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>, gate)
     ])
   )
 })

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
+import { ReadGate } from "../../../application/reading/ReadGate.ts"
 import { describeError, type ErrorDescription } from "../contract/Errors.ts"
 import type { ReceivedRequest } from "../http/MountedEndpoint.ts"
 import { shorten, toErrorData } from "./CallErrors.ts"
@@ -67,7 +67,7 @@ const cutError = (json: Buffer): Buffer => {
 
 /** Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. No response stays open. */
 export const makeHttpEndpoint = Effect.gen(function* () {
-  const { takeTurn, withPermit } = yield* ReadScheduler
+  const gate = yield* ReadGate
   const { fetch } = createMcpHandler(yield* makeServerFactory)
 
   const forward = ({ headers, caller, requestId }: ReceivedRequest, parsedBody: unknown) =>
@@ -83,15 +83,14 @@ export const makeHttpEndpoint = Effect.gen(function* () {
     const { workspaceId } = request.caller
     let id: unknown
     const call = Effect.gen(function* () {
-      yield* takeTurn(workspaceId, request.body.length)
-      const message = parseMessage(request.body)
+      const message = yield* gate.run(request.body.length, () => parseMessage(request.body))
       const problem = findProblem(message)
       if (problem !== undefined) return yield* Effect.fail(makeBadRequest(problem))
       if (Predicate.isObject(message)) id = message.id
       return yield* forward(request, message)
     })
     // A client can match an error with its request only by the id.
-    return Effect.catch(withCallDeadline(withPermit(workspaceId, call)), (error) =>
+    return Effect.catch(withCallDeadline(gate.withPermit(workspaceId, call)), (error) =>
       id === undefined
         ? Effect.fail(error)
         : Effect.succeed({ status: 200, type: json, body: encodeError(error, id) })

@@ -4,7 +4,7 @@ import * as Predicate from "effect/Predicate"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { type NamedPrompt, PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
-import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
+import { ReadGate } from "../../../application/reading/ReadGate.ts"
 import { fillSlots, findSlots, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { type CallError, shorten, makeInvalidParams } from "./CallErrors.ts"
 
@@ -35,13 +35,15 @@ export const makeText = (text: string) => ({ type: "text", text })
 export const makePromptCatalog = Effect.gen(function* () {
   const repo = yield* PromptRepo
   const prompts = yield* Prompts
-  const { takeTurnFor } = yield* ReadScheduler
+  const gate = yield* ReadGate
 
   const resolve = (caller: Caller, prompt: string) =>
-    Effect.map(takeTurnFor(caller.workspaceId, prompts.getResolved(caller, prompt)), (resolved) => ({
-      ...resolved,
-      slots: findSlots(resolved.resolved_content, maxSlots)
-    }))
+    Effect.flatMap(prompts.getResolved(caller, prompt), (resolved) =>
+      gate.run(resolved.resolved_content.length, () => ({
+        ...resolved,
+        slots: findSlots(resolved.resolved_content, maxSlots)
+      }))
+    )
 
   /** Lists a prompt without arguments if it is too large. Leaves out a prompt that was deleted meanwhile. */
   const listPrompt = (caller: Caller, { id, name, title, description }: NamedPrompt) =>

@@ -4,7 +4,7 @@ import * as Predicate from "effect/Predicate"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { toError } from "../../../application/observability/InternalError.ts"
 import { programVersion } from "../../../application/ProgramVersion.ts"
-import { ReadScheduler } from "../../../application/reading/ReadScheduler.ts"
+import { countUnits, ReadGate } from "../../../application/reading/ReadGate.ts"
 import { type CallError, shorten, makeInvalidParams, toProtocolError } from "./CallErrors.ts"
 import { type JsonObject, makePromptCatalog, makeText } from "./PromptCatalog.ts"
 import { tools } from "./Tools.ts"
@@ -27,11 +27,13 @@ type Method = (caller: Caller, params: JsonObject) => Effect.Effect<JsonObject, 
 /** Makes the factory of the servers. A server responds to one request, whose caller and id are in its `authInfo`. */
 export const makeServerFactory = Effect.gen(function* () {
   const { list, get } = yield* makePromptCatalog
-  const { takeTurnFor } = yield* ReadScheduler
+  const gate = yield* ReadGate
   const run = Effect.runPromiseWith(yield* Effect.context<never>())
 
   const listAsText: Method = (caller, input) =>
-    Effect.map(takeTurnFor(caller.workspaceId, list(caller, input)), (page) => makeText(JSON.stringify(page)))
+    Effect.flatMap(list(caller, input), (page) =>
+      gate.run(countUnits(page), () => makeText(JSON.stringify(page)))
+    )
 
   const toolMethods: ReadonlyMap<unknown, Method> = new Map<string, Method>([
     ["list_prompts", listAsText],
@@ -66,7 +68,8 @@ export const makeServerFactory = Effect.gen(function* () {
     for (const [name, method] of Object.entries(methods))
       server.setRequestHandler(name, { params: anyParams }, (params, { mcpReq: { signal } }) => {
         // The package encodes the result immediately, so the result waits for its turn.
-        const result = takeTurnFor(caller.workspaceId, method(caller, params as JsonObject)).pipe(
+        const result = method(caller, params as JsonObject).pipe(
+          Effect.tap((result) => gate.run(countUnits(result), () => {})),
           Effect.catchCause((cause) => Effect.flip(toError(cause, requestId))),
           Effect.mapError(toProtocolError)
         )

@@ -7,6 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
+import { ReadGate } from "../../../../src/application/reading/ReadGate.ts"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { workspace } from "../../../support/archives.ts"
@@ -67,18 +68,21 @@ describe.concurrent("queries of a PostgreSQL server", () => {
   )
 
   it.live(
-    "slow statements of one workspace delay no statement of another workspace, even if the slow statements are interrupted",
+    "slow reads of one workspace delay no read of another workspace, even if the slow reads are interrupted",
     () =>
       Effect.gen(function* () {
         const [slow, other] = [workspace().id, workspace().id]
         const { queryPrompts } = yield* Database
-        const sleep = queryPrompts({ text: "select pg_sleep(2.5)", params: [], workspace: slow })
-        const countSlow = queryPrompts({
-          text: `select count(*)::int as count from pg_stat_activity
+        const { withPermit } = yield* ReadGate
+        const sleep = withPermit(slow, queryPrompts({ text: "select pg_sleep(2.5)", params: [] }))
+        const countSlow = withPermit(
+          other,
+          queryPrompts({
+            text: `select count(*)::int as count from pg_stat_activity
             where datname = current_database() and state = 'active' and query = 'select pg_sleep(2.5)'`,
-          params: [],
-          workspace: other
-        })
+            params: []
+          })
+        )
         const expectNoDelay = Effect.gen(function* () {
           for (let i = 0; i < 8; i++) assert.isAbove((yield* countSlow)[0]!.count as number, 0)
         })
@@ -93,8 +97,8 @@ describe.concurrent("queries of a PostgreSQL server", () => {
           yield* Effect.forkChild(Fiber.interrupt(reading))
           yield* expectNoDelay
         }
-        yield* queryPrompts({ ...select1, workspace: slow })
-      }).pipe(Effect.provide(emptyDatabase))
+        yield* withPermit(slow, queryPrompts(select1))
+      }).pipe(Effect.provide([emptyDatabase, ReadGate.layer]))
   )
 
   it.live(

@@ -3,10 +3,8 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import * as PgPool from "@effect/sql-pg/PgPool"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
 import type { SqlError } from "effect/sql/SqlError"
 import { runUntil } from "../../../../application/Deadline.ts"
-import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/SessionSetup.ts"
@@ -40,12 +38,6 @@ class ConnectionGenerations {
   }
 }
 
-interface WorkspacePermits {
-  readonly semaphore: Semaphore.Semaphore
-  /** The number of the workspace's statements that run or wait. */
-  statements: number
-}
-
 interface InFlightQuery {
   readonly statement: Statement
   readonly setPhase: SetPhase
@@ -70,7 +62,6 @@ class QueryPool {
    * other connections are not prepared, because a pooler may run each statement in another session.
    */
   readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
-  readonly #permitsOf = new Map<WorkspaceId, WorkspacePermits>()
 
   constructor(pool: PgPool.PgPool, gauges: PoolGauges, maxConnections: number, setUpSession: SetUpSession) {
     this.#pool = pool
@@ -80,8 +71,7 @@ class QueryPool {
   }
 
   /**
-   * Runs a statement, after the statement has waited for a permit of its workspace. If the connection is lost, runs the
-   * statement a second time on another connection.
+   * Runs a statement. If the connection is lost, runs the statement a second time on another connection.
    */
   run(statement: Statement) {
     return Effect.suspend(() => {
@@ -94,35 +84,11 @@ class QueryPool {
       const attempts = this.#pool
         .use((connection) => this.#send(query, connection))
         .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
-      return this.#withConnectTimeout(query, this.#withPermit(statement.workspace, attempts)).pipe(
+      return this.#withConnectTimeout(query, attempts).pipe(
         Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
         Effect.map(({ rows }) => rows as ReadonlyArray<Row>)
       )
     })
-  }
-
-  /**
-   * Lets a workspace have fewer statements in flight than the pool has connections, if the pool has several. A slow
-   * statement blocks its whole connection, so one connection stays free for other workspaces.
-   */
-  #withPermit<A>(
-    workspace: WorkspaceId | undefined,
-    query: Effect.Effect<A, SqlError>
-  ): Effect.Effect<A, SqlError> {
-    if (workspace === undefined) return query
-    const permits = this.#permitsOf.get(workspace) ?? {
-      semaphore: Semaphore.makeUnsafe(Math.max(1, this.#maxConnections - 1)),
-      statements: 0
-    }
-    permits.statements++
-    this.#permitsOf.set(workspace, permits)
-    return Effect.ensuring(
-      permits.semaphore.withPermit(query),
-      Effect.sync(() => {
-        permits.statements--
-        if (permits.statements === 0) this.#permitsOf.delete(workspace)
-      })
-    )
   }
 
   /**
@@ -172,7 +138,7 @@ class QueryPool {
     Effect.fail(this.#gauges.running() < this.#maxConnections ? connectTimeoutError : poolExhaustedError)
   )
 
-  /** Fails if the query has no connection after `connectTimeout`. This time includes the wait for a permit. */
+  /** Fails if the query has no connection after `connectTimeout`. */
   #withConnectTimeout<A>(
     query: InFlightQuery,
     attempts: Effect.Effect<A, SqlError>

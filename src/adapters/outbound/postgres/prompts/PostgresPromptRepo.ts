@@ -55,8 +55,7 @@ const selectByKey = (toText: (prompts: string) => string, wrap = (requested: str
   return {
     byId: (keys: ReadonlyArray<PromptKey<PromptId>>): Statement => ({
       text: byId,
-      params: [toWorkspaces(keys), toArray(keys.map(({ prompt }) => prompt))],
-      workspace: keys[0]?.workspace
+      params: [toWorkspaces(keys), toArray(keys.map(({ prompt }) => prompt))]
     }),
     byName: (keys: ReadonlyArray<PromptKey<PromptName>>): Statement => {
       const ranges = keys.map(({ prompt: { digits } }) =>
@@ -69,8 +68,7 @@ const selectByKey = (toText: (prompts: string) => string, wrap = (requested: str
           toArray(keys.map(({ prompt }) => prompt.slug)),
           toArray(ranges.map(({ first }) => first)),
           toArray(ranges.map(({ last }) => last))
-        ],
-        workspace: keys[0]?.workspace
+        ]
       }
     }
   }
@@ -101,53 +99,58 @@ const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
 const joinFragments = `join ${findById("fragments", "pf.fragment_id", ["workspace_id", "content"])} f
           on f.workspace_id = p.workspace_id`
 
+/**
+ * The join rows of a prompt `p`, with their fragments `f` and the JSON of their overrides. OFFSET 0 makes PostgreSQL
+ * convert each map of overrides to text only once.
+ */
+const boundFragments = `(
+        select id, position, fragment_id, variable_overrides::text as overrides
+        from prompt_fragments where prompt_id = p.id offset 0
+      ) pf ${joinFragments}`
+
 const aggregateFragments = (value: string, name: string): string =>
   `coalesce(array_agg(${value} order by position, id) filter (where bytes <= ${sizes.sourceBytes}), '{}') as ${name}`
 
 const selectSourcesFrom = (prompts: string, columns = ""): string =>
   `select requested.ordinal::int, ${pages.toColumns(repeatedFieldNames)}, p.current_version, source.*,
-      case when source.too_large then '' else p.current_content end as current_content ${columns}
+      case when source.bytes <= ${sizes.sourceBytes} then p.current_content else '' end as current_content ${columns}
     from ${prompts}
     cross join lateral (
-      select coalesce(max(bytes) > ${sizes.sourceBytes}, false) as too_large,
-        ${aggregateFragments("content", "contents")}, ${aggregateFragments("variable_overrides::text", "overrides")}
+      select coalesce(max(bytes), octet_length(p.current_content))::int as bytes,
+        ${aggregateFragments("content", "contents")}, ${aggregateFragments("overrides", "overrides")}
       from (
-        select pf.id, pf.position, pf.variable_overrides, f.content,
-          octet_length(p.current_content) + sum(octet_length(f.content)) over () as bytes
-        from prompt_fragments pf ${joinFragments}
-        where pf.prompt_id = p.id
+        select pf.id, pf.position, pf.overrides, f.content,
+          octet_length(p.current_content) + sum(octet_length(f.content) + octet_length(pf.overrides)) over () as bytes
+        from ${boundFragments}
       ) bound
     ) source`
 
 /**
  * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position of the prompt in the
- * argument, counted from 1. If the contents together are larger than `sizes.sourceBytes`, `too_large` is true and the
- * row has no fragments. In this case, PostgreSQL does not read the contents of the fragments, because `octet_length`
- * does not read the text itself.
+ * argument, counted from 1. If `bytes` is larger than `sizes.sourceBytes`, the row has no content and no fragments. In
+ * this case, PostgreSQL does not read the contents, because `octet_length` does not read the text itself.
  */
 export const selectSources = selectByKey((prompts) => selectSourcesFrom(prompts))
 
 /**
- * Makes a FROM item like `requested`, with the column `fits`: whether the contents and overrides of all prompts together
- * have at most `sizes.pageSourceBytes`. If they do not fit, only one row is left, because the caller needs no contents.
+ * Makes a FROM item like `requested`, with the column `fits`: whether the contents and overrides of all prompts that are
+ * not too large on their own have together at most `sizes.sourceBytes`. If they do not fit, only one row is left,
+ * because the caller needs no contents.
  */
 const withFit = (requested: string): string => `(
     select * from (
       select requested.*, row_number() over () as row,
-        coalesce(sum(size.bytes) over (), 0) <= ${sizes.pageSourceBytes} as fits
+        coalesce(sum(source.bytes) filter (where source.bytes <= ${sizes.sourceBytes}) over (), 0) <= ${sizes.sourceBytes} as fits
       from ${requested}
       cross join lateral (
-        select case when octet_length(p.current_content) + contents > ${sizes.sourceBytes} then 0
-            else octet_length(p.current_content) + contents + overrides end as bytes
+        select octet_length(p.current_content) + fragments.bytes as bytes
         from prompts p
         cross join lateral (
-          select coalesce(sum(octet_length(f.content)), 0) as contents,
-            coalesce(sum(octet_length(pf.variable_overrides::text)), 0) as overrides
-          from prompt_fragments pf ${joinFragments}
-          where pf.prompt_id = p.id
-        ) parts
+          select coalesce(sum(octet_length(f.content) + octet_length(pf.overrides)), 0) as bytes
+          from ${boundFragments}
+        ) fragments
         where p.workspace_id = requested.workspace_id and p.id = requested.id
-      ) size
+      ) source
     ) measured where fits or row = 1
   ) requested`
 
@@ -162,12 +165,13 @@ const decodeSourceRow = Schema.decodeUnknownSync(
     ...RepeatedFields.fields,
     current_content: Schema.String,
     current_version: Prompt.fields.current_version,
+    bytes: Schema.Int,
     contents: Schema.Array(Schema.String),
     overrides: Schema.Array(Schema.String)
   })
 )
 
-/** Decodes a row of `selectSources` whose `too_large` is false. */
+/** Decodes a row of `selectSources` that has its contents. */
 const decodeSource = (row: Row): ResolutionSource => {
   const { contents, overrides, ...source } = decodeSourceRow(row)
   return {
@@ -184,7 +188,7 @@ const decodeSource = (row: Row): ResolutionSource => {
 }
 
 const toSource = (row: Row): Result.Result<ResolutionSource, ResolvedTooLarge> =>
-  row.too_large === true
+  (row.bytes as number) > sizes.sourceBytes
     ? Result.fail(ResolvedTooLarge(row.id as PromptId))
     : Result.succeed(decodeSource(row))
 
@@ -196,7 +200,6 @@ export const selectVersion = (
   oldest: Timestamp | undefined
 ): Statement =>
   makeStatement(
-    workspace,
     (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
         parent.id as parent_version_id, v.metadata, v.created_at
       from prompts p join prompt_versions v on v.prompt_id = p.id

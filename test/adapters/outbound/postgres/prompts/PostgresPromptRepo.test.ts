@@ -93,22 +93,30 @@ describe("prompts of rows that other programs wrote", () => {
         })
     )
 
-    it.effect("if the contents together exceed 2 MiB, getSource fails without reading the contents", () =>
-      Effect.gen(function* () {
-        const { own, repo, sql } = yield* twoWorkspaces
-        const outcome = Effect.fnUntraced(function* (content: number) {
-          yield* sql`update prompts set current_content = ${"x".repeat(content)} where id = ${own.prompt.id}`
-          const read = yield* Effect.result(repo.getSource(own.id, own.prompt.id))
-          return read._tag === "Success" ? Resolution.resolve(read.success)._tag : read.failure._tag
+    it.effect(
+      "if the contents and overrides together exceed 2 MiB, getSource fails without reading them",
+      () =>
+        Effect.gen(function* () {
+          const { own, repo, sql } = yield* twoWorkspaces
+          const outcome = Effect.fnUntraced(function* (content: number) {
+            yield* sql`update prompts set current_content = ${"x".repeat(content)} where id = ${own.prompt.id}`
+            const read = yield* Effect.result(repo.getSource(own.id, own.prompt.id))
+            return read._tag === "Success" ? Resolution.resolve(read.success)._tag : read.failure._tag
+          })
+          yield* sql`update fragments set content = repeat('x', 1048576) where id = ${own.snippet.id}`
+          assert.strictEqual(yield* outcome(0), "Failure")
+          yield* sql`insert into prompt_fragments (prompt_id, fragment_id) values (${own.prompt.id}, ${own.snippet.id})`
+          yield* sql`update prompt_fragments set variable_overrides = '{}' where prompt_id = ${own.prompt.id}`
+          const overrides = 2 * "{}".length
+          yield* sql`update fragments set content = repeat('x', ${1048576 - overrides / 2}) where id = ${own.snippet.id}`
+          assert.strictEqual(yield* outcome(0), "Failure")
+          assert.strictEqual(yield* outcome(1), "ResolvedTooLarge")
+          const added = { name: "x" }
+          yield* sql`update prompt_fragments set variable_overrides = ${JSON.stringify(added)}::jsonb where prompt_id = ${own.prompt.id}`
+          assert.strictEqual(yield* outcome(0), "ResolvedTooLarge")
+          yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
+          assert.strictEqual(yield* outcome(1048576), "Success")
         })
-        yield* sql`update fragments set content = repeat('x', 1048576) where id = ${own.snippet.id}`
-        assert.strictEqual(yield* outcome(0), "Failure")
-        yield* sql`insert into prompt_fragments (prompt_id, fragment_id) values (${own.prompt.id}, ${own.snippet.id})`
-        assert.strictEqual(yield* outcome(0), "Failure")
-        assert.strictEqual(yield* outcome(1), "ResolvedTooLarge")
-        yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
-        assert.strictEqual(yield* outcome(1048576), "Success")
-      })
     )
 
     it.effect("getVersion omits a parent that belongs to another prompt", () =>

@@ -1,0 +1,80 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import { countUnits, ReadGate, ReadsPerWorkspace } from "../../../src/application/reading/ReadGate.ts"
+import { workspace } from "../../support/archives.ts"
+
+const largeUnits = 1024 * 1024
+
+describe("reads of a workspace", () => {
+  it.effect("as many reads of each workspace run at the same time as it has permits", () =>
+    Effect.gen(function* () {
+      const workspaces = [workspace().id, workspace().id]
+      const { withPermit } = yield* ReadGate
+      const end = Latch.makeUnsafe()
+      const running = [0, 0]
+      const reads = workspaces.flatMap((id, index) =>
+        Array.from({ length: 10 }, () =>
+          withPermit(
+            id,
+            Effect.andThen(
+              Effect.sync(() => running[index]!++),
+              end.await
+            )
+          )
+        )
+      )
+      const all = yield* Effect.forkChild(Effect.all(reads, { concurrency: "unbounded" }))
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(running, [2, 2])
+      end.openUnsafe()
+      yield* Fiber.join(all)
+      assert.deepStrictEqual(running, [10, 10])
+    }).pipe(Effect.provide(ReadGate.layer), Effect.provideService(ReadsPerWorkspace, 2))
+  )
+
+  it.effect("a read that fails or is interrupted returns its permit", () =>
+    Effect.gen(function* () {
+      const { id } = workspace()
+      const { withPermit } = yield* ReadGate
+      yield* Effect.ignore(withPermit(id, Effect.fail("failed")))
+      const held = yield* Effect.forkChild(withPermit(id, Effect.never), { startImmediately: true })
+      const waiting = yield* Effect.forkChild(withPermit(id, Effect.succeed("read")))
+      yield* Fiber.interrupt(held)
+      assert.strictEqual(yield* Fiber.join(waiting), "read")
+    }).pipe(Effect.provide(ReadGate.layer), Effect.provideService(ReadsPerWorkspace, 1))
+  )
+})
+
+describe("steps of reads", () => {
+  it.live("other work runs between two large steps, and small steps do not wait for large steps", () =>
+    Effect.gen(function* () {
+      const { run } = yield* ReadGate
+      const order: Array<string> = []
+      const add = (name: string) => () => void order.push(name)
+      const large = run(largeUnits, () => {
+        order.push("large")
+        setImmediate(add("other"))
+      })
+      yield* Effect.all([large, large, run(1, add("small"))], { concurrency: "unbounded" })
+      assert.deepStrictEqual(order, ["small", "large", "other", "large"])
+    }).pipe(Effect.provide(ReadGate.layer))
+  )
+
+  it.live("after a large step that was interrupted while it waited, the next large step runs", () =>
+    Effect.gen(function* () {
+      const { run } = yield* ReadGate
+      const waiting = yield* Effect.forkChild(
+        run(largeUnits, () => "first"),
+        { startImmediately: true }
+      )
+      yield* Fiber.interrupt(waiting)
+      assert.strictEqual(yield* run(largeUnits, () => "second"), "second")
+    }).pipe(Effect.provide(ReadGate.layer))
+  )
+
+  it("the size of a value is the length of its texts, and 8 for each other scalar", () => {
+    assert.strictEqual(countUnits({ title: "abc", tags: [{ name: "de" }, null], count: 1 }), 3 + 2 + 8 + 8)
+  })
+})
