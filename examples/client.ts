@@ -5,7 +5,7 @@
  */
 import { fillSlots, PromptClient } from "@prompt-retrieval/client"
 
-const client = new PromptClient() // reads PROMPT_RETRIEVAL_KEY and PROMPT_RETRIEVAL_URL
+const client = new PromptClient({ cache: {} }) // reads PROMPT_RETRIEVAL_KEY and PROMPT_RETRIEVAL_URL
 
 const { data } = await client.prompts.getResolved("support-agent")
 console.log(fillSlots(data.resolved_content, { shop: "Acme" }))

@@ -24,9 +24,12 @@ const paths: ReadonlySet<string> = new Set(
     .concat(outputs)
 )
 
-/** Returns true if a name looks like the path of a source file or of a folder with source files. */
+/**
+ * Returns true if a name looks like the path of a source file or of a folder with source files. A path that begins with
+ * `./` belongs to an application.
+ */
 const isSourcePath = (name: string): boolean =>
-  /^[\w.-]+(\/[\w.-]+)*\.ts$/.test(name) ||
+  /^(?!\.\/)[\w.-]+(\/[\w.-]+)*\.ts$/.test(name) ||
   /^(src|test|bench|docs|deploy|examples|client)\/[\w./-]+$/.test(name)
 
 /** Returns `a/b.ts` and `a/c.ts` for `a/{b,c}.ts`. */
