@@ -76,7 +76,7 @@ const findProblem = (directory: string, user: SystemUser): string | undefined =>
       encoding: "utf8"
     })
     if (status !== 0)
-      return `${program} does not run as user ${user.name}: ${error?.message ?? stderr.trim()}`
+      return `${program} does not run as the user ${user.uid}: ${error?.message ?? stderr.trim()}`
   }
   return undefined
 }

@@ -1,31 +1,17 @@
 import { readFileSync, statSync } from "node:fs"
-import { userInfo } from "node:os"
 import * as Data from "effect/Data"
 
 export interface SystemUser {
   readonly uid: number
   readonly gid: number
-  readonly name: string
 }
 
-const readUsers = (): ReadonlyArray<SystemUser> =>
+const findUser = (isMatch: (name: string, uid: number) => boolean): SystemUser | undefined =>
   readFileSync("/etc/passwd", "utf8")
     .split("\n")
     .map((line) => line.split(":"))
-    .map(([name = "", , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }))
-
-/**
- * Returns the user of this process. Throws `EmbeddedUnavailable` if the user has no name, because PostgreSQL needs the
- * name.
- */
-const findOwnUser = (): SystemUser => {
-  try {
-    const { uid, gid, username } = userInfo()
-    return { uid, gid, name: username }
-  } catch {
-    throw new EmbeddedUnavailable(`the user id ${process.getuid?.()} has no name on this machine`)
-  }
-}
+    .filter(([name = "", , uid]) => isMatch(name, Number(uid)))
+    .map(([, , uid, gid]) => ({ uid: Number(uid), gid: Number(gid) }))[0]
 
 /**
  * Returns the user that runs PostgreSQL. This is the user of this process, except for root, because PostgreSQL does not
@@ -33,14 +19,13 @@ const findOwnUser = (): SystemUser => {
  * owner is root), `postgres`, `nobody`. Throws `EmbeddedUnavailable` if none of them exists.
  */
 export const findServerUser = (dataDir: string): SystemUser => {
-  const own = findOwnUser()
-  if (own.uid !== 0) return own
-  const users = readUsers()
+  const [uid = -1, gid = -1] = [process.getuid?.(), process.getgid?.()]
+  if (uid !== 0) return { uid, gid }
   const owner = statSync(dataDir).uid
   const user =
-    users.find(({ uid }) => uid === owner && uid !== 0) ??
-    users.find(({ name }) => name === "postgres") ??
-    users.find(({ name }) => name === "nobody")
+    findUser((_, uid) => uid === owner && uid !== 0) ??
+    findUser((name) => name === "postgres") ??
+    findUser((name) => name === "nobody")
   if (user === undefined)
     throw new EmbeddedUnavailable(
       "PostgreSQL refuses to run as root, and there is no user postgres or nobody"
