@@ -32,17 +32,12 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
 
   const full = "cannot write to standard output: ENOSPC: no space left on device, write"
 
-  it.each([
-    [["workspaces", "list"]],
-    [["prompts", "list"]],
-    [["help"]],
-    [["version"]],
-    [["--version"]],
-    [["keys", "issue", "--help"]],
-    [["completion", "bash"]]
-  ])("the command %j exits with 1 if its output cannot be written", async (args) => {
-    expect(await runOnFullDevice(...args)).toEqual({ code: 1, stderr: `prompt-retrieval: ${full}\n` })
-  })
+  it.each([[["workspaces", "list"]], [["help"]], [["--version"]], [["completion", "bash"]]])(
+    "the command %j exits with 1 if its output cannot be written",
+    async (args) => {
+      expect(await runOnFullDevice(...args)).toEqual({ code: 1, stderr: `prompt-retrieval: ${full}\n` })
+    }
+  )
 
   it("a command exits with 1 if stdout is a file into which only a part of the output fits", async () => {
     const file = join(scratch, "listing")

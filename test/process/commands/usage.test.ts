@@ -1,23 +1,6 @@
-import { existsSync } from "node:fs"
-import { join } from "node:path"
 import { expect, it } from "vitest"
 import { toDatabaseUrl } from "../../support/postgres.ts"
 import { run } from "../../support/service.ts"
-import { makeTestDirectory } from "../../support/testDirectory.ts"
-
-const scratch = makeTestDirectory("usage-")
-
-const env = { DATA_DIR: join(scratch, "never") }
-
-// Commands.test.ts tests many other wrong command lines.
-it("a wrong command line exits with 2 and one line on stderr, and opens no database", async () => {
-  expect(await run(["nonsense"], env)).toEqual({
-    code: 2,
-    stdout: "",
-    stderr: `prompt-retrieval: unknown command "nonsense"; see 'prompt-retrieval --help'\n`
-  })
-  expect(existsSync(env.DATA_DIR)).toBe(false)
-})
 
 it("a command exits with 1 and the reason of PostgreSQL if the database or the role of DATABASE_URL does not exist", async () => {
   for (const [url, reason] of [
