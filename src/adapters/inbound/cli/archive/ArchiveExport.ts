@@ -15,7 +15,6 @@ import {
   type Output,
   openSpecial
 } from "../output/OutputFile.ts"
-import { withProgress } from "../output/Progress.ts"
 
 type Chunks = ReadonlyArray<Uint8Array>
 
@@ -79,7 +78,7 @@ export const runArchiveExport = Effect.fnUntraced(function* (
       : yield* attempt(out, () => inspectOutput(out))
   const archive = yield* administerWorkspace(workspace, (administration, id) =>
     administration.exportArchive(id)
-  ).pipe(withProgress("Exporting"))
+  )
   const chunks = yield* Effect.fromResult(encodeArchive(archive))
   yield* writeChunks(out ?? "the archive", output, chunks)
   const isStdout = output.kind === "standard" && output.stream === process.stdout

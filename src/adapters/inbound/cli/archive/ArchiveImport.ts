@@ -6,7 +6,6 @@ import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import { ArchiveTooLarge, InvalidContent } from "../../../../domain/WorkspaceContent.ts"
 import { type CommandError, makeReadError } from "../output/CommandError.ts"
 import { pluralize, print } from "../output/Output.ts"
-import { withProgress } from "../output/Progress.ts"
 
 /** Reads a file, or standard input if the path is `-`. Returns undefined if it is larger than `maxArchiveBytes`. */
 const readBytes = async (path: string): Promise<Uint8Array | undefined> => {
@@ -74,8 +73,7 @@ export const importArchive = Effect.fnUntraced(function* (
   const imported = yield* readJson(path).pipe(
     Effect.flatMap((archive) =>
       administration.importArchive(archive, { dryRun, source: path === "-" ? "standard input" : path })
-    ),
-    withProgress("Importing")
+    )
   )
   yield* print(json, imported, describeImport(imported, dryRun))
   return hasChanges(imported.rows)

@@ -4,7 +4,6 @@ import type { Administration } from "../../../../application/administration/Admi
 import type { Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { pluralize, print, printExported, toPrintable } from "../output/Output.ts"
-import { withProgress } from "../output/Progress.ts"
 import { administerWorkspace } from "../WithDatabase.ts"
 import { readTexts, requireNoFiles, updateDirectory } from "./PromptDirectory.ts"
 
@@ -24,9 +23,7 @@ const exportFiles = Effect.fnUntraced(function* (
 ) {
   if (!update) yield* requireNoFiles(out)
   const texts: Texts = update ? yield* readTexts(out, false) : new Map()
-  const { textsToWrite, pathsToRemove } = yield* administration
-    .exportFiles(workspace, texts, { overwrite })
-    .pipe(withProgress("Exporting"))
+  const { textsToWrite, pathsToRemove } = yield* administration.exportFiles(workspace, texts, { overwrite })
   yield* updateDirectory(out, textsToWrite, pathsToRemove)
   return { workspace_id: workspace, written: [...textsToWrite.keys()], removed: pathsToRemove }
 })

@@ -6,7 +6,6 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { describeChange, listCallerChanges, renderDiff } from "../output/ChangeText.ts"
 import { CommandError } from "../output/CommandError.ts"
 import { pluralize, print, printWarnings } from "../output/Output.ts"
-import { withProgress } from "../output/Progress.ts"
 import { readTexts } from "./PromptDirectory.ts"
 
 export interface DirectoryImportOptions {
@@ -53,9 +52,7 @@ export const importFiles = Effect.fnUntraced(function* (
     return yield* new CommandError({
       message: `${path} has no prompts, so the import would archive all prompts of the workspace: add --allow-empty`
     })
-  const imported = yield* administration
-    .importFiles(workspace, texts, { dryRun, overwrite, source: path })
-    .pipe(withProgress("Importing"))
+  const imported = yield* administration.importFiles(workspace, texts, { dryRun, overwrite, source: path })
   const { changes, warnings, callerChanges } = imported
   if (!json) yield* printWarnings(warnings)
   yield* print(
