@@ -115,13 +115,11 @@ export type FindBundled = (name: string) => Promise<BundledPrompt | undefined>
 
 /** Makes a function that finds the prompts of a bundle. Verifies the bundle when the first prompt is needed. */
 export const makeFindBundled = (bundle: PromptBundle): FindBundled => {
-  let verified: Promise<ReadonlyMap<string, BundledPrompt>> | undefined
-  return async (name) => {
-    verified ??= verifyBundle(bundle).then(
-      ({ prompts }) =>
-        new Map(prompts.flatMap((prompt) => [prompt.id, prompt.name].map((key) => [key, prompt])))
-    )
+  let verified: Promise<PromptBundle> | undefined
+  return async (prompt) => {
+    verified ??= verifyBundle(bundle)
+    const { prompts } = await verified
     // Ids are accepted in upper case.
-    return (await verified).get(name.toLowerCase())
+    return prompts.find(({ id, name }) => [id, name].includes(prompt.toLowerCase()))
   }
 }

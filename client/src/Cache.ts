@@ -1,4 +1,4 @@
-import { getStatus, isOutage, ServiceUnavailableError, TimeoutError } from "./Errors.ts"
+import { getStatus, isOutage, TimeoutError, toApiError } from "./Errors.ts"
 import {
   type CallSettings,
   getElapsed,
@@ -8,7 +8,7 @@ import {
   withLimits
 } from "./transport/Limits.ts"
 import type { Source } from "./Resources.ts"
-import type { ConfirmedText, ResponseInfo } from "./transport/Transport.ts"
+import type { ConfirmedText } from "./transport/Transport.ts"
 
 /** Options of the cache. The default times are the times that the service allows to shared caches. */
 export interface CacheOptions {
@@ -141,7 +141,13 @@ export class Cache {
           const age = getElapsed(entry.info.confirmedAt, calledAt)
           if (age <= this.#maxAge) return entry
           // A joined request started before this call, so a new request may return a younger text.
-          if (!isJoined) throw toTooOldError(entry.info)
+          if (!isJoined)
+            throw toApiError({
+              status: 503,
+              code: "SERVICE_UNAVAILABLE",
+              message: `The response is ${entry.info.age / 1000} s old, which is more than ttl + maxStale`,
+              requestId: entry.info.requestId
+            })
         } catch (error) {
           // If the shared read timed out but this call has time left, start another read.
           if (signal.aborted || !(error instanceof TimeoutError)) throw error
@@ -209,12 +215,3 @@ export class Cache {
     if (entries.size > this.#options.maxEntries) entries.delete(entries.keys().next().value!)
   }
 }
-
-/** Makes the error for a response whose text is older than the client may return. */
-const toTooOldError = ({ age, requestId }: ResponseInfo): ServiceUnavailableError =>
-  new ServiceUnavailableError({
-    status: 503,
-    code: "SERVICE_UNAVAILABLE",
-    message: `The response is ${age / 1000} s old, which is more than ttl + maxStale`,
-    requestId
-  })

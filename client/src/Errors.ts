@@ -105,16 +105,14 @@ export class InvalidResponseError extends PromptClientError {
     return "InvalidResponseError"
   }
   /** HTTP status code. */
-  readonly status: number
+  declare readonly status: number
   /** The response's `X-Request-Id`, if any. */
-  readonly requestId: string | undefined
+  declare readonly requestId: string | undefined
   /** Seconds to wait before retrying, if the response has a `Retry-After` header. */
-  readonly retryAfter: number | undefined
-  constructor(message: string, status: number, requestId?: string, retryAfter?: number) {
-    super(message)
-    this.status = status
-    this.requestId = requestId
-    this.retryAfter = retryAfter
+  declare readonly retryAfter: number | undefined
+  constructor(response: Omit<ErrorResponse, "code">) {
+    super(response.message)
+    Object.assign(this, response)
   }
 }
 

@@ -7,7 +7,6 @@ import type {
   Page,
   PageParams,
   PromptResponse,
-  PromptType,
   Provenance,
   ResolvedPrompt,
   Single,
@@ -53,8 +52,15 @@ export const toSubstitute = (
     readonly content: string
   }
 ): Single<ResolvedPrompt, Source> => {
-  const { id = name, title = "", target_model = "", content, fragment_count = 0, version } = prompt
-  const prompt_type = prompt.prompt_type as PromptType | undefined
+  const {
+    id = name,
+    title = "",
+    prompt_type,
+    target_model = "",
+    content,
+    fragment_count = 0,
+    version
+  } = prompt
   return toResult(
     { data: { id, title, prompt_type, target_model, resolved_content: content, fragment_count } },
     { name, source, version }

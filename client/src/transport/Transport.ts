@@ -80,7 +80,7 @@ const describeCauses = (error: unknown): string => {
   for (let cause = error; cause instanceof Error && messages.length < 5; cause = cause.cause) {
     messages.push(cause.message || (cause as { code?: string }).code || cause.name)
   }
-  return messages.join(": ") || "no reason given"
+  return messages.join(": ")
 }
 
 /** Far more than the service sends, in bytes after decompression. */
@@ -226,15 +226,9 @@ export class Transport {
     const retryAfter = parseCount(headers.get("retry-after"))
     const { code, message } = body?.error ?? {}
     const isUnknownPath = status === 404 && message === "Route not found"
-    if (status >= 400 && typeof code === "string" && typeof message === "string" && !isUnknownPath) {
-      throw toApiError({
-        status,
-        code: this.#redact(code),
-        message: this.#redact(message),
-        requestId,
-        retryAfter
-      })
-    }
+    const details = { status, requestId, retryAfter }
+    if (status >= 400 && typeof code === "string" && typeof message === "string" && !isUnknownPath)
+      throw toApiError({ ...details, code: this.#redact(code), message: this.#redact(message) })
     // Browsers report a redirect that is not followed as status 0.
     const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304)
     const reason = isUnknownPath
@@ -244,8 +238,10 @@ export class Transport {
         : text === undefined
           ? "with a body of more than 8 MiB"
           : (headers.get("content-type") ?? "without a content type")
-    const description = this.#redact(`Unexpected response: ${status} ${reason}`)
-    throw new InvalidResponseError(description, status, requestId, retryAfter)
+    throw new InvalidResponseError({
+      ...details,
+      message: this.#redact(`Unexpected response: ${status} ${reason}`)
+    })
   }
 
   #describe({ status, headers }: FetchResponse) {
