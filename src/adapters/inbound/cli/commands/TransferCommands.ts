@@ -4,7 +4,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { handle, withHelp } from "../CommandHandler.ts"
-import type { DirectoryImportOptions } from "../files/FilesImport.ts"
+import type { DirectoryImportOptions } from "../transfer/FileCommands.ts"
 import { workspaceVariable } from "../input/Environment.ts"
 import {
   booleanFlag,
@@ -39,7 +39,7 @@ const runImport = Effect.fnUntraced(function* (
       return yield* new UsageError({
         message: `${options.path} is a directory: add --workspace ID or set ${workspaceVariable}`
       })
-    const { importFiles } = yield* Effect.promise(() => import("../files/FilesImport.ts"))
+    const { importFiles } = yield* Effect.promise(() => import("../transfer/FileCommands.ts"))
     return yield* administerWorkspace(
       workspace,
       (administration, id) => importFiles(administration, id, options),
@@ -56,7 +56,7 @@ const runImport = Effect.fnUntraced(function* (
     return yield* new UsageError({
       message: "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
     })
-  const { importArchive } = yield* Effect.promise(() => import("../archive/ArchiveImport.ts"))
+  const { importArchive } = yield* Effect.promise(() => import("../transfer/ArchiveCommands.ts"))
   return yield* administer((administration) => importArchive(administration, options), openOptions)
 })
 
@@ -123,12 +123,12 @@ export const exportCommand = Command.make(
       if (format === "files") {
         if (out === undefined)
           return yield* new UsageError({ message: "--format files needs a directory: add --out DIR" })
-        const { runFilesExport } = yield* Effect.promise(() => import("../files/FilesExport.ts"))
-        return yield* runFilesExport(workspace, { out, update, overwrite, json })
+        const { exportFiles } = yield* Effect.promise(() => import("../transfer/FileCommands.ts"))
+        return yield* exportFiles(workspace, { out, update, overwrite, json })
       }
       if (update) return yield* new UsageError({ message: "--update is for --format files" })
-      const { runArchiveExport } = yield* Effect.promise(() => import("../archive/ArchiveExport.ts"))
-      yield* runArchiveExport(workspace, out, json)
+      const { exportArchive } = yield* Effect.promise(() => import("../transfer/ArchiveCommands.ts"))
+      yield* exportArchive(workspace, out, json)
     })
   )
 ).pipe(
@@ -155,8 +155,8 @@ export const checkCommand = Command.make(
   },
   handle(
     Effect.fnUntraced(function* (options) {
-      const { runFilesCheck } = yield* Effect.promise(() => import("../files/FilesCheck.ts"))
-      if (yield* runFilesCheck(options)) return yield* new ResultExit()
+      const { checkDirectory } = yield* Effect.promise(() => import("../transfer/FileCommands.ts"))
+      if (yield* checkDirectory(options)) return yield* new ResultExit()
     })
   )
 ).pipe(

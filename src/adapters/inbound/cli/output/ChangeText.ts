@@ -52,8 +52,13 @@ export const renderDiff = (change: FileChange, texts: Texts, fragmentNames: Frag
   return diff.slice(0, -1).split("\n").map(toPrintableLine).join("\n")
 }
 
-export const describeChange = ({ kind, id, path, name, change }: FileChange): string =>
-  toPrintable(`${change}: ${kind} ${path ?? id} (${name})`)
+export const describeChange = ({
+  kind,
+  id,
+  path,
+  name,
+  change
+}: Omit<FileChange, "before" | "after">): string => toPrintable(`${change}: ${kind} ${path ?? id} (${name})`)
 
 const describeCallerChange = (change: CallerChange): string => {
   const { name, new_name, type, new_type, removed_slots, added_slots } = change
