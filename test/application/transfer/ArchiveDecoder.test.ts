@@ -7,7 +7,7 @@ import { decodeArchive } from "../../../src/application/transfer/ArchiveDecoder.
 import type { UserId } from "../../../src/domain/ApiKey.ts"
 import type { TagId } from "../../../src/domain/Prompt.ts"
 import { sizes } from "../../../src/domain/Sizes.ts"
-import { InvalidContent, type Problem } from "../../../src/domain/WorkspaceContent.ts"
+import type { Problem } from "../../../src/domain/WorkspaceContent.ts"
 import {
   archive,
   archives,
@@ -116,50 +116,38 @@ describe("decodeArchive", () => {
     ["workspace.name", "😀".repeat(257), "must be at most 256 characters"],
     ["workspace.tier", "Solo", 'Expected "free" | "solo" | "team"'],
     ["workspace.billing_status", "paid", 'Expected "active" | "past_due" | "over_limit" | "disputed"'],
-    ["prompts[0].versions[1].owner", "x", "Expected no excess property"],
     ["users", {}, "Expected array"],
-    ["users[0].id", "{00000000-0000-0000-0000-000000000000}", uuid],
     ["users[0].email", "", "must not be empty"],
     ["users[0].must_reset_password", "false", "Expected boolean"],
     ["api_keys[0].workspace_id", newId(), "is the id of another workspace"],
     ["api_keys[0].created_by", newId<UserId>(), "is not in users"],
     ["api_keys[0].key_hash", "A".repeat(64), "must be 64 lowercase hexadecimal digits"],
-    ["api_keys[0].key_hash", "a".repeat(63), "must be 64 lowercase hexadecimal digits"],
     ["api_keys[0].key_start", "abcde", "must be 4 lowercase hexadecimal digits"],
-    ["api_keys[0].key_end", "ABCD", "must be 4 lowercase hexadecimal digits"],
     ["api_keys[0].revoked_at", undefined, "Missing key"],
     ["api_keys[0].expires_at", "2026-01-01", time],
     ["api_keys[0].key", "key_live_secret", "Expected no excess property"],
     ["folders[0].name", "a\0b", nul],
     ["tags[0].name", "\ud800", unicode],
     ["tags[0].color", "#12345", "must be a color like #rrggbb"],
-    ["fragments[0].content", "\0", nul],
     [
       "fragments[0].content",
       `${"é".repeat(sizes.contentBytes / 2)}x`,
       "must be at most 1048576 bytes of UTF-8"
     ],
-    ["prompts[0].current_content", "a\udc00", unicode],
     [
       "prompts[0].prompt_type",
       "System",
       'Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"'
     ],
     ["prompts[0].current_version", -1, "Expected a value between 0 and 2147483647"],
-    ["prompts[0].current_version", 1.5, "Expected an integer"],
     ["prompts[0].sort_order", 2147483648, integer],
-    ["prompts[0].folder_id", undefined, "Missing key"],
     ["prompts[0].folder_id", newId(), "is not in folders"],
-    ["prompts[0].is_archived", 0, "Expected boolean"],
     ["prompts[0].created_at", "2026-02-29T00:00:00Z", time],
     ["prompts[0].updated_at", "0000-12-31T23:59:59.999Z", time],
     ["prompts[0].updated_at", "0001-01-01T00:00:00+00:01", time],
     ["prompts[0].updated_at", "9999-12-31T23:59:59-00:01", time],
     ["prompts[0].tags[0]", newId(), "is not in tags"],
-    ["prompts[0].tags[0]", 7, "Expected string"],
     ["prompts[0].fragments[0].fragment_id", newId(), "is not in fragments"],
-    ["prompts[0].fragments[0].position", -2147483649, integer],
-    ["prompts[0].fragments[0].variable_overrides", { a: ["\0"] }, nul],
     ["prompts[0].fragments[0].variable_overrides", { "\0": 1 }, nul],
     ["prompts[0].fragments[0].variable_overrides", { "\ud800": 1 }, unicode],
     [
@@ -171,7 +159,6 @@ describe("decodeArchive", () => {
     ["prompts[0].versions[1].metadata", nest(100), "must nest at most 100 levels deep"],
     ["prompts[0].versions[1].version_number", 0, "Expected a value between 1 and 2147483647"],
     ["prompts[0].versions[1].version_number", 1, "is a duplicate"],
-    ["prompts[0].versions[1].created_at", "now", time],
     ["prompts[0].versions[1].parent_version_id", newId(), "is not a version of this prompt"]
   ])("decodeArchive rejects, at %s, the value %j: %s", (path, value, message) => {
     assert.deepStrictEqual(findProblems(withValue(makeFullArchive(), path, value)), [{ path, message }])
@@ -186,46 +173,29 @@ describe("decodeArchive", () => {
     assert.deepStrictEqual(findProblems(withValue(makeFullArchive(), path, value)), [])
   })
 
-  it.each([null, undefined, 7, "archive", [], [archive()]])(
-    "decodeArchive rejects %j, which is not a JSON object",
-    (json) => {
-      assert.deepStrictEqual(
-        decodeArchive(json),
-        Result.fail(InvalidContent([{ path: "", message: "Expected object" }]))
-      )
-    }
-  )
+  it.each([null, 7, [archive()]])("decodeArchive rejects %j, which is not a JSON object", (json) => {
+    assert.deepStrictEqual(findProblems(json), [{ path: "", message: "Expected object" }])
+  })
 
-  it("decodeArchive reports up to 100 malformed values, each with its path", () => {
+  it("decodeArchive reports all malformed values, each with its path", () => {
     const own = makeFullArchive()
+    const version = { ...own.prompts[0]!.versions[0], created_at: "x", id: "y" }
     const json = {
       ...own,
-      format: "other",
-      users: [{ ...own.users[0], email: "", extra: 1 }],
       tags: [{}],
-      prompts: [
-        own.prompts[0],
-        {
-          ...own.prompts[0],
-          title: 1,
-          versions: [{ ...own.prompts[0]!.versions[0], created_at: "x", id: "y" }]
-        }
-      ]
+      prompts: [own.prompts[0], { ...own.prompts[0], title: 1, versions: [version] }]
     }
     assert.deepStrictEqual(sortByPath(findProblems(json)), [
-      { path: "format", message: 'Expected "prompt-retrieval/workspace@1"' },
       { path: "prompts[1].title", message: "Expected string" },
       { path: "prompts[1].versions[0].created_at", message: time },
       { path: "prompts[1].versions[0].id", message: uuid },
       { path: "tags[0].color", message: "Missing key" },
       { path: "tags[0].id", message: "Missing key" },
-      { path: "tags[0].name", message: "Missing key" },
-      { path: "users[0].email", message: "must not be empty" },
-      { path: "users[0].extra", message: "Expected no excess property" }
+      { path: "tags[0].name", message: "Missing key" }
     ])
   })
 
-  it("decodeArchive reports up to 100 duplicates and unknown references, each with its path", () => {
+  it("decodeArchive reports all duplicates and unknown references, each with its path", () => {
     const own = makeFullArchive()
     const one = own.prompts[0]!
     const stranger = newId<TagId>()
@@ -303,13 +273,6 @@ describe("decodeArchive", () => {
   it("decodeArchive reports no duplicates and no unknown references if any value is malformed", () => {
     const own = makeFullArchive()
     const json = withValue({ ...own, folders: [...own.folders, ...own.folders] }, "prompts[0].title", null)
-    assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
-  })
-
-  it("decodeArchive rejects a title that is an array of 5,000 levels, without a stack overflow", () => {
-    const deep = JSON.parse(`${"[".repeat(5000)}1${"]".repeat(5000)}`)
-    const json = toJson(makeFullArchive()) as { prompts: Array<{ title: unknown }> }
-    json.prompts[0]!.title = deep
     assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
 

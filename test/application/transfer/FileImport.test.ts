@@ -301,28 +301,28 @@ ${agent.current_content}
       ...content,
       prompts: content.prompts.map((one) => (one.title === "agent" ? { ...one, ...change } : one))
     })
-    const agentPath = "prompts/Support/agent.md"
+    const fields: ReadonlyArray<Partial<WorkspaceContent["prompts"][number]>> = [
+      { title: "x" },
+      { description: "x" },
+      { current_content: "x" },
+      { prompt_type: "system" },
+      { target_model: "x" },
+      { intent: "x" },
+      { is_favorite: true },
+      { sort_order: 1 },
+      { tags: [] },
+      { fragments: [] },
+      { folder_id: null }
+    ]
+    const editFragment = (change: Partial<WorkspaceContent["fragments"][number]>): WorkspaceContent => ({
+      ...content,
+      fragments: content.fragments.map((one) => ({ ...one, ...change }))
+    })
+    const renamed = { ...content, folders: content.folders.map((one) => ({ ...one, name: "x" })) }
     const edits: ReadonlyArray<readonly [WorkspaceContent, path: string]> = [
-      [edit({ title: "x" }), agentPath],
-      [edit({ description: "x" }), agentPath],
-      [edit({ current_content: "x" }), agentPath],
-      [edit({ prompt_type: "system" }), agentPath],
-      [edit({ target_model: "x" }), agentPath],
-      [edit({ intent: "x" }), agentPath],
-      [edit({ is_favorite: true }), agentPath],
-      [edit({ sort_order: 1 }), agentPath],
-      [edit({ tags: [] }), agentPath],
-      [edit({ fragments: [] }), agentPath],
-      [edit({ folder_id: null }), agentPath],
-      [{ ...content, folders: content.folders.map((one) => ({ ...one, name: "x" })) }, agentPath],
-      [
-        { ...content, fragments: content.fragments.map((one) => ({ ...one, name: "x" })) },
-        "fragments/tone.md"
-      ],
-      [
-        { ...content, fragments: content.fragments.map((one) => ({ ...one, content: "x" })) },
-        "fragments/tone.md"
-      ]
+      ...[...fields.map(edit), renamed].map((edited) => [edited, "prompts/Support/agent.md"] as const),
+      [editFragment({ name: "x" }), "fragments/tone.md"],
+      [editFragment({ content: "x" }), "fragments/tone.md"]
     ]
     assert.isUndefined(findConflicts(home, content, texts))
     for (const [edited, path] of edits)
@@ -384,15 +384,14 @@ ${agent.current_content}
   })
 
   it("an import warns about each binding that names no slot, and about each slot without a binding", () => {
-    const warn = (bindings: string, tone = "Write in a {{tone}} tone, in {{ language }}.") =>
-      importFiles(
-        newId(),
-        toWorkspaceContent(archive()),
-        new Map([
-          ["fragments/a/tone.md", tone],
-          ["prompts/agent.md", `---\nfragments:\n  - fragment: a/tone\n    with: ${bindings}\n---\n{{own}}\n`]
-        ])
-      ).warnings
+    const warn = (bindings: string, tone = "Write in a {{tone}} tone, in {{ language }}.") => {
+      const agent = `---\nfragments:\n  - fragment: a/tone\n    with: ${bindings}\n---\n{{own}}\n`
+      const texts = new Map([
+        ["fragments/a/tone.md", tone],
+        ["prompts/agent.md", agent]
+      ])
+      return importFiles(newId(), toWorkspaceContent(archive()), texts).warnings
+    }
     const path = "prompts/agent.md"
     assert.deepStrictEqual(warn("{tone: kind, language: English}"), [])
     assert.deepStrictEqual(warn("{tonee: kind, language: English}"), [

@@ -1,59 +1,200 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { SqlError } from "effect/sql/SqlError"
+import * as Struct from "effect/Struct"
 import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import { toTier } from "../../../../domain/Billing.ts"
-import type { PromptId } from "../../../../domain/Prompt.ts"
+import { Prompt, PromptId, TagId } from "../../../../domain/Prompt.ts"
+import { VersionId } from "../../../../domain/Version.ts"
+import { Fragment, PromptFragment, PromptVersion, type WholeWorkspace } from "../../../../domain/Workspace.ts"
 import {
+  ArchiveTooLarge,
   type CurrentPrompt,
   emptyHistory,
-  type VersionHistory,
+  ImportedState,
   type WorkspaceContent
 } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { execute } from "../driver/Query.ts"
-import { decodeWorkspaces, selectWorkspace } from "../workspaces/WorkspaceQueries.ts"
-import * as queries from "./ExportQueries.ts"
-import { readImportRecord } from "./ImportRecord.ts"
+import { execute, findById } from "../driver/Query.ts"
+import { makeFirstRowDecoder, makeRowDecoder, type RowDecoder } from "../driver/RowDecoder.ts"
+import { decodeWorkspaces, fromKeyOwners, selectWorkspace } from "../workspaces/WorkspaceQueries.ts"
+import { FolderRow, KeyRow, TagRow, UserRow } from "../workspaces/WorkspaceRows.ts"
+
+/** A query that selects a list of workspace `$1`, and the decoder of its rows. */
+export interface ListQuery<A> {
+  readonly text: string
+  readonly decode: RowDecoder<A>
+}
+
+/** Selects the columns of a schema. `expressions` has the SQL expressions of computed columns. */
+const selectList = <Fields extends Schema.Struct.Fields>(
+  row: Schema.Struct<Fields> & Schema.Decoder<Schema.Struct<Fields>["Type"]>,
+  from: string,
+  expressions: Readonly<Record<string, string>> = {},
+  order = "id"
+): ListQuery<Schema.Struct<Fields>["Type"]> => {
+  const columns = Object.keys(row.fields).map((name) =>
+    name in expressions ? `${expressions[name]} as ${name}` : name
+  )
+  return { text: `select ${columns.join(", ")} from ${from} order by ${order}`, decode: makeRowDecoder(row) }
+}
+
+const users = selectList(UserRow, fromKeyOwners)
+const keys = selectList(KeyRow, "api_keys where workspace_id = $1", {
+  key_hash: "encode(key_hash, 'hex')"
+})
+const folders = selectList(FolderRow, "folders where workspace_id = $1")
+const tags = selectList(TagRow, "tags where workspace_id = $1")
+const fragments = selectList(
+  Fragment.mapFields(Struct.assign({ name: Schema.String, content: Schema.String })),
+  "fragments where workspace_id = $1"
+)
+
+/** The prompts with the ids of their tags. Folders and tags of other workspaces are left out, as in every read. */
+export const prompts = selectList(
+  Prompt.mapFields(Struct.omit(["tags"])).mapFields(Struct.assign({ tags: Schema.Array(TagId) })),
+  "prompts p where workspace_id = $1",
+  {
+    folder_id: `(select f.id from ${findById("folders", "p.folder_id", ["workspace_id"])} f
+      where f.workspace_id = p.workspace_id)`,
+    tags: `array(select t.id from prompt_tags pt, ${findById("tags", "pt.tag_id", ["workspace_id"])} t
+      where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`
+  }
+)
+
+/** The fragment bindings of all prompts, by position. A fragment of another workspace is left out. */
+export const bindings = selectList(
+  PromptFragment.mapFields(Struct.assign({ prompt_id: PromptId, variable_overrides: Schema.Any })),
+  `prompts p join prompt_fragments b on b.prompt_id = p.id
+    join fragments f on f.id = b.fragment_id and f.workspace_id = p.workspace_id
+    where p.workspace_id = $1`,
+  { id: "b.id" },
+  "p.id, b.position, b.id"
+)
+
+/** The versions of all prompts, by number. A parent is left out if it is not an earlier version of the same prompt. */
+export const versions = selectList(
+  PromptVersion.mapFields(
+    Struct.assign({
+      prompt_id: PromptId,
+      content: Schema.String,
+      change_summary: Schema.String,
+      change_source: Schema.String,
+      metadata: Schema.Any
+    })
+  ),
+  "prompts p join prompt_versions v on v.prompt_id = p.id where p.workspace_id = $1",
+  {
+    id: "v.id",
+    created_at: "v.created_at",
+    parent_version_id: `(select o.id
+      from ${findById("prompt_versions", "v.parent_version_id", ["prompt_id", "version_number"])} o
+      where o.prompt_id = v.prompt_id and o.version_number < v.version_number)`
+  },
+  "p.id, v.version_number"
+)
+
+/** The current and the last version of each prompt. */
+const histories: ListQuery<Pick<CurrentPrompt, "id" | "history">> = {
+  text: `select p.id, jsonb_build_object('current_id', c.id, 'last', l) as history
+    from prompts p
+    left join prompt_versions c on c.prompt_id = p.id and c.version_number = p.current_version
+    left join lateral (select v.id, v.version_number from prompt_versions v where v.prompt_id = p.id
+      order by v.version_number desc limit 1) l on true
+    where p.workspace_id = $1`,
+  decode: makeRowDecoder(
+    Schema.Struct({
+      id: PromptId,
+      history: Schema.Struct({
+        current_id: Schema.NullOr(VersionId),
+        last: Schema.NullOr(Schema.Struct({ id: VersionId, version_number: Schema.Int }))
+      })
+    })
+  )
+}
+
+/** The states that the latest import of files recorded. */
+const importedStates: ListQuery<ImportedState> = {
+  text: "select kind, id, encode(hash, 'hex') as hash from imported_states where workspace_id = $1",
+  decode: makeRowDecoder(ImportedState)
+}
+
+/** Groups rows by their prompt. Returns the rows of a prompt without their column `prompt_id`. */
+const groupByPrompt = <A extends { readonly prompt_id: PromptId }>(rows: ReadonlyArray<A>) => {
+  const groups = Map.groupBy(rows, ({ prompt_id }) => prompt_id)
+  return (id: PromptId) => (groups.get(id) ?? []).map(({ prompt_id: _, ...row }) => row)
+}
 
 /** Reads a workspace without its content. */
-export const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
+const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   const [row] = decodeWorkspaces(yield* execute(sql, selectWorkspace(workspace)))
   return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : { ...row, tier: toTier(row.tier) }
 })
 
-export const readList = <A>(
-  sql: PgClient,
-  workspace: WorkspaceId,
-  { text, decode }: queries.ListQuery<A>
-): Effect.Effect<ReadonlyArray<A>, SqlError> => Effect.map(sql.unsafe(text, [workspace]), decode)
+const makeReader =
+  (sql: PgClient, workspace: WorkspaceId) =>
+  <A>({ text, decode }: ListQuery<A>): Effect.Effect<ReadonlyArray<A>, SqlError> =>
+    Effect.map(sql.unsafe(text, [workspace]), decode)
 
 /** Reads the current state of a workspace's content. Must run in a transaction with one snapshot. */
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   yield* readWorkspace(sql, workspace)
-  const read = <A>(query: queries.ListQuery<A>) => readList(sql, workspace, query)
-  const promptFragments = Map.groupBy(yield* read(queries.promptFragments), ({ promptId }) => promptId)
-  const histories = new Map(
-    (yield* read(queries.histories)).map(
-      ({ id, current_id, last_id, last_number }): readonly [PromptId, VersionHistory] => {
-        const last =
-          last_id === null || last_number === null ? null : { id: last_id, version_number: last_number }
-        return [id, { current_id, last }]
-      }
-    )
-  )
-  const prompts = (yield* read(queries.prompts)).map(
-    (prompt): CurrentPrompt => ({
-      ...prompt,
-      fragments: (promptFragments.get(prompt.id) ?? []).map(({ item }) => item),
-      history: histories.get(prompt.id) ?? emptyHistory
-    })
-  )
+  const read = makeReader(sql, workspace)
+  const listFragments = groupByPrompt(yield* read(bindings))
+  const historyById = new Map((yield* read(histories)).map(({ id, history }) => [id, history]))
   return {
-    folders: yield* read(queries.lists.folders),
-    tags: yield* read(queries.lists.tags),
-    fragments: yield* read(queries.lists.fragments),
-    prompts,
-    importedStates: yield* readImportRecord(sql, workspace)
+    folders: yield* read(folders),
+    tags: yield* read(tags),
+    fragments: yield* read(fragments),
+    prompts: (yield* read(prompts)).map((prompt) => ({
+      ...prompt,
+      fragments: listFragments(prompt.id),
+      history: historyById.get(prompt.id) ?? emptyHistory
+    })),
+    importedStates: yield* read(importedStates)
   } satisfies WorkspaceContent
+})
+
+const sumBytes = (columns: ReadonlyArray<string>, from: string): string =>
+  `(select coalesce(sum(${columns.map((column) => `octet_length(${column})`).join(" + ")}), 0) from ${from})`
+
+const joinPrompts = (table: string): string =>
+  `prompts p join ${table} c on c.prompt_id = p.id where p.workspace_id = $1`
+
+/** Sums up the sizes of the large values of workspace `$1`. */
+const selectSize = `select (${[
+  sumBytes(["content"], "fragments where workspace_id = $1"),
+  sumBytes(["current_content", "description"], "prompts where workspace_id = $1"),
+  sumBytes(["c.variable_overrides::text"], joinPrompts("prompt_fragments")),
+  sumBytes(["c.content", "c.change_summary", "c.metadata::text"], joinPrompts("prompt_versions"))
+].join(" + ")})::float8 as bytes`
+
+const decodeSize = makeFirstRowDecoder(Schema.Struct({ bytes: Schema.Number }))
+
+/**
+ * Reads a whole workspace: lists by id, versions by number, fragment bindings by position. Must run in a transaction
+ * with one snapshot. If the contents alone are larger than an archive may be, fails without reading them.
+ */
+export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
+  const info = yield* readWorkspace(sql, workspace)
+  const { bytes } = decodeSize(yield* sql.unsafe(selectSize, [workspace]))
+  if (bytes > maxArchiveBytes) return yield* Effect.fail(ArchiveTooLarge)
+  const read = makeReader(sql, workspace)
+  const listFragments = groupByPrompt(yield* read(bindings))
+  const listVersions = groupByPrompt(yield* read(versions))
+  return {
+    workspace: info,
+    users: yield* read(users),
+    api_keys: yield* read(keys),
+    folders: yield* read(folders),
+    tags: yield* read(tags),
+    fragments: yield* read(fragments),
+    prompts: (yield* read(prompts)).map((prompt) => ({
+      ...prompt,
+      fragments: listFragments(prompt.id),
+      versions: listVersions(prompt.id)
+    }))
+  } satisfies WholeWorkspace
 })

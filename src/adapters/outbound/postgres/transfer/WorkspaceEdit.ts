@@ -13,9 +13,14 @@ import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { readContent } from "./ContentReader.ts"
 import { checkConstraints, deferConstraints, deleteOtherPromptRows, writeContent } from "./ContentWriter.ts"
 import { rejectContentConflicts } from "./ImportConflicts.ts"
-import { replaceImportRecord } from "./ImportRecord.ts"
-import { decodeTryLock, lockWorkspace, tryLockWorkspace } from "./WorkspaceLock.ts"
-import { runAttempts, serializable, type Transact } from "./WriteAttempts.ts"
+import {
+  decodeTryLock,
+  lockWorkspace,
+  runAttempts,
+  serializable,
+  type Transact,
+  tryLockWorkspace
+} from "./WriteAttempts.ts"
 
 /** Another transaction holds the lock of the workspace. */
 const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const
@@ -38,6 +43,20 @@ const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: Workspa
   yield* sql.unsafe(deleteFragments, [edit.removedFragments, workspace])
   yield* sql.unsafe(checkConstraints)
 })
+
+/** Replaces the recorded states of workspace `$1` with the JSON array `$2`. Writes only the rows that differ. */
+const replaceStates = `with given as (
+    select kind, id, decode(hash, 'hex') as hash
+    from json_to_recordset($2::json) s (kind text, id uuid, hash text)
+  ), removed as (
+    delete from imported_states t where t.workspace_id = $1::uuid
+      and not exists (select from given s where s.kind = t.kind and s.id = t.id)
+  )
+  insert into imported_states (workspace_id, kind, id, hash)
+  select $1::uuid, s.kind, s.id, s.hash
+  from given s left join imported_states t on t.workspace_id = $1::uuid and t.kind = s.kind and t.id = s.id
+  where t.hash is distinct from s.hash
+  on conflict (workspace_id, kind, id) do update set hash = excluded.hash`
 
 const countItems = ({ prompts, fragments, removedFragments, folders, tags }: ContentEdit) => ({
   prompts: prompts.length,
@@ -78,7 +97,7 @@ export const editContent = <A, E>(
       })
     }
     if (edit.importedStates !== undefined)
-      yield* replaceImportRecord(sql, workspace, content.importedStates, edit.importedStates)
+      yield* sql.unsafe(replaceStates, [workspace, JSON.stringify(edit.importedStates)])
     return result
   })
   const waitForLock = transact(sql.unsafe(lockWorkspace, [workspace]))

@@ -10,11 +10,18 @@ import type { WholeWorkspace } from "../../../../domain/Workspace.ts"
 import { executeCounted } from "../driver/Query.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { addWorkspace, mergeAccounts } from "./AccountWriter.ts"
-import { type Content, type ContentTable, isOwn, listRows } from "./ContentTables.ts"
-import { checkConstraints, deferConstraints, deleteOtherPromptRows, writeContent } from "./ContentWriter.ts"
+import {
+  checkConstraints,
+  type Content,
+  type ContentTable,
+  deferConstraints,
+  deleteOtherPromptRows,
+  isOwn,
+  listRows,
+  writeContent
+} from "./ContentWriter.ts"
 import { rejectArchiveConflicts } from "./ImportConflicts.ts"
-import { lockWorkspace } from "./WorkspaceLock.ts"
-import { runAttempts, type Transact } from "./WriteAttempts.ts"
+import { lockWorkspace, runAttempts, type Transact } from "./WriteAttempts.ts"
 
 /** Makes room for a hash table of all ids of an archive. Otherwise, PostgreSQL would compare each row with each id. */
 const setMemory = "set local work_mem = '128MB'"

@@ -1,9 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { InvalidContent } from "../../../../domain/WorkspaceContent.ts"
 import type { Database } from "../Database.ts"
+import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 
 export type Transact = Database["Service"]["transact"]
@@ -67,3 +69,14 @@ export const serializable = "set transaction isolation level serializable"
 
 /** The first statement of a transaction that changes nothing and whose statements use one snapshot. */
 export const repeatableReadReadOnly = "set transaction isolation level repeatable read, read only"
+
+/** The key of the advisory lock of workspace `$1`, which imports, edits and its deletion take. */
+const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
+
+/** Takes the lock of workspace `$1` until the transaction ends. Waits while another transaction holds the lock. */
+export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
+
+/** Takes the lock of workspace `$1` until the transaction ends. `locked` is false if another transaction holds it. */
+export const tryLockWorkspace = `select pg_try_advisory_xact_lock(${lockKey}) as locked`
+
+export const decodeTryLock = makeFirstRowDecoder(Schema.Struct({ locked: Schema.Boolean }))
