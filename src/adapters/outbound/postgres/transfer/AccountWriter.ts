@@ -2,7 +2,8 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { StoredKey, User, type WholeWorkspace, type Workspace } from "../../../../domain/Workspace.ts"
 import { executeCounted } from "../driver/Query.ts"
-import { makeUpsert, upsertRows } from "./ContentWriter.ts"
+import { findConflicts } from "./ContentWriter.ts"
+import { makeUpsert, upsertRows } from "./Upsert.ts"
 
 /** Adds a workspace. An existing workspace keeps its tier and its billing status. */
 const insertWorkspace = `insert into workspaces (id, name, tier, billing_status) values ($1, $2, $3, $4)
@@ -36,6 +37,42 @@ const upsertKeys = makeUpsert("api_keys", {
 
 /** Returns the row of a key, with the hash in PostgreSQL's hex format of `bytea`. */
 export const toKeyRow = (key: StoredKey): object => ({ ...key, key_hash: `\\x${key.key_hash}` })
+
+const givenUsers = "json_populate_recordset(null::users, $1::json) with ordinality s"
+
+/** Selects the users `$1` whose id or email belongs to another user. */
+const conflictingUsers = `
+  select s.ordinality as ordinal, 'id' as field, 'user' as owner from ${givenUsers} join users u on u.id = s.id
+  where lower(u.email) <> lower(s.email)
+  union all
+  select s.ordinality, 'email', 'user' from ${givenUsers} join users u on lower(u.email) = lower(s.email)
+  where u.id <> s.id`
+
+const givenKeys = "json_populate_recordset(null::api_keys, $1::json) with ordinality s"
+
+/**
+ * Selects the keys `$1` whose id belongs to another workspace than `$2`, or whose hash belongs to another key. The id
+ * of a stored key without a workspace conflicts unless the given key has no workspace either, and has the same owner.
+ */
+const conflictingKeys = `
+  select s.ordinality as ordinal, 'id' as field, 'workspace' as owner
+  from ${givenKeys} join api_keys k on k.id = s.id
+  where k.workspace_id is distinct from $2
+    and (k.workspace_id, k.created_by) is distinct from (s.workspace_id, s.created_by)
+  union all
+  select s.ordinality, 'key_hash', 'key' from ${givenKeys} join api_keys k on k.key_hash = s.key_hash
+  where k.id <> s.id`
+
+/** Finds the users and keys of an archive whose id, email or hash belongs to another user, workspace or key. */
+export const findAccountConflicts = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
+  const { workspace, users, api_keys } = archive
+  const listPaths = (list: "users" | "api_keys") => archive[list].map((_, index) => `${list}[${index}]`)
+  const keys = JSON.stringify(api_keys.map(toKeyRow))
+  return [
+    ...(yield* findConflicts(sql, conflictingUsers, [JSON.stringify(users)], listPaths("users"))),
+    ...(yield* findConflicts(sql, conflictingKeys, [keys, workspace.id], listPaths("api_keys")))
+  ]
+})
 
 /** Merges the users and keys of an archive and the name of its workspace. Returns how many rows were added and changed. */
 export const mergeAccounts = Effect.fnUntraced(function* (

@@ -12,8 +12,10 @@ import {
   WorkspacePrompt,
   WorkspaceTag
 } from "../../../../domain/Workspace.ts"
-import { executeCounted, findById } from "../driver/Query.ts"
-import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
+import { InvalidContent, type Problem } from "../../../../domain/WorkspaceContent.ts"
+import { executeCounted } from "../driver/Query.ts"
+import { makeRowDecoder } from "../driver/RowDecoder.ts"
+import { makeUpsert, upsertRows } from "./Upsert.ts"
 
 /** The content of a workspace, or the part of a workspace's content that an edit writes. */
 export type Content = Pick<WholeWorkspace, "folders" | "tags" | "fragments" | "prompts">
@@ -76,36 +78,52 @@ export function* listRows(
   }
 }
 
-/** The columns of a table, and how `makeUpsert` updates a row with an id that the table already contains. */
-interface UpsertRules {
-  readonly columns: ReadonlyArray<string>
-  /** The assignments that update the stored row `t` with the given row `excluded`. */
-  readonly updates: ReadonlyArray<string>
-  /** Returns the condition under which a given row updates a stored row. */
-  readonly differs: (stored: string, given: string) => string
-}
+/** A field of the given row at the position `ordinal`, starting at 1, has a value that belongs to another `owner`. */
+const decodeConflicts = makeRowDecoder(
+  Schema.Struct({ ordinal: Schema.Int, field: Schema.String, owner: Schema.String })
+)
 
-/**
- * Makes the statement that adds the rows of the JSON array `$1`, and updates those that the table already contains if
- * they differ. Rows that do not differ are neither written nor locked. Rows are written in the order of their ids, so
- * that two transactions with the same rows do not deadlock. The statement returns how many rows it added and changed.
- */
-export const makeUpsert = (table: string, { columns, updates, differs }: UpsertRules): string => {
-  const otherColumns = columns.filter((name) => name !== "id")
-  // Only an added row has no `xmax`: an update locks the row first.
-  return `with written as (
-      insert into ${table} as t (${columns})
-      select ${columns.map((name) => `s.${name}`)}
-      from json_populate_recordset(null::${table}, $1::json) s
-      left join ${findById(table, "s.id", otherColumns)} o on true
-      where o.id is null or ${differs("o", "s")}
-      order by s.id
-      on conflict (id) do update set ${updates} where ${differs("t", "excluded")}
-      returning t.xmax = 0 as is_added
-    )
-    select count(*) filter (where is_added)::int as added, count(*) filter (where not is_added)::int as changed
-    from written`
-}
+/** Runs a query of conflicts. `paths` has the path of each given row. */
+export const findConflicts = (
+  sql: PgClient,
+  conflicts: string,
+  params: ReadonlyArray<unknown>,
+  paths: ReadonlyArray<string>
+) =>
+  Effect.map(
+    sql.unsafe(`select ordinal::int, field, owner from (${conflicts}) c order by ordinal, field`, params),
+    (rows) =>
+      decodeConflicts(rows).map(
+        ({ ordinal, field, owner }): Problem => ({
+          path: `${paths[ordinal - 1]}.${field}`,
+          message: `belongs to another ${owner}`
+        })
+      )
+  )
+
+/** Finds the ids in content that belong to another workspace. */
+export const findContentConflicts = (sql: PgClient, workspace: string, content: Content) =>
+  Effect.map(
+    Effect.forEach(contentTables, (table) => {
+      const rows = [...listRows(table, workspace, content)]
+      // The ids `$2` that belong to another workspace than `$1`.
+      const conflicts = `select s.ordinal, 'id' as field, 'workspace' as owner
+        from unnest($2::uuid[]) with ordinality s (id, ordinal) join ${table} t on t.id = s.id
+        where not ${isOwn(table)}`
+      const ids = rows.map(({ row }) => row.id)
+      return findConflicts(
+        sql,
+        conflicts,
+        [workspace, ids],
+        rows.map(({ path }) => path)
+      )
+    }),
+    (problems) => problems.flat()
+  )
+
+/** Fails if there are conflicts. */
+export const rejectConflicts = (conflicts: ReadonlyArray<Problem>): Effect.Effect<void, InvalidContent> =>
+  conflicts.length === 0 ? Effect.void : Effect.fail(InvalidContent(conflicts))
 
 /** The columns that an update does not change. */
 const fixedColumns: ReadonlyArray<string> = ["id", "workspace_id", "prompt_id"]
@@ -120,37 +138,6 @@ const upsertContent = (table: ContentTable): string => {
     differs: (stored, given) => `${list(stored)} is distinct from ${list(given)}`
   })
 }
-
-const decodeCounts = makeFirstRowDecoder(Schema.Struct({ added: Schema.Int, changed: Schema.Int }))
-
-/** A batch of rows is sent when its JSON has at least this many characters. */
-const fullBatchLength = 1024 * 1024
-
-/** Runs a statement of `makeUpsert` with all rows, in batches. Returns how many rows were added and changed. */
-export const upsertRows = Effect.fnUntraced(function* (
-  sql: PgClient,
-  statement: string,
-  rows: Iterable<object>
-) {
-  let [added, changed] = [0, 0]
-  let batch: Array<string> = []
-  let length = 0
-  const send = Effect.gen(function* () {
-    const counts = decodeCounts(yield* sql.unsafe(statement, [`[${batch}]`]))
-    added += counts.added
-    changed += counts.changed
-    batch = []
-    length = 0
-  })
-  for (const row of rows) {
-    const json = JSON.stringify(row)
-    batch.push(json)
-    length += json.length
-    if (length >= fullBatchLength) yield* send
-  }
-  if (batch.length > 0) yield* send
-  return { added, changed }
-})
 
 /** The first statement of a write. Rows may swap names, numbers and parents, so constraints are checked at the end. */
 export const deferConstraints = "set constraints all deferred"

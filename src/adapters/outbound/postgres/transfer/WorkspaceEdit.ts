@@ -11,8 +11,14 @@ import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { readContent } from "./ContentReader.ts"
-import { checkConstraints, deferConstraints, deleteOtherPromptRows, writeContent } from "./ContentWriter.ts"
-import { rejectContentConflicts } from "./ImportConflicts.ts"
+import {
+  checkConstraints,
+  deferConstraints,
+  deleteOtherPromptRows,
+  findContentConflicts,
+  rejectConflicts,
+  writeContent
+} from "./ContentWriter.ts"
 import {
   decodeTryLock,
   lockWorkspace,
@@ -34,7 +40,7 @@ const deleteFragments = "delete from fragments where id = any($1::uuid[]) and wo
  * Writes an edit of a workspace's content in the current transaction. Rows that the edit does not name do not change.
  */
 const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId, edit: ContentEdit) {
-  yield* rejectContentConflicts(sql, workspace, edit)
+  yield* rejectConflicts(yield* findContentConflicts(sql, workspace, edit))
   yield* sql.unsafe(deferConstraints)
   const edited = { condition: "t.prompt_id = any($1::uuid[])", value: edit.prompts.map(({ id }) => id) }
   for (const table of ["prompt_tags", "prompt_fragments"] as const)

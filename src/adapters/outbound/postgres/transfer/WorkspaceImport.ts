@@ -9,22 +9,29 @@ import type {
 import type { WholeWorkspace } from "../../../../domain/Workspace.ts"
 import { executeCounted } from "../driver/Query.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
-import { addWorkspace, mergeAccounts } from "./AccountWriter.ts"
+import { addWorkspace, findAccountConflicts, mergeAccounts } from "./AccountWriter.ts"
 import {
   checkConstraints,
   type Content,
   type ContentTable,
   deferConstraints,
   deleteOtherPromptRows,
+  findContentConflicts,
   isOwn,
   listRows,
+  rejectConflicts,
   writeContent
 } from "./ContentWriter.ts"
-import { rejectArchiveConflicts } from "./ImportConflicts.ts"
 import { lockWorkspace, runAttempts, type Transact } from "./WriteAttempts.ts"
 
 /** Makes room for a hash table of all ids of an archive. Otherwise, PostgreSQL would compare each row with each id. */
 const setMemory = "set local work_mem = '128MB'"
+
+const rejectArchiveConflicts = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
+  const accounts = yield* findAccountConflicts(sql, archive)
+  const content = yield* findContentConflicts(sql, archive.workspace.id, archive)
+  yield* rejectConflicts([...accounts, ...content])
+})
 
 /** Deletes the rows of a workspace that are not in the content. Returns the number of deleted rows. */
 const deleteOtherRows = (sql: PgClient, table: ContentTable, workspace: string, content: Content) =>
