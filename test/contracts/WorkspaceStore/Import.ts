@@ -420,55 +420,33 @@ export const testImport = (it: ContractTests): void => {
     "importWorkspace rejects ids that belong to another workspace, and names the path of each id",
     () =>
       Effect.gen(function* () {
-        const other = makeOneOfEach()
+        const [other, own] = [makeOneOfEach(), makeOneOfEach()]
         yield* loadArchive(other)
-        const own = makeOneOfEach()
-        const [drawer, label, snippet, one] = [
-          other.folders[0]!,
-          other.tags[0]!,
-          other.fragments[0]!,
-          other.prompts[0]!
-        ]
-        const mine = own.prompts[0]!
-        const attempts: ReadonlyArray<readonly [Partial<Archive>, Array<string>]> = [
-          [{ folders: [...own.folders, { ...drawer, name: "Taken" }] }, ["folders[1].id"]],
-          [{ tags: [...own.tags, { ...label, name: "taken" }] }, ["tags[1].id"]],
-          [{ fragments: [...own.fragments, { ...snippet, name: "Taken" }] }, ["fragments[1].id"]],
-          [{ prompts: [mine, prompt({ id: one.id })] }, ["prompts[1].id"]],
-          [
-            {
-              prompts: [
-                prompt(),
-                {
-                  ...mine,
-                  fragments: [
-                    ...mine.fragments,
-                    fragmentBinding(own.fragments[0]!, 1, { id: one.fragments[0]!.id })
-                  ]
-                }
-              ]
-            },
-            ["prompts[1].fragments[1].id"]
-          ],
-          [
-            { prompts: [{ ...mine, versions: [version(7), version(8, { id: one.versions[0]!.id })] }] },
-            ["prompts[0].versions[1].id"]
-          ],
-          [
-            { ...other, workspace: own.workspace },
-            [
-              "folders[0].id",
-              "fragments[0].id",
-              "prompts[0].fragments[0].id",
-              "prompts[0].id",
-              "prompts[0].versions[0].id",
-              "tags[0].id"
-            ]
-          ]
-        ]
-        for (const [changes, paths] of attempts) {
-          assert.deepStrictEqual(yield* rejectedPaths({ ...own, ...changes }), paths)
+        const [theirs, mine] = [other.prompts[0]!, own.prompts[0]!]
+        const both = {
+          workspace: own.workspace,
+          folders: [...own.folders, ...other.folders],
+          tags: [...own.tags, { ...other.tags[0]!, name: "taken" }],
+          fragments: [...own.fragments, ...other.fragments]
         }
+        assert.deepStrictEqual(yield* rejectedPaths(archive({ ...both, prompts: [mine, theirs] })), [
+          "folders[1].id",
+          "fragments[1].id",
+          "prompts[1].fragments[0].id",
+          "prompts[1].id",
+          "prompts[1].versions[0].id",
+          "tags[1].id"
+        ])
+        const binding = fragmentBinding(own.fragments[0]!, 1, { id: theirs.fragments[0]!.id })
+        const changed = {
+          ...mine,
+          fragments: [...mine.fragments, binding],
+          versions: [version(7), version(8, { id: theirs.versions[0]!.id })]
+        }
+        assert.deepStrictEqual(yield* rejectedPaths({ ...own, prompts: [prompt(), changed] }), [
+          "prompts[1].fragments[1].id",
+          "prompts[1].versions[1].id"
+        ])
         yield* assertReads(other)
         yield* assertReads(archive({ workspace: own.workspace }))
       })
