@@ -2,7 +2,6 @@ import type { CallOptions, ResolvedOptions } from "./Options.ts"
 import type { PromptReference, ResolvedFor } from "./PromptReference.ts"
 import type {
   ListParams,
-  Page,
   PageParams,
   Prompt,
   PromptResponse,
@@ -12,18 +11,7 @@ import type {
   Version,
   VersionSummary
 } from "./Resources.ts"
-import type { Call } from "./Results.ts"
-
-/**
- * A list. Await it for one page, or iterate over it for all items from that page on.
- *
- * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes during
- * iteration, no item is returned twice, but an item that moves to an earlier page may be missed.
- *
- * If a list has more pages than the key may request per minute (100 by default), set a `timeout` of more than a minute,
- * such as 70,000. A call then waits for the next minute instead of rejecting with a `RateLimitedError`.
- */
-export interface List<A> extends Call<Page<A>>, AsyncIterable<A> {}
+import type { Call, List } from "./Results.ts"
 
 /** Calls that read the versions of a prompt. */
 export interface Versions {

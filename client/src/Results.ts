@@ -1,7 +1,6 @@
 import type { BundledPrompt } from "./Bundle.ts"
 import { getElapsed } from "./transport/Limits.ts"
 import type { CacheResult } from "./Cache.ts"
-import type { List } from "./Prompts.ts"
 import type {
   ListParams,
   Page,
@@ -119,6 +118,17 @@ export const toCall = <Result, Response>(promise: Promise<Result>): Call<Result,
     withResponse: () => call
   })
 }
+
+/**
+ * A list. Await it for one page, or iterate over it for all items from that page on.
+ *
+ * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes during
+ * iteration, no item is returned twice, but an item that moves to an earlier page may be missed.
+ *
+ * If a list has more pages than the key may request per minute (100 by default), set a `timeout` of more than a minute,
+ * such as 70,000. A call then waits for the next minute instead of rejecting with a `RateLimitedError`.
+ */
+export interface List<A> extends Call<Page<A>>, AsyncIterable<A> {}
 
 /**
  * Reads the first page of a list. Iterating over the result reads the other pages when they are needed. An item that
