@@ -8,9 +8,7 @@ const root = join(import.meta.dirname, "../..")
  * Builds the same bundle that users run; tests start their processes from this bundle. Returns a function that removes
  * the bundle after the last test.
  */
-export const setup = (): (() => void) | undefined => {
-  // Each vitest project runs this setup. The first setup builds the program.
-  if (process.env.TEST_PROGRAM !== undefined) return undefined
+export const setup = (): (() => void) => {
   // The program is inside the checkout, so that it finds the packages that contain PostgreSQL.
   const cache = join(root, "node_modules/.cache")
   mkdirSync(cache, { recursive: true })

@@ -51,6 +51,21 @@ const isOk = async (url: string): Promise<boolean> => {
 }
 
 /**
+ * Lets a program that exits with 0 end by itself. If something still keeps its event loop alive, such as a timer, a
+ * listener or a connection, the program prints what it is, and `searchForLeaks` finds it.
+ */
+const endByItself = `const exit = process.exit
+process.exit = (code) => {
+  if (code !== 0) exit(code)
+  process.exitCode = code
+  const report = () => {
+    process._rawDebug("Still active after the stop: " + process.getActiveResourcesInfo())
+    exit(code)
+  }
+  setTimeout(report, 10_000).unref()
+}`
+
+/**
  * Starts `serve` with flags, by default on a free port, and waits until the path `until` responds 200. For a database
  * that is not available yet, `until` is /healthz. Rejects with the output if the process exits first or does not
  * respond in time. `program` is the path of another `main.ts`.
@@ -63,7 +78,8 @@ export const startService = async (
 ): Promise<Service> => {
   const port = env.PORT === undefined ? await freePort() : Number(env.PORT)
   const url = `http://127.0.0.1:${port}`
-  const child = spawn(process.execPath, [program, "serve", ...flags], {
+  const imports = `--import=data:text/javascript,${encodeURIComponent(endByItself)}`
+  const child = spawn(process.execPath, [imports, program, "serve", ...flags], {
     env: makeEnvironment({ PORT: String(port), LOG_FORMAT: "json", ...env }),
     stdio: ["ignore", "pipe", "pipe"]
   })

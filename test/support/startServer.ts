@@ -46,9 +46,7 @@ const createTemplate = Effect.acquireRelease(
  * Provides the PostgreSQL server that tests share: the embedded server, or the server of TEST_DATABASE_URL. After the
  * last test, the template database is dropped, and an embedded server is stopped and removed.
  */
-export const setup = async (): Promise<(() => Promise<void>) | undefined> => {
-  // Each vitest project runs this setup. The first setup provides the server.
-  if (process.env.TEST_TEMPLATE_DATABASE !== undefined) return undefined
+export const setup = async (): Promise<() => Promise<void>> => {
   const scope = Scope.makeUnsafe()
   const start = process.env.TEST_DATABASE_URL === undefined ? startEmbedded : Effect.void
   await Effect.runPromise(Scope.provide(Effect.andThen(start, createTemplate), scope))
