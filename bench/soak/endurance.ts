@@ -72,7 +72,7 @@ export const endurance = async (run: Run): Promise<void> => {
     for (let i = offset; running; i++) {
       const [path, key, ...expected] = requests[i % requests.length]!
       const wasDisturbed = disturbed
-      const reply = await read(service.url + path, key, agent)
+      const reply = await read(service.url + path, key, {}, agent)
       statuses[reply.status] = (statuses[reply.status] ?? 0) + 1
       // The service may close an idle keep-alive connection just when a request is sent on it.
       const isExpected =

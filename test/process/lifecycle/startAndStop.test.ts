@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, onTestFailed } from "vitest"
 import { embedded, makeResources } from "../../support/database.ts"
 import { parseLogLines } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
@@ -24,54 +24,25 @@ beforeAll(async () => {
 })
 afterAll(() => resources.release())
 
-describe("npm start", () => {
-  /**
-   * Runs `npm start` while `use` runs. The processes form a group, so that all of them can be killed, even if a test
-   * fails.
-   */
-  const withNpmStart = async (
-    port: number,
-    use: (npm: ChildProcess, output: () => string) => Promise<void>
-  ) => {
-    const npm = spawn("npm", ["start"], {
-      cwd: root,
-      detached: true,
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, DATA_DIR: dataDir, PORT: String(port) },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    let output = ""
-    for (const stream of [npm.stdout, npm.stderr]) stream.on("data", (chunk) => (output += chunk))
-    try {
-      await use(npm, () => output)
-    } finally {
-      try {
-        process.kill(-npm.pid!, "SIGKILL")
-      } catch {
-        // All processes of the group have already ended.
-      }
-    }
-  }
-
-  it("npm start forwards SIGTERM to the service, and the service stops within seconds and releases DATA_DIR", async () => {
-    const port = await freePort()
-    await withNpmStart(port, async (npm, output) => {
-      const isReady = () =>
-        fetch(`http://127.0.0.1:${port}/readyz`).then(
-          ({ ok }) => ok,
-          () => false
-        )
-      await expect.poll(isReady, { timeout: 40_000 }).toBe(true)
-      const exited = once(npm, "exit")
-      npm.kill("SIGTERM")
-      expect(await exited, output()).toEqual([0, null])
-      await expect.poll(() => isListening(port), { timeout: 5_000 }).toBe(false)
-      expect(output()).toContain('"msg":"Stopped prompt-retrieval"')
-      expect(await run(["workspaces", "list"], { DATA_DIR: dataDir })).toMatchObject({
-        code: 0,
-        stderr: ""
-      })
-    })
+it("npm start forwards SIGTERM to the service, and the service stops and releases DATA_DIR", async () => {
+  const port = await freePort()
+  // The processes form a group, so that all of them can be killed, even if the test fails.
+  const npm = spawn("npm", ["start"], {
+    cwd: root,
+    detached: true,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, DATA_DIR: dataDir, PORT: String(port) },
+    stdio: ["ignore", "pipe", "pipe"]
   })
+  onTestFailed(() => void process.kill(-npm.pid!, "SIGKILL"))
+  let output = ""
+  for (const stream of [npm.stdout, npm.stderr]) stream.on("data", (chunk) => (output += chunk))
+  await expect.poll(() => output).toContain("Ready to serve requests")
+  const exited = once(npm, "exit")
+  npm.kill("SIGTERM")
+  expect(await exited, output).toEqual([0, null])
+  await expect.poll(() => isListening(port)).toBe(false)
+  expect(output).toContain('"msg":"Stopped prompt-retrieval"')
+  expect(await run(["workspaces", "list"], { DATA_DIR: dataDir })).toMatchObject({ code: 0, stderr: "" })
 })
 
 describe("the log of serve", () => {
@@ -126,7 +97,7 @@ describe("the log of serve", () => {
       const service = await startService({ DATABASE_URL: url.href }, "/healthz")
       const problem = `PostgreSQL is unavailable: database "${database}" does not exist`
       const findProblem = () => parseLines(service.output()).filter(({ msg }) => msg === problem)
-      await expect.poll(findProblem, { timeout: 10_000 }).toEqual([{ level: "warn", msg: problem }])
+      await expect.poll(findProblem).toEqual([{ level: "warn", msg: problem }])
       expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
       expect(await service.stop()).toBe(0)
       expect(parseLines(service.output())[0]?.database).toMatch(

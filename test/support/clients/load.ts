@@ -35,7 +35,7 @@ export const startLoad = ({ next, clients, pauseMs }: LoadOptions): Load => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     while (running) {
       const { url, key, onReply } = next(started++)
-      const reply = await read(url, key, agent)
+      const reply = await read(url, key, {}, agent)
       onReply?.(reply)
       // The bodies of thousands of replies would fill the memory of the test.
       replies.push({ ...reply, body: "" })

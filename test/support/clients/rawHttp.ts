@@ -51,7 +51,7 @@ const parseResponses = (bytes: Buffer, isBodiless: (index: number) => boolean): 
  * Sends a string as Latin-1 bytes over a new connection and returns every response. Rejects if the server has not
  * closed the connection within `timeout` milliseconds.
  */
-export const exchangeAll = (port: number, request: string, timeout = 8_000): Promise<Array<HttpResponse>> =>
+export const exchangeAll = (port: number, request: string, timeout = 60_000): Promise<Array<HttpResponse>> =>
   new Promise((resolve, reject) => {
     recordSent(request)
     const chunks: Array<Buffer> = []

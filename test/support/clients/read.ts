@@ -1,34 +1,57 @@
-import { type Agent, get } from "node:http"
+import { type Agent, type IncomingHttpHeaders, request } from "node:http"
 
 /** A response, or the error of the connection as `status`. */
 export interface Reply {
   readonly status: number | string
-  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  readonly headers: IncomingHttpHeaders
   readonly body: string
   /** `startedAt` and `endedAt` are values of `performance.now()`. */
   readonly startedAt: number
   readonly endedAt: number
 }
 
-/** Sends one GET request with a key. Never rejects. */
-export const read = (
+/** A GET request that was sent. */
+export interface SentRequest {
+  /** Never rejects. */
+  readonly response: Promise<Reply>
+  /** Closes the connection of the request. */
+  readonly close: () => void
+}
+
+/** Sends one GET request with a key. Without an agent, the request has its own connection. */
+export const sendGet = (
   url: string,
   key: string,
-  agent: Agent | undefined = undefined,
-  headers: Readonly<Record<string, string>> = {}
-): Promise<Reply> =>
-  new Promise((resolve) => {
-    const startedAt = performance.now()
+  headers: Readonly<Record<string, string>> = {},
+  agent: Agent | false = false
+): SentRequest => {
+  const startedAt = performance.now()
+  const sent = request(url, { agent, headers: { authorization: `Bearer ${key}`, ...headers } })
+  const response = new Promise<Reply>((resolve) => {
     const end = (status: Reply["status"], headers: Reply["headers"] = {}, body = "") =>
       resolve({ status, headers, body, startedAt, endedAt: performance.now() })
-    const options = { headers: { authorization: `Bearer ${key}`, ...headers }, timeout: 30_000 }
-    const request = get(url, agent === undefined ? options : { ...options, agent }, (response) => {
+    sent.on("error", (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
+    sent.on("response", (response) => {
       let body = ""
-      response.setEncoding("utf8")
-      response.on("data", (chunk) => (body += chunk))
+      response.setEncoding("utf8").on("data", (chunk) => (body += chunk))
       response.on("error", () => end("truncated"))
       response.on("end", () => end(response.statusCode!, response.headers, body))
     })
-    request.on("timeout", () => request.destroy(new Error("no response in time")))
-    request.on("error", (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
   })
+  sent.end()
+  return { response, close: () => sent.destroy() }
+}
+
+/** Sends one GET request with a key, and returns the response. */
+export const read = (...request: Parameters<typeof sendGet>): Promise<Reply> => sendGet(...request).response
+
+/** Sends a conditional GET that waits for a change, by default for longer than a test runs. */
+export const sendWait = (url: string, key: string, etag: string | undefined, wait = 50): SentRequest =>
+  sendGet(url, key, { "if-none-match": etag!, prefer: `wait=${wait}` })
+
+/** Returns the part of a response that says whether and how the request waited. */
+export const summarizeWait = ({ status, headers }: Reply) => ({
+  status,
+  applied: headers["preference-applied"],
+  caching: headers["cache-control"]
+})

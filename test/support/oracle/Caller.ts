@@ -98,8 +98,8 @@ export class Caller {
     const reply = await read(
       this.#instance.url + target,
       this.#world.keys[this.#key]!.plaintext,
-      this.#agent,
-      known === undefined ? {} : { "if-none-match": known.etag }
+      known === undefined ? {} : { "if-none-match": known.etag },
+      this.#agent
     )
     const outcome = toOutcome(target, reply, known)
     if (outcome._tag === "Content" && outcome.parts !== notFound)

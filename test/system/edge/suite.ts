@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeResources } from "../../support/database.ts"
 import { startOrigin } from "../../support/programs/edge.ts"
 import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
-import { sendGet, sendWait, summarizeWait } from "../../support/clients/waits.ts"
+import { read, sendWait, summarizeWait } from "../../support/clients/read.ts"
 import type { Service } from "../../support/service.ts"
 
 export type Origin = Effect.Success<typeof startOrigin>
@@ -123,16 +123,12 @@ export const cacheSuite = (options: {
 
     it(`${name} lets a request wait for a change at the service`, async () => {
       const prompt = origin.mine.archive.prompts[0]!
-      const request = {
-        port,
-        target: `/api/v1/prompts/${prompt.id}/resolved`,
-        key: origin.mine.keys.active.plaintext
-      }
-      const { headers } = await sendGet(request).response
-      const etag = headers.etag!
-      const waited = await sendWait({ ...request, etag, wait: 1 }).response
+      const url = `http://127.0.0.1:${port}/api/v1/prompts/${prompt.id}/resolved`
+      const request = [url, origin.mine.keys.active.plaintext] as const
+      const { etag } = (await read(...request)).headers
+      const waited = await sendWait(...request, etag, 1).response
       expect(summarizeWait(waited)).toEqual({ status: 304, applied: "wait=1", caching: "no-store" })
-      const { response } = sendWait({ ...request, etag })
+      const { response } = sendWait(...request, etag)
       await setTimeout(500)
       await origin.database.sql("update prompts set current_content = 'edited' where id = $1", [prompt.id])
       const changed = await response
@@ -141,7 +137,7 @@ export const cacheSuite = (options: {
         "edited"
       ])
       // The cache has not stored this response: its own entry is older.
-      expect((await sendGet(request).response).headers.etag).toBe(etag)
+      expect((await read(...request)).headers.etag).toBe(etag)
     })
 
     it(`${name} forwards no request for a path outside /api/v1`, async () => {

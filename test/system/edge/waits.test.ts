@@ -7,7 +7,7 @@ import { makeResources } from "../../support/database.ts"
 import { startNginxCache, startVarnishCache } from "../../support/programs/edge.ts"
 import { freePort, listenOnFreePort } from "../../support/ports.ts"
 import { adaptConfig, runProgram } from "../../support/programs/programs.ts"
-import { sendWait, summarizeWait } from "../../support/clients/waits.ts"
+import { sendWait, summarizeWait } from "../../support/clients/read.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
@@ -29,7 +29,7 @@ describe("a request that waits for 50 s", () => {
   afterAll(() => resources.release())
 
   const expectResponse = async (proxyPort: number): Promise<void> => {
-    const sent = sendWait({ port: proxyPort, target: "/api/v1/prompts", key: "a", etag: '"a"' })
+    const sent = sendWait(`http://127.0.0.1:${proxyPort}/api/v1/prompts`, "a", '"a"')
     expect(summarizeWait(await sent.response)).toEqual({
       status: 304,
       applied: "wait=50",

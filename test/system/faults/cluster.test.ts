@@ -5,7 +5,7 @@ import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import {
   expectBystandersUnaffected,
-  expectCodesInTime,
+  expectCodes,
   type Outcome,
   send,
   uncachedPath,
@@ -13,9 +13,6 @@ import {
 } from "../../support/clients/requests.ts"
 import { type Service, unlimited } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
-
-/** The longest time until the service recovers after PostgreSQL responds again, in milliseconds. */
-const recoveryMs = 2_000
 
 describe("a PostgreSQL server that fails and recovers", () => {
   const resources = makeResources()
@@ -46,20 +43,16 @@ describe("a PostgreSQL server that fails and recovers", () => {
     await resources.release()
   })
 
-  it("a service that starts without PostgreSQL listens, and is ready within 2 s of PostgreSQL's start", async () => {
+  it("a service that starts without PostgreSQL listens, and is ready once PostgreSQL has started", async () => {
     const absent = await resources.acquire(freshCluster)
     const env = makeEnv(absent)
     const waiting = await startObservedService(env, "/healthz")
     try {
-      expectCodesInTime(await sendReads(5, waiting), ["SERVICE_UNAVAILABLE"])
-      expectCodesInTime([await send(waiting, "/readyz")], ["SERVICE_UNAVAILABLE"])
+      expectCodes(await sendReads(5, waiting), ["SERVICE_UNAVAILABLE"])
+      expectCodes([await send(waiting, "/readyz")], ["SERVICE_UNAVAILABLE"])
       await expectBystandersUnaffected(waiting)
       await absent.start()
-      const startedAt = performance.now()
-      await expect
-        .poll(async () => (await fetch(`${waiting.url}/readyz`)).status, { timeout: 10_000, interval: 10 })
-        .toBe(200)
-      expect(performance.now() - startedAt).toBeLessThan(recoveryMs)
+      await expect.poll(async () => (await send(waiting, "/readyz")).status).toBe(200)
       await (await resources.acquire(connectTo(env))).importArchive(archive)
       expect((await sendReads(1, waiting))[0]!.status).toBe(200)
     } finally {
@@ -67,16 +60,16 @@ describe("a PostgreSQL server that fails and recovers", () => {
     }
   })
 
-  it("reads get 503 while PostgreSQL is stopped, and get data within 2 s of its restart", async () => {
+  it("reads get 503 while PostgreSQL is stopped, and get data after its restart", async () => {
     const inFlight = sendReads(30)
     await cluster.stop()
-    expectCodesInTime(await inFlight, ["data", "SERVICE_UNAVAILABLE"])
+    expectCodes(await inFlight, ["data", "SERVICE_UNAVAILABLE"])
     const during = await sendReads(30)
-    expectCodesInTime(during, ["SERVICE_UNAVAILABLE"])
+    expectCodes(during, ["SERVICE_UNAVAILABLE"])
     expect((await send(service, "/readyz")).status).toBe(503)
     await expectBystandersUnaffected(service)
     await cluster.start()
-    expect(await waitUntilOk(service, path, authorization)).toBeLessThan(recoveryMs)
+    await waitUntilOk(service, path, authorization)
     expect((await sendReads(30)).map(({ status }) => status)).toEqual(Array(30).fill(200))
   })
 
@@ -86,10 +79,8 @@ describe("a PostgreSQL server that fails and recovers", () => {
     cluster.freeze()
     const inFlight = send(other, uncachedPath(path), authorization)
     await setTimeout(100)
-    const signaledAt = performance.now()
     expect(await other.stop()).toBe(0)
-    expect(performance.now() - signaledAt).toBeLessThan(12_000)
-    expectCodesInTime([await inFlight], ["SERVICE_UNAVAILABLE"])
+    expectCodes([await inFlight], ["SERVICE_UNAVAILABLE"])
     cluster.thaw()
     await waitUntilOk(service, path, authorization)
   })

@@ -1,0 +1,180 @@
+import { it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { afterAll, beforeAll, expect } from "vitest"
+import { sample } from "../support/archives.ts"
+import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
+import { makeResources } from "../support/database.ts"
+import { type Proxy, proxyToUrl } from "../support/postgres.ts"
+import { unlimited } from "../support/service.ts"
+import { readMetric, responseHits } from "../support/services/metrics.ts"
+import { outageStatus } from "../support/services/outage.ts"
+import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
+import { makeTestDatabase } from "../support/testDatabase.ts"
+
+const { archive, keys } = sample()
+const [greeting] = archive.prompts
+const base = `/api/v1/prompts/${greeting!.id}`
+const authorization = `Authorization: Bearer ${keys.active.plaintext}`
+
+const { env, sql } = makeTestDatabase([archive])
+const resources = makeResources()
+let proxy: Proxy
+let service: ObservedService
+beforeAll(async () => {
+  proxy = await resources.acquire(proxyToUrl(env.DATABASE_URL))
+  service = await startObservedService({ DATABASE_URL: proxy.url, ...unlimited })
+})
+afterAll(async () => {
+  await resources.acquire(proxy.thaw)
+  await service?.stop()
+  await resources.release()
+})
+
+const send = (target: string, lines: ReadonlyArray<string>, method = "GET") =>
+  exchange(service.port, rawRequest(target, lines, method))
+const countHits = () => readMetric(service.metricsPort, responseHits)
+
+let spaces = 10
+/** Returns an Authorization header line that no earlier request had, so that no cached response matches. */
+const makeUncachedAuthorization = () => authorization.replace("Bearer ", `Bearer${" ".repeat(++spaces)}`)
+
+const positiveIntUpTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
+
+/** A valid or invalid request to an endpoint. */
+const GeneratedRequest = Schema.Struct({
+  method: Schema.Literals(["GET", "HEAD"]),
+  id: Schema.Literals(archive.prompts.flatMap(({ id }) => [id, id.toUpperCase()])),
+  resource: Schema.Literals(["list", "", "/resolved", "/versions", "/versions/1", "/versions/2"]),
+  query: Schema.Struct({
+    page: Schema.optionalKey(positiveIntUpTo(3)),
+    per_page: Schema.optionalKey(positiveIntUpTo(200)),
+    tag: Schema.optionalKey(Schema.Literals(["production", "gr%C3%B6%C3%9Fe", "none", ""])),
+    type: Schema.optionalKey(Schema.Literals(["system", "user", "no such type"])),
+    folder_id: Schema.optionalKey(Schema.Literals(archive.folders.map(({ id }) => id))),
+    unknown: Schema.optionalKey(Schema.Literals(["", "%", "a+b", "%ff"]))
+  }),
+  origin: Schema.Literals(["", "http://else.where"]),
+  ifNoneMatch: Schema.Literals(["absent", "same", "weak, in a list", "any", "another"])
+})
+type GeneratedRequest = typeof GeneratedRequest.Type
+
+const toTarget = ({ id, resource, query, origin }: GeneratedRequest): string => {
+  const path = resource === "list" ? "" : `/${id}${resource}`
+  const parameters = Object.entries(query).map(([name, value]) => `${name}=${value}`)
+  return `${origin}/api/v1/prompts${path}${parameters.length === 0 ? "" : `?${parameters.join("&")}`}`
+}
+
+const toConditionLines = ({ ifNoneMatch }: GeneratedRequest, etag: string): ReadonlyArray<string> => {
+  const values = { same: etag, "weak, in a list": `"x", W/${etag}`, any: "*", another: '"x"' }
+  return ifNoneMatch === "absent" ? [] : [`If-None-Match: ${values[ifNoneMatch]}`]
+}
+
+/** Returns a response without the headers that may differ. */
+const toComparable = ({ status, headers, body }: HttpResponse, ...different: ReadonlyArray<string>) => ({
+  status,
+  body,
+  headers: headers.filter(([name]) => !["x-request-id", "date", ...different].includes(name)).toSorted()
+})
+
+it.effect.prop(
+  "a cached response equals the fresh response except for Date and X-Request-Id, and only a 200 is cached",
+  { request: GeneratedRequest },
+  ({ request }) =>
+    Effect.promise(async () => {
+      const target = toTarget(request)
+      const plain = await send(target, [makeUncachedAuthorization()])
+      const condition = toConditionLines(request, getHeader(plain, "etag") ?? "")
+      const lines = [makeUncachedAuthorization(), ...condition]
+      const before = await countHits()
+      const fresh = await send(target, lines, request.method)
+      expect(await countHits()).toBe(before)
+      const repeated = await send(target, lines, request.method)
+      expect(await countHits()).toBe(before + (plain.status === 200 ? 1 : 0))
+      expect(toComparable(repeated)).toEqual(toComparable(fresh))
+    })
+)
+
+it("the service returns a cached response only if the target and the Authorization header have the same bytes as in the request whose response was cached", async () => {
+  await send(base, [authorization])
+  const before = await countHits()
+  const others: ReadonlyArray<readonly [string, ReadonlyArray<string>, string?]> = [
+    [`${base}?`, [authorization]],
+    [base.toUpperCase().replace("/API/V1/PROMPTS", "/api/v1/prompts"), [authorization]],
+    [base, [authorization.replace("Bearer ", "bearer ")]],
+    [base, [authorization.replace("Bearer ", "Bearer  ")]],
+    [base, [`Authorization: Bearer ${keys.second.plaintext}`]],
+    [base, []],
+    [base, [authorization], "POST"]
+  ]
+  for (const [target, lines, method] of others) await send(target, lines, method)
+  expect((await send(base, [authorization, authorization])).status).toBe(401)
+  expect((await send(base, [authorization, "Host: other"])).status).toBe(400)
+  expect(await countHits()).toBe(before)
+})
+
+it("Prompt-Version of a 304 is the current version, even if this version has the same text as the version before", async () => {
+  const first = await send(`${base}/resolved`, [authorization])
+  const version = Number(getHeader(first, "prompt-version"))
+  const condition = `If-None-Match: ${getHeader(first, "etag")}`
+  await sql("update prompts set current_version = current_version + 1 where id = $1", [greeting!.id])
+  const read = async () => {
+    const response = await send(`${base}/resolved`, [authorization, condition])
+    return [response.status, getHeader(response, "prompt-version")]
+  }
+  await expect.poll(read).toEqual([304, String(version + 1)])
+})
+
+it("an edit of a prompt and the revocation of a key take effect even if responses are cached", async () => {
+  const read = () => send(base, [`Authorization: Bearer ${keys.second.plaintext}`])
+  for (let i = 0; i < 20; i++) {
+    await sql(`update prompts set title = 'Title ${i}' where id = $1`, [greeting!.id])
+    await expect.poll(async () => JSON.parse((await read()).body).data.title).toBe(`Title ${i}`)
+    expect((await read()).status).toBe(200)
+  }
+  await sql("update api_keys set revoked_at = now() where id = $1", [keys.second.stored.id])
+  await expect.poll(async () => (await read()).status).toBe(401)
+})
+
+/** The headers that the service adds or changes when it returns a response from before the outage. */
+const outageHeaders = ["age", "cache-control", "cache-status"]
+
+it.effect.prop(
+  "while the database is unreachable, the service repeats each 200 and 304 that it sent before, and only Age, Cache-Control, Cache-Status, Date and X-Request-Id differ",
+  {
+    requests: Arbitrary.array(
+      Arbitrary.schema(GeneratedRequest as unknown as Schema.Codec<GeneratedRequest>),
+      {
+        minLength: 200,
+        maxLength: 200
+      }
+    )
+  },
+  ({ requests }) =>
+    Effect.promise(async () => {
+      const sent: Array<readonly [fresh: HttpResponse, request: Parameters<typeof send>]> = []
+      for (const generated of requests) {
+        const target = toTarget(generated)
+        const plain = await send(target, [authorization])
+        const lines = [authorization, ...toConditionLines(generated, getHeader(plain, "etag") ?? "")]
+        const request = [target, lines, generated.method] as const
+        sent.push([await send(...request), [...request]])
+      }
+      await Effect.runPromise(Effect.andThen(proxy.freeze, proxy.cut))
+      const known = sent.filter(([{ status }]) => status === 200 || status === 304)
+      const readFirst = async () => getHeader(await send(...known[0]![1]), "cache-status")
+      await expect.poll(readFirst).toBe(outageStatus)
+      for (const [fresh, request] of known) {
+        const response = await send(...request)
+        expect(toComparable(response, ...outageHeaders)).toEqual(toComparable(fresh, ...outageHeaders))
+        expect(outageHeaders.map((name) => getHeader(response, name))).toEqual([
+          expect.stringMatching(/^\d+$/),
+          "no-store",
+          outageStatus
+        ])
+      }
+      expect(known.filter(([{ status }]) => status === 304).length).toBeGreaterThan(10)
+    }),
+  { arbitrary: { runs: 1, maxShrinks: 0 } }
+)

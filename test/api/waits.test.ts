@@ -1,0 +1,239 @@
+import { once } from "node:events"
+import { connect } from "node:net"
+import { text } from "node:stream/consumers"
+import { describe, expect, it } from "vitest"
+import { key, makeTenant, prompt, version } from "../support/archives.ts"
+import { read, sendWait, summarizeWait } from "../support/clients/read.ts"
+import { getHeader, rawRequest } from "../support/clients/rawHttp.ts"
+import { authorize, endpointTargets, startApi } from "./startApi.ts"
+
+const held = "prompt_retrieval_http_requests_held"
+const keyLookups = ["hit", "miss", "drop"].map(
+  (result) => `prompt_retrieval_cache_lookups_total{cache="keys",result="${result}"}`
+)
+/** The number of held requests that one key may have. */
+const maxHeldPerKey = 200
+
+const [first, second] = [prompt({ title: "First", versions: [version(1)] }), prompt({ title: "Second" })]
+const own = makeTenant({ prompts: [first, second] })
+const other = makeTenant({ prompts: [prompt()] })
+const moreKeys = [key(own.home.id, own.owner), key(own.home.id, own.owner)]
+const targets = endpointTargets(first.id)
+
+/** What ends a wait: the statement, the row that it changes in a new workspace, and the response. */
+const endings = [
+  ["its key is revoked", "update api_keys set revoked_at = now() where id = $1", "key", 401],
+  ["its key is deleted", "delete from api_keys where id = $1", "key", 401],
+  [
+    "its key expires",
+    "update api_keys set expires_at = now() + interval '1 second' where id = $1",
+    "key",
+    401
+  ],
+  ["its workspace loses its tier", "update workspaces set tier = 'free' where id = $1", "home", 403],
+  [
+    "its workspace is past due",
+    "update workspaces set billing_status = 'past_due' where id = $1",
+    "home",
+    402
+  ],
+  ["its prompt is deleted", "delete from prompts where id = $1", "prompt", 404]
+] as const
+const tenants = endings.map(() => makeTenant({ prompts: [prompt()] }))
+
+const api = startApi([
+  { ...own.archive, api_keys: [own.key, ...moreKeys].map(({ stored }) => stored) },
+  other.archive,
+  ...tenants.map(({ archive }) => archive)
+])
+const toUrl = (target: string) => api.service().url + target
+
+let edits = 0
+/** Gives a prompt a new text, and returns the text. */
+const edit = async ({ id }: { readonly id: string }): Promise<string> => {
+  const content = `Text ${++edits}`
+  await api.sql("update prompts set current_content = $1 where id = $2", [content, id])
+  return content
+}
+
+interface Options {
+  readonly target?: string
+  readonly key?: string
+  readonly wait?: number
+}
+
+const get = ({ target = targets.getResolved, key = own.key.plaintext }: Options = {}) =>
+  read(toUrl(target), key)
+
+/** Reads a target, and sends a request that waits for a change of it. */
+const wait = async (options: Options = {}) => {
+  const { target = targets.getResolved, key = own.key.plaintext, wait } = options
+  return sendWait(toUrl(target), key, (await get(options)).headers.etag, wait)
+}
+
+const expectHeld = (count: number) => expect.poll(() => api.metric(held), { interval: 5 }).toBe(count)
+
+const unchanged = (applied?: string) => ({ status: 304, applied, caching: "no-store" })
+const ordinaryCaching = "public, s-maxage=30, stale-while-revalidate=300"
+
+describe("a GET with If-None-Match and Prefer: wait", () => {
+  it("gets 200 with the new text and no-store when the resource changes", async () => {
+    const { response } = await wait()
+    await expectHeld(1)
+    const content = await edit(first)
+    const changed = await response
+    expect(summarizeWait(changed)).toEqual({ status: 200, applied: undefined, caching: "no-store" })
+    expect(JSON.parse(changed.body).data.resolved_content).toBe(content)
+    expect(changed.headers.etag).toBe((await get()).headers.etag)
+    await expectHeld(0)
+  })
+
+  it.each(Object.entries(targets))(
+    "waits at the endpoint %s, and gets 304 with Preference-Applied at the end",
+    async (_, target) => {
+      const { response } = await wait({ target, wait: 1 })
+      expect(summarizeWait(await response)).toEqual(unchanged("wait=1"))
+    }
+  )
+
+  it("waits on while only other resources change", async () => {
+    const { response } = await wait({ wait: 2 })
+    await expectHeld(1)
+    await edit(second)
+    expect(summarizeWait(await response)).toEqual(unchanged("wait=2"))
+  })
+
+  it("does not wait if the ETag differs, if the method is HEAD, or if a header is missing", async () => {
+    const etag = `If-None-Match: ${(await get()).headers.etag}`
+    const prefer = "Prefer: wait=50"
+    const send = async (target: string, lines: ReadonlyArray<string>, method = "GET") => {
+      const response = await api.send(target, [authorize(own.key.plaintext), ...lines], method)
+      return [response.status, getHeader(response, "preference-applied")]
+    }
+    for (const lines of [[prefer, 'If-None-Match: "another"'], [prefer]])
+      expect(await send(targets.getResolved, lines)).toEqual([200, undefined])
+    for (const lines of [[etag], [etag, "Prefer: wait=0"]])
+      expect(await send(targets.getResolved, lines)).toEqual([304, undefined])
+    expect(await send(targets.getResolved, [etag, prefer], "HEAD")).toEqual([304, undefined])
+    expect(await send("/docs", [prefer, "If-None-Match: *"])).toEqual([304, undefined])
+  })
+
+  it.each(endings.map((ending, index) => [...ending, tenants[index]!] as const))(
+    "gets its response at once when %s",
+    async (_, statement, row, status, { home, key, archive }) => {
+      const { id } = archive.prompts[0]!
+      const { response } = await wait({ target: `/api/v1/prompts/${id}`, key: key.plaintext })
+      await expectHeld(1)
+      await api.sql(statement, [{ key: key.stored.id, home: home.id, prompt: id }[row]])
+      expect((await response).status).toBe(status)
+    }
+  )
+
+  it("reads once for equal requests of a key, and frees the slot of a client that disconnects", async () => {
+    const sent = await Promise.all(Array.from({ length: maxHeldPerKey }, () => wait()))
+    await expectHeld(maxHeldPerKey)
+    expect(summarizeWait(await (await wait()).response)).toEqual({
+      ...unchanged(),
+      caching: ordinaryCaching
+    })
+    sent[0]!.close()
+    await expectHeld(maxHeldPerKey - 1)
+    const next = await wait()
+    await expectHeld(maxHeldPerKey)
+    const countLookups = async () =>
+      (await Promise.all(keyLookups.map(api.metric))).reduce((sum, count) => sum + count)
+    const before = await countLookups()
+    await edit(first)
+    const responses = await Promise.all([...sent.slice(1), next].map(({ response }) => response))
+    expect(new Set(responses.map(({ status, body }) => `${status} ${body}`)).size).toBe(1)
+    expect(responses[0]!.status).toBe(200)
+    expect(await countLookups()).toBe(before + 1)
+  })
+
+  it("shares no response with another workspace", async () => {
+    const waits = [
+      await wait({ target: targets.list }),
+      await wait({ target: targets.list, key: other.key.plaintext })
+    ]
+    await expectHeld(2)
+    await api.sql("update prompts set title = title || '!'")
+    const found = await Promise.all(
+      waits.map(async ({ response }) => {
+        const { data } = JSON.parse((await response).body)
+        return data.map(({ id }: { readonly id: string }) => id).toSorted()
+      })
+    )
+    expect(found).toEqual([own, other].map(({ archive }) => archive.prompts.map(({ id }) => id).toSorted()))
+  })
+
+  it("gets 304 without Preference-Applied as soon as another request arrives on its connection", async () => {
+    const waiting = rawRequest(targets.getResolved, [
+      authorize(own.key.plaintext),
+      `If-None-Match: ${(await get()).headers.etag}`,
+      "Prefer: wait=50"
+    ]).replace("Connection: close\r\n", "")
+    const socket = connect(api.service().port, "127.0.0.1")
+    const received = text(socket)
+    socket.write(waiting)
+    await expectHeld(1)
+    // The first of these two requests may not wait, because another request is behind it. The second one may.
+    socket.write(waiting + waiting)
+    await expectHeld(1)
+    socket.write(rawRequest(targets.get, [authorize(own.key.plaintext)]))
+    const bytes = await received
+    const statuses = [...bytes.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => Number(status))
+    expect(statuses).toEqual([304, 304, 304, 200])
+    expect(bytes).not.toMatch(/preference-applied/i)
+  })
+
+  it("is logged once, when it gets its response, and is not in the histogram of durations", async () => {
+    const route = "/api/v1/prompts/:id/resolved"
+    const histogram = `prompt_retrieval_http_request_duration_seconds_count{route="${route}"}`
+    const countLines = () => api.service().output().split(`"route":"${route}","status":304`).length
+    await get()
+    const [before, lines] = [await api.metric(histogram), countLines()]
+    const { response } = await wait({ wait: 2 })
+    await expectHeld(1)
+    expect(countLines()).toBe(lines)
+    await response
+    await expect.poll(countLines).toBe(lines + 1)
+    expect(await api.metric(histogram)).toBe(before + 1)
+  })
+})
+
+describe("held requests whose service loses its change feed or stops", () => {
+  /** Sends 300 requests that wait for a change. Resolves when all of them are held. */
+  const hold = async () => {
+    const { etag } = (await get()).headers
+    const keys = [own.key, ...moreKeys]
+    const sent = Array.from({ length: 300 }, (_, index) =>
+      sendWait(toUrl(targets.getResolved), keys[index % 3]!.plaintext, etag)
+    )
+    await expectHeld(sent.length)
+    return sent.map(({ response }) => response)
+  }
+  const expectReleased = async (sent: ReadonlyArray<ReturnType<typeof read>>) =>
+    expect((await Promise.all(sent)).map(summarizeWait)).toEqual(sent.map(() => unchanged()))
+
+  it("held requests get 304 without Preference-Applied when the change feed is lost, and the next request waits once the feed is back", async () => {
+    await expect.poll(() => api.metric("prompt_retrieval_change_feed_up")).toBe(1)
+    const sent = await hold()
+    await api.sql(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and query ilike 'listen%'`)
+    await expectReleased(sent)
+    await expect.poll(() => api.metric("prompt_retrieval_change_feed_up")).toBe(1)
+    const { response } = await wait()
+    await expectHeld(1)
+    const content = await edit(first)
+    expect(JSON.parse((await response).body).data.resolved_content).toBe(content)
+  })
+
+  it("held requests get 304 without Preference-Applied on SIGTERM, before the service stops", async () => {
+    const { process } = api.service()
+    const sent = await hold()
+    const exited = once(process, "exit")
+    process.kill("SIGTERM")
+    await expectReleased(sent)
+    expect((await exited)[0]).toBe(0)
+  })
+})
