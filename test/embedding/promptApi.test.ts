@@ -1,9 +1,8 @@
-import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
 import { newId, sample } from "../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../support/database.ts"
+import { makeResources, postgres } from "../support/database.ts"
 import { freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
 import { run, startService } from "../support/service.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
@@ -107,10 +106,8 @@ describe("createPromptApi", () => {
       meta: { page: 1, per_page: 20, total: 0 }
     })
     await expect(api.prompts.versions.get(free, greeting!.id, 1)).rejects.toThrow("Version not found")
-    const many = await Promise.all(
-      Array.from({ length: 600 }, () => api.prompts.getResolved(member, greeting!.id))
-    )
-    expect(many.length).toBe(600)
+    // The rate limit of a process is 500.
+    await Promise.all(Array.from({ length: 600 }, () => api.prompts.getResolved(member, greeting!.id)))
   })
 
   const captureError = (promise: Promise<unknown>) =>
@@ -141,22 +138,21 @@ describe("createPromptApi", () => {
       }
     }
     const badRequest = (message: string) => ({ code: "BAD_REQUEST", message })
-    const badCaller = badRequest("workspaceId must be a UUID")
-    for (const caller of [undefined, null, "x", Symbol("x"), {}, { ...member, workspaceId: "x" }]) {
-      expect(await captureError(prompts.list(caller))).toEqual(badCaller)
-      expect(await captureError(prompts.get(caller, id))).toEqual(badCaller)
-      expect(await captureError(prompts.getResolved(caller, id))).toEqual(badCaller)
-      expect(await captureError(prompts.versions.list(caller, id))).toEqual(badCaller)
-      expect(await captureError(prompts.versions.get(caller, id, 1))).toEqual(badCaller)
-    }
-    const badId = badRequest("id must be a string")
-    const badVersion = badRequest("version must be a number")
+    const calls: ReadonlyArray<(caller: unknown, id: unknown) => Promise<unknown>> = [
+      prompts.get,
+      prompts.getResolved,
+      prompts.versions.list,
+      (caller, id) => prompts.versions.get(caller, id, 1)
+    ]
+    for (const caller of [undefined, null, "x", Symbol("x"), {}, { ...member, workspaceId: "x" }])
+      for (const call of [prompts.list, ...calls])
+        expect(await captureError(call(caller, id))).toEqual(badRequest("workspaceId must be a UUID"))
     for (const invalid of [undefined, null, Symbol("x"), {}, Object.create(null), broken]) {
-      expect(await captureError(prompts.get(member, invalid))).toEqual(badId)
-      expect(await captureError(prompts.getResolved(member, invalid))).toEqual(badId)
-      expect(await captureError(prompts.versions.list(member, invalid))).toEqual(badId)
-      expect(await captureError(prompts.versions.get(member, invalid, 1))).toEqual(badId)
-      expect(await captureError(prompts.versions.get(member, id, invalid))).toEqual(badVersion)
+      for (const call of calls)
+        expect(await captureError(call(member, invalid))).toEqual(badRequest("id must be a string"))
+      expect(await captureError(prompts.versions.get(member, id, invalid))).toEqual(
+        badRequest("version must be a number")
+      )
     }
     for (const [parameters, message] of [
       [null, "parameters must be an object"],
@@ -180,38 +176,27 @@ describe("createPromptApi", () => {
 
   it("createPromptApi succeeds before its database exists, and the API serves once the database is created and migrated", async () => {
     const printed: Array<string> = []
-    const errors = vi
-      .spyOn(console, "error")
-      .mockImplementation((...parts) => void printed.push(parts.join(" ")))
-    const own = makeResources()
+    const warn = (message: string) => void printed.push(message)
     const name = freshName()
-    const early = await createPromptApi({ databaseUrl: toDatabaseUrl(name) })
+    const env = { DATABASE_URL: toDatabaseUrl(name) }
+    const early = await createPromptApi({ databaseUrl: env.DATABASE_URL, logger: { warn } })
     try {
       const readStatus = async () => (await early.handler(request("/readyz"))).status
-      const countLogged = (text: RegExp) => printed.filter((line) => text.test(line)).length
+      const countLogged = () => printed.filter((line) => /schema is version 0/.test(line)).length
       expect(await readStatus()).toBe(503)
       expect((await early.handler(request(path, key))).status).toBe(503)
-
       await Effect.runPromise(onServer(`create database ${name} template template0`))
-      await expect.poll(() => countLogged(/version 0 and this program needs/), { timeout: 10_000 }).toBe(1)
-      // Waits for two more checks of the database, which must not log again.
-      await setTimeout(1_200)
+      await expect.poll(countLogged).toBe(1)
       expect(await readStatus()).toBe(503)
-
-      const env = { DATABASE_URL: toDatabaseUrl(name) }
       expect((await run(["migrate"], env)).code).toBe(0)
-      await expect.poll(readStatus, { timeout: 10_000 }).toBe(200)
-      const database = await own.acquire(connectTo(env))
-      await database.importArchive(tenant.archive)
-      expect((await early.handler(request(path, key))).status).toBe(200)
-      expect(countLogged(/schema is version/)).toBe(1)
+      await expect.poll(readStatus).toBe(200)
+      // The checks of the database in between did not log again.
+      expect(countLogged()).toBe(1)
     } finally {
-      errors.mockRestore()
       await early.close()
-      await own.release()
       await Effect.runPromise(onServer(`drop database if exists ${name} with (force)`))
     }
-  }, 60_000)
+  })
 
   it("api.handler and api.prompts report SERVICE_UNAVAILABLE after close", async () => {
     const closed = await createPromptApi({ databaseUrl: env.DATABASE_URL })

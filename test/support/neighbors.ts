@@ -23,7 +23,7 @@ export interface Kind {
 
 /** The number of requests that are sent at the same time. It is less than the default limit per minute. */
 const burstSize = 90
-const smallPrompts = 10_000
+const smallPrompts = 2_000
 /** The tenant with small prompts sends a cached and an uncached read at this interval, in milliseconds. */
 const intervalMs = 10
 
@@ -75,7 +75,6 @@ const mcpArguments = Object.fromEntries(
 /** All kinds. The first kind has small prompts, for comparison. */
 export const kinds: ReadonlyArray<Kind> = [
   { name: "small prompts", fill: [fillPrompts({ current_content: "'Answer briefly.'" })], request: read("") },
-  { name: "content", fill: [fillPrompts({ current_content: content })], request: read("") },
   { name: "content of escapes", fill: [fillPrompts({ current_content: controls })], request: read("") },
   {
     name: "content, resolved",
@@ -94,27 +93,6 @@ export const kinds: ReadonlyArray<Kind> = [
     name: "page of descriptions",
     fill: [fillPrompts({ description: summary }, 100)],
     request: (_, index) => ({ path: `${path}?per_page=100&i=${index}` })
-  },
-  {
-    name: "page of change summaries",
-    fill: [
-      fillPrompts({ current_content: "''" }, 3),
-      ofEachPrompt(
-        "prompt_versions",
-        { version_number: "n", change_summary: summary },
-        "cross join generate_series(1, 100) n"
-      )
-    ],
-    request: (id, index) => ({ path: `${path}/${id}/versions?per_page=100&i=${index}` })
-  },
-  {
-    name: "tags",
-    fill: [
-      fillPrompts({ current_content: "''" }),
-      `insert into tags (workspace_id, name) select $1, rpad(n::text, ${sizes.nameLength}, 'x') from generate_series(1, ${sizes.promptTags}) n`,
-      ofEachPrompt("prompt_tags", { tag_id: "t.id" }, "join tags t on t.workspace_id = p.workspace_id")
-    ],
-    request: read("")
   },
   {
     name: "slots",
@@ -136,29 +114,14 @@ export const kinds: ReadonlyArray<Kind> = [
     request: read("/resolved")
   },
   {
-    name: "MCP: list",
-    fill: [fillPrompts({ current_content: content, description: summary }, 100)],
-    request: call("prompts/list", () => ({}))
-  },
-  {
     name: "MCP: list as a tool",
     fill: [fillPrompts({ current_content: mcpContent, description: summary }, 100)],
     request: call("tools/call", () => ({ name: "list_prompts", arguments: {} }))
   },
   {
-    name: "MCP: get",
-    fill: [fillPrompts({ current_content: controls })],
-    request: call("prompts/get", promptName)
-  },
-  {
     name: "MCP: get with arguments",
     fill: [fillPrompts({ current_content: mcpContent })],
     request: call("prompts/get", (index) => ({ ...promptName(index), arguments: mcpArguments }))
-  },
-  {
-    name: "MCP: get as a tool",
-    fill: [fillPrompts({ current_content: content })],
-    request: call("tools/call", (index) => ({ name: "get_prompt", arguments: promptName(index) }))
   }
 ]
 
@@ -277,7 +240,6 @@ const readSmall = async ({ service, small }: Tenants, until: Promise<unknown>): 
       }).on("error", reject)
     })
   const [first] = small.ids as [string]
-  await read(first, [])
   let running = true
   const stopped = until.then(() => (running = false))
   const pending: Array<Promise<void>> = []
@@ -297,6 +259,8 @@ export interface Neighbors {
   readonly alone: Reads
   readonly meanwhile: Reads
   readonly large: Statuses
+  /** The statuses of two large requests after the burst. */
+  readonly afterwards: Statuses
   /** The greatest resident memory of the service, in MiB. */
   readonly peak: number
 }
@@ -309,8 +273,10 @@ export const measureNeighbors = async (tenants: Tenants, kind: Kind): Promise<Ne
   const alone = await readSmall(tenants, setTimeout(1_000))
   let peak = 0
   const watch = setInterval(() => (peak = Math.max(peak, readResidentMiB(pid))), 20)
-  const burst = sendBurst({ port: service.port, key: large.key.plaintext, requests })
+  const target = { port: service.port, key: large.key.plaintext }
+  const burst = sendBurst({ ...target, requests })
   const meanwhile = await readSmall(tenants, burst)
   clearInterval(watch)
-  return { alone, meanwhile, large: await burst, peak }
+  const afterwards = await sendBurst({ ...target, requests: requests.slice(0, 2) })
+  return { alone, meanwhile, large: await burst, afterwards, peak }
 }

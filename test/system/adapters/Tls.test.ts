@@ -13,12 +13,11 @@ import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { makeResources } from "../../support/database.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
-const openssl = (directory: string, ...args: ReadonlyArray<string>): string =>
-  execFileSync("openssl", args, { cwd: directory, encoding: "utf8", stdio: "pipe" })
-
 describe("connections with TLS", () => {
   const resources = makeResources()
   const directory = makeTestDirectory("tls-")
+  const openssl = (args: string) =>
+    execFileSync("openssl", args.split(" "), { cwd: directory, stdio: "pipe" })
   let authority: string
   /** A server whose certificate is for localhost. */
   let named: Cluster
@@ -45,20 +44,9 @@ describe("connections with TLS", () => {
   /** Turns TLS on with a certificate for one name. The authority of the test signs the certificate. */
   const enableTls = async ({ url }: Cluster, name: string): Promise<void> => {
     writeFileSync(join(directory, "name.txt"), `subjectAltName=${name}`)
-    openssl(
-      directory,
-      "req",
-      "-new",
-      "-nodes",
-      "-subj",
-      "/CN=server",
-      "-keyout",
-      "server.key",
-      "-out",
-      "server.csr"
-    )
-    const sign = ["-CA", "authority.crt", "-CAkey", "authority.key", "-days", "2", "-extfile", "name.txt"]
-    openssl(directory, "x509", "-req", "-in", "server.csr", ...sign, "-out", "server.crt")
+    openssl("req -new -nodes -subj /CN=server -keyout server.key -out server.csr")
+    const sign = "-CA authority.crt -CAkey authority.key -days 2 -extfile name.txt"
+    openssl(`x509 -req -in server.csr ${sign} -out server.crt`)
     // The user that runs the server must own the files, so the server writes them.
     for (const file of ["server.key", "server.crt"]) {
       const pem = readFileSync(join(directory, file), "utf8").trimEnd()
@@ -72,19 +60,7 @@ describe("connections with TLS", () => {
   }
 
   beforeAll(async () => {
-    const subject = ["-subj", "/CN=authority", "-days", "2"]
-    openssl(
-      directory,
-      "req",
-      "-new",
-      "-x509",
-      "-nodes",
-      ...subject,
-      "-keyout",
-      "authority.key",
-      "-out",
-      "authority.crt"
-    )
+    openssl("req -new -x509 -nodes -subj /CN=authority -days 2 -keyout authority.key -out authority.crt")
     authority = readFileSync(join(directory, "authority.crt"), "utf8")
     named = await resources.acquire(freshCluster)
     numbered = await resources.acquire(freshCluster)

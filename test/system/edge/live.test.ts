@@ -72,12 +72,12 @@ describe("live prompts behind a proxy", () => {
       await using _: Live = live
       const startedAt = performance.now()
       const countWaits = () => requests.filter(({ applied }) => applied === "wait=1").length
-      await expect.poll(countWaits, { timeout: 20_000 }).toBeGreaterThanOrEqual(2)
+      await expect.poll(countWaits).toBeGreaterThanOrEqual(2)
       expect(Object.keys(await readTexts())).toHaveLength(prompts.length)
 
       await database.sql(editPrompt, [prompts[0], `Edited behind ${name}`])
       const read = async () => (await readTexts())[prompts[0]!]
-      await expect.poll(read, { timeout: 20_000 }).toMatch(`Edited behind ${name}`)
+      await expect.poll(read).toMatch(`Edited behind ${name}`)
       expect((await client.prompts.getResolved(prompts[0]!)).source).toMatch(/^(live|cached)$/)
       // One request for the first texts, one per second, and a few for the edit. None was for a single prompt.
       expect(requests.length).toBeLessThan((performance.now() - startedAt) / 1_000 + 5)
@@ -89,10 +89,10 @@ describe("live prompts behind a proxy", () => {
     const { requests, readTexts, live } = await connect(proxies["nginx without Prefer"]!, 1_200)
     await using _: Live = live
     const startedAt = performance.now()
-    await expect.poll(() => requests.length, { timeout: 20_000 }).toBeGreaterThanOrEqual(4)
+    await expect.poll(() => requests.length).toBeGreaterThanOrEqual(4)
     await database.sql(editPrompt, [prompts[0], "Edited without Prefer"])
     const read = async () => (await readTexts())[prompts[0]!]
-    await expect.poll(read, { timeout: 20_000 }).toMatch("Edited without Prefer")
+    await expect.poll(read).toMatch("Edited without Prefer")
     // Besides one request per `ttl`: one for the first texts, one that finds that the proxy does not wait, and one after
     // each of the two changes. The cache of the proxy may have contained older texts.
     expect(requests.length).toBeLessThanOrEqual((performance.now() - startedAt) / 1_200 + 6)

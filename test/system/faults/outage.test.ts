@@ -6,7 +6,6 @@ import { type Reply, read } from "../../support/clients/read.ts"
 import {
   isFromBefore,
   makeOutageTenant,
-  p99,
   startKnownLoad,
   startUnknownLoad,
   warm
@@ -56,9 +55,7 @@ describe("two services whose database is unreachable", () => {
     Promise.all(services.map(({ url }) => read(url + target, key)))
 
   const waitForAll = async (target: string, key: string, holds: (reply: Reply) => boolean) => {
-    await expect
-      .poll(async () => (await readAll(target, key)).every(holds), { timeout: 15_000, interval: 20 })
-      .toBe(true)
+    await expect.poll(async () => (await readAll(target, key)).every(holds), { interval: 20 }).toBe(true)
   }
 
   let endFault: (() => Promise<void>) | undefined
@@ -129,9 +126,6 @@ describe("two services whose database is unreachable", () => {
         expect(age).toBeGreaterThanOrEqual((startedAt - (await lostAt)) / 1_000)
         expect(age).toBeLessThanOrEqual(maxAgeMs / 1_000)
       }
-      // A read that waits for a timeout of the database would take a second or more. `npm run soak -- --outage`
-      // measures more precisely.
-      expect(p99(replies)).toBeLessThan(1.5 * p99(normal.known) + 500)
       expect(countStatuses(rejections)).toEqual({ 401: rejections.length })
       const unknownStatuses = countStatuses(await unknown.stop())
       expect(Object.keys(unknownStatuses).filter((status) => !["200", "503"].includes(status))).toEqual([])

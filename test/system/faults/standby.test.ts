@@ -53,7 +53,7 @@ describe("a hot standby of another PostgreSQL server", () => {
     await readAll(keys.active)
     expect((await send(service, "/readyz")).status).toBe(200)
     await expectBystandersUnaffected(service)
-    await expect.poll(readWarnings, { timeout: 5_000 }).toEqual(expectedWarnings)
+    await expect.poll(readWarnings).toEqual(expectedWarnings)
 
     // Within this time, the feed tries to reconnect, and the service tries to write key uses. The service must not log
     // a warning again.
@@ -70,24 +70,22 @@ describe("a hot standby of another PostgreSQL server", () => {
     await primary.sql("update prompts set title = 'Edited' where id = $1", [archive.prompts[0]!.id])
     await primary.sql("update api_keys set revoked_at = now() where id = $1", [keys.second.stored.id])
     const title = async () => JSON.parse((await send(service, item, authorization)).body).data.title
-    await expect.poll(title, { timeout: 5_000 }).toBe("Edited")
+    await expect.poll(title).toBe("Edited")
     await expect
-      .poll(() => send(service, item, `Bearer ${keys.second.plaintext}`), { timeout: 5_000 })
+      .poll(() => send(service, item, `Bearer ${keys.second.plaintext}`))
       .toMatchObject({ status: 401 })
   })
 
   it("after a standby is promoted, caching and the recording of key uses start without a restart", async () => {
     expect(await send(service, item, authorization)).toMatchObject({ status: 200 })
-    await expect.poll(readWarnings, { timeout: 5_000 }).toEqual(expectedWarnings)
+    await expect.poll(readWarnings).toEqual(expectedWarnings)
     const { sql } = await resources.acquire(connectTo({ DATABASE_URL: standby.url }))
     await sql("select pg_promote()")
-    await expect
-      .poll(() => readMetric(metricsPort, "prompt_retrieval_change_feed_up"), { timeout: 5_000 })
-      .toBe(1)
+    await expect.poll(() => readMetric(metricsPort, "prompt_retrieval_change_feed_up")).toBe(1)
     for (let i = 0; i < 2; i++)
       expect(await send(service, item, `Bearer ${third.plaintext}`)).toMatchObject({ status: 200 })
     expect(await readMetric(metricsPort, responseHits)).toBe(1)
-    await expect.poll(() => sql(usedKeys), { timeout: 5_000 }).toEqual([{ id: third.stored.id }])
+    await expect.poll(() => sql(usedKeys)).toEqual([{ id: third.stored.id }])
     expect(readWarnings()).toEqual(expectedWarnings)
   })
 })

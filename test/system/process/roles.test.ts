@@ -109,7 +109,7 @@ describe("deploy/roles.sql", () => {
       }
       const { sql } = await connectAs("owner")
       const readUses = () => sql("select id from api_keys where last_used_at is not null")
-      await expect.poll(readUses, { timeout: 5_000 }).toEqual([{ id: keys.active.stored.id }])
+      await expect.poll(readUses).toEqual([{ id: keys.active.stored.id }])
     } finally {
       await service.stop()
     }
