@@ -138,7 +138,7 @@ const isUuid = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f
 const isHarmless = (name: string, value: unknown): boolean =>
   /^(time|traceId|spanId|parentSpanId|\w+UnixNano)$/.test(name) ||
   (name === "request_id" && requestIds.has(String(value))) ||
-  (name === "prompt_id" && isUuid(String(value)))
+  (name === "prompt_id" && String(value).split(" ").every(isUuid))
 
 /** Lists the names and texts in a JSON value, except in harmless fields. */
 const listWords = (value: unknown): ReadonlyArray<string> =>
