@@ -84,10 +84,13 @@ const live: Scenario = {
       await change()
       const committedAt = performance.now()
       while (noticedAt.length < count) {
-        if (performance.now() - committedAt > timeoutMs)
+        if (performance.now() - committedAt > timeoutMs) {
+          // Their requests would keep this process running.
+          clients.close()
           throw new Error(
             `${noticedAt.length} of ${count} clients noticed a change; ${clients.countUnheld()} requests were not held`
           )
+        }
         await setTimeout(1)
       }
       // A client may notice a change before this process knows of the commit.
