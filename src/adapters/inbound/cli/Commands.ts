@@ -52,24 +52,19 @@ export const rootCommand = Command.make("prompt-retrieval").pipe(
 
 const isHelpFlag = (arg: string): boolean => arg === "--help" || arg === "-h"
 
-/** Replaces the command `help` with the flag `--help`, and the command `version` with the flag `--version`. */
-const replaceByFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const [command, ...operands] = args
-  const words = operands.filter((word) => word !== "--")
-  if (command === "version" && words.length === 0) return ["--version"]
-  return command === "help" && !words.some(isHelpFlag) ? [...words, "--help"] : args
-}
-
 /**
- * Reduces a command line with `--help` to the words of the command and `--help`. If there is no such command, removes
- * `--help`, so that the parser reports the unknown word. If `--help` remained, the parser would print the help of the
- * parent command.
+ * Replaces `version` by `--version`, and both `help COMMAND` and a command line with `--help` by the words of the command
+ * and `--help`. If there is no such command, leaves out `--help`, so that the parser reports the unknown word instead of
+ * printing the help of the parent command.
  */
-const reduceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+const replaceByFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  if (args.filter((arg) => arg !== "--").join(" ") === "version") return ["--version"]
   const flags = beforeOperands(args)
-  if (!flags.some(isHelpFlag)) return args
-  const { path, isUnknown } = findCommand(rootCommand, flags)
-  return isUnknown ? flags.filter((arg) => !isHelpFlag(arg)) : [...path, "--help"]
+  const isHelpRequested = flags.some(isHelpFlag)
+  if (!isHelpRequested && args[0] !== "help") return args
+  const words = isHelpRequested ? flags.filter((arg) => !isHelpFlag(arg)) : args.slice(1)
+  const { path, isUnknown } = findCommand(rootCommand, words)
+  return isUnknown ? words : [...path, "--help"]
 }
 
 /**
@@ -88,7 +83,7 @@ export const runCommandLine = Effect.fnUntraced(
           if (event._tag === "Version") requested += `${formatVersion(event.name, event.version)}\n`
         })
     }
-    yield* Command.runWith(rootCommand, { version })(reduceHelp(replaceByFlags(args))).pipe(
+    yield* Command.runWith(rootCommand, { version })(replaceByFlags(args)).pipe(
       Effect.provideService(CliOutput.Presenter, presenter),
       Effect.provideService(
         CliConfig.CliConfig,

@@ -4,8 +4,7 @@ import { sizes } from "../../../../domain/Sizes.ts"
 import {
   type ArchiveTooLarge,
   type InvalidContent,
-  maxProblems,
-  type Problem
+  maxProblems
 } from "../../../../domain/WorkspaceContent.ts"
 import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import type { UnimportedFiles } from "../../../../application/transfer/FileExport.ts"
@@ -72,21 +71,9 @@ const describeProblems = (
     ...(count > maxProblems ? [`… and ${count - maxProblems} more`] : [])
   ].join("\n")
 
-/** Lists every edit, because the operator must decide about each edit. */
-const describeEdits = (edits: ReadonlyArray<Problem>): string =>
-  [
-    "nothing was imported; the import would undo what was changed in the workspace since the latest import:",
-    ...edits.map(({ path, message }) => toPrintable(`${path}: ${message}`)),
-    "Export with --format files --update, merge with git, and import the result, or undo the changes with --overwrite."
-  ].join("\n")
-
-/** Lists every file, because the operator must decide about each file. */
-const describeFiles = (paths: ReadonlyArray<string>): string =>
-  [
-    "nothing was written; these files were added or edited since the latest import, and the workspace differs from them:",
-    ...paths.map(toPrintable),
-    "Export into the files that were imported last and merge with git, or replace and remove these files with --overwrite."
-  ].join("\n")
+/** Lists every line, because the operator must decide about each of them. */
+const listAll = (heading: string, lines: ReadonlyArray<string>, remedy: string): string =>
+  [heading, ...lines.map(toPrintable), remedy].join("\n")
 
 type Messages = {
   readonly [Tag in Exclude<Failure, ExitError>["_tag"]]: (
@@ -98,7 +85,12 @@ type Messages = {
 const messages: Messages = {
   ArchiveTooLarge: () =>
     `the archive is larger than ${maxArchiveBytes / 2 ** 20} MiB; copy the database with pg_dump instead`,
-  ConflictingEdits: ({ edits }) => describeEdits(edits),
+  ConflictingEdits: ({ edits }) =>
+    listAll(
+      "nothing was imported; the import would undo what was changed in the workspace since the latest import:",
+      edits.map(({ path, message }) => `${path}: ${message}`),
+      "Export with --format files --update, merge with git, and import the result, or undo the changes with --overwrite."
+    ),
   InvalidContent: (error) => describeProblems("the archive", error),
   InvalidFiles: (error, { path, directory, out = "" }) =>
     path !== undefined
@@ -116,7 +108,12 @@ const messages: Messages = {
   ResolvedTooLarge: ({ id }) =>
     `the resolved content of prompt ${id} is larger than ${sizes.contentBytes / 2 ** 20} MiB; shorten the prompt or its fragments`,
   Unavailable: () => "the database cannot be reached",
-  UnimportedFiles: ({ paths }) => describeFiles(paths),
+  UnimportedFiles: ({ paths }) =>
+    listAll(
+      "nothing was written; these files were added or edited since the latest import, and the workspace differs from them:",
+      paths,
+      "Export into the files that were imported last and merge with git, or replace and remove these files with --overwrite."
+    ),
   UserHasActiveKeys: ({ count }, { email = "" }) => {
     const them = count === 1 ? "it" : "them"
     return `${quote(email)} owns ${pluralize(count, "active key")}; revoke ${them} first, or add --yes to delete ${them} too`
