@@ -4,20 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import {
-  authenticate,
-  checkAccess,
-  type InvalidKey,
-  type KeyHash,
-  type KeyRecord
-} from "../../domain/ApiKey.ts"
+import { authenticate, checkAccess, type KeyHash, type KeyRecord } from "../../domain/ApiKey.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
-import type { Unavailable } from "../ports/Unavailable.ts"
 import { cacheLimits } from "./CacheLimits.ts"
 import { Outage } from "./Outage.ts"
 import { type Cacheable, RevisionedCache } from "./RevisionedCache.ts"
-import { SingleFlight } from "./SingleFlight.ts"
 
 /**
  * Returns true if a key is accepted at `now` (milliseconds since the epoch), by the state of the database at the last
@@ -47,7 +39,6 @@ const makeCachingKeyStore = Effect.gen(function* () {
   const feed = yield* ChangeFeed
   const outage = yield* Outage
   const cache = new RevisionedCache<KeyRecord>(feed, cacheLimits.keys, "keys")
-  const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
 
   /**
    * Forgets all keys of a workspace if a lookup reveals a change that the feed has not reported: the record of a key
@@ -79,7 +70,7 @@ const makeCachingKeyStore = Effect.gen(function* () {
       find: (hash) => {
         const record = cache.get(hash)
         if (record !== undefined) return Effect.succeed(record)
-        const found = lookups.run(hash, undefined, cache.load(hash, lookUp(hash), toCacheable))
+        const found = cache.load(hash, lookUp(hash), toCacheable)
         const known = cache.findLastKnown(hash)
         if (known === undefined) return found
         return Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -100,8 +91,7 @@ const makeCachingKeyStore = Effect.gen(function* () {
 
 /**
  * Caches the keys of another KeyStore. Unknown keys and keys without a workspace are not cached, so a flood of unknown
- * keys evicts nothing. Concurrent lookups of a key share one query. A lookup that starts after a change of any workspace
- * never joins an earlier query, because the workspace of the key is unknown until the query returns.
+ * keys evicts nothing.
  *
  * During an outage, a key that was rejected at the last contact with the database is still rejected.
  */

@@ -61,8 +61,7 @@ export interface CacheEntry<Value> extends FairEntry {
  * 4. While the change feed is down, it reports no revision, and the cache serves and stores nothing.
  * 5. A call of `invalidate` counts as a change of the workspace.
  *
- * Only `findLastKnown` returns older values, for responses during an outage of the database (`Outage`). The cache does
- * not join concurrent reads with the same key; `SingleFlight` does.
+ * Only `findLastKnown` returns older values, for responses during an outage of the database (`Outage`).
  */
 export class RevisionedCache<Value> {
   readonly #feed: ChangeFeed["Service"]

@@ -16,8 +16,7 @@ interface InFlightRead<A, E> {
  * Runs concurrent reads with the same cache key once. A read that is requested after the feed has reported a change
  * never joins one that started before this report. While the change feed is down, reads are not shared.
  *
- * Key lookups, reads of prompts and the reads of requests that wait for a change are shared. Admission is not shared,
- * because each request must count against the rate limits.
+ * The reads of requests that wait for a change are shared: after a change, all of them read at the same time.
  */
 export class SingleFlight<A, E> {
   readonly #feed: ChangeFeed["Service"]

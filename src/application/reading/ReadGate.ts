@@ -5,13 +5,11 @@ import * as Semaphore from "effect/Semaphore"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /**
- * The number of reads of a workspace that run at the same time. It must be less than the number of connections for
- * reads, so that slow statements of one workspace leave a connection for the others. The result of each read may take
- * about 8 MiB of memory until it is encoded.
+ * The number of reads of a workspace that run at the same time. The result of each read may take about 8 MiB of memory
+ * until it is encoded. With fewer reads, fewer lookups share a statement: with 3, a cold read takes 1.5 times the CPU
+ * time.
  */
-export const ReadsPerWorkspace = Context.Reference<number>("prompt-retrieval/ReadsPerWorkspace", {
-  defaultValue: () => 3
-})
+const readsPerWorkspace = 16
 
 /**
  * A step is large if it processes at least this many UTF-16 code units. A smaller step usually takes less than a tenth
@@ -48,6 +46,26 @@ export const countUnits = (value: unknown): number => {
   return units
 }
 
+/** Runs an effect when its workspace has a permit for it. */
+export type WithPermit = <A, E>(workspace: WorkspaceId, effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
+
+/** Makes the function that lets `count` effects of each workspace run at the same time. */
+export const makeWorkspacePermits = (count: number): WithPermit => {
+  /** The permits of the workspaces that have effects, and the number of these effects, including those that wait. */
+  const workspaces = new Map<WorkspaceId, { readonly permits: Semaphore.Semaphore; effects: number }>()
+  return (workspace, effect) =>
+    Effect.suspend(() => {
+      const entry = workspaces.get(workspace) ?? { permits: Semaphore.makeUnsafe(count), effects: 0 }
+      entry.effects++
+      workspaces.set(workspace, entry)
+      const leave = Effect.sync(() => {
+        entry.effects--
+        if (entry.effects === 0) workspaces.delete(workspace)
+      })
+      return Effect.ensuring(entry.permits.withPermit(effect), leave)
+    })
+}
+
 /**
  * Bounds the work of each workspace: how many of its reads run at the same time, and how long their steps occupy the
  * event loop. A large value takes many times its size while it is resolved and encoded, so one large step runs at a
@@ -57,7 +75,7 @@ export class ReadGate extends Context.Service<
   ReadGate,
   {
     /** Runs a read of a workspace, from its statement to the encoded response, when the workspace has a permit for it. */
-    readonly withPermit: <A, E>(workspace: WorkspaceId, read: Effect.Effect<A, E>) => Effect.Effect<A, E>
+    readonly withPermit: WithPermit
     /**
      * Runs one step of a read: at once if the step is small, otherwise when no other large step runs and the event loop
      * has completed `turnsBeforeLargeStep` turns.
@@ -65,34 +83,14 @@ export class ReadGate extends Context.Service<
     readonly run: <A>(units: number, step: () => A) => Effect.Effect<A>
   }
 >()("prompt-retrieval/ReadGate") {
-  static readonly layer: Layer.Layer<ReadGate> = Layer.effect(
-    ReadGate,
-    Effect.gen(function* () {
-      const readsPerWorkspace = yield* ReadsPerWorkspace
-      /** The permits of the workspaces that have reads, and the number of their reads that run or wait. */
-      const gates = new Map<WorkspaceId, { readonly permits: Semaphore.Semaphore; reads: number }>()
-      const largeStepPermit = Semaphore.makeUnsafe(1)
-
-      return ReadGate.of({
-        withPermit: (workspace, read) =>
-          Effect.suspend(() => {
-            const gate = gates.get(workspace) ?? {
-              permits: Semaphore.makeUnsafe(readsPerWorkspace),
-              reads: 0
-            }
-            gate.reads++
-            gates.set(workspace, gate)
-            const leave = Effect.sync(() => {
-              gate.reads--
-              if (gate.reads === 0) gates.delete(workspace)
-            })
-            return Effect.ensuring(gate.permits.withPermit(read), leave)
-          }),
-        run: (units, step) =>
-          units < minLargeUnits
-            ? Effect.sync(step)
-            : largeStepPermit.withPermit(Effect.andThen(waitForTurns, Effect.sync(step)))
-      })
+  static readonly layer: Layer.Layer<ReadGate> = Layer.sync(ReadGate, () => {
+    const largeStepPermit = Semaphore.makeUnsafe(1)
+    return ReadGate.of({
+      withPermit: makeWorkspacePermits(readsPerWorkspace),
+      run: (units, step) =>
+        units < minLargeUnits
+          ? Effect.sync(step)
+          : largeStepPermit.withPermit(Effect.andThen(waitForTurns, Effect.sync(step)))
     })
-  )
+  })
 }

@@ -2,13 +2,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import { MountedEndpoint } from "../../adapters/inbound/http/MountedEndpoint.ts"
-import {
-  defaultMaxConnections,
-  divideConnections
-} from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
+import { defaultMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
-import { ReadsPerWorkspace } from "../../application/reading/ReadGate.ts"
 import type { ServiceConfig } from "../config/Config.ts"
 import { databaseLayer, serviceLayer } from "./EmbeddingLayers.ts"
 
@@ -50,8 +46,5 @@ const databaseWithFeedLayer = (
   { databaseFeedUrl, databaseMaxConnections }: ServiceConfig
 ) =>
   PostgresChangeFeed.makeLayer(databaseFeedUrl).pipe(
-    Layer.provideMerge(databaseLayer({ url }, databaseMaxConnections)),
-    Layer.provideMerge(
-      Layer.succeed(ReadsPerWorkspace, divideConnections(databaseMaxConnections).readsPerWorkspace)
-    )
+    Layer.provideMerge(databaseLayer({ url }, databaseMaxConnections))
   )

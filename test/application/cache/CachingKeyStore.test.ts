@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -88,24 +87,6 @@ describe("CachingKeyStore", () => {
       }
       assert.strictEqual(lookups.length, 4)
     })
-  )
-
-  it.effect(
-    "concurrent lookups of a key share one query, but a lookup that starts after a change never joins an earlier query",
-    () =>
-      Effect.gen(function* () {
-        const gate = yield* Deferred.make<KeyRecord>()
-        const { changes, find, lookups } = yield* makeCache((_, n) =>
-          n === 1 ? Deferred.await(gate) : Effect.succeed(revoked)
-        )
-        const before = [yield* start(find(toHash(1))), yield* start(find(toHash(1)))]
-        assert.strictEqual(lookups.length, 1)
-        changes.invalidate(workspace.id)
-        const after = yield* start(find(toHash(1)))
-        yield* Deferred.succeed(gate, active)
-        assert.deepStrictEqual(yield* Fiber.joinAll(before), [active, active])
-        assert.deepStrictEqual([yield* Fiber.join(after), yield* find(toHash(1))], [revoked, revoked])
-      })
   )
 
   it.effect("a flood of unknown keys neither evicts a cached key nor delays a lookup of the key", () =>

@@ -8,7 +8,7 @@ import { layer } from "../../../src/application/cache/CachingPromptRepo.ts"
 import { WorkspaceRevisions } from "../../../src/application/cache/WorkspaceRevisions.ts"
 import { type PromptFilter, PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import type { Page } from "../../../src/domain/Page.ts"
-import { type PromptId, PromptNotFound } from "../../../src/domain/Prompt.ts"
+import { PromptNotFound } from "../../../src/domain/Prompt.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
 import { switchedFeed } from "../../support/database/switchedFeed.ts"
@@ -108,39 +108,5 @@ describe("CachingPromptRepo", () => {
       assert.strictEqual(yield* Fiber.join(slow), 8)
       assert.deepStrictEqual(reads, ["list", "listPage", "list"])
     })
-  )
-})
-
-describe("concurrent identical reads through CachingPromptRepo", () => {
-  const read = (id: PromptId) => Effect.flip(Effect.flatMap(PromptRepo, (repo) => repo.get(own, id)))
-
-  it.effect(
-    "concurrent identical reads run once, even if they fail, while the feed is up and the workspace is unchanged",
-    () =>
-      Effect.gen(function* () {
-        const gate = yield* Deferred.make<void>()
-        const { cached, changes, feed, state } = yield* makeCache(() => Deferred.await(gate))
-        const [id, another] = [newId<PromptId>(), newId<PromptId>()]
-        const get = (id: PromptId) => start(Effect.provideService(read(id), PromptRepo, cached))
-        const same = yield* Effect.forEach([1, 2, 3], () => get(id))
-        assert.strictEqual(state.gets, 1)
-        yield* get(another)
-        assert.strictEqual(state.gets, 2)
-        changes.invalidate(other)
-        yield* get(id)
-        assert.strictEqual(state.gets, 2)
-        changes.invalidate(own)
-        const later = yield* get(id)
-        assert.strictEqual(state.gets, 3)
-        feed.isUp = false
-        const whileDown = yield* get(id)
-        assert.strictEqual(state.gets, 4)
-        yield* Fiber.interrupt(same[0]!)
-        yield* Deferred.succeed(gate, undefined)
-        assert.deepStrictEqual(
-          yield* Fiber.joinAll([...same.slice(1), later, whileDown]),
-          [1, 2, 3, 4].map(() => PromptNotFound)
-        )
-      })
   )
 })

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import { countUnits, ReadGate, ReadsPerWorkspace } from "../../../src/application/reading/ReadGate.ts"
+import { countUnits, ReadGate } from "../../../src/application/reading/ReadGate.ts"
 import { workspace } from "../../support/archives.ts"
 
 const largeUnits = 1024 * 1024
@@ -15,7 +15,7 @@ describe("reads of a workspace", () => {
       const end = Latch.makeUnsafe()
       const running = [0, 0]
       const reads = workspaces.flatMap((id, index) =>
-        Array.from({ length: 10 }, () =>
+        Array.from({ length: 20 }, () =>
           withPermit(
             id,
             Effect.andThen(
@@ -27,11 +27,11 @@ describe("reads of a workspace", () => {
       )
       const all = yield* Effect.forkChild(Effect.all(reads, { concurrency: "unbounded" }))
       yield* Effect.yieldNow
-      assert.deepStrictEqual(running, [2, 2])
+      assert.deepStrictEqual(running, [16, 16])
       end.openUnsafe()
       yield* Fiber.join(all)
-      assert.deepStrictEqual(running, [10, 10])
-    }).pipe(Effect.provide(ReadGate.layer), Effect.provideService(ReadsPerWorkspace, 2))
+      assert.deepStrictEqual(running, [20, 20])
+    }).pipe(Effect.provide(ReadGate.layer))
   )
 
   it.effect("a read that fails or is interrupted returns its permit", () =>
@@ -39,11 +39,17 @@ describe("reads of a workspace", () => {
       const { id } = workspace()
       const { withPermit } = yield* ReadGate
       yield* Effect.ignore(withPermit(id, Effect.fail("failed")))
-      const held = yield* Effect.forkChild(withPermit(id, Effect.never), { startImmediately: true })
+      const held = yield* Effect.forkChild(
+        Effect.all(
+          Array.from({ length: 16 }, () => withPermit(id, Effect.never)),
+          { concurrency: "unbounded" }
+        ),
+        { startImmediately: true }
+      )
       const waiting = yield* Effect.forkChild(withPermit(id, Effect.succeed("read")))
       yield* Fiber.interrupt(held)
       assert.strictEqual(yield* Fiber.join(waiting), "read")
-    }).pipe(Effect.provide(ReadGate.layer), Effect.provideService(ReadsPerWorkspace, 1))
+    }).pipe(Effect.provide(ReadGate.layer))
   )
 })
 

@@ -7,7 +7,6 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
-import { ReadGate } from "../../../../src/application/reading/ReadGate.ts"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { workspace } from "../../../support/archives.ts"
@@ -68,21 +67,18 @@ describe.concurrent("queries of a PostgreSQL server", () => {
   )
 
   it.live(
-    "slow reads of one workspace delay no read of another workspace, even if the slow reads are interrupted",
+    "slow statements of one workspace delay no statement of another workspace, even if the slow statements are interrupted",
     () =>
       Effect.gen(function* () {
         const [slow, other] = [workspace().id, workspace().id]
         const { queryPrompts } = yield* Database
-        const { withPermit } = yield* ReadGate
-        const sleep = withPermit(slow, queryPrompts({ text: "select pg_sleep(2.5)", params: [] }))
-        const countSlow = withPermit(
-          other,
-          queryPrompts({
-            text: `select count(*)::int as count from pg_stat_activity
+        const sleep = queryPrompts({ text: "select pg_sleep(2.5)", params: [], workspace: slow })
+        const countSlow = queryPrompts({
+          text: `select count(*)::int as count from pg_stat_activity
             where datname = current_database() and state = 'active' and query = 'select pg_sleep(2.5)'`,
-            params: []
-          })
-        )
+          params: [],
+          workspace: other
+        })
         const expectNoDelay = Effect.gen(function* () {
           for (let i = 0; i < 8; i++) assert.isAbove((yield* countSlow)[0]!.count as number, 0)
         })
@@ -97,8 +93,8 @@ describe.concurrent("queries of a PostgreSQL server", () => {
           yield* Effect.forkChild(Fiber.interrupt(reading))
           yield* expectNoDelay
         }
-        yield* withPermit(slow, queryPrompts(select1))
-      }).pipe(Effect.provide([emptyDatabase, ReadGate.layer]))
+        yield* queryPrompts({ ...select1, workspace: slow })
+      }).pipe(Effect.provide(emptyDatabase))
   )
 
   it.live(

@@ -8,8 +8,6 @@ export interface ConnectionBudget {
   readonly transactions: number
   /** Connections of the change feed: one listens, and the other sends heartbeats. */
   readonly changeFeed: number
-  /** The number of reads of a workspace that run at the same time. It leaves a connection for other workspaces. */
-  readonly readsPerWorkspace: number
 }
 
 /** Maximum number of connections of a process if `DATABASE_MAX_CONNECTIONS` is not set. */
@@ -21,14 +19,11 @@ export const defaultMaxConnections = 12
  */
 export const minMaxConnections = 6
 
-/** Maximum of `readsPerWorkspace`. The result of each read may take about 8 MiB of memory. */
-const maxReadsPerWorkspace = 4
-
 /** Maximum number of connections for transactions. Administration runs only a few transactions at the same time. */
 const maxTransactions = 4
 
 /**
- * Divides the connections that a process may open. The sum of the connections is `max`.
+ * Divides the connections that a process may open. The sum of the parts is `max`.
  *
  * @param max at least `minMaxConnections`
  */
@@ -37,12 +32,10 @@ export const divideConnections = (max: number): ConnectionBudget => {
   const transactions = Math.min(maxTransactions, 1 + Math.floor(spare / 2))
   const spareReads = spare - (transactions - 1)
   const keys = 1 + Math.floor(spareReads / 3)
-  const prompts = 2 + spareReads - (keys - 1)
   return {
-    prompts,
+    prompts: 2 + spareReads - (keys - 1),
     keys,
     transactions,
-    changeFeed: 2,
-    readsPerWorkspace: Math.min(maxReadsPerWorkspace, prompts - 1)
+    changeFeed: 2
   }
 }

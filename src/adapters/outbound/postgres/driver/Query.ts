@@ -3,6 +3,7 @@ import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
 /** A row that is not decoded yet. */
 export type Row = PgConnection.Row
@@ -11,14 +12,23 @@ export type Row = PgConnection.Row
 export interface Statement {
   readonly text: string
   readonly params: ReadonlyArray<unknown>
+  /** The workspace that the statement reads. A pool keeps one connection for the statements of other workspaces. */
+  readonly workspace?: WorkspaceId | undefined
 }
 
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
 export type AddParameter = (value: unknown) => string
 
-export const makeStatement = (makeText: (parameter: AddParameter) => string): Statement => {
+export const makeStatement = (
+  workspace: WorkspaceId,
+  makeText: (parameter: AddParameter) => string
+): Statement => {
   const params: Array<unknown> = []
-  return { text: makeText((value) => `$${params.push(value)}`), params }
+  return {
+    text: makeText((value) => `$${params.push(value)}`),
+    params,
+    workspace
+  }
 }
 
 /**

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
 import { runUntil } from "../../../../application/Deadline.ts"
+import { makeWorkspacePermits, type WithPermit } from "../../../../application/reading/ReadGate.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/SessionSetup.ts"
@@ -62,16 +63,23 @@ class QueryPool {
    * other connections are not prepared, because a pooler may run each statement in another session.
    */
   readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
+  /**
+   * Lets a workspace have fewer statements in flight than the pool has connections, if the pool has several. A slow
+   * statement blocks its whole connection, so one connection stays free for other workspaces.
+   */
+  readonly #withPermit: WithPermit
 
   constructor(pool: PgPool.PgPool, gauges: PoolGauges, maxConnections: number, setUpSession: SetUpSession) {
     this.#pool = pool
     this.#gauges = gauges
     this.#maxConnections = maxConnections
     this.#setUpSession = setUpSession
+    this.#withPermit = makeWorkspacePermits(Math.max(1, maxConnections - 1))
   }
 
   /**
-   * Runs a statement. If the connection is lost, runs the statement a second time on another connection.
+   * Runs a statement, after the statement has waited for a permit of its workspace. If the connection is lost, runs the
+   * statement a second time on another connection.
    */
   run(statement: Statement) {
     return Effect.suspend(() => {
@@ -84,7 +92,9 @@ class QueryPool {
       const attempts = this.#pool
         .use((connection) => this.#send(query, connection))
         .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
-      return this.#withConnectTimeout(query, attempts).pipe(
+      const { workspace } = statement
+      const permitted = workspace === undefined ? attempts : this.#withPermit(workspace, attempts)
+      return this.#withConnectTimeout(query, permitted).pipe(
         Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
         Effect.map(({ rows }) => rows as ReadonlyArray<Row>)
       )
@@ -138,7 +148,7 @@ class QueryPool {
     Effect.fail(this.#gauges.running() < this.#maxConnections ? connectTimeoutError : poolExhaustedError)
   )
 
-  /** Fails if the query has no connection after `connectTimeout`. */
+  /** Fails if the query has no connection after `connectTimeout`. This time includes the wait for a permit. */
   #withConnectTimeout<A>(
     query: InFlightQuery,
     attempts: Effect.Effect<A, SqlError>

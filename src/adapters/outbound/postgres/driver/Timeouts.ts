@@ -1,7 +1,7 @@
 import * as Duration from "effect/Duration"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 
-/** How long a query may wait for a connection. */
+/** How long a query may wait for a permit of its workspace and for a connection. */
 export const connectTimeout = "1 second"
 
 export const connectTimeoutMs = Duration.toMillis(connectTimeout)

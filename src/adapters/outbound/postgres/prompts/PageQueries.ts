@@ -81,7 +81,7 @@ const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
  * of the page are fetched from the table. If the page is empty, selects one row that has the total and no prompt.
  */
 export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
-  makeStatement((parameter) => {
+  makeStatement(workspace, (parameter) => {
     const workspaceParam = parameter(workspace)
     const matching = selectMatching(workspaceParam, filter, parameter)
     return `select total.count as total, p.*
@@ -99,7 +99,7 @@ export const selectPromptPage = (
   page: Page,
   columns = summaryColumns
 ): Statement =>
-  makeStatement((parameter) => {
+  makeStatement(workspace, (parameter) => {
     const workspaceParam = parameter(workspace)
     const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
     return `${selectPage(ids, columns)} order by p.updated_at desc, p.id desc`
@@ -118,7 +118,7 @@ export const selectVersions = (
   oldest: Timestamp | undefined,
   page: Page
 ): Statement =>
-  makeStatement((parameter) => {
+  makeStatement(workspace, (parameter) => {
     const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${toIdExpression(reference, workspace, parameter)}`
     const visible = `prompt_versions v where v.prompt_id = p.id${
       oldest === undefined ? "" : ` and v.created_at >= ${parameter(oldest)}`

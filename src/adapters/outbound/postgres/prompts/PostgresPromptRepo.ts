@@ -55,7 +55,8 @@ const selectByKey = (toText: (prompts: string) => string, wrap = (requested: str
   return {
     byId: (keys: ReadonlyArray<PromptKey<PromptId>>): Statement => ({
       text: byId,
-      params: [toWorkspaces(keys), toArray(keys.map(({ prompt }) => prompt))]
+      params: [toWorkspaces(keys), toArray(keys.map(({ prompt }) => prompt))],
+      workspace: keys[0]?.workspace
     }),
     byName: (keys: ReadonlyArray<PromptKey<PromptName>>): Statement => {
       const ranges = keys.map(({ prompt: { digits } }) =>
@@ -68,7 +69,8 @@ const selectByKey = (toText: (prompts: string) => string, wrap = (requested: str
           toArray(keys.map(({ prompt }) => prompt.slug)),
           toArray(ranges.map(({ first }) => first)),
           toArray(ranges.map(({ last }) => last))
-        ]
+        ],
+        workspace: keys[0]?.workspace
       }
     }
   }
@@ -200,6 +202,7 @@ export const selectVersion = (
   oldest: Timestamp | undefined
 ): Statement =>
   makeStatement(
+    workspace,
     (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
         parent.id as parent_version_id, v.metadata, v.created_at
       from prompts p join prompt_versions v on v.prompt_id = p.id

@@ -14,12 +14,10 @@ describe("divideConnections", () => {
     "divideConnections uses all connections, at least one per purpose, and a greater maximum never gives a purpose fewer connections",
     { max },
     ({ max }) => {
-      const { prompts, keys, transactions, changeFeed, readsPerWorkspace } = divideConnections(max)
+      const { prompts, keys, transactions, changeFeed } = divideConnections(max)
       assert.strictEqual(prompts + keys + transactions + changeFeed, max)
       assert.isAtLeast(Math.min(prompts, keys, transactions), 1)
       assert.strictEqual(changeFeed, 2)
-      assert.isAtLeast(readsPerWorkspace, 1)
-      assert.isBelow(readsPerWorkspace, prompts)
       const greater = divideConnections(max + 1)
       for (const part of ["prompts", "keys", "transactions"] as const)
         assert.isAtLeast(greater[part], { prompts, keys, transactions }[part])
@@ -31,8 +29,7 @@ describe("divideConnections", () => {
       prompts: 4,
       keys: 2,
       transactions: 4,
-      changeFeed: 2,
-      readsPerWorkspace: 3
+      changeFeed: 2
     })
   })
 })
