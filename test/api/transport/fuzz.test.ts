@@ -5,7 +5,7 @@ import { makeRandom } from "../../support/random.ts"
 import { startApi } from "../startApi.ts"
 
 const requests = 3_000
-const clients = 24
+const clients = 8
 const seed = Number(process.env.FUZZ_SEED ?? Math.trunc(Math.random() * 2 ** 31))
 
 const tenant = sample()

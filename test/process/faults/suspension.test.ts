@@ -20,6 +20,8 @@ it.each([1, 4])(
     await api.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
     const isRestored = async () => (await readAll(second.plaintext)).every(({ status }) => status === 200)
     await expect.poll(isRestored).toBe(true)
+    // No request waits while the change feed is down.
+    await expect.poll(() => api.metric("prompt_retrieval_change_feed_up")).toBe(1)
     await warm([api.service()], tenant)
     const resolved = `${api.service().url}${paths[0]}/resolved`
     const { etag } = (await read(resolved, active.plaintext)).headers
