@@ -19,8 +19,7 @@ export interface CachedResponse<Representation> {
  * before its response is cached. While nothing in the workspace changes, only the two checks that depend on the time
  * can fail for later requests: the expiry of the key and the rate limits.
  */
-export class ResponseCache<Representation> {
-  readonly #responses: RevisionedCache<CachedResponse<Representation>>
+export class ResponseCache<Representation> extends RevisionedCache<CachedResponse<Representation>> {
   readonly #countBytes: (representation: Representation) => number
   readonly #isSame: (a: Representation, b: Representation) => boolean
 
@@ -33,24 +32,9 @@ export class ResponseCache<Representation> {
     countBytes: (representation: Representation) => number,
     isSame: (a: Representation, b: Representation) => boolean
   ) {
-    this.#responses = new RevisionedCache(feed, cacheLimits.responses, "responses")
+    super(feed, cacheLimits.responses, "responses")
     this.#countBytes = countBytes
     this.#isSame = isSame
-  }
-
-  /** Returns the response of a cache key if it is current. */
-  get(key: string): CachedResponse<Representation> | undefined {
-    return this.#responses.get(key)
-  }
-
-  /** Like `get`, but does not count a lookup. */
-  peek(key: string): CachedResponse<Representation> | undefined {
-    return this.#responses.peek(key)
-  }
-
-  /** Returns the response of a cache key, of any age, if it was current at the last contact with the database. */
-  findLastKnown(key: string): CachedResponse<Representation> | undefined {
-    return this.#responses.findLastKnown(key)
   }
 
   /**
@@ -60,7 +44,7 @@ export class ResponseCache<Representation> {
    *
    * @param isContradiction returns true if an error contradicts a response with the status 200
    */
-  load<E>(
+  loadResponse<E>(
     key: string,
     respond: Effect.Effect<CachedResponse<Representation>, E>,
     isContradiction: (error: E) => boolean
@@ -70,9 +54,9 @@ export class ResponseCache<Representation> {
       const forget = (): void => {
         // If another request has replaced the known response meanwhile, this result may be the older one.
         if (known !== undefined && this.findLastKnown(key) === known)
-          this.#responses.invalidate(known.caller.workspaceId)
+          this.invalidate(known.caller.workspaceId)
       }
-      const load = this.#responses.load(key, respond, (response) => {
+      const load = this.load(key, respond, (response) => {
         if (known !== undefined && !this.#isSame(known.representation, response.representation)) forget()
         const size = this.#countBytes(response.representation) + entryBytes
         return { workspace: response.caller.workspaceId, value: response, size }

@@ -49,3 +49,57 @@ export class ChangeFeed extends Context.Service<
     readonly onChange: (listener: ChangeListener) => void
   }
 >()("prompt-retrieval/ChangeFeed") {}
+
+export const readInstant = (): Instant => ({ monotonic: performance.now(), wall: Date.now() })
+
+/**
+ * Returns the milliseconds from `start` to `end`. Takes the larger difference of the two clocks, so that neither a
+ * suspension nor setting the wall clock back makes the time shorter. Never negative.
+ */
+export const elapsedBetween = (start: Instant, end: Instant): number =>
+  Math.max(0, end.monotonic - start.monotonic, end.wall - start.wall)
+
+/**
+ * The largest number of workspaces that have their own revision. When this number is reached, the next change of any
+ * workspace marks all workspaces as changed.
+ */
+const maxWorkspaces = 10_000
+
+/** The revisions of all workspaces, for implementations of `ChangeFeed`. */
+export class WorkspaceRevisions {
+  #revision = 0
+  #globalRevision = 0
+  readonly #byWorkspace = new Map<string, number>()
+  readonly #listeners: Array<ChangeListener> = []
+
+  revision(): number {
+    return this.#revision
+  }
+
+  revisionOf(workspace: string): number {
+    return this.#byWorkspace.get(workspace) ?? this.#globalRevision
+  }
+
+  invalidate(workspace: string): void {
+    if (this.#byWorkspace.size >= maxWorkspaces) this.invalidateAll()
+    this.#byWorkspace.set(workspace, ++this.#revision)
+    this.notify(workspace as WorkspaceId)
+  }
+
+  /** Records that all workspaces may have changed. */
+  invalidateAll(): void {
+    this.#byWorkspace.clear()
+    this.#globalRevision = ++this.#revision
+    this.notify(undefined)
+  }
+
+  /** Calls a listener after each change of a revision, with the workspace, or with `undefined` for all workspaces. */
+  onChange(listener: ChangeListener): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Calls the listeners. */
+  notify(workspace: WorkspaceId | undefined): void {
+    for (const listener of this.#listeners) listener(workspace)
+  }
+}

@@ -27,10 +27,10 @@ const setUp = () => {
   )
   const load = (key: string, text: string, from = caller) =>
     Effect.runSync(
-      cache.load(key, Effect.succeed({ caller: from, route: "/", representation: text }), () => false)
+      cache.loadResponse(key, Effect.succeed({ caller: from, route: "/", representation: text }), () => false)
     )
   const fail = (key: string, error: string) =>
-    Effect.runSync(Effect.flip(cache.load(key, Effect.fail(error), (error) => error === "not found")))
+    Effect.runSync(Effect.flip(cache.loadResponse(key, Effect.fail(error), (error) => error === "not found")))
   const listKnown = (keys: ReadonlyArray<string>) =>
     keys.filter((key) => cache.findLastKnown(key) !== undefined)
   return { feed, cache, load, fail, listKnown }
@@ -81,7 +81,7 @@ describe("ResponseCache", () => {
           contradictions[name]!(world)
           return { caller, route: "/", representation: "x" }
         })
-        Effect.runSync(cache.load("c", readOverlapping, () => false))
+        Effect.runSync(cache.loadResponse("c", readOverlapping, () => false))
         feed.isUp = false
         assert.deepStrictEqual(listKnown(["a", "b", "c", "other"]), ["other"])
       })
@@ -97,7 +97,7 @@ describe("ResponseCache", () => {
       load("a", "y")
       return { caller, route: "/", representation: "x" }
     })
-    Effect.runSync(cache.load("a", readOlder, () => false))
+    Effect.runSync(cache.loadResponse("a", readOlder, () => false))
     feed.isUp = false
     assert.strictEqual(cache.findLastKnown("a")?.representation, "y")
   })

@@ -1,11 +1,11 @@
 import * as Layer from "effect/Layer"
-import { readInstant } from "../../../src/application/Clocks.ts"
 import {
+  readInstant,
   ChangeFeed,
   type ChangeListener,
-  type LastContact
+  type LastContact,
+  WorkspaceRevisions
 } from "../../../src/application/ports/ChangeFeed.ts"
-import { WorkspaceRevisions } from "../../../src/application/cache/WorkspaceRevisions.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 
 /** Creates a change feed for tests. `isUp` sets whether the feed is up; `changes` holds its revisions. */

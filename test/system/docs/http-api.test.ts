@@ -6,8 +6,11 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { errors } from "../../../src/adapters/inbound/contract/Errors.ts"
 import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { operationalPaths } from "../../../src/adapters/inbound/contract/Api.ts"
-import { toHeaderPairs, withCommonHeaders } from "../../../src/adapters/inbound/http/HttpMessage.ts"
-import { toErrorResponse } from "../../../src/adapters/inbound/http/response/ErrorResponse.ts"
+import {
+  toHeaderPairs,
+  withCommonHeaders,
+  toErrorResponse
+} from "../../../src/adapters/inbound/http/HttpMessage.ts"
 import { defaultRateLimits } from "../../../src/application/access/Admission.ts"
 import { RateLimited } from "../../../src/domain/ApiKey.ts"
 import { positiveIntRule } from "../../../src/domain/Page.ts"

@@ -42,8 +42,6 @@ export const ResolvedEnvelope = Schema.Struct({
   })
 })
 
-export const toDataEnvelope = <A>(data: A) => ({ data })
-
 /** Reads a page and wraps it in its envelope. Fails before the read if a paging parameter is invalid. */
 export const readPageEnvelope = <A, E>(
   parameters: Parameters<typeof makePage>[0],

@@ -17,7 +17,7 @@ import {
 } from "../../../domain/Prompt.ts"
 import type { Version, VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
+import { readPageEnvelope } from "../contract/Envelope.ts"
 import { type ApiError, describeError } from "../contract/Errors.ts"
 import { ListQuery, makeParameterDecoder, PageQuery } from "../contract/Parameters.ts"
 
@@ -166,14 +166,14 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
         runRead(
           caller,
           Effect.fnUntraced(function* (caller) {
-            return toDataEnvelope(yield* prompts.get(caller, yield* parseId(id)))
+            return { data: yield* prompts.get(caller, yield* parseId(id)) }
           })
         ),
       getResolved: (caller, id) =>
         runRead(
           caller,
           Effect.fnUntraced(function* (caller) {
-            return toDataEnvelope(yield* prompts.getResolved(caller, yield* parseId(id)))
+            return { data: yield* prompts.getResolved(caller, yield* parseId(id)) }
           })
         ),
       versions: {
@@ -191,7 +191,7 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
             caller,
             Effect.fnUntraced(function* (caller) {
               const promptId = yield* parseId(id)
-              return toDataEnvelope(yield* prompts.getVersion(caller, promptId, yield* parseVersion(version)))
+              return { data: yield* prompts.getVersion(caller, promptId, yield* parseVersion(version)) }
             })
           )
       }

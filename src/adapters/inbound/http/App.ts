@@ -21,23 +21,20 @@ import {
   type HttpRequest,
   type HttpResponse,
   isGetOrHead,
-  withCommonHeaders
-} from "./HttpMessage.ts"
-import { makeRespondMounted, type MountedEndpoint } from "./MountedEndpoint.ts"
-import { recordRequest } from "./observability/CompletedRequest.ts"
-import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
-import { makeOperationalRoutes } from "./OperationalRoutes.ts"
-import { BasePath } from "./request/PublicUrl.ts"
-import { type MatchedRoute, matchRoute, parseBearerToken } from "./request/RequestHead.ts"
-import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
-import { toErrorResponse } from "./response/ErrorResponse.ts"
-import { toOutageResponse } from "./response/OutageResponse.ts"
-import {
+  withCommonHeaders,
+  toErrorResponse,
+  toOutageResponse,
   isSameRepresentation,
   type Representation,
   representResource,
   respondConditionally
-} from "./response/Representation.ts"
+} from "./HttpMessage.ts"
+import { makeRespondMounted, type MountedEndpoint } from "./MountedEndpoint.ts"
+import { recordRequest, makeRequestContext, type RequestContext } from "./RequestRecord.ts"
+import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
+import { makeOperationalRoutes } from "./OperationalRoutes.ts"
+import { BasePath } from "./request/PublicUrl.ts"
+import { type MatchedRoute, matchRoute, parseBearerToken } from "./request/RequestHead.ts"
 import { UnsentBytes } from "./response/UnsentBytes.ts"
 
 /** Responds to a request, and never fails. */
@@ -106,7 +103,10 @@ export const makeApp = Effect.fnUntraced(function* (
         ? respondMounted(request, context.requestId, mounted, (caller) => {
             context.caller = caller
           })
-        : respondToFailures(respondOrHold(context, respond(context)), context.requestId)
+        : respondToFailures(
+            context.waitSeconds === undefined ? respond(context) : respondOrHold(context, respond(context)),
+            context.requestId
+          )
       const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
       return Effect.flatMap(traced, (response) =>
         unsent.hasRoom(response) ? complete(context, response) : respondWithoutRoom(context, response)
@@ -173,7 +173,7 @@ export const makeApp = Effect.fnUntraced(function* (
     const { cacheKey } = context
     const read = admitAndRead(context, endpoint, matched)
     return Effect.map(
-      cacheKey === undefined ? read : responseCache.load(cacheKey, read, isContradiction),
+      cacheKey === undefined ? read : responseCache.loadResponse(cacheKey, read, isContradiction),
       ({ representation }) => respondConditionally(request, representation)
     )
   }

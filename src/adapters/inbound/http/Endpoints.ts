@@ -7,12 +7,27 @@ import { Prompts, type ResolvedItem } from "../../../application/reading/Prompts
 import { countUnits, ReadGate } from "../../../application/reading/ReadGate.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import { PromptsGroup } from "../contract/Api.ts"
-import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
+import { readPageEnvelope } from "../contract/Envelope.ts"
 import type { ApiError } from "../contract/Errors.ts"
 import { makeParameterDecoder, maxPrompts } from "../contract/Parameters.ts"
-import { parseQuery } from "./request/QueryString.ts"
 import type { MatchedRoute } from "./request/RequestHead.ts"
-import { type BodyWithEtag, encodeWithEtag } from "./response/Representation.ts"
+import { type BodyWithEtag, encodeWithEtag } from "./HttpMessage.ts"
+
+/** The decoded parameters by name. A parameter that is given several times has an array of its values. */
+export type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
+
+/** Parses a query without its `?`, by the rules of the WHATWG URL standard for forms. */
+export const parseQuery = (query: string): QueryParameters => {
+  const parameters: Record<string, string | Array<string>> = Object.create(null)
+  // URLSearchParams drops a leading `?`. Without the added `?`, it would drop a `?` of the first name.
+  for (const [name, value] of new URLSearchParams(`?${query}`)) {
+    const previous = parameters[name]
+    if (previous === undefined) parameters[name] = value
+    else if (typeof previous === "string") parameters[name] = [previous, value]
+    else previous.push(value)
+  }
+  return parameters
+}
 
 type EndpointSpec = (typeof PromptsGroup.endpoints)[keyof typeof PromptsGroup.endpoints]
 
@@ -71,12 +86,12 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
     ),
   get: (caller, { id }) =>
     Effect.map(prompts.get(caller, id), (prompt) => ({
-      envelope: toDataEnvelope(prompt),
+      envelope: { data: prompt },
       promptVersion: prompt.current_version
     })),
   getResolved: (caller, { id }) =>
     Effect.map(prompts.getResolvedVersion(caller, id), ({ prompt, current_version }) => ({
-      envelope: toDataEnvelope(prompt),
+      envelope: { data: prompt },
       promptVersion: current_version
     })),
   listResolved: (caller, _, { prompt, names, ...query }) =>
@@ -92,7 +107,7 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
       withoutVersion
     ),
   getVersion: (caller, { id, version }) =>
-    Effect.map(prompts.getVersion(caller, id, version), (found) => withoutVersion(toDataEnvelope(found)))
+    Effect.map(prompts.getVersion(caller, id, version), (found) => withoutVersion({ data: found }))
 })
 
 /** Returns the body of the response to an admitted caller. */

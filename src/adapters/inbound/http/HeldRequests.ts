@@ -10,7 +10,7 @@ import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { ApiError } from "../contract/Errors.ts"
 import type { HttpResponse } from "./HttpMessage.ts"
-import type { RequestContext } from "./RequestContext.ts"
+import type { RequestContext } from "./RequestRecord.ts"
 
 /** The maximum number of held requests, per key and per process. */
 const maxHeld = { perKey: 200, perProcess: 5_000 } as const
@@ -204,7 +204,6 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
 
   /** Runs `respond`, and holds the request if it may wait and the response is a 304. */
   return (context: RequestContext, respond: Effect.Effect<HttpResponse, ApiError>): typeof respond => {
-    if (context.waitSeconds === undefined) return respond
     const revision = feed.revision()
     return Effect.flatMap(respond, (response) =>
       context.caller !== undefined && response.status === 304 && revision !== undefined

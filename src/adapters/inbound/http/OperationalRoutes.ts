@@ -5,9 +5,16 @@ import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import type { ApiError } from "../contract/Errors.ts"
-import { type HttpRequest, type HttpResponse, makeEntityHeaders, toRawHeaders } from "./HttpMessage.ts"
+import {
+  type HttpRequest,
+  type HttpResponse,
+  makeEntityHeaders,
+  toRawHeaders,
+  type Representation,
+  representPage,
+  respondConditionally
+} from "./HttpMessage.ts"
 import { BasePath, PublicUrl, toBasePath } from "./request/PublicUrl.ts"
-import { type Representation, representPage, respondConditionally } from "./response/Representation.ts"
 
 type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
 

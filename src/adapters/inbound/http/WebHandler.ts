@@ -4,8 +4,13 @@ import * as Exit from "effect/Exit"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { type ApiError, BadRequest, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { makeApp } from "./App.ts"
-import { type HttpResponse, toBytes, toHeaderPairs, withCommonHeaders } from "./HttpMessage.ts"
-import { toErrorResponse } from "./response/ErrorResponse.ts"
+import {
+  type HttpResponse,
+  toBytes,
+  toHeaderPairs,
+  withCommonHeaders,
+  toErrorResponse
+} from "./HttpMessage.ts"
 
 /** A function that returns the response to a web-standard request. The promise never rejects. */
 export type WebHandler = (request: Request) => Promise<Response>

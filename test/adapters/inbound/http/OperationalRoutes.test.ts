@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { servePage } from "../../../../src/adapters/inbound/http/OperationalRoutes.ts"
-import { representPage } from "../../../../src/adapters/inbound/http/response/Representation.ts"
+import { representPage } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
 
 const request = { method: "GET", target: "/docs", headers: {}, readBody: () => Effect.never }
 

@@ -7,10 +7,9 @@ import {
   MalformedHeader,
   RequestTimeout
 } from "../../contract/Errors.ts"
-import { type HttpResponse, withCommonHeaders } from "../HttpMessage.ts"
-import { recordRequest } from "../observability/CompletedRequest.ts"
+import { type HttpResponse, withCommonHeaders, toErrorResponse } from "../HttpMessage.ts"
+import { recordRequest } from "../RequestRecord.ts"
 import { chooseRequestId, matchRoute } from "../request/RequestHead.ts"
-import { toErrorResponse } from "./ErrorResponse.ts"
 
 const parserErrors: Readonly<Record<string, ApiError>> = {
   HPE_INVALID_HEADER_TOKEN: MalformedHeader,

@@ -1,10 +1,18 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { makeRepeatingLog } from "../../../../application/observability/RepeatingLog.ts"
-import { OutageLogLevel } from "./OutageLogLevel.ts"
 import { describeSqlError, isUnavailable, sqlState, toDefect } from "./SqlErrors.ts"
 import { connectTimeout, poolExhaustedError, statementTimeoutMs } from "./Timeouts.ts"
+
+/**
+ * The level at which it is logged that PostgreSQL is unavailable. A program that reports this error itself uses
+ * `Debug`, so that the reason is not printed twice.
+ */
+export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrieval/OutageLogLevel", {
+  defaultValue: () => "Warn"
+})
 
 /** Turns the SQL errors of an effect into `Unavailable` or into defects. */
 export type UnavailableMapper = <A, E, R>(

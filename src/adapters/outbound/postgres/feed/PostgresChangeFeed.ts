@@ -1,6 +1,6 @@
+import * as Effect from "effect/Effect"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
-import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
@@ -8,14 +8,66 @@ import * as Queue from "effect/Queue"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
+import {
+  WorkspaceRevisions,
+  elapsedBetween,
+  readInstant,
+  ChangeFeed,
+  type Instant,
+  type LastContact
+} from "../../../../application/ports/ChangeFeed.ts"
 import { DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer.ts"
 import { checkOwnSession, serverIdentity } from "../connection/SessionSetup.ts"
-import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
-import { PauseDetector } from "./PauseDetector.ts"
-import { WorkspaceRevisions } from "../../../../application/cache/WorkspaceRevisions.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
-import { ChangeFeed, type Instant, type LastContact } from "../../../../application/ports/ChangeFeed.ts"
-import { elapsedBetween, readInstant } from "../../../../application/Clocks.ts"
+
+/**
+ * The channel on which the database reports changes. The payload of a change is the id of a workspace, or
+ * `allWorkspaces`.
+ */
+export const channel = "prompt_retrieval_changes"
+
+/** The payload that reports that all workspaces may have changed. */
+export const allWorkspaces = "*"
+
+export const recordChange = (revisions: WorkspaceRevisions, payload: string): void =>
+  payload === allWorkspaces ? revisions.invalidateAll() : revisions.invalidate(payload)
+
+/** The prefix of heartbeats. Their payloads report no change. Only the process that sent a heartbeat uses it. */
+export const heartbeatPrefix = "heartbeat "
+
+const intervalMs = 100
+/** Maximum time between two runs of the timer, in milliseconds. A longer time is a pause. */
+const pauseMs = 500
+
+/**
+ * Detects pauses of this process. The process pauses when it is suspended (SIGSTOP, a paused machine) or when its event
+ * loop is blocked. During a pause, the process reads nothing that arrives.
+ */
+export class PauseDetector {
+  #aliveAt = readInstant()
+  #lastEnd = Number.NEGATIVE_INFINITY
+
+  /** Makes a detector that runs until the scope closes. The detector does not keep the process alive. */
+  static readonly make = Effect.acquireRelease(
+    Effect.sync(() => {
+      const detector = new PauseDetector()
+      const timer = setInterval(() => detector.lastEnd(), intervalMs).unref()
+      return { detector, timer }
+    }),
+    ({ timer }) => Effect.sync(() => clearInterval(timer))
+  ).pipe(Effect.map(({ detector }) => detector))
+
+  /**
+   * Returns the time at which the last pause ended, by the monotonic clock. Also detects a pause that ended after the
+   * last run of the timer.
+   */
+  lastEnd(): number {
+    const now = readInstant()
+    if (elapsedBetween(this.#aliveAt, now) > pauseMs) this.#lastEnd = now.monotonic
+    this.#aliveAt = now
+    return this.#lastEnd
+  }
+}
 
 const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
   description: "1 while the change feed is up, 0 while it is down and nothing is cached"

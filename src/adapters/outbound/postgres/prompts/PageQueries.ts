@@ -39,6 +39,10 @@ const selectPage = (ids: string, columns = summaryColumns): string =>
   `select ${columns}
       from (${ids}) page join prompts p on p.id = page.id and p.workspace_id = page.workspace_id`
 
+/** Returns false for a tag that no prompt can have, because PostgreSQL cannot store its name. */
+export const canMatch = ({ tag }: PromptFilter): boolean =>
+  tag === undefined || (!tag.includes("\0") && tag.isWellFormed())
+
 /**
  * Selects the ids of the prompts that match a filter, in the order of the list. Each combination of filters has a
  * different text, so that PostgreSQL can choose the best index for each combination.

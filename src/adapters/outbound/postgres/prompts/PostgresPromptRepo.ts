@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { type PromptFilter, PromptRepo } from "../../../../application/ports/PromptRepo.ts"
+import { PromptRepo } from "../../../../application/ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../../../../application/observability/Instrumentation.ts"
 import {
   Prompt,
@@ -214,10 +214,6 @@ export const selectVersion = (
 
 const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
 
-/** Returns false for a tag that no prompt can have, because PostgreSQL cannot store its name. */
-const canMatch = ({ tag }: PromptFilter): boolean =>
-  tag === undefined || (!tag.includes("\0") && tag.isWellFormed())
-
 const hasId = <Key extends PromptKey>(key: Key): key is Key & PromptKey<PromptId> =>
   typeof key.prompt === "string"
 const hasName = <Key extends PromptKey>(key: Key): key is Key & PromptKey<PromptName> => !hasId(key)
@@ -252,12 +248,12 @@ const makePromptRepo = Effect.gen(function* () {
 
   return PromptRepo.of({
     list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
-      canMatch(filter)
+      pages.canMatch(filter)
         ? Effect.map(queryPrompts(pages.selectPrompts(workspace, filter, page)), pages.decodePromptList)
         : Effect.succeed({ items: [], total: 0 })
     ),
     listPage: withSpanIfTraced("PromptRepo.listPage")((workspace, filter, page) =>
-      canMatch(filter)
+      pages.canMatch(filter)
         ? Effect.map(queryPrompts(pages.selectPromptPage(workspace, filter, page)), pages.decodePromptPage)
         : Effect.succeed([])
     ),

@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import type { Statement } from "../driver/Query.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
-import { allWorkspaces, channel } from "../feed/NotifyChannel.ts"
+import { allWorkspaces, channel } from "../feed/PostgresChangeFeed.ts"
 
 const Trigger = Schema.Struct({
   table: Schema.String,

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { isAllowedOrigin } from "../../../../../src/adapters/inbound/http/request/Origin.ts"
+import { isAllowedOrigin } from "../../../../../src/adapters/inbound/http/MountedEndpoint.ts"
 
 it.each<[string | undefined, boolean]>([
   [undefined, true],

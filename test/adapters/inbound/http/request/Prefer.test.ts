@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
-import { findWaitSeconds } from "../../../../../src/adapters/inbound/http/request/Prefer.ts"
+import { findWaitSeconds } from "../../../../../src/adapters/inbound/http/request/RequestHead.ts"
 
 const request = (prefer: string | undefined) => ({
   method: "GET",

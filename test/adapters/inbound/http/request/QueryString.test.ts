@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { parseQuery } from "../../../../../src/adapters/inbound/http/request/QueryString.ts"
+import { parseQuery } from "../../../../../src/adapters/inbound/http/Endpoints.ts"
 
 const names = Schema.Literals(["a", "page", "__proto__", "constructor", "toString", ""])
 
