@@ -73,6 +73,8 @@ describe("a revoked key behind a cache", () => {
           new Set([200])
         )
     await revoke(revoked)
+    for (const name of ["nginx without this key", "Varnish without this key"])
+      await expect.poll(() => readStatus(caches[name]!, path, revoked), { interval: 5 }).toBe(401)
     const withoutKey = { "nginx without this key": 401, "Varnish without this key": 401 }
     const withoutStale = { "nginx without stale responses": 200, "Varnish without stale responses": 200 }
     expect(await mapCaches((cache) => readStatus(cache, path, revoked))).toEqual({
