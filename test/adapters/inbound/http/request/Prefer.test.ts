@@ -65,11 +65,15 @@ describe("the preference wait", () => {
     ["", "a,"],
     ["a", " "]
   ])("a header of 16 KiB of %s%s… is parsed in linear time", (start, repeated) => {
-    const time = (length: number): number => {
-      const prefer = start + repeated.repeat(length / repeated.length)
+    const timeOnce = (prefer: string): number => {
       const started = performance.now()
       for (let i = 0; i < 20; i++) parse(prefer)
       return performance.now() - started
+    }
+    // The shortest of several times is the one that other processes and the garbage collector disturb least.
+    const time = (length: number): number => {
+      const prefer = start + repeated.repeat(length / repeated.length)
+      return Math.min(...Array.from({ length: 10 }, () => timeOnce(prefer)))
     }
     time(1_024)
     // Sixteen times the length takes 16 times as long, not 256 times.
