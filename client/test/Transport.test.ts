@@ -16,7 +16,8 @@ import {
   type Responder,
   serviceUnavailable,
   settle,
-  promptId
+  promptId,
+  rateLimited
 } from "./support.ts"
 
 useFakeTime()
@@ -214,6 +215,19 @@ describe("the log", () => {
       ["warn", "GET /api/v1/prompts 503", line(503, "req-503", 2)],
       ["debug", "GET /api/v1/prompts 200", line(200, "req-200", 3)],
       ["debug", "GET /api/v1/prompts/p 404", line(404, undefined, 1, "/p")]
+    ])
+  })
+
+  it("a call that waits because another call got a 429 is logged at the level warn", async () => {
+    const { client, log } = makeScriptedClient([() => rateLimited("2"), ok, ok], { timeout: 10_000 })
+    const limited = client.prompts.get(promptId)
+    await advance(10)
+    await settle(Promise.all([limited, client.prompts.list()]))
+    expect(log.map(([level, message]) => [level, message])).toEqual([
+      ["warn", "GET /api/v1/prompts/p 429"],
+      ["warn", "GET /api/v1/prompts waits for the rate limit"],
+      ["debug", "GET /api/v1/prompts/p 200"],
+      ["debug", "GET /api/v1/prompts 200"]
     ])
   })
 })

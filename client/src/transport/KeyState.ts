@@ -37,6 +37,11 @@ export class KeyState {
     this.#requestId = requestId
   }
 
+  /** Returns true if a call with this deadline has to wait for the end of a pause. */
+  isPaused(deadline: number): boolean {
+    return this.#pausedUntil > now() && this.#pausedUntil < deadline
+  }
+
   /** Waits until the pause ends. Rejects immediately if the pause does not end before the deadline. */
   async waitForPause(limits: Limits, signal: Signal, deadline: number): Promise<void> {
     for (;;) {

@@ -153,6 +153,7 @@ export class Transport {
     const deadline = now() + settings.timeout
     const run = async (signal: Signal) => {
       for (let attempt = 1; ; attempt++) {
+        if (this.key.isPaused(deadline)) this.#log(true, target, "waits for the rate limit", attempt)
         await this.key.waitForPause(settings, signal, deadline)
         const sentAt = readClocks()
         try {
@@ -188,28 +189,36 @@ export class Transport {
     attempt: number,
     { isBackground }: CallSettings
   ): Promise<[response: FetchResponse, text: string | undefined]> {
-    const { baseUrl, fetch, logger } = this.#options
+    const { baseUrl, fetch } = this.#options
     const url = baseUrl + target
-    const path = this.#redact(target.replace(/\?.*/, ""))
     const start = now()
-    const log = (isFailure: boolean, outcome: string | number, response?: FetchResponse) => {
-      const { status, requestId } = response ? this.#describe(response) : {}
-      const fields = { method: "GET", path, status, duration: now() - start, requestId, attempt } as const
-      try {
-        logger[isFailure ? "warn" : "debug"]?.(`GET ${path} ${outcome}`, fields)
-      } catch {
-        // An error in the logger must not fail the call.
-      }
-    }
     try {
       const request = () => fetch(url, init)
       const response = await (isBackground ? withoutHolding(url, request) : request())
       const text = await readBody(response)
-      log(isTransient(response.status), response.status, response)
+      this.#log(isTransient(response.status), target, response.status, attempt, start, response)
       return [response, text]
     } catch (error) {
-      log(!(init.signal.reason instanceof AbortError), "without a response")
+      this.#log(!(init.signal.reason instanceof AbortError), target, "without a response", attempt, start)
       throw new ConnectionError(this.#redact(`No response from ${baseUrl}: ${describeCauses(error)}`))
+    }
+  }
+
+  #log(
+    isWarning: boolean,
+    target: string,
+    outcome: string | number,
+    attempt: number,
+    start = now(),
+    response?: FetchResponse
+  ): void {
+    const path = this.#redact(target.replace(/\?.*/, ""))
+    const { status, requestId } = response ? this.#describe(response) : {}
+    const fields = { method: "GET", path, status, duration: now() - start, requestId, attempt } as const
+    try {
+      this.#options.logger[isWarning ? "warn" : "debug"]?.(`GET ${path} ${outcome}`, fields)
+    } catch {
+      // An error in the logger must not fail the call.
     }
   }
 
