@@ -95,7 +95,7 @@ export const verifyBundle = async (value: unknown): Promise<PromptBundle> => {
     throw new BundleError("Not a prompt bundle of format version 1; run 'pull' again")
   }
   const { prompts, sha256 } = bundle
-  // Only well-formed texts have unambiguous hashes, because UTF-8 cannot represent others.
+  // Only well-formed texts have unambiguous hashes, because UTF-8 cannot represent other texts.
   const hashes = await Promise.all(
     prompts.map((prompt) => (prompt?.content?.isWellFormed?.() ? hash(serializePrompt(prompt)) : ""))
   )

@@ -31,8 +31,8 @@ export const readVariable = (name: string): string | undefined => {
 }
 
 /**
- * Runs a function that fetches a URL. In Node, the connection of the request then does not keep the process running,
- * once it is established. While a connection is established, and in other runtimes, the function changes nothing.
+ * Runs a function that fetches a URL. In Node, the connection of the request does not keep the process running after
+ * the connection is established. Until then, and in other runtimes, the function changes nothing.
  */
 export const withoutHolding = async <A>(url: string, fetch: () => Promise<A>): Promise<A> => {
   const channels = (globalThis as ProcessLike).process?.getBuiltinModule?.("node:diagnostics_channel")

@@ -72,7 +72,7 @@ export class LivePrompts implements Live {
   readonly #pages: Array<LivePage> = []
   /** The last text of each prompt, by name. */
   readonly texts = new Map<string, ConfirmedText>()
-  /** The numbers of selected prompts that the responses state. */
+  /** The totals of the responses: how many prompts the selection has. */
   readonly totals = new Set<number>()
 
   constructor(selection: NormalSelection, settings: LiveSettings) {

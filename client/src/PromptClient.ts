@@ -235,7 +235,7 @@ export class PromptClient {
     const settings = this.#toSettings(options)
     const load: Loader = (settings, previous) => this.#transport.send(target, settings, isEnvelope, previous)
     if (!this.#cache || !isCacheable(options.headers)) return toServiceResult(await load(settings), name)
-    // The service responds within 5 s. Where a refresh keeps a program running, it must not do so for long.
+    // The service responds within 5 s. A longer timeout would only keep some programs running longer.
     const timeout = Math.min(this.#defaults.timeout, 10_000)
     const refreshSettings = { ...this.#defaults, timeout, isBackground: true }
     const { rejections } = this.#transport.key

@@ -48,7 +48,7 @@ export const toIdRange = (digits: string): IdRange => ({
 export interface NameOwnership {
   /** True if no prompt with the same slug has a smaller `created_at`, or the same `created_at` and a smaller id. */
   readonly owns_slug: boolean
-  /** True if no prompt with the same slug has a smaller id that starts with the same 8 digits. */
+  /** True if no prompt with this slug and the same first 8 digits of the id has a smaller id. */
   readonly owns_digits: boolean
 }
 

@@ -55,7 +55,7 @@ const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] =>
     Effect.catch(
       operation,
       Effect.fnUntraced(function* (error) {
-        // In the next turn of the event loop, the logger has written its lines, which precede the error.
+        // Waits for one turn of the event loop, so that the logger writes its lines before the error is printed.
         yield* Effect.promise(() => setImmediate())
         return yield* yield* toCommandError(error, config)
       })

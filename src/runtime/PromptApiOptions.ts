@@ -40,7 +40,7 @@ const isFields = (value: unknown): value is Fields => Predicate.isObjectKeyword(
 
 const isOneOf = (types: ReadonlyArray<string>) => (value: unknown) => types.includes(typeof value)
 
-/** Makes a rule for values of any type from a rule for values of one type. Values of other types break the new rule. */
+/** Extends a rule for values of one type to all values. Values of other types break the new rule. */
 const ofType = <A>(type: "string" | "number", { text, findProblem }: Rule<A>): Rule<unknown> => ({
   text,
   findProblem: (value) => (typeof value === type ? findProblem(value as A) : text)

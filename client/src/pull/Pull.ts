@@ -84,7 +84,7 @@ const write = async (options: PullOptions, env: Environment): Promise<void> => {
   printResult(prompts, `${files.size > 0 ? [...files.keys()].join(" and ") : "nothing"} changed`)
 }
 
-/** Prints the names of the prompts that differ, one per line, or that nothing differs. */
+/** Prints the names of the prompts that differ, one per line. If nothing differs, prints one line that says so. */
 const check = async (options: PullOptions, env: Environment): Promise<void> => {
   const bundled = await readBundle(options.out)
   const { prompts, files } = await listChanges(options, env)

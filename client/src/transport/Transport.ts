@@ -33,7 +33,7 @@ export interface ResponseInfo extends PromptResponse {
   readonly confirmedAt: Instant
   /** `stale` if the service responded from its memory, because its database was not available. */
   readonly source: "fresh" | "stale"
-  /** The number of rejections of the key before the request. After a further one, the text must not be returned. */
+  /** How often the key was rejected before the request. After a further rejection, the text must not be returned. */
   readonly rejections: number
 }
 

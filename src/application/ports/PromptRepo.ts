@@ -84,17 +84,17 @@ export class PromptRepo extends Context.Service<
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
      * Returns the input of a prompt's resolution. The fragments are ordered by `position`, then by the id of the join
-     * row. If the contents and overrides together exceed `sizes.sourceBytes`, either this read or the later resolution fails with
-     * `ResolvedTooLarge`.
+     * row. If the contents and overrides together exceed `sizes.sourceBytes`, either this read or the later resolution
+     * fails with `ResolvedTooLarge`.
      */
     readonly getSource: (
       workspace: WorkspaceId,
       prompt: PromptReference
     ) => Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge | Unavailable>
     /**
-     * Returns the inputs of the resolutions of up to 100 prompts in the given order. A prompt that does not exist is left
-     * out, and a prompt whose contents and overrides exceed `sizes.sourceBytes` is a `ResolvedTooLarge`. May fail with `PageTooLarge` if
-     * the contents and overrides of all other prompts together exceed `sizes.sourceBytes`.
+     * Returns the inputs of the resolutions of up to 100 prompts in the given order. A prompt that does not exist is
+     * left out, and a prompt whose contents and overrides exceed `sizes.sourceBytes` is a `ResolvedTooLarge`. May fail
+     * with `PageTooLarge` if the contents and overrides of all other prompts together exceed `sizes.sourceBytes`.
      */
     readonly getSources: (
       workspace: WorkspaceId,

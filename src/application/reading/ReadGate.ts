@@ -46,7 +46,7 @@ export const countUnits = (value: unknown): number => {
   return units
 }
 
-/** Runs an effect when its workspace has a permit for it. */
+/** Runs an effect when its workspace has a free permit. */
 export type WithPermit = <A, E>(workspace: WorkspaceId, effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
 /** Makes the function that lets `count` effects of each workspace run at the same time. */
@@ -74,7 +74,7 @@ export const makeWorkspacePermits = (count: number): WithPermit => {
 export class ReadGate extends Context.Service<
   ReadGate,
   {
-    /** Runs a read of a workspace, from its statement to the encoded response, when the workspace has a permit for it. */
+    /** Runs a read of a workspace, from its statement to the encoded response, when the workspace has a free permit. */
     readonly withPermit: WithPermit
     /**
      * Runs one step of a read: at once if the step is small, otherwise when no other large step runs and the event loop

@@ -23,7 +23,7 @@ const findReferenceProblems = (archive: Archive): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const report = (path: string, message: string) => problems.push({ path, message })
   const known = new Map<string, Set<string>>()
-  /** Returns true if no earlier value of the same kind is equal. Otherwise, adds a problem. */
+  /** Returns true if no earlier value of this kind equals `value`. Otherwise, adds a problem. */
   const isUnique = (kind: string, path: string, value: string): boolean => {
     const values = known.get(kind) ?? new Set()
     known.set(kind, values)

@@ -88,8 +88,8 @@ export const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem>
 
 /**
  * Derives the id of a new prompt or fragment: a version 5 UUID. The namespace of the UUID is the id of the workspace.
- * The name from which the UUID is made is the id in the file, or the path of the file if the file contains no id. An id
- * that is an earlier path of the file therefore gives the id that the file had at that path.
+ * The UUID is computed from the id in the file or, without an id, from the path of the file. An id that is an earlier
+ * path of the file therefore gives the id that the file had at that path.
  */
 const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")

@@ -33,8 +33,9 @@ const UnimportedFiles = (paths: ReadonlyArray<string>): UnimportedFiles => ({
 })
 
 /**
- * Matches a part of a folder's name that common file systems accept as a directory name. Matches neither a name that
- * ends with `.md`, which a prompt file could have, nor a name with `%`, because percent-encoding in paths is decoded.
+ * Matches a part of a folder's name that common file systems accept as a directory name. Does not match a name that
+ * ends with `.md`, because a prompt file could have this name. Does not match a name with `%`, because percent-encoding
+ * in paths is decoded.
  */
 const plainSegment = /^(?!\.)[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
 

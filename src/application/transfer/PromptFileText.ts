@@ -9,8 +9,8 @@ import { type ContentState, getContent, parseFile, pathToFolder, type PromptFile
 export type FragmentNames = ReadonlyMap<string, string>
 
 /**
- * Converts a file to its front matter. An empty, zero or false value is undefined, except for the title or name. A
- * folder that the path denotes is also undefined.
+ * Converts a file to its front matter. The title or name is always present. Other values are undefined if they are
+ * empty, zero or false, and so is a folder that the path denotes.
  */
 const toFrontMatter = ({ path, file_id, state }: PromptFile, fragmentNames: FragmentNames): FrontMatter => {
   const id = file_id ?? undefined

@@ -411,7 +411,7 @@ Body
     })
   })
 
-  it("planExport plans no file for a fragment that only archived prompts contain, and keeps the file if there is one", () => {
+  it("planExport plans no file for a fragment that only archived prompts contain, and keeps an existing file", () => {
     const [left, unused] = [fragment("left"), fragment("unused", { name: "Unused" })]
     const own = archive({
       fragments: [left, unused],

@@ -176,7 +176,7 @@ describe("the id of a prompt or fragment", () => {
     assert.deepStrictEqual(findIds(dns, { "prompts/a.md": text, "fragments/a.md": text }), [id, id])
   })
 
-  it("a file whose id is an earlier path of the file gets the same id as at that path, in every workspace", () => {
+  it("a moved file whose id is its earlier path keeps its UUID, in every workspace", () => {
     const paths = ["prompts/Old/a b.md", "fragments/old.md"]
     const moved = paths.map((path) => [path.replace(/\/.*/, "/new/a.md"), `---\nid: ${path}\n---\nx`])
     for (const home of [dns, newId<WorkspaceId>()])

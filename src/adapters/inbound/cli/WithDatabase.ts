@@ -125,8 +125,9 @@ interface PromptReference {
 }
 
 /**
- * Like `readPrompts`, with the id or name by which a prompt is read. A `prompt` that is neither an id nor a name is the
- * title of a prompt: the prompt that has the name of this title must have exactly this title.
+ * Like `readPrompts`, with the id or name by which a prompt is read. If `prompt` is neither an id nor a name, it is a
+ * title: the command finds the prompt by the name that follows from the title, and fails if the prompt has another
+ * title.
  */
 export const readPrompt = <A, E, R>(
   { workspace, prompt }: PromptReference,

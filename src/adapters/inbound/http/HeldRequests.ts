@@ -70,7 +70,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   const feed = yield* ChangeFeed
   const clock = yield* Clock.Clock
   const fork = Effect.runForkWith(yield* Effect.context<never>())
-  /** A check waits here, so that its deadline starts when it runs. Workspaces take turns. */
+  /** Limits concurrent checks. The deadline of a check starts when the check has a permit. Workspaces take turns. */
   const checks = PartitionedSemaphore.makeUnsafe<WorkspaceId>({ permits: maxChecks })
   const groups = new Map<string, Group>()
   const heldByKey = new Map<ApiKeyId, number>()

@@ -144,7 +144,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
   )
 
   it.live(
-    "a query fails before all busy connections are free if it waits 1 s for one, and one line is logged that says that all connections were busy",
+    "a query that waits 1 s for a free connection fails, and one log line says that all connections were busy",
     () =>
       Effect.gen(function* () {
         const lines: Array<unknown> = []
@@ -165,7 +165,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
   )
 
   it.live(
-    "several queries that exceed the statement timeout log one line together, which says that the timeout was exceeded",
+    "several queries that exceed the statement timeout log only one line, which says that the timeout was exceeded",
     () => {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))

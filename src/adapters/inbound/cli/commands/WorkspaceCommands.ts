@@ -121,7 +121,7 @@ const rename = Command.make(
   )
 ).pipe(withHelp("Rename a workspace", 'workspaces rename Acme "Acme Europe"'))
 
-/** Asks a question on the terminal. Returns the answer, or an empty text if the person ends the input. */
+/** Asks a question on the terminal. Returns the answer, or an empty string at the end of the input. */
 const ask = (question: string): Effect.Effect<string> =>
   Effect.callback((resume) => {
     const terminal = createInterface({ input: process.stdin, output: process.stderr })

@@ -47,7 +47,7 @@ const parsePort = (text: string): number | undefined => {
  */
 export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   if (severalHosts.test(text.trim())) return oneHostRule
-  // The part after `#` would be ignored. If `#` is in the password, another host than the given one would be used.
+  // The URL parser would ignore the part after `#`. A `#` in the password would therefore change the host.
   if (text.includes("#")) return percentEncodingRule
   const urlRule = specialCharacterBeforeHost.test(text) ? percentEncodingRule : databaseUrlRule
   const url = URL.parse(text)

@@ -61,7 +61,7 @@ const readOwner = (path: string): number | undefined => {
 /**
  * Locks a directory with an open SQLite transaction on a file in the directory: the kernel releases the lock even if
  * the process is killed. Then writes the id of this process to the pid file. Creates and writes no file through a link,
- * because the directory of a process of root may belong to another user.
+ * because another user may own the directory of a process that runs as root.
  */
 const lockDirectory = async (path: string): Promise<DatabaseSync> => {
   const sqlite = await import("node:sqlite")

@@ -19,8 +19,9 @@ import { embeddedMajor, type PostgresPrograms } from "./PostgresPrograms.ts"
 import { findCurrentDirectory, findReason, readServerState, startSupervised } from "./PostgresProcess.ts"
 import type { SystemUser } from "./ServerUser.ts"
 
-// The user of the server may replace the files of the database with links to files of root. A process of root therefore
-// reads only numbers from these files, and writes none of them.
+// The user that runs the server could replace files of the database with links to files that only root may read or
+// write. A process that runs as root therefore reads only numbers from the files of the database, and writes none of
+// these files.
 
 const directoryName = "postgresql"
 const incompletePrefix = `${directoryName}.incomplete-`

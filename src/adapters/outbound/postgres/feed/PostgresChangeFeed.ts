@@ -32,7 +32,7 @@ export const allWorkspaces = "*"
 export const recordChange = (revisions: WorkspaceRevisions, payload: string): void =>
   payload === allWorkspaces ? revisions.invalidateAll() : revisions.invalidate(payload)
 
-/** The prefix of heartbeats. Their payloads report no change. Only the process that sent a heartbeat uses it. */
+/** Starts the payload of a heartbeat, which reports no change. Only the process that sent a heartbeat uses it. */
 export const heartbeatPrefix = "heartbeat "
 
 const intervalMs = 100

@@ -135,9 +135,9 @@ const selectSourcesFrom = (prompts: string, columns = ""): string =>
 export const selectSources = selectByKey((prompts) => selectSourcesFrom(prompts))
 
 /**
- * Makes a FROM item like `requested`, with the column `fits`: whether the contents and overrides of all prompts that are
- * not too large on their own have together at most `sizes.sourceBytes`. If they do not fit, only one row is left,
- * because the caller needs no contents.
+ * Makes a FROM item like `requested`, with the column `fits`: whether the contents and overrides of all prompts that
+ * are not too large on their own have together at most `sizes.sourceBytes`. If they do not fit, the item has only one
+ * row, because the caller then needs no contents.
  */
 const withFit = (requested: string): string => `(
     select * from (

@@ -40,8 +40,8 @@ interface Migration {
 const splitStatements = (sql: string): ReadonlyArray<string> => sql.trim().split(/;\n+(?=\S)/)
 
 /**
- * All migrations in their order, numbered from 1. A migration never changes, because databases have run it, and its text
- * is literal, because a constant of the program may change. `schemaVersion` is their number.
+ * All migrations in their order, numbered from 1. `schemaVersion` is the number of migrations. A migration never
+ * changes, because databases have run it. Its text is literal, because a constant of the program may change.
  */
 export const migrations: ReadonlyArray<Migration> = [
   {
@@ -134,9 +134,10 @@ const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
 })
 
 /**
- * Creates the triggers of the migrations that are missing, and turns on those that `pg_restore --disable-triggers` left
- * off. Also does the work that these triggers may have missed. Changes nothing if all triggers are right. If the server
- * rejects the change, only logs a warning. A service without the privilege, or on a standby, therefore still starts.
+ * Creates the triggers of the migrations that are missing, and turns on the triggers that
+ * `pg_restore --disable-triggers` left off. Also does the work that these triggers may have missed. Changes nothing if
+ * all triggers are right. If the server rejects the change, only logs a warning. A service without the privilege, or on
+ * a standby, therefore still starts.
  */
 const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { queryPrompts: query, transact } = yield* Database

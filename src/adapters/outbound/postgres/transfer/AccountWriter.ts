@@ -51,8 +51,8 @@ const conflictingUsers = `
 const givenKeys = "json_populate_recordset(null::api_keys, $1::json) with ordinality s"
 
 /**
- * Selects the keys `$1` whose id belongs to another workspace than `$2`, or whose hash belongs to another key. The id
- * of a stored key without a workspace conflicts unless the given key has no workspace either, and has the same owner.
+ * Selects the keys `$1` whose id belongs to another workspace than `$2`, or whose hash belongs to another key. If a
+ * stored key has no workspace, its id conflicts if the given key has a workspace or another owner.
  */
 const conflictingKeys = `
   select s.ordinality as ordinal, 'id' as field, 'workspace' as owner
