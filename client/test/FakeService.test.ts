@@ -40,6 +40,11 @@ describe("FakeService", () => {
       2,
       false
     ])
+    // These texts have the same length and the same sum of `31 ** index * code`.
+    for (const content of ["Aa", "BB"]) {
+      service.set({ id, content })
+      expect((await client.prompts.getResolved(id)).data.resolved_content).toBe(content)
+    }
   })
 
   it("FakeService finds a prompt by the name that it was given, and prefers the prompt that was added first", async () => {
