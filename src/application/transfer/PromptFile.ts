@@ -262,7 +262,8 @@ export const parseFiles = (texts: Texts): Result.Result<ReadonlyArray<PromptFile
   const problems: Array<Problem> = []
   for (const [path, text] of [...texts].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const parsed = parseFile(path, text)
-    if (Result.isFailure(parsed)) problems.push(...parsed.failure)
+    // A file may have more problems than a call may have arguments.
+    if (Result.isFailure(parsed)) for (const problem of parsed.failure) problems.push(problem)
     else {
       files.push(parsed.success)
       problems.push(...findMissingFragments(parsed.success, texts))
