@@ -85,7 +85,7 @@ const toPrompt = (prompt: StoredPrompt) => ({
  * A prompt service in memory, for the tests of an application. A `PromptClient` calls a `fetch` that responds like the
  * service. If the prompts come from a bundle, only `getResolved`, `prefetch` and `live` return the results of the real
  * service. In other results, fields that a bundle does not contain have fixed values, and each prompt has one version.
- * Every prompt matches every tag and folder. The prompts have the names that they are given, whatever their titles.
+ * Every prompt matches every tag and folder. The prompts have the given names, which need not follow from the titles.
  *
  * @example
  * ```ts

@@ -46,7 +46,7 @@ export class PromptClient {
   readonly #options: ClientOptions
   readonly #transport: Transport
   #defaults: CallSettings = defaultOptions
-  /** Identifies the service and the key. Clients that `withOptions` creates share state only if it is the same. */
+  /** Identifies the service and the key. Clients that `withOptions` creates share state only within an account. */
   readonly #account: string
   readonly #cacheLimits: CacheLimits
   #cache: Cache | undefined

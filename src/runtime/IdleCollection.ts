@@ -11,8 +11,8 @@ const idleUtilization = 0.05
 const worthwhileBytes = 32 * 1024 * 1024
 
 /**
- * How much the heap may grow after a garbage collection before the next one, as a percentage. By default, V8 lets a
- * small heap grow to four times its size, so the garbage of a burst of large requests would take several hundred MiB.
+ * How much the heap may grow between two garbage collections, as a percentage. By default, V8 lets a small heap grow to
+ * four times its size, so the garbage of a burst of large requests would take several hundred MiB.
  */
 const heapGrowthPercent = 50
 

@@ -166,9 +166,10 @@ export const awkwardTexts: ReadonlyArray<string> = [
 
 /**
  * Returns a workspace that has every kind of item, and the keys that `SampleKey` names. It has prompts of every type,
- * with and without a folder, and with no, one or several tags. One prompt is a favorite, and one is archived. One
- * prompt has a chain of versions, and a fragment that is bound twice. One slot of a fragment is bound to null, which
- * fills no slot. The ids, keys and emails are new in each call. The times and the other texts are always the same.
+ * with and without a folder, and with no, one or several tags. One prompt is a favorite, and one prompt is archived.
+ * One prompt has a chain of versions, and a fragment that is bound twice. One slot of a fragment is bound to null,
+ * which fills no slot. The ids, keys and emails are new in each call. The times and the other texts are always the
+ * same.
  */
 export const sample = (
   overrides: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}

@@ -15,7 +15,7 @@ export const readIfExists = (directory: string, name: string): Buffer | undefine
 }
 
 /**
- * Replaces the given files of a directory. If the text of one of them cannot be written, replaces none. After a power
+ * Replaces the given files of a directory. If one of the texts cannot be written, replaces no file. After a power
  * failure, some files may be new and others old, but each file is complete.
  */
 export const writeFiles = (directory: string, files: ReadonlyMap<string, string>): void => {

@@ -31,8 +31,8 @@ const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
 }
 
 /**
- * Caches the totals of lists. Prompt contents are not cached here: `ResponseCache` caches whole responses, and identical
- * concurrent requests find the response of the first one there.
+ * Caches the totals of lists. Prompt contents are not cached here: `ResponseCache` caches whole responses, and
+ * identical concurrent requests find the response of the first request there.
  */
 export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed> = Layer.effect(
   PromptRepo,

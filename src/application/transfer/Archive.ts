@@ -130,7 +130,7 @@ export function* writeArchive(whole: WholeWorkspace): Generator<string> {
   yield "}\n"
 }
 
-/** The minimum number of characters of a chunk, except the last. */
+/** The minimum number of characters of each chunk before the last chunk. */
 const chunkLength = 1024 * 1024
 
 /** Encodes a workspace as the text of an archive, in chunks. Fails if the text is too large for an import. */

@@ -106,7 +106,7 @@ export const administerKey = Effect.fnUntraced(function* <A, E, R>(
 
 /**
  * Opens the database and runs `use` with the `Prompts` use cases and the operator as the caller of a workspace.
- * `workspace` is an id or a name. The operator sees every version, whatever the tier of the workspace.
+ * `workspace` is an id or a name. The operator sees every version, regardless of the tier of the workspace.
  */
 export const readPrompts = <A, E, R>(
   workspace: string,

@@ -44,7 +44,7 @@ const parseUrl = (url: Redacted.Redacted): ConnectionUrl => {
 /**
  * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All
  * connections must then lead to this server: two servers may have different data, and the change feed reports the
- * changes of only one of them.
+ * changes of only one server.
  */
 export class DatabaseServer extends Context.Service<
   DatabaseServer,

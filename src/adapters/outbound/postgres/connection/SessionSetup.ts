@@ -51,8 +51,8 @@ export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean
 export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, SqlError>
 
 /**
- * Returns the function that sets up the sessions of one database. It fails if a session is on another server than the
- * previous one. If the sessions of a pooler have no statement timeout, it logs one warning.
+ * Returns the function that sets up the sessions of one database. The function fails if a session is on another server
+ * than the previous session. If the sessions of a pooler have no statement timeout, the function logs one warning.
  */
 export const makeSetUpSession = (databaseServer: DatabaseServer["Service"]): SetUpSession => {
   let hasWarned = false

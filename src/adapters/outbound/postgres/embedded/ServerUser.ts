@@ -14,9 +14,9 @@ const findUser = (isMatch: (name: string, uid: number) => boolean): SystemUser |
     .map(([, , uid, gid]) => ({ uid: Number(uid), gid: Number(gid) }))[0]
 
 /**
- * Returns the user that runs PostgreSQL. This is the user of this process, except for root, because PostgreSQL does not
- * run as root. For root, returns the first of these users that exists: the owner of the data directory (unless the
- * owner is root), `postgres`, `nobody`. Throws `EmbeddedUnavailable` if none of them exists.
+ * Returns the user that runs PostgreSQL. This is the user of this process. If this user is root, under which PostgreSQL
+ * does not run, returns the first of these users that exists: the owner of the data directory (unless the owner is
+ * root), `postgres`, `nobody`. Throws `EmbeddedUnavailable` if none of them exists.
  */
 export const findServerUser = (dataDir: string): SystemUser => {
   const [uid = -1, gid = -1] = [process.getuid?.(), process.getgid?.()]
