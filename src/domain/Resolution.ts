@@ -8,7 +8,7 @@ export interface PromptContents {
   readonly id: PromptId
   readonly current_content: string
   readonly fragments: ReadonlyArray<SourceFragment>
-  /** The result of `countSourceBytes`, if the store knows it. */
+  /** The bytes of the contents and of the JSON of the overrides, if the store counts them. */
   readonly bytes?: number
 }
 
@@ -128,14 +128,10 @@ export const fillSlots = (content: string, values: Readonly<Record<string, strin
 
 const separator = "\n\n"
 
-/** Returns the bytes of the contents of a prompt and its fragments, and of the JSON of the overrides. */
+/** Returns `bytes` of a prompt, or the bytes of its contents if the store does not give `bytes`. */
 export const countSourceBytes = ({ current_content, fragments, bytes }: PromptContents): number =>
   bytes ??
-  fragments.reduce(
-    (sum, { content, variable_overrides: overrides }) =>
-      sum + Buffer.byteLength(content) + Buffer.byteLength(JSON.stringify(overrides) ?? ""),
-    Buffer.byteLength(current_content)
-  )
+  fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), Buffer.byteLength(current_content))
 
 const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment): string | undefined =>
   content.includes("{{") && Predicate.isObject(overrides) ? fill(content, makeLookup(overrides)) : content

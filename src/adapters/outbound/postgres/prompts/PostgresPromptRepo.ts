@@ -136,13 +136,13 @@ export const selectSources = selectByKey((prompts) => selectSourcesFrom(prompts)
 
 /**
  * Makes a FROM item like `requested`, with the column `fits`: whether the contents and overrides of all prompts that
- * are not too large on their own have together at most `sizes.sourceBytes`. If they do not fit, the item has only one
+ * are not too large on their own have together at most `sizes.pageSourceBytes`. If they do not fit, the item has only one
  * row, because the caller then needs no contents.
  */
 const withFit = (requested: string): string => `(
     select * from (
       select requested.*, row_number() over () as row,
-        coalesce(sum(source.bytes) filter (where source.bytes <= ${sizes.sourceBytes}) over (), 0) <= ${sizes.sourceBytes} as fits
+        coalesce(sum(source.bytes) filter (where source.bytes <= ${sizes.sourceBytes}) over (), 0) <= ${sizes.pageSourceBytes} as fits
       from ${requested}
       cross join lateral (
         select octet_length(p.current_content) + fragments.bytes as bytes
