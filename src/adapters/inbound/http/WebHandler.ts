@@ -51,7 +51,8 @@ const toWebRequest = ({ url = "", method = "", rawHeaders }: IncomingMessage): R
     const headers = new Headers()
     for (let i = 0; i < rawHeaders.length; i += 2)
       headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string)
-    return new Request(new URL(url, "http://localhost"), { method, headers })
+    // A path that begins with `//` is not a host.
+    return new Request(url.startsWith("/") ? `http://localhost${url}` : url, { method, headers })
   } catch {
     return undefined
   }
@@ -76,6 +77,8 @@ export const toNodeListener =
       return pathname.startsWith(prefix) ? handler(request) : toWebError(RouteNotFound, method)
     }
     const response = await respond()
+    // The host may have responded meanwhile, for example after its own time limit.
+    if (outgoing.headersSent) return
     outgoing.writeHead(response.status, Object.fromEntries(response.headers))
     outgoing.end(Buffer.from(await response.arrayBuffer()))
   }
