@@ -65,7 +65,7 @@ describe("prefetch", () => {
     expect(service.requests).toHaveLength(10)
   })
 
-  it("prefetch loads names, ids and references once each, 100 per request, and returns those without a prompt", async () => {
+  it("prefetch loads names, ids and references once each, 100 per request, and returns the names, ids and references without a prompt", async () => {
     const { service, prefetch, read } = makeService(150)
     const id = toId("p149")
     const selection = [

@@ -68,7 +68,7 @@ const toEnd = (millis: number | null) => (millis === null ? null : toTimestamp(m
 
 describe("the end of a key", () => {
   it.prop(
-    "a key is active until the millisecond before its expiry unless it is revoked",
+    "a key that is not revoked is active until the millisecond before its expiry",
     { expires: EndTime, revoked: EndTime, now: Millis },
     ({ expires, revoked, now }) => {
       assert.strictEqual(

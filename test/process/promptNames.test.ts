@@ -66,7 +66,7 @@ describe("a name denotes the same prompt in every interface", { timeout: 60_000 
     return { status: response.status, headers: response.headers, text: await response.text() }
   }
 
-  it.each(names)("over HTTP, the four paths of %s are those of the prompt %s", async (name, title) => {
+  it.each(names)("over HTTP, the four paths with the name %s return the prompt %s", async (name, title) => {
     for (const [suffix, message] of [
       ["", "Prompt not found"],
       ["/resolved", "Prompt not found"],

@@ -18,7 +18,10 @@ export interface FetchResponse {
   readonly status: number
   /** Response headers. Their names are case-insensitive. */
   readonly headers: { get(name: string): string | null }
-  /** The body as a stream of bytes. The client reads at most 8 MiB of it, and calls `text` if it is not iterable. */
+  /**
+   * The body as a stream of bytes. The client reads at most 8 MiB of the body, and calls `text` if the body is not
+   * iterable.
+   */
   readonly body: { cancel(): Promise<void>; [Symbol.asyncIterator]?(): AsyncIterator<Uint8Array> } | null
   /** Reads the body as UTF-8, if the body cannot be read as a stream. */
   text(): Promise<string>

@@ -1,7 +1,10 @@
 import { getStatus, toApiError } from "../Errors.ts"
 import { type Limits, now, type Signal, sleep } from "./Limits.ts"
 
-/** What the responses so far say about the API key. The clients that `withOptions` creates for the key share it. */
+/**
+ * The state of the API key according to the responses so far. The clients that `withOptions` creates for the key share
+ * it.
+ */
 export class KeyState {
   /**
    * True since the last 401 or 403, until a request that starts later succeeds. A rejected key gets neither a bundled

@@ -62,7 +62,7 @@ describe("pull", () => {
     )
   })
 
-  it("pull sends the filters --tag and --type, and fails if no prompt matches, unless --allow-empty is given", async () => {
+  it("pull sends the filters --tag and --type, and fails without --allow-empty if no prompt matches", async () => {
     const { service, pull } = await startPullService()
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production", "--type=template"])

@@ -37,7 +37,7 @@ responseAge.valueUnsafe(metricRegistry)
  * Serves known responses while the change feed is down (stale-if-error). A request asks the database first. If the read
  * fails as unavailable or is slow, the caller gets the known response: the cached response that was current at the last
  * contact. A known response is served only until the maximum age has passed since that contact. A feed that comes up
- * again has new revisions, so nothing from before an outage is served after it.
+ * again has new revisions, so a response from before an outage is not served after the outage.
  */
 export class Outage extends Context.Service<
   Outage,

@@ -52,7 +52,8 @@ export class ResponseCache<Representation> extends RevisionedCache<CachedRespons
     return Effect.suspend(() => {
       const known = this.findLastKnown(key)
       const forget = (): void => {
-        // If another request has replaced the known response meanwhile, this result may be the older one.
+        // If another request has replaced the known response meanwhile, this result may be older than the new known
+        // response.
         if (known !== undefined && this.findLastKnown(key) === known)
           this.invalidate(known.caller.workspaceId)
       }

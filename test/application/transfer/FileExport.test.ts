@@ -130,7 +130,7 @@ const awkwardArchives = Arbitrary.map(
 
 describe("planExport", () => {
   it.prop(
-    "an export after an import changes no file, however the files are formatted; a later export brings them to any state of the workspace, and an import after it changes no row",
+    "after an import, an export changes no file, however the files are formatted; after any edit, an export updates the files, and an import then changes no row",
     { source: archivesWithNames, target: archivesWithNames, picks: naturals },
     ({ source, target, picks }) => {
       const texts = reformat(renderFiles(source), picks)

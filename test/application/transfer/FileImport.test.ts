@@ -256,7 +256,7 @@ ${agent.current_content}
     assert.deepStrictEqual(restored.content.prompts, [{ ...before.prompts[0]!, updated_at: now }])
   })
 
-  it("a fragment without a file is removed, except if an archived prompt contains the fragment", () => {
+  it("a fragment without a file is removed if no archived prompt contains the fragment", () => {
     const [unused, used] = [fragment("unused", { name: "unused" }), fragment("used", { name: "used" })]
     const source = archive({
       fragments: [unused, used],
@@ -372,7 +372,7 @@ ${agent.current_content}
     assert.isUndefined(findConflicts(home, after, texts))
   })
 
-  it("an import reports a conflict about a prompt that was created in the workspace, unless it is the first import", () => {
+  it("each import after the first import reports a conflict about a prompt that was created in the workspace", () => {
     const { home, texts, content } = makeImported(imported)
     const [one] = content.prompts
     const created = { ...one!, id: newId<PromptId>() }

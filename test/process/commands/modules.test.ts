@@ -49,13 +49,13 @@ const expectOnlyNeeded = (output: string) => {
   expect(output).not.toMatch(/\/Node(Services|Redis)\.js/)
 }
 
-it("serve with a PostgreSQL server loads neither the modules of other commands nor those of features that are off", async () => {
+it("serve with a PostgreSQL server loads neither the modules of other commands nor the modules of features that are off", async () => {
   const service = await startService(env, "/healthz", [], sourceProgram)
   await service.stop()
   expectOnlyNeeded(service.output())
 })
 
-it("the package for embedders loads neither the modules of commands nor those of features that are off", async () => {
+it("the package for embedders loads neither the modules of commands nor the modules of features that are off", async () => {
   const { stderr } = await run([], env, "", join(root, "src/index.ts"))
   expectOnlyNeeded(stderr)
 })

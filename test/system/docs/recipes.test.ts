@@ -82,7 +82,7 @@ describe("docs/recipes.md, Pin a prompt", () => {
     ])
   })
 
-  it("the commands for a bundle commit a bundle, which pull --frozen accepts", () => {
+  it("the commands for a bundle commit a bundle that pull --frozen accepts", () => {
     const application = join(scratch, "application")
     mkdirSync(application)
     const variables = { PROMPT_RETRIEVAL_URL: api.service().url, PROMPT_RETRIEVAL_KEY: api.key }

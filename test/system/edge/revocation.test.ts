@@ -121,7 +121,7 @@ describe("a revoked key behind a cache", () => {
     expect(await read()).toEqual([401, 401])
   })
 
-  it("even with stale responses turned off, nginx serves old data for a revoked key to a request that arrives while nginx waits for the service's 401 to an earlier request; Varnish does not", async () => {
+  it("with stale responses turned off, nginx still serves old data for a revoked key to a request that arrives while an earlier request waits for the 401; Varnish does not", async () => {
     const { second: revoked } = origin.theirs.keys
     await mapCaches((cache) => readStatus(cache, path, revoked))
     await revoke(revoked)

@@ -230,8 +230,8 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       yield* confirmServer(rows)
       const isDirect = yield* checkOwnSession(listener)
       const notifications = yield* listener.listen(channel)
-      // Closes the connections before `listener.listen` is undone: to undo it, the driver would wait for a response,
-      // which a silent connection never gives.
+      // Closes the connections before `listener.listen` is undone. Otherwise, the driver would wait for a response that
+      // a silent connection never sends.
       yield* Effect.addFinalizer(() => disconnect)
       const onNotification = makeNotificationHandler()
       const handleNotifications = Effect.forever(

@@ -74,7 +74,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     expectNoScratch()
   })
 
-  it("export --out writes nothing but the archive if the path is standard output", async () => {
+  it("export --out writes only the archive if the path is standard output", async () => {
     const link = inRoot("stdout")
     symlinkSync("/proc/self/fd/1", link)
     expect(await exportTo(link)).toEqual({ code: 0, stdout: whole, stderr: "" })

@@ -37,18 +37,16 @@ const readEveryRow = Effect.gen(function* () {
 
 describe("the PostgreSQL workspace store", () => {
   layer(store, { excludeTestServices: true })((it) => {
-    it.effect(
-      "importWorkspace writes no row except an audit event when the same archive is imported again",
-      () =>
-        Effect.gen(function* () {
-          const { importWorkspace } = yield* WorkspaceStore
-          const { archive } = sample()
-          yield* importWorkspace(archive)
-          const before = yield* readEveryRow
-          yield* importWorkspace(archive)
-          assert.deepStrictEqual(yield* readEveryRow, before)
-          assert.isTrue(before.every((rows) => rows.length > 0))
-        })
+    it.effect("when the same archive is imported again, importWorkspace writes only an audit event", () =>
+      Effect.gen(function* () {
+        const { importWorkspace } = yield* WorkspaceStore
+        const { archive } = sample()
+        yield* importWorkspace(archive)
+        const before = yield* readEveryRow
+        yield* importWorkspace(archive)
+        assert.deepStrictEqual(yield* readEveryRow, before)
+        assert.isTrue(before.every((rows) => rows.length > 0))
+      })
     )
 
     it.effect("importWorkspace rejects values that the tables cannot store, and changes nothing", () =>
