@@ -223,10 +223,10 @@ const makePromptRepo = Effect.gen(function* () {
   // A slow statement of one workspace must not delay other workspaces.
   const partitionKey = ({ workspace }: PromptKey) => workspace
   const makeLookup = Effect.fnUntraced(function* ({ byId, byName }: ReturnType<typeof selectByKey>) {
-    const findById = yield* makeBatchedLookup(queryPrompts, byId, partitionKey)
-    const findByName = yield* makeBatchedLookup(queryPrompts, byName, partitionKey)
+    const lookUpById = yield* makeBatchedLookup(queryPrompts, byId, partitionKey)
+    const lookUpByName = yield* makeBatchedLookup(queryPrompts, byName, partitionKey)
     return (workspace: WorkspaceId, prompt: PromptReference) =>
-      typeof prompt === "string" ? findById({ workspace, prompt }) : findByName({ workspace, prompt })
+      typeof prompt === "string" ? lookUpById({ workspace, prompt }) : lookUpByName({ workspace, prompt })
   })
   const getPromptRow = yield* makeLookup(selectPromptsByKey)
   const getSourceRow = yield* makeLookup(selectSources)
@@ -294,5 +294,5 @@ const makePromptRepo = Effect.gen(function* () {
   })
 })
 
-/** Provides the prompts in PostgreSQL. Each read needs at most one statement. */
+/** Provides the prompts in PostgreSQL. A read is one statement, except `getSources` of ids and names, which is two. */
 export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(PromptRepo, makePromptRepo)
