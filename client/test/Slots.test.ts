@@ -25,7 +25,9 @@ const fillByDomain = (content: string, bindings: object) => {
   const source = {
     id: newId<PromptId>(),
     current_content: "",
-    fragments: [{ content, variable_overrides }]
+    fragments: [{ content, variable_overrides }],
+    // If the size is given, `resolve` does not read the overrides to count it.
+    bytes: 0
   }
   return { text: Result.getOrThrow(resolve(source)).resolved_content.slice(2), names: [...names] }
 }
