@@ -1,4 +1,4 @@
-import { type BundledPrompt, hash } from "./Bundle.ts"
+import type { BundledPrompt } from "./Bundle.ts"
 import type { ClientOptions } from "./Options.ts"
 import { TimeoutError } from "./Errors.ts"
 import { PromptClient } from "./PromptClient.ts"
@@ -226,6 +226,17 @@ const send = (status: number, body: string | null, headers: Readonly<Record<stri
     headers: { "content-type": "application/json", "x-request-id": crypto.randomUUID(), ...headers }
   })
 
+/**
+ * Returns the ETag of a text without waiting, so that tests may replace the clock. With the large factor, texts that
+ * differ in a few characters get different ETags.
+ */
+const toEtag = (text: string): string => {
+  let hash = 0
+  for (let index = 0; index < text.length; index++)
+    hash = (Math.imul(hash, 0x9e3779b1) + text.charCodeAt(index)) | 0
+  return `"${text.length}.${hash}"`
+}
+
 /** Responds 200 with a body, or 304 if the request has the ETag of the body. */
 const respond = async (
   body: unknown,
@@ -233,7 +244,7 @@ const respond = async (
   headers: Readonly<Record<string, string>> = {}
 ): Promise<Response> => {
   const text = JSON.stringify(body)
-  const etag = `"${await hash(text)}"`
+  const etag = toEtag(text)
   const isCurrent = requestHeaders["if-none-match"] === etag
   return send(isCurrent ? 304 : 200, isCurrent ? null : text, { etag, ...headers })
 }

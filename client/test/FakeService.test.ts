@@ -40,7 +40,7 @@ describe("FakeService", () => {
       2,
       false
     ])
-    // These texts have the same length and the same sum of `31 ** index * code`.
+    // These texts have the same length, and the same sum with the usual factor 31.
     for (const content of ["Aa", "BB"]) {
       service.set({ id, content })
       expect((await client.prompts.getResolved(id)).data.resolved_content).toBe(content)
