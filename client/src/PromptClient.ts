@@ -142,8 +142,8 @@ export class PromptClient {
 
   /**
    * Loads resolved prompts into memory, and keeps them current until the result is closed: `getResolved` returns them
-   * without a request, and an edit takes effect as soon as the service knows of it. For each 100 prompts, one request
-   * waits for changes.
+   * without a request, and an edit takes effect as soon as the service knows of the edit. For each 100 prompts, one
+   * request waits for changes.
    *
    * Rejects if the service rejects a request. If the service is not available, resolves without texts and keeps trying.
    */

@@ -181,8 +181,8 @@ const hasSlug = ({ item }: Pair, slug: string): boolean =>
 
 /**
  * Compares a workspace with files like `compare`, and also fails if a file gives a prompt the name of another file's
- * prompt (docs/names.md). Prompts that already have the same name in the workspace may keep it. Titles without Latin
- * letters and digits may have the same slug.
+ * prompt (docs/names.md). Prompts that already have the same name in the workspace may keep the name. Titles without
+ * Latin letters and digits may have the same slug.
  */
 export const compareForImport = (
   ...input: Parameters<typeof compare>

@@ -36,7 +36,7 @@ export const administrationLayer = Administration.layer.pipe(
   Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom])
 )
 
-/** A database: a PostgreSQL server, or the embedded database. Processes with the same embedded database share it. */
+/** A database: a PostgreSQL server, or the embedded database. Several processes can use the same embedded database. */
 const databaseLayer = ({ databaseUrl, databaseMaxConnections, dataDir }: ServiceConfig) =>
   databaseUrl !== undefined
     ? Database.layer({ url: databaseUrl }, databaseMaxConnections)

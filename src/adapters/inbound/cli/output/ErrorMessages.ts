@@ -71,7 +71,7 @@ const describeProblems = (
     ...(count > maxProblems ? [`… and ${count - maxProblems} more`] : [])
   ].join("\n")
 
-/** Lists every line, because the operator must decide about each of them. */
+/** Lists every line, because the operator must decide about each line. */
 const listAll = (heading: string, lines: ReadonlyArray<string>, remedy: string): string =>
   [heading, ...lines.map(toPrintable), remedy].join("\n")
 

@@ -15,8 +15,9 @@ import { UnsentBytes } from "../response/UnsentBytes.ts"
 import { Connections } from "./Connections.ts"
 
 /**
- * Sends the last bytes of a connection and closes the server's half of it. Closes the whole connection only after
- * `lingerMs`: closing a socket with unread bytes resets the connection, so the client might lose the last response.
+ * Sends the last bytes of a connection and closes the server's half of the connection. Closes the whole connection only
+ * after `lingerMs`: closing a socket with unread bytes resets the connection, so the client might lose the last
+ * response.
  */
 export const closeAfter = (socket: Duplex, lastBytes: Uint8Array | string): void => {
   socket.end(lastBytes)
@@ -98,7 +99,8 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
 
     const handleRequest = (request: IncomingMessage, response: ServerResponse, error?: ApiError): void => {
       if (!connections.begin(response)) return
-      // Node's parser runs JavaScript for each chunk of a body. Pausing keeps it from parsing a body that is not read.
+      // Node's parser runs JavaScript for each chunk of a body. Pausing the socket keeps the parser from reading a body
+      // that no endpoint reads.
       if (hasUnreadBody(request)) request.socket.pause()
       const problem = error ?? (hasAcceptableHead(request) ? undefined : BadRequest)
       if (problem === undefined) runApp(request, response)
