@@ -82,7 +82,8 @@ export class LivePrompts implements Live {
   }
 
   /**
-   * Loads all pages. Rejects if a request fails or, if the prompts are kept current, only if the service rejects it.
+   * Loads all pages. Rejects if a request fails or, if the prompts are kept current, only if the service rejects a
+   * request.
    */
   async load(): Promise<void> {
     this.#resize(1)
