@@ -57,7 +57,7 @@ it("an in-process read that waits for other reads of its workspace fails after i
   const { prompts } = await open({ databaseUrl: env.DATABASE_URL })
   const release = await lockTables(env.DATABASE_URL, "prompts")
   const reads = Array.from({ length: 30 }, (_, index) => prompts.list(caller, { page: index + 1 }))
-  for (const read of reads) await expect(read).rejects.toEqual(unavailable)
+  await Promise.all(reads.map((read) => expect(read).rejects.toEqual(unavailable)))
   await release()
   expect((await prompts.list(caller)).data).not.toEqual([])
 })

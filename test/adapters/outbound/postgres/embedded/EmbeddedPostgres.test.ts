@@ -133,7 +133,7 @@ describe("EmbeddedPostgres", () => {
     await end(second.child, "SIGKILL")
     await expect.poll(() => isRunning(server)).toBe(false)
     const { uid, gid } = statSync(join(dataDir, "postgresql"))
-    const other = spawn("sleep", ["60"], { uid, gid })
+    const other = spawn("/bin/sleep", ["60"], { uid, gid })
     children.add(other)
     writeFileSync(serverFile(dataDir), lock.replace(/^\d+/, String(other.pid)))
     const third = await serve("open", dataDir)
