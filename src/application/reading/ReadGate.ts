@@ -6,10 +6,10 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /**
  * The number of reads of a workspace that run at the same time. The result of each read may take about 8 MiB of memory
- * until it is encoded. With fewer reads, fewer lookups share a statement: with 3, a cold read takes 1.5 times the CPU
+ * until it is encoded. With fewer reads, fewer lookups share a statement: with 8, a cold read takes 1.3 times the CPU
  * time.
  */
-const readsPerWorkspace = 16
+const readsPerWorkspace = 12
 
 /**
  * A step is large if it processes at least this many UTF-16 code units. A smaller step usually takes less than a tenth

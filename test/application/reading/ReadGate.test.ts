@@ -27,7 +27,7 @@ describe("reads of a workspace", () => {
       )
       const all = yield* Effect.forkChild(Effect.all(reads, { concurrency: "unbounded" }))
       yield* Effect.yieldNow
-      assert.deepStrictEqual(running, [16, 16])
+      assert.deepStrictEqual(running, [12, 12])
       end.openUnsafe()
       yield* Fiber.join(all)
       assert.deepStrictEqual(running, [20, 20])
@@ -41,7 +41,7 @@ describe("reads of a workspace", () => {
       yield* Effect.ignore(withPermit(id, Effect.fail("failed")))
       const held = yield* Effect.forkChild(
         Effect.all(
-          Array.from({ length: 16 }, () => withPermit(id, Effect.never)),
+          Array.from({ length: 12 }, () => withPermit(id, Effect.never)),
           { concurrency: "unbounded" }
         ),
         { startImmediately: true }

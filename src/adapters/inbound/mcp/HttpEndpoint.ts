@@ -12,7 +12,7 @@ import { makeServerFactory } from "./PromptServer.ts"
 /** Maximum number of JSON values in a message. The package needs seconds to check some messages with more values. */
 const maxValues = 2_000
 /** The number of calls of a workspace that run at the same time. A call may resolve a whole page of prompts. */
-const callsPerWorkspace = 4
+const callsPerWorkspace = 2
 /** Maximum length of the id of a message. Every response repeats the id. */
 const maxIdLength = 100
 /** Maximum size of an error whose texts are not truncated, in bytes. */
