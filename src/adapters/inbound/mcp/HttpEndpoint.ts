@@ -90,10 +90,10 @@ export const makeHttpEndpoint = Effect.gen(function* () {
       const problem = findProblem(message)
       if (problem !== undefined) return yield* Effect.fail(makeBadRequest(problem))
       if (Predicate.isObject(message)) id = message.id
-      return yield* forward(request, message)
+      return yield* withPermit(workspaceId, forward(request, message))
     })
     // A client can match an error with its request only by the id.
-    return Effect.catch(withCallDeadline(withPermit(workspaceId, call)), (error) =>
+    return Effect.catch(withCallDeadline(call), (error) =>
       id === undefined
         ? Effect.fail(error)
         : Effect.succeed({ status: 200, type: json, body: encodeError(error, id) })
