@@ -11,7 +11,14 @@ import {
   WorkspaceNotFound,
   WorkspaceStore
 } from "../../../../application/ports/WorkspaceStore.ts"
-import { endKey, isActive, keepLifetime, toReplacedName } from "../../../../domain/ApiKey.ts"
+import {
+  type ApiKeyId,
+  endKey,
+  isActive,
+  keepLifetime,
+  toReplacedName,
+  type UserId
+} from "../../../../domain/ApiKey.ts"
 import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { decodeEvents, describeKey, findChanges, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
@@ -76,14 +83,22 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const readSnapshot = <A, E>(read: Effect.Effect<A, E>) =>
       transact(Effect.andThen(sql.unsafe(repeatableReadReadOnly), read))
 
+    /** Returns the user with this email, and locks the user against deletion. Adds the user if there is none. */
+    const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
+      for (;;) {
+        yield* execute(sql, queries.insertUser(newUserId, email))
+        const [user] = queries.decodeUsers(yield* execute(sql, queries.selectUser(email, "againstDeletion")))
+        // If there is no user, another transaction deleted the user after the insert: try again.
+        if (user !== undefined) return user
+      }
+    })
+
     const addKey = Effect.fnUntraced(function* (
       ...[workspace, owner, key]: Parameters<WorkspaceStore["Service"]["addKey"]>
     ) {
       const found = yield* execute(sql, queries.selectWorkspace(workspace, "againstDeletion"))
       if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
-      const { id, email } = queries.decodeUser(
-        yield* execute(sql, queries.insertOrLockUser(owner.newUserId, owner.email))
-      )
+      const { id, email } = yield* addOrLockUser(owner.newUserId, owner.email)
       yield* execute(sql, queries.insertKey(workspace, id, key))
       const { expires_at } = key
       yield* record(
@@ -91,14 +106,25 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       )
     })
 
+    /**
+     * Locks the owner and the workspace of a key before the key is locked. Deletions lock in the same order, so that
+     * the transactions do not deadlock.
+     */
+    const lockKeyParents = Effect.fnUntraced(function* (id: ApiKeyId) {
+      for (;;) {
+        const locked = yield* execute(sql, queries.lockKeyParents(id))
+        if (locked.length > 0) return
+        const key = yield* executeOne(queries.selectKey(id), queries.decodeKeys, KeyNotFound)
+        if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
+        // The key has a workspace now, so another transaction added the key between the two statements: try again.
+      }
+    })
+
     const rotateKey = Effect.fnUntraced(function* (
       ...[id, replacement, endsAt]: Parameters<WorkspaceStore["Service"]["rotateKey"]>
     ) {
-      // Locks the owner and the workspace before the key. Deletions lock in the same order, so that the transactions do
-      // not deadlock.
-      yield* execute(sql, queries.lockKeyParents(id))
-      const key = yield* executeOne(queries.selectAndLockKey(id), queries.decodeKeys, KeyNotFound)
-      if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
+      yield* lockKeyParents(id)
+      const key = yield* executeOne(queries.selectKey(id, "againstChanges"), queries.decodeKeys, KeyNotFound)
       if (!isActive(key, Date.parse(replacement.created_at))) return yield* Effect.fail(KeyEnded)
       const { created_at, expires_at = keepLifetime(key, created_at) } = replacement
       yield* execute(sql, queries.insertReplacement(id, { ...replacement, expires_at }))
@@ -210,7 +236,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       tags: (id) => Effect.map(queryWorkspace(id, queries.selectTags(id)), queries.decodeTags),
       revokeKey: (id, at) =>
         updateOne({
-          select: queries.selectAndLockKey(id),
+          select: queries.selectKey(id, "againstChanges"),
           update: queries.revokeKey(id, at),
           decode: queries.decodeKeys,
           notFound: KeyNotFound,

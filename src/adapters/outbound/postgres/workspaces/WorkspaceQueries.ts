@@ -16,7 +16,6 @@ const keyColumns = Object.keys(KeyInfoRow.fields)
 
 export const decodeWorkspaces = makeRowDecoder(WorkspaceRow)
 export const decodeUsers = makeRowDecoder(UserRow)
-export const decodeUser = makeFirstRowDecoder(UserRow)
 export const decodeKeys = makeRowDecoder(KeyInfoRow)
 
 /** The FROM clause that selects the owners `u` of the keys of workspace `$1`. */
@@ -101,13 +100,9 @@ export const selectTags = (workspace: WorkspaceId): Statement => ({
 
 export const decodeTags = makeRowDecoder(TagRow)
 
-/**
- * Adds a user, or selects the user with this email, and locks the user against changes. The comparison of emails ignores
- * case.
- */
-export const insertOrLockUser = (id: UserId, email: string): Statement => ({
-  text: `insert into users (id, email) values ($1, $2)
-    on conflict (lower(email)) do update set email = users.email returning ${userColumns}`,
+/** Adds a user. Does nothing if the email is taken; the comparison ignores case. */
+export const insertUser = (id: UserId, email: string): Statement => ({
+  text: "insert into users (id, email) values ($1, $2) on conflict (lower(email)) do nothing",
   params: [id, email]
 })
 
@@ -133,9 +128,9 @@ export const selectKeys = (workspace: WorkspaceId): Statement => ({
   params: [workspace]
 })
 
-export const selectAndLockKey = (id: ApiKeyId): Statement => ({
+export const selectKey = (id: ApiKeyId, lock: "none" | "againstChanges" = "none"): Statement => ({
   text: `select ${keyColumns} from api_keys k join users u on u.id = k.created_by where k.id = $1
-    ${rowLocks.againstChanges} of k`,
+    ${lock === "none" ? "" : `${rowLocks[lock]} of k`}`,
   params: [id]
 })
 
