@@ -28,13 +28,12 @@ export class SingleFlight<A, E> {
 
   /**
    * Runs `read`. If a read of the same key is in flight and `workspace` has not changed since that read started, waits
-   * for the result of that read instead. If `workspace` is undefined, because only the read finds the workspace, a
-   * change of any workspace prevents the sharing. If the caller whose read is in flight is interrupted, one of the
-   * waiting callers starts the read again.
+   * for the result of that read instead. If the caller whose read is in flight is interrupted, one of the waiting
+   * callers starts the read again.
    */
-  run(key: string, workspace: WorkspaceId | undefined, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
+  run(key: string, workspace: WorkspaceId, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {
-      const revision = workspace === undefined ? this.#feed.revision() : this.#feed.revisionOf(workspace)
+      const revision = this.#feed.revisionOf(workspace)
       if (revision === undefined) return read
       // Uninterruptible between registering the read and attaching its cleanup.
       return Effect.uninterruptibleMask((restore) => {

@@ -74,7 +74,7 @@ const checkSteps = Effect.fnUntraced(function* (
     const value = cache.get(key)
     if (value !== undefined) return Effect.succeed(value)
     const load = cache.load(key, startRead(workspace), (value) => ({ workspace: id, value, size: 1 }))
-    return flight.run(key, knowsWorkspace ? id : undefined, load)
+    return knowsWorkspace ? flight.run(key, id, load) : load
   }
 
   const checkFinished = (): void => {
@@ -208,12 +208,12 @@ describe("SingleFlight", () => {
           const reader = Effect.runFork(
             Effect.andThen(
               first,
-              Effect.suspend(() => flight.run("key", undefined, slow))
+              Effect.suspend(() => flight.run("key", workspaces[0], slow))
             )
           )
           reader.interruptUnsafe()
           assert.strictEqual(
-            yield* flight.run("key", undefined, Effect.succeed(2)),
+            yield* flight.run("key", workspaces[0], Effect.succeed(2)),
             2,
             `after ${steps} steps`
           )
