@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config"
 
 /** The contract suites, which also run on the oldest supported PostgreSQL. */
-const contracts = ["test/adapters/outbound/postgres/{contracts,schema/Migrations,schema/Schema}.test.ts"]
+const contracts = ["test/adapters/outbound/postgres/{contracts,schema/Functions,schema/Migrations}.test.ts"]
 
 export default defineConfig({
   test: {
