@@ -4,7 +4,7 @@ export { type PromptName, type PromptReference, parsePromptReference } from "./P
 
 /** A slug depends only on this many code points at the start of the title. */
 export const maxSlugSourceLength = 200
-export const maxSlugLength = 64
+const maxSlugLength = 64
 
 /** The slug of a title that would otherwise have an empty slug. */
 export const emptySlug = "prompt"
@@ -29,7 +29,7 @@ export const toSlug = (title: string): string =>
 const toDigits = (id: PromptId): string => id.replaceAll("-", "")
 
 /** The digits of a name as the smallest and the largest id that start with them. */
-export interface IdRange {
+interface IdRange {
   readonly first: string
   readonly last: string
 }
@@ -45,7 +45,7 @@ export const toIdRange = (digits: string): IdRange => ({
 /**
  * Which names belong to a prompt of a workspace. Archived prompts have no names, and do not count here.
  */
-export interface NameOwnership {
+interface NameOwnership {
   /** True if no prompt with the same slug has a smaller `created_at`, or the same `created_at` and a smaller id. */
   readonly owns_slug: boolean
   /** True if no prompt with this slug and the same first 8 digits of the id has a smaller id. */
@@ -66,7 +66,7 @@ export const toName = (
 }
 
 /** The fields of a prompt that decide which names it has. */
-export interface NameablePrompt {
+interface NameablePrompt {
   readonly id: PromptId
   readonly title: string
   readonly is_archived: boolean

@@ -5,7 +5,7 @@ import { type ChangeFeed, WorkspaceRevisions } from "../ports/ChangeFeed.ts"
 import { registerCounter } from "../observability/Instrumentation.ts"
 
 /** An entry of `FairLru`: the workspace to which it belongs, and its size in any unit. */
-export interface FairEntry {
+interface FairEntry {
   readonly workspace: WorkspaceId
   readonly size: number
 }
@@ -21,7 +21,7 @@ interface Share {
  * entries. If the workspace of the new entry would exceed an equal share of the map, its own entries are evicted first.
  * So a workspace with many entries cannot evict the entries of other workspaces.
  */
-export class FairLru<Entry extends FairEntry> {
+class FairLru<Entry extends FairEntry> {
   readonly #maxSize: number
   readonly #maxEntrySize: number
   readonly #entries: LRUCache<string, Entry>
@@ -88,7 +88,7 @@ export class FairLru<Entry extends FairEntry> {
  * The outcome of a cache lookup. `drop` means that the entry is too old, that its workspace has changed since the entry
  * was stored, or that the change feed is down.
  */
-export type CacheLookup = "hit" | "miss" | "drop"
+type CacheLookup = "hit" | "miss" | "drop"
 
 /** Registers the counters of one cache's lookups, and returns the function that counts a lookup. */
 const registerLookupCounters = (cache: "keys" | "responses"): ((result: CacheLookup) => void) => {
@@ -118,7 +118,7 @@ export interface Cacheable<Value> {
 }
 
 /** A cached value, and the revisions of its workspace when the value was stored. */
-export interface CacheEntry<Value> extends FairEntry {
+interface CacheEntry<Value> extends FairEntry {
   readonly value: Value
   /** The workspace's revision in the change feed. */
   readonly revision: number

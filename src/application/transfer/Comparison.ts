@@ -59,7 +59,7 @@ export const isEditedInDirectory = ({ fileHash, importedHash }: Pair): boolean =
   fileHash !== undefined && fileHash !== importedHash
 
 /** Returns the fragments and prompts of a workspace, archived prompts included. */
-export const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem> => {
+const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem> => {
   const folders = new Map<string, string>(content.folders.map(({ id, name }) => [id, name]))
   const tagNames = new Map(content.tags.map(({ id, name }) => [id, name]))
   return [

@@ -16,7 +16,7 @@ import { type ContentState, getContent, getName, type PromptState, toFragmentNam
 import type { FragmentNames } from "./PromptFileText.ts"
 
 /** The values that a plan cannot compute: the current time, and new ids. */
-export interface PlanContext {
+interface PlanContext {
   readonly now: Timestamp
   readonly newId: () => string
 }

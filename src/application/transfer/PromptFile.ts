@@ -49,7 +49,7 @@ export interface PromptState extends Pick<WorkspacePrompt, (typeof promptFields)
 }
 
 /** The state of a fragment: all fields except its id. */
-export interface FragmentState extends Omit<Fragment, "id"> {
+interface FragmentState extends Omit<Fragment, "id"> {
   readonly kind: "fragment"
 }
 
@@ -108,7 +108,7 @@ export const hashState = (state: ContentState): string =>
 export const toFragmentName = (path: string): string => path.slice(path.indexOf("/") + 1, -extension.length)
 
 /** Returns the path of the fragment with a name. */
-export const toFragmentPath = (name: string): string => `fragments/${name}${extension}`
+const toFragmentPath = (name: string): string => `fragments/${name}${extension}`
 
 const decodeSegment = (segment: string): string => {
   try {

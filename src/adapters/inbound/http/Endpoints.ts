@@ -14,7 +14,7 @@ import type { MatchedRoute } from "./request/RequestHead.ts"
 import { type BodyWithEtag, encodeWithEtag } from "./HttpMessage.ts"
 
 /** The decoded parameters by name. A parameter that is given several times has an array of its values. */
-export type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
+type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
 /** Parses a query without its `?`, by the rules of the WHATWG URL standard for forms. */
 export const parseQuery = (query: string): QueryParameters => {

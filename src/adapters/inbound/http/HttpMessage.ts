@@ -90,7 +90,7 @@ export const BodyTooLarge = { _tag: "BodyTooLarge" } as const
 export type BodyError = typeof BodyTooLarge | typeof RequestTimeout | Unavailable
 
 /** Maps the name of each header, in lower case, to its value. */
-export type HeaderFields = Readonly<Record<string, string>>
+type HeaderFields = Readonly<Record<string, string>>
 
 /** Converts headers to alternating names and values. */
 export const toRawHeaders = (headers: HeaderFields): ReadonlyArray<string> => Object.entries(headers).flat()
@@ -159,7 +159,7 @@ export const encodeWithEtag = (json: string): BodyWithEtag => {
  * Returns the representation of a body. The 200 and the 304 both have the headers in `caching`. The 200 also has
  * `entityHeaders` and the fields in `memory`.
  */
-export const toRepresentation = (
+const toRepresentation = (
   { body, etag }: BodyWithEtag,
   entityHeaders: HeaderFields,
   caching: ReadonlyArray<string>,

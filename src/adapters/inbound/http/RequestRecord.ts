@@ -48,7 +48,7 @@ export const makeRequestContext = (request: HttpRequest): RequestContext => ({
   caller: undefined
 })
 
-export interface CompletedRequest {
+interface CompletedRequest {
   /** The method; `undefined` if the request could not be parsed. */
   readonly method: string | undefined
   /** The pattern of the route; `undefined` if the path matches no route. */

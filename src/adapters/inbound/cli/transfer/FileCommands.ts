@@ -71,7 +71,7 @@ export const importFiles = Effect.fnUntraced(function* (
   return changes.length > 0
 })
 
-export interface DirectoryExportOptions {
+interface DirectoryExportOptions {
   readonly out: string
   /** If true, updates the files of an existing directory. */
   readonly update: boolean
@@ -107,7 +107,7 @@ export const exportFiles = Effect.fnUntraced(function* (
   yield* print(json, { workspace_id, out: resolve(out), written, removed }, lines.join("\n"))
 })
 
-export interface DirectoryCheckOptions {
+interface DirectoryCheckOptions {
   readonly directory: string
   /** An earlier state of the directory; if undefined, the directory is only checked. */
   readonly against: string | undefined

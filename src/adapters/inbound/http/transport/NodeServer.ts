@@ -19,7 +19,7 @@ import { Connections } from "./Connections.ts"
  * after `lingerMs`: closing a socket with unread bytes resets the connection, so the client might lose the last
  * response.
  */
-export const closeAfter = (socket: Duplex, lastBytes: Uint8Array | string): void => {
+const closeAfter = (socket: Duplex, lastBytes: Uint8Array | string): void => {
   socket.end(lastBytes)
   setTimeout(() => socket.destroy(), connectionLimits.lingerMs).unref()
 }
@@ -50,7 +50,7 @@ const writeResponse = (response: ServerResponse, content: HttpResponse, closes: 
  *
  * @param isDraining returns true if each connection must close after its response
  */
-export const makeResponseBatcher = (isDraining: () => boolean) => {
+const makeResponseBatcher = (isDraining: () => boolean) => {
   const batch: Array<readonly [ServerResponse, HttpResponse]> = []
   const flush = (): void => {
     for (const [response, content] of batch.splice(0))

@@ -14,7 +14,7 @@ const receiveBytes = 64 * 1024
  * Opens a socket that receives all bytes in one buffer, which the driver copies before the next read. Otherwise, Node
  * would allocate a buffer for each chunk of a large row.
  */
-export const openSocket = ({ host, port }: Pick<ConnectionUrl, "host" | "port">): Socket => {
+const openSocket = ({ host, port }: Pick<ConnectionUrl, "host" | "port">): Socket => {
   const socket: Socket = connect({
     ...(host.startsWith("/")
       ? { path: `${host}/.s.PGSQL.${port}` }

@@ -27,7 +27,7 @@ const textCodec: PgTypes.Codec<string> = {
  * Returns the driver's column types with two changes, so that a row has the values that the API returns: a
  * `timestamptz` is decoded to the domain's `Timestamp`, and a text keeps every U+FEFF.
  */
-export const makeColumnTypes = (): PgTypes.Registry => {
+const makeColumnTypes = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()
   types.register<Timestamp>(
     PgTypes.OID.timestamptz,

@@ -15,12 +15,12 @@ import { connectTimeoutError, connectTimeoutMs, poolExhaustedError } from "./Tim
 import type { UnavailableMapper } from "./UnavailableMapper.ts"
 
 /** A statement first waits for a connection, then runs. */
-export type StatementPhase = "waiting" | "running"
+type StatementPhase = "waiting" | "running"
 
 /** Moves a statement to a phase; `undefined` means that the statement is done. */
-export type SetPhase = (phase: StatementPhase | undefined) => void
+type SetPhase = (phase: StatementPhase | undefined) => void
 
-export interface PoolGauges {
+interface PoolGauges {
   readonly running: () => number
   /** Adds a statement. The statement is in no phase until the returned function is called. */
   readonly addStatement: () => SetPhase
@@ -35,10 +35,7 @@ const makeGauge = (pool: string, name: string, description: string) => {
  * Registers the gauges of a pool that runs at most `limit` statements at the same time. Removes the pool from the
  * gauges when the scope closes.
  */
-export const makePoolGauges = (
-  pool: string,
-  limit: number
-): Effect.Effect<PoolGauges, never, Scope.Scope> => {
+const makePoolGauges = (pool: string, limit: number): Effect.Effect<PoolGauges, never, Scope.Scope> => {
   const changeMax = makeGauge(
     pool,
     "prompt_retrieval_postgres_statements_max",

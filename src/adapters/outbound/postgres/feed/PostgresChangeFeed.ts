@@ -29,11 +29,11 @@ export const channel = "prompt_retrieval_changes"
 /** The payload that reports that all workspaces may have changed. */
 export const allWorkspaces = "*"
 
-export const recordChange = (revisions: WorkspaceRevisions, payload: string): void =>
+const recordChange = (revisions: WorkspaceRevisions, payload: string): void =>
   payload === allWorkspaces ? revisions.invalidateAll() : revisions.invalidate(payload)
 
 /** Starts the payload of a heartbeat, which reports no change. Only the process that sent a heartbeat uses it. */
-export const heartbeatPrefix = "heartbeat "
+const heartbeatPrefix = "heartbeat "
 
 const intervalMs = 100
 /** Maximum time between two runs of the timer, in milliseconds. A longer time is a pause. */
@@ -43,7 +43,7 @@ const pauseMs = 500
  * Detects pauses of this process. The process pauses when it is suspended (SIGSTOP, a paused machine) or when its event
  * loop is blocked. During a pause, the process reads nothing that arrives.
  */
-export class PauseDetector {
+class PauseDetector {
   #aliveAt = readInstant()
   #lastEnd = Number.NEGATIVE_INFINITY
 

@@ -42,7 +42,7 @@ const updateLastUsed = `update api_keys k set last_used_at = used.used_at
     where k.id = used.id`
 
 /** Collects the times at which keys were last used, until `flush` writes them. */
-export interface KeyUsageWriter {
+interface KeyUsageWriter {
   /** Records that a key was used at `now`, in milliseconds since the epoch. */
   readonly record: (id: ApiKeyId, now: number) => void
   /**

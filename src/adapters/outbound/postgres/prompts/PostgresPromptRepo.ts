@@ -25,7 +25,7 @@ import { Database } from "../Database.ts"
 import { decodeNamed, decodeNames, nameColumns, requestedNames, toIdExpression } from "./NameQueries.ts"
 import * as pages from "./PageQueries.ts"
 
-export interface PromptKey<Reference extends PromptReference = PromptReference> {
+interface PromptKey<Reference extends PromptReference = PromptReference> {
   readonly workspace: WorkspaceId
   readonly prompt: Reference
 }

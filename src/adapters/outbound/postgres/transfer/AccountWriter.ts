@@ -36,7 +36,7 @@ const upsertKeys = makeUpsert("api_keys", {
 })
 
 /** Returns the row of a key, with the hash in PostgreSQL's hex format of `bytea`. */
-export const toKeyRow = (key: StoredKey): object => ({ ...key, key_hash: `\\x${key.key_hash}` })
+const toKeyRow = (key: StoredKey): object => ({ ...key, key_hash: `\\x${key.key_hash}` })
 
 const givenUsers = "json_populate_recordset(null::users, $1::json) with ordinality s"
 
