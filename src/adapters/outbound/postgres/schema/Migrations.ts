@@ -16,20 +16,13 @@ import { notifications } from "./0001_notifications.ts"
 import { promptNotifications } from "./0001_prompt_notifications.ts"
 import { tables } from "./0001_tables.ts"
 import {
-  assertNotNewer,
-  decodeVersion,
   migrationTable,
   readSchemaVersion,
   SchemaMismatch,
-  selectVersion
+  selectVersion,
+  toKnownVersion
 } from "./SchemaVersion.ts"
-import {
-  decodeWrongTriggers,
-  findTriggers,
-  makeCorrection,
-  repairStatements,
-  selectWrongTriggers
-} from "./Triggers.ts"
+import { findTriggerModes, makeTriggerRepair, selectWrongTriggers } from "./Triggers.ts"
 
 interface Migration {
   readonly name: string
@@ -40,8 +33,8 @@ interface Migration {
 const splitStatements = (sql: string): ReadonlyArray<string> => sql.trim().split(/;\n+(?=\S)/)
 
 /**
- * All migrations in their order, numbered from 1. `schemaVersion` is the number of migrations. A migration never
- * changes, because databases have run it. Its text is literal, because a constant of the program may change.
+ * All migrations in their order, numbered from 1. The number of migrations is the version of the schema. A migration
+ * never changes, because databases have run it. Its text is literal, because a constant of the program may change.
  */
 export const migrations: ReadonlyArray<Migration> = [
   {
@@ -86,8 +79,7 @@ const toInfo = ({ id, name }: MigrationInfo): MigrationInfo => ({ id, name })
 const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const sql = yield* PgClient.PgClient
   yield* runStatements(prepareTransaction)
-  const { version } = decodeVersion(yield* sql.unsafe(selectVersion))
-  yield* assertNotNewer(version, all.length)
+  const version = yield* toKnownVersion(yield* sql.unsafe(selectVersion), all.length)
   const pending = findPending(version, all)
   for (const migration of pending) {
     yield* runStatements(migration.statements)
@@ -141,20 +133,17 @@ const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
  */
 const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { queryPrompts: query, transact } = yield* Database
-  const selectWrong = selectWrongTriggers(findTriggers(all.flatMap(({ statements }) => statements)))
-  if ((yield* query(selectWrong)).length === 0) return
-  const restore = Effect.gen(function* () {
-    const sql = yield* PgClient.PgClient
-    yield* sql.unsafe(lockMigrations)
-    const wrong = decodeWrongTriggers(yield* sql.unsafe(selectWrong.text, selectWrong.params))
-    if (wrong.length === 0) return
-    yield* runStatements([...wrong.flatMap(makeCorrection), ...repairStatements])
-    yield* Effect.logWarning(
-      `Triggers missing, disabled or with the wrong firing mode: ${wrong.length}; corrected`
-    )
-  })
+  const statements = all.flatMap((migration) => migration.statements)
+  const wrong = yield* query(selectWrongTriggers(findTriggerModes(statements)))
+  if (wrong.length === 0) return
   yield* transact(
-    restore,
+    runStatements([lockMigrations, ...makeTriggerRepair(statements)]).pipe(
+      Effect.andThen(
+        Effect.logWarning(
+          `Triggers missing, disabled or with the wrong firing mode: ${wrong.length}; corrected`
+        )
+      )
+    ),
     Effect.catchIf(isRejected, (error) =>
       Effect.logWarning(
         `some triggers are missing or have the wrong firing mode, and the server rejected the correction: ${describeRejection(error)}; run migrate as the owner of the tables`
@@ -168,8 +157,7 @@ export const runMigrations = (
   all: ReadonlyArray<Migration>
 ): Effect.Effect<MigrationReport, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =>
   Effect.gen(function* () {
-    const version = yield* readSchemaVersion
-    yield* assertNotNewer(version, all.length)
+    const version = yield* readSchemaVersion(all.length)
     const ran = version < all.length ? yield* transactPending(all) : []
     yield* restoreTriggers(all)
     return { version: all.length, ran }
@@ -188,8 +176,19 @@ export const migrate = runMigrations(migrations)
  * than this program.
  */
 export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unavailable, Database> =
-  Effect.gen(function* () {
-    const version = yield* readSchemaVersion
-    yield* assertNotNewer(version, migrations.length)
-    return { version, pending: findPending(version, migrations).map(toInfo) }
-  })
+  Effect.map(readSchemaVersion(migrations.length), (version) => ({
+    version,
+    pending: findPending(version, migrations).map(toInfo)
+  }))
+
+/** Fails if the schema is newer than this program or a migration is pending; changes nothing. */
+export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> =
+  Effect.flatMap(readSchemaStatus, ({ version, pending }) =>
+    pending.length === 0
+      ? Effect.void
+      : Effect.fail(
+          SchemaMismatch(
+            `the database's schema is version ${version} and this program needs ${migrations.length}: run migrate`
+          )
+        )
+  )

@@ -4,9 +4,6 @@ import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { Database } from "../Database.ts"
 
-/** The version of the schema that this program needs: the number of migrations. */
-export const schemaVersion = 1
-
 /** The oldest major version of PostgreSQL that has the functions which the migrations and queries call. */
 const oldestServer = 14
 
@@ -22,14 +19,32 @@ export const migrationTable = "prompt_retrieval_migrations"
 /** Selects the number of the last migration that ran; 0 if no migration has run. */
 export const selectVersion = `select coalesce(max(id), 0) as version from ${migrationTable}`
 
-export const decodeVersion = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int }))
+const decodeVersion = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int }))
+
+/** Decodes the row of `selectVersion`. Fails if the version is newer than the version `latest` of a program. */
+export const toKnownVersion = (
+  rows: ReadonlyArray<unknown>,
+  latest: number
+): Effect.Effect<number, SchemaMismatch> => {
+  const { version } = decodeVersion(rows)
+  return version <= latest
+    ? Effect.succeed(version)
+    : Effect.fail(
+        SchemaMismatch(
+          `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
+        )
+      )
+}
 
 const decodeServerState = makeFirstRowDecoder(
   Schema.Struct({ serverVersion: Schema.Int, hasTable: Schema.Boolean })
 )
 
-/** Returns the version of the database's schema, which is 0 before the first migration. */
-export const readSchemaVersion = Effect.gen(function* () {
+/**
+ * Returns the version of the database's schema, which is 0 before the first migration. Fails if the server is too old,
+ * or if the schema is newer than the version `latest` of a program.
+ */
+export const readSchemaVersion = Effect.fnUntraced(function* (latest: number) {
   const { queryPrompts: query } = yield* Database
   const { serverVersion, hasTable } = decodeServerState(
     yield* query({
@@ -46,32 +61,8 @@ export const readSchemaVersion = Effect.gen(function* () {
         `the server is PostgreSQL ${server} and this program needs PostgreSQL ${oldestServer} or later: upgrade the server`
       )
     )
-  return hasTable ? decodeVersion(yield* query({ text: selectVersion, params: [] })).version : 0
+  return hasTable ? yield* toKnownVersion(yield* query({ text: selectVersion, params: [] }), latest) : 0
 })
-
-/** Fails if `version` is newer than the version `latest` of a program. */
-export const assertNotNewer = (version: number, latest: number): Effect.Effect<void, SchemaMismatch> =>
-  version > latest
-    ? Effect.fail(
-        SchemaMismatch(
-          `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
-        )
-      )
-    : Effect.void
-
-/** Fails if the schema is newer than this program or a migration is pending; changes nothing. */
-export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(
-  function* () {
-    const version = yield* readSchemaVersion
-    yield* assertNotNewer(version, schemaVersion)
-    if (version < schemaVersion)
-      yield* Effect.fail(
-        SchemaMismatch(
-          `the database's schema is version ${version} and this program needs ${schemaVersion}: run migrate`
-        )
-      )
-  }
-)
 
 /**
  * Dies with PostgreSQL's reason if the role of the connection may not read a table that requests read. One readable
