@@ -46,7 +46,7 @@ const databaseLayer = ({ databaseUrl, databaseMaxConnections, dataDir }: Service
     : Layer.unwrap(
         Effect.promise(() => import("../../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")).pipe(
           Effect.flatMap(({ connect }) => connect({ dataDir })),
-          Effect.map((server) => Database.layer(server))
+          Effect.map((server) => Database.layer(server, databaseMaxConnections))
         )
       )
 

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import { MountedEndpoint } from "../../adapters/inbound/http/MountedEndpoint.ts"
-import { defaultMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import type { ServiceConfig } from "../config/Config.ts"
@@ -37,7 +36,7 @@ const embeddedDatabaseLayer = (config: ServiceConfig) =>
         () => import("../../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")
       )
       const { url } = yield* open(config)
-      return databaseWithFeedLayer(url, { ...config, databaseMaxConnections: defaultMaxConnections })
+      return databaseWithFeedLayer(url, config)
     })
   )
 

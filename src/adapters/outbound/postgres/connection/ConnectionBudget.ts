@@ -1,15 +1,3 @@
-/** How many connections each part of a process may open. */
-export interface ConnectionBudget {
-  /** Connections for reads of prompts. */
-  readonly prompts: number
-  /** Connections for key lookups. */
-  readonly keys: number
-  /** Connections for transactions, and for writes in the background. */
-  readonly transactions: number
-  /** Connections of the change feed: one listens, and the other sends heartbeats. */
-  readonly changeFeed: number
-}
-
 /** Maximum number of connections of a process if `DATABASE_MAX_CONNECTIONS` is not set. */
 export const defaultMaxConnections = 12
 
@@ -19,23 +7,21 @@ export const defaultMaxConnections = 12
  */
 export const minMaxConnections = 6
 
+/** The change feed listens on one connection and sends heartbeats on the other. */
+const changeFeedConnections = 2
+
 /** Maximum number of connections for transactions. Administration runs only a few transactions at the same time. */
 const maxTransactions = 4
 
 /**
- * Divides the connections that a process may open. The sum of the parts is `max`.
+ * Divides the connections that a process may open among its pools: reads of prompts, key lookups, and transactions.
+ * Leaves two connections for the change feed.
  *
  * @param max at least `minMaxConnections`
  */
-export const divideConnections = (max: number): ConnectionBudget => {
-  const spare = max - minMaxConnections
-  const transactions = Math.min(maxTransactions, 1 + Math.floor(spare / 2))
-  const spareReads = spare - (transactions - 1)
-  const keys = 1 + Math.floor(spareReads / 3)
-  return {
-    prompts: 2 + spareReads - (keys - 1),
-    keys,
-    transactions,
-    changeFeed: 2
-  }
+export const divideConnections = (max: number) => {
+  const transactions = Math.min(maxTransactions, 1 + Math.floor((max - minMaxConnections) / 2))
+  const reads = max - changeFeedConnections - transactions
+  const keys = Math.floor(reads / 3)
+  return { prompts: reads - keys, keys, transactions }
 }

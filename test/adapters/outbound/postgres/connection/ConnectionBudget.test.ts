@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import {
@@ -9,27 +9,20 @@ import {
 
 const max = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: minMaxConnections, maximum: 500 })))
 
-describe("divideConnections", () => {
-  it.prop(
-    "divideConnections uses all connections, at least one per purpose, and a greater maximum never gives a purpose fewer connections",
-    { max },
-    ({ max }) => {
-      const { prompts, keys, transactions, changeFeed } = divideConnections(max)
-      assert.strictEqual(prompts + keys + transactions + changeFeed, max)
-      assert.isAtLeast(Math.min(prompts, keys, transactions), 1)
-      assert.strictEqual(changeFeed, 2)
-      const greater = divideConnections(max + 1)
-      for (const part of ["prompts", "keys", "transactions"] as const)
-        assert.isAtLeast(greater[part], { prompts, keys, transactions }[part])
-    }
-  )
+it.prop(
+  "divideConnections uses all connections but two, at least one per pool, and a greater maximum never gives a pool fewer connections",
+  { max },
+  ({ max }) => {
+    const pools = divideConnections(max)
+    const { prompts, keys, transactions } = pools
+    assert.strictEqual(prompts + keys + transactions, max - 2)
+    assert.isAtLeast(Math.min(prompts, keys, transactions), 1)
+    const greater = divideConnections(max + 1)
+    for (const pool of ["prompts", "keys", "transactions"] as const)
+      assert.isAtLeast(greater[pool], pools[pool])
+  }
+)
 
-  it("divideConnections divides the default maximum as docs/limits.md says", () => {
-    assert.deepStrictEqual(divideConnections(defaultMaxConnections), {
-      prompts: 4,
-      keys: 2,
-      transactions: 4,
-      changeFeed: 2
-    })
-  })
+it("divideConnections divides the default maximum as docs/limits.md says", () => {
+  assert.deepStrictEqual(divideConnections(defaultMaxConnections), { prompts: 4, keys: 2, transactions: 4 })
 })
