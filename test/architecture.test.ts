@@ -17,7 +17,7 @@ interface Rule {
  */
 const effect = ["effect/*", "effect/crypto/SecureRandom"]
 const core = ["src/application/**", "src/domain/**"]
-const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "lru-cache", "yaml", "diff"]
+const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "yaml", "diff"]
 
 /**
  * Imports point from adapters to the application and the domain, and from the application to the domain. An adapter
@@ -37,7 +37,6 @@ const rules: ReadonlyArray<Rule> = [
   },
   { files: "src/domain/ApiKey.ts", mayImport: ["src/domain/**", "effect/{Result,Schema}", "node:crypto"] },
   { files: "src/application/**", mayImport: [...core, ...effect] },
-  { files: "src/application/cache/**", mayImport: [...core, "lru-cache", ...effect] },
   {
     files: "src/application/ports/*",
     mayImport: ["src/application/ports/*", "src/domain/**", "effect/{Context,Effect,Result}"]

@@ -1,10 +1,9 @@
 import * as Effect from "effect/Effect"
-import { LRUCache } from "lru-cache"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type ChangeFeed, WorkspaceRevisions } from "../ports/ChangeFeed.ts"
 import { registerCounter } from "../observability/Instrumentation.ts"
 
-/** An entry of `FairLru`: the workspace to which it belongs, and its size in any unit. */
+/** An entry of `FairMap`: the workspace to which it belongs, and its size in any unit. */
 interface FairEntry {
   readonly workspace: WorkspaceId
   readonly size: number
@@ -12,75 +11,79 @@ interface FairEntry {
 
 interface Share {
   size: number
-  /** The cache keys of the workspace's entries, the least recently used first. */
+  /** The keys of the workspace's entries, the oldest first. */
   readonly keys: Set<string>
 }
 
 /**
- * A bounded map whose entries belong to workspaces. When the map is full, a new entry evicts the least recently used
- * entries. If the workspace of the new entry would exceed an equal share of the map, its own entries are evicted first.
- * So a workspace with many entries cannot evict the entries of other workspaces.
+ * At least this fraction is evicted at once. The entry at the start of a `Map` is found the more slowly, the more
+ * entries were deleted there.
  */
-class FairLru<Entry extends FairEntry> {
+const evictedFraction = 1 / 16
+
+/**
+ * A bounded map whose entries belong to workspaces. When the map is full, a new entry evicts the oldest entries. If its
+ * workspace would exceed an equal share of the map, the entries of this workspace are evicted first. So a workspace with
+ * many entries cannot evict the entries of other workspaces.
+ */
+class FairMap<Entry extends FairEntry> {
   readonly #maxSize: number
   readonly #maxEntrySize: number
-  readonly #entries: LRUCache<string, Entry>
+  #size = 0
+  /** The entries by key, the oldest first. */
+  readonly #entries = new Map<string, Entry>()
   readonly #shares = new Map<WorkspaceId, Share>()
 
   /** The sizes of all entries together are at most `maxSize`. An entry larger than `maxEntrySize` is not stored. */
   constructor(maxSize: number, maxEntrySize: number) {
     this.#maxSize = maxSize
     this.#maxEntrySize = maxEntrySize
-    this.#entries = new LRUCache<string, Entry>({
-      maxSize,
-      dispose: (entry, key) => this.#removeFromShare(entry, key)
-    })
   }
 
-  /** Returns an entry, which becomes the most recently used. */
   get(key: string): Entry | undefined {
-    const entry = this.#entries.get(key)
-    if (entry !== undefined) {
-      const keys = this.#shares.get(entry.workspace)?.keys
-      keys?.delete(key)
-      keys?.add(key)
-    }
-    return entry
-  }
-
-  /** Returns an entry without changing the order of eviction. */
-  peek(key: string): Entry | undefined {
-    return this.#entries.peek(key)
+    return this.#entries.get(key)
   }
 
   set(key: string, entry: Entry): void {
-    this.#entries.delete(key)
+    this.#delete(key)
     if (entry.size > this.#maxEntrySize) return
     this.#makeRoom(entry)
     const share = this.#shares.get(entry.workspace) ?? { size: 0, keys: new Set() }
     this.#shares.set(entry.workspace, share)
-    share.size += entry.size
+    this.#entries.set(key, entry)
+    this.#size += entry.size
     share.keys.add(key)
-    this.#entries.set(key, entry, { size: entry.size })
+    share.size += entry.size
   }
 
-  /** Evicts entries of a workspace while a new entry does not fit and would bring it above its share. */
+  /** Evicts entries until a new entry fits. */
   #makeRoom({ workspace, size }: Entry): void {
-    const share = this.#shares.get(workspace)
-    if (share === undefined) return
-    const fairSize = this.#maxSize / this.#shares.size
-    for (const key of share.keys) {
-      if (this.#entries.calculatedSize + size <= this.#maxSize || share.size + size <= fairSize) return
-      this.#entries.delete(key)
+    while (this.#size + size > this.#maxSize) {
+      const share = this.#shares.get(workspace)
+      const isAboveShare = share !== undefined && share.size + size > this.#maxSize / this.#shares.size
+      if (isAboveShare) this.#evict(share.keys, share.size)
+      else this.#evict(this.#entries.keys(), this.#size)
     }
   }
 
-  #removeFromShare({ workspace, size }: Entry, key: string): void {
-    const share = this.#shares.get(workspace)
-    if (share === undefined) return
-    share.size -= size
+  /** Evicts the oldest of these entries, which have the given size together. */
+  #evict(keys: Iterable<string>, size: number): void {
+    const target = this.#size - evictedFraction * size
+    for (const key of keys) {
+      this.#delete(key)
+      if (this.#size <= target) return
+    }
+  }
+
+  #delete(key: string): void {
+    const entry = this.#entries.get(key)
+    const share = entry && this.#shares.get(entry.workspace)
+    if (entry === undefined || share === undefined) return
+    this.#entries.delete(key)
+    this.#size -= entry.size
     share.keys.delete(key)
-    if (share.keys.size === 0) this.#shares.delete(workspace)
+    share.size -= entry.size
+    if (share.keys.size === 0) this.#shares.delete(entry.workspace)
   }
 }
 
@@ -145,7 +148,7 @@ interface CacheEntry<Value> extends FairEntry {
 export class RevisionedCache<Value> {
   readonly #feed: ChangeFeed["Service"]
   readonly #maxAgeMs: number
-  readonly #entries: FairLru<CacheEntry<Value>>
+  readonly #entries: FairMap<CacheEntry<Value>>
   readonly #invalidations = new WorkspaceRevisions()
   readonly #countLookup: (result: CacheLookup) => void
 
@@ -157,7 +160,7 @@ export class RevisionedCache<Value> {
   ) {
     this.#feed = feed
     this.#maxAgeMs = maxAgeMs
-    this.#entries = new FairLru(maxSize, maxValueSize)
+    this.#entries = new FairMap(maxSize, maxValueSize)
     this.#countLookup = name === undefined ? () => {} : registerLookupCounters(name)
   }
 
@@ -166,9 +169,9 @@ export class RevisionedCache<Value> {
     return this.#find(key)?.value
   }
 
-  /** Like `get`, but neither counts a lookup nor changes the order of eviction. */
+  /** Like `get`, but does not count a lookup. */
   peek(key: string): Value | undefined {
-    const entry = this.#entries.peek(key)
+    const entry = this.#entries.get(key)
     return entry !== undefined && this.#isServed(entry) ? entry.value : undefined
   }
 
@@ -196,10 +199,10 @@ export class RevisionedCache<Value> {
     return Effect.suspend(() => {
       const revisionAtStart = this.#feed.revision()
       const invalidationAtStart = this.#invalidations.revision()
-      const entryAtStart = this.#entries.peek(key)
+      const entryAtStart = this.#entries.get(key)
       return Effect.map(read, (result) => {
         const cacheable = toCacheable(result)
-        if (cacheable === undefined || this.#entries.peek(key) !== entryAtStart) return result
+        if (cacheable === undefined || this.#entries.get(key) !== entryAtStart) return result
         const revision = this.#feed.revisionOf(cacheable.workspace)
         const invalidation = this.#invalidations.revisionOf(cacheable.workspace)
         if (revisionAtStart === undefined || revision === undefined || revision > revisionAtStart)
@@ -215,7 +218,7 @@ export class RevisionedCache<Value> {
    * Returns the value of a key, of any age, if it was current when the change feed last had contact with the database.
    */
   findLastKnown(key: string): Value | undefined {
-    const entry = this.#entries.peek(key)
+    const entry = this.#entries.get(key)
     const isKnown =
       entry !== undefined &&
       this.#feed.lastContact()?.revisionOf(entry.workspace) === entry.revision &&

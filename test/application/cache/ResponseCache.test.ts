@@ -102,18 +102,14 @@ describe("ResponseCache", () => {
     assert.strictEqual(cache.findLastKnown("a")?.representation, "y")
   })
 
-  it("the cache holds at most 32 MiB, and evicts the least recently used response first", () => {
-    const { cache, load, listKnown } = setUp()
+  it("the cache holds at most 32 MiB, and evicts the oldest responses first, a sixteenth at a time", () => {
+    const { load, listKnown } = setUp()
     const keys = Array.from({ length: 1_000 }, (_, i) => `cold ${i}`)
-    load("hot", "x")
-    for (const key of keys) {
-      load(key, "x".repeat(100 * 1024))
-      assert.isDefined(cache.get("hot"))
-    }
+    for (const key of keys) load(key, "x".repeat(100 * 1024))
     const count = listKnown(keys).length
     assert.deepStrictEqual(listKnown(keys), keys.slice(-count))
     assert.isBelow(count * 100, 32 * 1024)
-    assert.isAbove(count * 100, 31 * 1024)
+    assert.isAbove(count * 100, 29 * 1024)
   })
 
   it("a workspace with more responses than fit evicts only its own responses while other workspaces have less than an equal share", () => {
