@@ -9,10 +9,9 @@
  */
 import { parseArgs } from "node:util"
 import { makeResources } from "../test/support/database.ts"
-import { generateHistory } from "../test/support/oracle/History.ts"
 import { report, summarize } from "../test/support/oracle/Report.ts"
 import { runHistory } from "../test/support/oracle/Run.ts"
-import { startServer, startStage } from "../test/support/oracle/Stage.ts"
+import { startStage } from "../test/support/oracle/Stage.ts"
 
 const { values } = parseArgs({
   options: { seconds: { type: "string", default: "3600" }, seed: { type: "string" } }
@@ -22,14 +21,15 @@ const fixedSeed = values.seed === undefined ? undefined : Number(values.seed)
 if (!(seconds > 0)) throw new Error("--seconds must be a positive number")
 if (fixedSeed !== undefined && !Number.isSafeInteger(fixedSeed)) throw new Error("--seed must be an integer")
 
+process.env.TEST_DATABASE_URL ??= "postgres://postgres@127.0.0.1:5432/test"
+
 const until = performance.now() + seconds * 1_000
 const resources = makeResources()
 try {
-  const serverUrl = await resources.acquire(startServer)
   const stages = await Promise.all(
     (["transaction", "session"] as const).map((poolMode) =>
       resources.acquire(
-        startStage(serverUrl, {
+        startStage({
           poolMode,
           outageMaxAge: poolMode === "session" ? "300 seconds" : "0 seconds"
         })
@@ -44,7 +44,7 @@ try {
     stages.map(async (stage, index) => {
       while (failure === "" && (performance.now() < until || runs === 0)) {
         const seed = fixedSeed ?? next++
-        const result = await runHistory(stage, generateHistory(seed))
+        const result = await runHistory(stage, seed)
         runs++
         console.log(`stage ${index}, ${summarize(result)}`)
         failure ||= report(result)

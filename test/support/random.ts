@@ -1,3 +1,5 @@
+export type Random = ReturnType<typeof makeRandom>
+
 /** Makes functions that return the same random values for the same seed. */
 export const makeRandom = (seed: number) => {
   let state = seed | 0
@@ -9,11 +11,16 @@ export const makeRandom = (seed: number) => {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
   const int = (limit: number): number => Math.floor(uniform() * limit)
+  const pick = <A>(items: ReadonlyArray<A>): A => items[int(items.length)]!
   return {
     uniform,
     /** Returns an integer of at least 0 and less than the limit. */
     int,
-    pick: <A>(items: ReadonlyArray<A>): A => items[int(items.length)]!,
+    pick,
+    /** Returns one of the items. The first element of an item is its relative frequency. */
+    pickWeighted: <A extends readonly [weight: number, ...unknown: ReadonlyArray<unknown>]>(
+      items: ReadonlyArray<A>
+    ): A => pick(items.flatMap((item) => Array<A>(item[0]).fill(item))),
     /** Returns true with this probability. */
     chance: (probability: number): boolean => uniform() < probability
   }

@@ -8,7 +8,7 @@ export const setup = async (): Promise<(() => Promise<void>) | undefined> => {
   if (process.env.TEST_DATABASE_URL !== undefined) return undefined
   const scope = Scope.makeUnsafe()
   const cluster = await Effect.runPromise(Scope.provide(freshCluster, scope))
-  await cluster.start()
+  await cluster.start(["max_connections=300"])
   process.env.TEST_DATABASE_URL = cluster.url
   return () => Effect.runPromise(Scope.close(scope, Exit.void))
 }

@@ -1,106 +1,83 @@
-import {
-  type Admission,
-  type Commit,
-  notFound,
-  type Observation,
-  type Parts,
-  type State,
-  type Timeline
-} from "./Timeline.ts"
+import { notFound, type Parts, type State } from "./State.ts"
 
-/** The rules that an observation can violate. */
-export type Rule =
-  | "stale"
-  | "time goes backward"
-  | "no committed state"
-  | "other workspace"
-  | "not committed yet"
-  | "false 404"
-  | "false rejection"
-  | "rejected key reads"
-  | "unexpected response"
+/** A committed transaction. Times are values of `performance.now()`. */
+export interface Commit {
+  readonly name: string
+  /** A time shortly before COMMIT was sent. No reader sees the state earlier. */
+  readonly startedAt: number
+  /** A time shortly after COMMIT was acknowledged. Every read that starts after this time sees the state. */
+  readonly endedAt: number
+  readonly state: State
+}
 
-/** An observation that violates a rule. */
+/** What a caller received. */
+export type Outcome =
+  | { readonly _tag: "Content"; readonly parts: Parts }
+  | { readonly _tag: "Rejection"; readonly reason: string }
+  /** No response or a 503, such as during a restart. */
+  | { readonly _tag: "Unavailable"; readonly reason: string }
+  /** A response that no history explains. */
+  | { readonly _tag: "Unexpected"; readonly reason: string }
+
+/** A request and its outcome. The requests of one caller follow one another. */
+export interface Observation {
+  readonly caller: string
+  /** The index of the caller's key. */
+  readonly key: number
+  /** The process that responded. Undefined if the process was replaced during the request. */
+  readonly process: string | undefined
+  readonly target: string
+  readonly startedAt: number
+  readonly endedAt: number
+  /** The age that the response states, in milliseconds: 0 unless it was served without the database. */
+  readonly ageMs: number
+  readonly outcome: Outcome
+}
+
+/** An observation with a fact that no allowed state contains. */
 export interface Violation {
-  readonly rule: Rule
   readonly observation: Observation
-  /** The observed fact that is in no allowed state. */
-  readonly observed: string
+  readonly fact: string
   /** The first and the last commit whose state was allowed. */
   readonly allowed: readonly [first: number, last: number]
-  /** The latest commit whose state contains the observed fact, if any. */
-  readonly shown: number | undefined
+  /** The latest commit whose state contains the fact, or -1. */
+  readonly shown: number
 }
 
-/** One fact of an observation. At least one allowed state must contain the fact. */
 interface Fact {
   readonly name: string
-  readonly observed: string
   readonly holdsIn: (state: State) => boolean
-  /** Returns true if any workspace of a state contains the fact. */
-  readonly isPartOf: (state: State) => boolean
-  /**
-   * The rule that is violated if no allowed state contains the fact. If undefined, the commits decide which rule is
-   * violated (`generalRule`).
-   */
-  readonly rule: Rule | undefined
 }
 
-const isOfWorkspace = (
-  admission: Admission
-): admission is Extract<Admission, { readonly workspace: string }> => "workspace" in admission
-
-const makeAdmissionFact = (
-  key: number,
-  observed: string,
-  rule: Rule,
-  isShownBy: (admission: Admission) => boolean
-): Fact => {
-  const holdsIn = ({ admissions }: State) => isShownBy(admissions[key]!)
-  return { name: "admission", observed, rule, holdsIn, isPartOf: holdsIn }
-}
-
-/** Returns the facts of an observation. The service reads the key and the resource in separate statements. */
+/** Returns the facts of an observation. The service reads the key and the parts of a resource in separate statements. */
 const listFacts = (
   { key, target, outcome }: Observation,
   allowed: ReadonlyArray<Commit>
 ): ReadonlyArray<Fact> => {
   switch (outcome._tag) {
     case "Unavailable":
-    case "Unexpected":
       return []
+    case "Unexpected":
+      return [{ name: outcome.reason, holdsIn: () => false }]
     case "Rejection":
       return [
-        makeAdmissionFact(
-          key,
-          outcome.reason,
-          "false rejection",
-          (admission) => !isOfWorkspace(admission) && admission.rejection === outcome.reason
-        )
+        { name: outcome.reason, holdsIn: ({ admissions }) => admissions[key]!.rejection === outcome.reason }
       ]
     case "Content": {
-      const workspaces = new Set(
-        allowed
-          .map(({ state }) => state.admissions[key]!)
-          .filter(isOfWorkspace)
-          .map(({ workspace }) => workspace)
-      )
-      const admission = makeAdmissionFact(key, "the key is admitted", "rejected key reads", isOfWorkspace)
-      // If no allowed state admits the key, the admission is a violation, and the parts are not checked.
-      if (workspaces.size === 0) return [admission]
-      const { parts } = outcome
-      const makePartFact = (part: string, index: number): Fact => {
-        const isShownBy = (own: Parts = notFound) => own.length === parts.length && own[index] === part
-        return {
-          name: `part ${index}`,
-          observed: part,
-          rule: part === notFound[0] ? "false 404" : undefined,
-          holdsIn: ({ contents }) =>
-            [...workspaces].some((workspace) => isShownBy(contents.get(workspace)?.get(target))),
-          isPartOf: ({ contents }) => [...contents.values()].some((targets) => isShownBy(targets.get(target)))
-        }
-      }
-      return [admission, ...parts.map(makePartFact)]
+      const workspaces = new Set(allowed.map(({ state }) => state.admissions[key]!.workspace))
+      return [
+        { name: "the key is valid", holdsIn: ({ admissions }) => admissions[key]!.workspace !== undefined },
+        ...outcome.parts.map(
+          (part, index): Fact => ({
+            name: part,
+            holdsIn: ({ contents }) =>
+              [...contents].some(
+                ([workspace, targets]) =>
+                  workspaces.has(workspace) && (targets.get(target) ?? notFound)[index] === part
+              )
+          })
+        )
+      ]
     }
   }
 }
@@ -111,57 +88,32 @@ const listFacts = (
  * and ends when the response arrives. The facts that a caller receives from one process for one target must never
  * become older from one response to the next.
  */
-export const check = ({ commits, observations }: Timeline, boundMs: number): ReadonlyArray<Violation> => {
+export const check = (
+  commits: ReadonlyArray<Commit>,
+  observations: ReadonlyArray<Observation>,
+  boundMs: number
+): ReadonlyArray<Violation> => {
   /** The oldest commit that each caller may still see, by process, target and fact. */
   const seen = new Map<string, number>()
   const violations: Array<Violation> = []
-
-  const checkFact = (observation: Observation, fact: Fact, first: number, last: number): void => {
-    const chain = [observation.caller, observation.process, observation.target, fact.name].join("\n")
-    const floor = observation.process === undefined ? first : (seen.get(chain) ?? first)
-    const find = (from: number) =>
-      commits.findIndex(({ state }, index) => index >= from && index <= last && fact.holdsIn(state))
-    // Choose the oldest matching state: it leaves the most states allowed for the next response.
-    const found = find(Math.max(first, floor))
-    if (found !== -1) {
-      if (observation.process !== undefined) seen.set(chain, found)
-      return
-    }
-    const shown = commits.findLastIndex(({ state }) => fact.isPartOf(state))
-    const generalRule = (): Rule => {
-      if (find(first) !== -1) return "time goes backward"
-      if (shown === -1) return "no committed state"
-      if (shown > last) return "not committed yet"
-      return shown < first ? "stale" : "other workspace"
-    }
-    const rule = generalRule()
-    violations.push({
-      rule: rule === "time goes backward" ? rule : (fact.rule ?? rule),
-      observation,
-      observed: fact.observed,
-      allowed: [first, last],
-      shown: shown === -1 ? undefined : shown
-    })
-  }
-
   for (const observation of observations) {
-    const since = observation.startedAt - boundMs - observation.ageMs
-    const first = Math.max(
-      0,
-      commits.findLastIndex(({ endedAt }) => endedAt <= since)
-    )
-    const last = commits.findLastIndex(({ startedAt }) => startedAt <= observation.endedAt)
-    if (observation.outcome._tag === "Unexpected") {
-      violations.push({
-        rule: "unexpected response",
-        observation,
-        observed: observation.outcome.reason,
-        allowed: [first, last],
-        shown: undefined
-      })
+    const { caller, process, target, startedAt, endedAt, ageMs } = observation
+    const start = commits.findLastIndex((commit) => commit.endedAt <= startedAt - boundMs - ageMs)
+    const last = commits.findLastIndex((commit) => commit.startedAt <= endedAt)
+    for (const [index, { name, holdsIn }] of listFacts(
+      observation,
+      commits.slice(Math.max(0, start), last + 1)
+    ).entries()) {
+      const chain = [caller, process, target, index].join("\n")
+      const first = Math.max(0, start, process === undefined ? 0 : (seen.get(chain) ?? 0))
+      // Choose the oldest matching state: it leaves the most states allowed for the next response.
+      const found = commits.findIndex(({ state }, at) => at >= first && at <= last && holdsIn(state))
+      if (found !== -1) seen.set(chain, found)
+      else {
+        const shown = commits.findLastIndex(({ state }) => holdsIn(state))
+        violations.push({ observation, fact: name, allowed: [first, last], shown })
+      }
     }
-    for (const fact of listFacts(observation, commits.slice(first, last + 1)))
-      checkFact(observation, fact, first, last)
   }
   return violations
 }

@@ -3,11 +3,57 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
-import { freshCluster } from "../database/cluster.ts"
 import { type PoolMode, runPgBouncer } from "../database/pgbouncer.ts"
-import { freshName } from "../postgres.ts"
-import { type Instance, startInstance } from "./Instance.ts"
+import { postgres } from "../database.ts"
+import { freePort } from "../ports.ts"
+import { proxyToUrl } from "../postgres.ts"
+import { endProcess } from "../programs/programs.ts"
+import { startService, unlimited } from "../service.ts"
+
+/** An instance of the service: a process that can be replaced by another process on the same port. */
+export type Instance = Effect.Success<ReturnType<typeof startInstance>>
+
+/** Starts an instance that does not limit requests. Closing the scope kills its process. */
+const startInstance = Effect.fnUntraced(function* (
+  name: string,
+  databaseUrl: string,
+  feedUrl: string,
+  outageMaxAge: string
+) {
+  const [reads, feed] = [yield* proxyToUrl(databaseUrl), yield* proxyToUrl(feedUrl)]
+  const port = yield* Effect.promise(freePort)
+  const start = () =>
+    startService({
+      DATABASE_URL: reads.url,
+      DATABASE_FEED_URL: feed.url,
+      OUTAGE_MAX_AGE: outageMaxAge,
+      PORT: String(port),
+      ...unlimited,
+      SHUTDOWN_GRACE: "100ms",
+      LOG_LEVEL: "Warn"
+    })
+  let service = yield* Effect.promise(start)
+  let generation: number | undefined = 0
+  yield* Effect.addFinalizer(() => Effect.promise(() => endProcess(service.process, "SIGKILL")))
+  return {
+    name,
+    url: service.url,
+    /** The proxy between the process and the database that the process reads. */
+    reads,
+    /** The proxy between the process and the database whose notifications the process receives. */
+    feed,
+    /** Returns the name of the running process, or undefined while no process is running. */
+    process: () => (generation === undefined ? undefined : `${name}, process ${generation}`),
+    /** Ends the process and starts another process. */
+    restart: async (signal: "SIGTERM" | "SIGKILL"): Promise<void> => {
+      const next = generation! + 1
+      generation = undefined
+      await (signal === "SIGKILL" ? endProcess(service.process, signal) : service.stop())
+      service = await start()
+      generation = next
+    }
+  }
+})
 
 /** Two instances of the service on one database behind PgBouncer, on which histories run one after another. */
 export interface Stage {
@@ -23,40 +69,20 @@ export interface StageOptions {
   readonly outageMaxAge: string
 }
 
-const connect = (url: string) =>
-  Effect.map(Layer.build(PgClient.layer({ url: Redacted.make(url) })), Context.get(PgClient.PgClient)).pipe(
-    Effect.orDie
+/** Starts a stage with a new database on the server at TEST_DATABASE_URL. */
+export const startStage = Effect.fnUntraced(function* ({ poolMode, outageMaxAge }: StageOptions) {
+  const { DATABASE_URL: url } = yield* postgres.acquire
+  const pooler = yield* runPgBouncer(url!, poolMode)
+  const instances = yield* Effect.forEach(
+    ["instance 0", "instance 1"],
+    (name) => startInstance(name, pooler.url, url!, outageMaxAge),
+    { concurrency: 2 }
   )
-
-/** Starts a PostgreSQL server for several stages, and returns its URL. Closing the scope stops and removes it. */
-export const startServer: Effect.Effect<string, never, Scope.Scope> = Effect.gen(function* () {
-  const cluster = yield* freshCluster
-  yield* Effect.promise(() => cluster.start(["max_connections=300"]))
-  return cluster.url
+  const context = yield* Effect.orDie(Layer.build(PgClient.layer({ url: Redacted.make(url!) })))
+  const stage: Stage = {
+    sql: Context.get(context, PgClient.PgClient),
+    instances,
+    restartPooler: pooler.restart
+  }
+  return stage
 })
-
-/** Starts a stage with a new database on a server. */
-export const startStage = (
-  serverUrl: string,
-  { poolMode, outageMaxAge }: StageOptions
-): Effect.Effect<Stage, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const database = freshName()
-    yield* Effect.scoped(
-      Effect.flatMap(connect(serverUrl), (sql) => Effect.orDie(sql.unsafe(`create database ${database}`)))
-    )
-    const feedUrl = new URL(`/${database}`, serverUrl).href
-    const pooler = yield* runPgBouncer(feedUrl, poolMode)
-    const instances = yield* Effect.forEach(
-      ["instance 0", "instance 1"],
-      (name) =>
-        startInstance({
-          name,
-          databaseUrl: pooler.url,
-          feedUrl,
-          env: { OUTAGE_MAX_AGE: outageMaxAge }
-        }),
-      { concurrency: 2 }
-    )
-    return { sql: yield* connect(feedUrl), instances, restartPooler: pooler.restart }
-  })
