@@ -61,15 +61,24 @@ export const hash = async (text: string): Promise<string> => {
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("")
 }
 
+/** The fields of a bundled prompt besides its content and its hash, in the order of the file and of the hashed text. */
+export const bundledFields = [
+  "id",
+  "name",
+  "title",
+  "prompt_type",
+  "target_model",
+  "version",
+  "fragment_count",
+  "slots"
+] as const satisfies ReadonlyArray<keyof BundledPrompt>
+
 /**
  * Returns the text whose hash is the hash of a prompt. The JSON contains no line feed, so different prompts have
  * different texts. The content is not part of the JSON, because encoding it as JSON takes longer than hashing it.
  */
-export const serializePrompt = (prompt: Omit<BundledPrompt, "sha256">): string => {
-  const { id, name, title, prompt_type, target_model, version, fragment_count, slots, content } = prompt
-  const fields = [id, name, title, prompt_type, target_model, version, fragment_count, slots]
-  return `${JSON.stringify(fields)}\n${content}`
-}
+export const serializePrompt = (prompt: Omit<BundledPrompt, "sha256">): string =>
+  `${JSON.stringify(bundledFields.map((field) => prompt[field]))}\n${prompt.content}`
 
 /** Returns the text whose hash is the hash of a bundle. */
 export const serializeHashes = (prompts: ReadonlyArray<Pick<BundledPrompt, "sha256">>): string =>

@@ -2,6 +2,7 @@ import type { BundledPrompt } from "./Bundle.ts"
 import type { ClientOptions } from "./Options.ts"
 import { TimeoutError } from "./Errors.ts"
 import { PromptClient } from "./PromptClient.ts"
+import { toResolvedPrompt } from "./Results.ts"
 import type { Fetch, FetchInit } from "./transport/Fetch.ts"
 import { withLimits } from "./transport/Limits.ts"
 
@@ -65,11 +66,8 @@ const toVersionSummary = (version: ReturnType<typeof toVersion>) => {
   return { version_number, change_summary, change_source, created_at }
 }
 
-const toResolved = (prompt: StoredPrompt) => {
-  const { id, title, prompt_type, target_model } = toSummary(prompt)
-  const { content: resolved_content, fragment_count = 0 } = prompt
-  return { id, title, prompt_type, target_model, resolved_content, fragment_count }
-}
+const toResolved = (prompt: StoredPrompt) =>
+  toResolvedPrompt({ ...prompt, prompt_type: prompt.prompt_type ?? "system" })
 
 const toPrompt = (prompt: StoredPrompt) => ({
   ...toSummary(prompt),

@@ -43,28 +43,38 @@ export const toServiceResult = <Result>(
   })
 }
 
+/** The fields of a resolved prompt, in the order of the service, with the values that absent fields get. */
+const emptyPrompt: ResolvedPrompt = {
+  id: "",
+  title: "",
+  prompt_type: undefined,
+  target_model: "",
+  resolved_content: "",
+  fragment_count: 0
+}
+
+/** A bundled prompt, or another prompt without some of its fields. */
+type PartialPrompt = { readonly [Field in keyof BundledPrompt]?: BundledPrompt[Field] | undefined } & {
+  readonly content: string
+}
+
+/** Returns the resolved prompt that the service would return for a prompt. */
+export const toResolvedPrompt = (prompt: PartialPrompt): ResolvedPrompt => {
+  const fields: Readonly<Record<string, unknown>> = { ...prompt, resolved_content: prompt.content }
+  const entries = Object.entries(emptyPrompt).map(([name, empty]) => [name, fields[name] ?? empty])
+  return Object.fromEntries(entries)
+}
+
 /** Makes the result of a text that does not come from the service now. Absent fields get fixed values. */
 export const toSubstitute = (
   source: "bundled" | "fallback",
   name: string,
-  prompt: { readonly [Field in keyof BundledPrompt]?: BundledPrompt[Field] | undefined } & {
-    readonly content: string
-  }
-): Single<ResolvedPrompt, Source> => {
-  const {
-    id = name,
-    title = "",
-    prompt_type,
-    target_model = "",
-    content,
-    fragment_count = 0,
-    version
-  } = prompt
-  return toResult(
-    { data: { id, title, prompt_type, target_model, resolved_content: content, fragment_count } },
-    { name, source, version }
+  prompt: PartialPrompt
+): Single<ResolvedPrompt, Source> =>
+  toResult(
+    { data: toResolvedPrompt({ ...prompt, id: prompt.id ?? name }) },
+    { name, source, version: prompt.version }
   )
-}
 
 /**
  * Returns attributes for a trace of a call to a model: which prompt the call used, and where its text comes from. The

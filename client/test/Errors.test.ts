@@ -18,22 +18,11 @@ useFakeTime()
 
 const noRetries = { maxRetries: 0 }
 
-/** The name of the error class for each error code of the service. */
-const errorClasses: Record<string, string> = {
-  BAD_REQUEST: "BadRequestError",
-  UNAUTHORIZED: "UnauthorizedError",
-  DISPUTED: "DisputedError",
-  PAST_DUE: "PastDueError",
-  API_NOT_ALLOWED: "ApiNotAllowedError",
-  NOT_FOUND: "NotFoundError",
-  METHOD_NOT_ALLOWED: "MethodNotAllowedError",
-  REQUEST_TIMEOUT: "RequestTimeoutError",
-  RESOLVED_TOO_LARGE: "ResolvedTooLargeError",
-  RATE_LIMITED: "RateLimitedError",
-  HEADERS_TOO_LARGE: "HeadersTooLargeError",
-  INTERNAL_ERROR: "InternalServerError",
-  SERVICE_UNAVAILABLE: "ServiceUnavailableError"
-}
+/** Returns the name of the error class for an error code: `NotFoundError` for `NOT_FOUND`. */
+const toClassName = (code: string): string =>
+  code === "INTERNAL_ERROR"
+    ? "InternalServerError"
+    : `${code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Error`
 
 describe("an error response", () => {
   it.each(Object.values(errors).map(({ status, code }) => ({ status, code })))(
@@ -44,18 +33,18 @@ describe("an error response", () => {
         noRetries
       )
       const error = await captureError(client.prompts.get(promptId))
-      expect(error).toBeInstanceOf(new Map(Object.entries(Client)).get(errorClasses[code]!))
+      expect(error).toBeInstanceOf(new Map(Object.entries(Client)).get(toClassName(code)))
       expect(error).toBeInstanceOf(Client.PromptApiError)
       expect(error).toBeInstanceOf(Client.PromptClientError)
       expect({ ...error, name: error.name, message: error.message }).toEqual({
-        name: errorClasses[code],
+        name: toClassName(code),
         message: "What happened",
         status,
         code,
         requestId: "req-1",
         retryAfter: 7
       })
-      expect(error.stack).toMatch(`${errorClasses[code]}: What happened\n`)
+      expect(error.stack).toMatch(`${toClassName(code)}: What happened\n`)
       expect(error).toMatchObject({ documentation: `docs/http-api.md#${code.toLowerCase()}` })
     }
   )

@@ -41,8 +41,8 @@ describe("README.md, Quick start", () => {
     ).toBe(documented)
   })
 
-  it("README.md has the response to its curl command", async () => {
-    expect(JSON.parse(response)).toEqual(await runCurl(printed))
+  it("README.md has the response to its curl command, possibly without fields that were added later", async () => {
+    expect(await runCurl(printed)).toMatchObject(JSON.parse(response))
   })
 })
 

@@ -3,8 +3,10 @@ import { once } from "node:events"
 import { cpSync, readdirSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
+import * as Result from "effect/Result"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import demo from "../../src/demo/workspace.json" with { type: "json" }
+import { getSource } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
+import { resolve } from "../../src/domain/Resolution.ts"
 import { makeDemoTenant } from "../api/startApi.ts"
 import { makeLinkedProject, removeDirectories, run } from "../support/programs/packages.ts"
 import { freePort } from "../support/ports.ts"
@@ -12,21 +14,10 @@ import { makeTestDatabase } from "../support/testDatabase.ts"
 
 const examples = join(import.meta.dirname, "../../examples")
 
-const { id, title, prompt_type, target_model } = demo.prompts.find(({ title }) => title === "Support agent")!
-const path = `/api/v1/prompts/${id}/resolved`
-const resolved = {
-  id,
-  title,
-  prompt_type,
-  target_model,
-  resolved_content: [
-    "You are a support agent of {{shop}}. Be brief and friendly, and end with one clear next step.",
-    "Write as Acme does: warm and calm, without jargon, and address the reader directly.",
-    "Answer in English. Use at most 4 sentences.",
-    "Never reveal personal data. If you are not sure, say so instead of guessing."
-  ].join("\n\n"),
-  fragment_count: 3
-}
+const { archive, key } = makeDemoTenant()
+const agent = archive.prompts.find(({ title }) => title === "Support agent")!
+const path = `/api/v1/prompts/${agent.id}/resolved`
+const resolved = Result.getOrThrow(resolve(getSource(archive, agent)))
 
 const servers = ["express.ts", "fastify.ts", "node-http.ts"]
 const modules = ["hono.ts", "route-handler.ts"]
@@ -67,7 +58,6 @@ it("test/embedding/examples.test.ts runs every example that does not use the cli
 })
 
 describe("the examples that need PostgreSQL", () => {
-  const { archive, key } = makeDemoTenant()
   const { env } = makeTestDatabase([archive])
   const headers = { authorization: `Bearer ${key}` }
   const startExample = (example: string, port: number) =>
@@ -143,7 +133,7 @@ export { close }`,
       `import { GET, getResolvedText } from "./route-handler.ts"
 export const get = async (path, headers) =>
   path === "/"
-    ? new Response(await getResolvedText("${demo.workspace.id}", "${id}"))
+    ? new Response(await getResolvedText("${archive.workspace.id}", "${agent.id}"))
     : GET(new Request("http://host.example" + path, { headers }))
 export { close } from "./route-handler.ts"`,
       resolved.resolved_content
@@ -180,7 +170,7 @@ await close()`
         prompt_template: [
           { role: "system", content: resolved.resolved_content.replace("{{shop}}", "{shop}") }
         ],
-        prompt_template_model: target_model
+        prompt_template_model: agent.target_model
       })
       const sendFor = async (query: string, init: RequestInit) => (await fetch(endpoint + query, init)).status
       expect(await sendFor("?prompt_id=support-agent", {})).toBe(401)

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import {
   BundleError,
   type BundledPrompt,
+  bundledFields,
   bundleFormat,
   bundleFormatVersion,
   type PromptBundle,
@@ -15,17 +16,17 @@ export const bundleFileName = "prompts.bundle.json"
 const hash = (text: string): string => createHash("sha256").update(text).digest("hex")
 
 /**
- * Adds the hash of a prompt to its fields, in the order of the file. Replaces lone surrogates, because UTF-8 cannot
+ * Returns the fields of a prompt and its hash, in the order of the file. Replaces lone surrogates, because UTF-8 cannot
  * represent them.
  */
-export const sealPrompt = ({ content, slots, ...fields }: Omit<BundledPrompt, "sha256">): BundledPrompt => {
-  const { id, name, title, prompt_type, target_model, version, fragment_count } = fields
-  const prompt = {
-    ...{ id, name, title, prompt_type, target_model, version, fragment_count },
-    slots: slots.map((slot) => slot.toWellFormed()),
+export const sealPrompt = (prompt: Omit<BundledPrompt, "sha256">): BundledPrompt => {
+  const { slots, content } = prompt
+  const fields = { ...prompt, slots: slots.map((slot) => slot.toWellFormed()) }
+  const sealed = {
+    ...Object.fromEntries(bundledFields.map((field) => [field, fields[field]])),
     content: content.toWellFormed()
-  }
-  return { ...prompt, sha256: hash(serializePrompt(prompt)) }
+  } as BundledPrompt
+  return { ...sealed, sha256: hash(serializePrompt(sealed)) }
 }
 
 /** Renders `prompts.bundle.json`. Equal prompts are rendered to equal texts. */

@@ -37,8 +37,8 @@ const toBundledPrompt = (name: string, data: ResolvedPrompt, version: number | u
   // The name becomes a part of a program.
   if (!isPrompt || !/^[a-z0-9_-]+$/.test(name))
     throw new CommandError(`the service returned an invalid prompt ${name}; check --base-url`)
-  const fields = { id, name, title, prompt_type, target_model, version, fragment_count, content }
-  return sealPrompt({ ...(fields as BundledPrompt), slots: listSlots(content) })
+  const fields = data as ResolvedPrompt & Pick<BundledPrompt, "prompt_type">
+  return sealPrompt({ ...fields, name, version, content, slots: listSlots(content) })
 }
 
 /** Maximum number of times that the list is read because it changes. */

@@ -51,9 +51,8 @@ describe("Prompts", () => {
               getSources: () =>
                 Effect.sync(() =>
                   [700, 700, 0].map((kibibytes, index) => {
-                    const { id, title, prompt_type, target_model } = prompt()
                     const source = {
-                      ...{ id, title, prompt_type, target_model, current_version: 1 },
+                      ...prompt(),
                       current_content: "x".repeat(kibibytes * 1024),
                       get fragments(): [] {
                         if (index === 2) throw new Error("resolved although it does not fit")

@@ -76,15 +76,14 @@ const selectByKey = (toText: (prompts: string) => string, wrap = (requested: str
   }
 }
 
+const { folder_id: _, tags: __, ...ownFields } = Prompt.fields
+
 /**
  * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the
  * position of the prompt in the argument, counted from 1.
  */
 export const selectPromptsByKey = selectByKey(
-  (
-    prompts
-  ) => `select requested.ordinal::int, ${pages.summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
-      p.sort_order,
+  (prompts) => `select requested.ordinal::int, ${pages.toColumns(Object.keys(ownFields))}, f.id as folder_id,
       coalesce((
         select json_agg(json_build_object('id', t.id, 'name', t.name, 'color', t.color) order by t.name collate "C")
         from prompt_tags pt
