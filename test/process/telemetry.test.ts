@@ -241,8 +241,8 @@ it("OTLP export sends metrics, and sends the spans of cached and uncached reques
     child("Admission.admit", server(uncached).name),
     server(uncached),
     child("KeyStore.find", "Admission.admit"),
-    child("PromptRepo.getSource", "Prompts.getResolved"),
-    child("Prompts.getResolved", server(uncached).name)
+    child("PromptRepo.getSource", "Prompts.getResolvedVersion"),
+    child("Prompts.getResolvedVersion", server(uncached).name)
   ])
   expect(listSpans(cached).map(describeSpan)).toEqual([server(cached)])
   const routes = otlpCollector.sums("prompt_retrieval_http_requests_total").map(toAttributes)

@@ -22,7 +22,7 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
 import { Lifecycle } from "../Lifecycle.ts"
 import { RateLimiter } from "../ports/RateLimiter.ts"
-import { registerCounter, withSpanIfTraced } from "../observability/Instrumentation.ts"
+import { metricRegistry, registerCounter, withSpans } from "../observability/Instrumentation.ts"
 import { Unavailable } from "../ports/Unavailable.ts"
 
 /** A caller that reads prompts: its workspace and the tier of that workspace. */
@@ -107,7 +107,7 @@ export class Admission extends Context.Service<
         const lifecycle = yield* Lifecycle
 
         const reject = (scope: RateLimitScope, limit: number, now: number) => {
-          countRejection[scope]()
+          countRejection[scope].updateUnsafe(1, metricRegistry)
           return Effect.fail(RateLimited(scope, limit, now))
         }
 
@@ -158,8 +158,7 @@ export class Admission extends Context.Service<
           })
 
         return {
-          admit: withSpanIfTraced("Admission.admit")(makeAdmission(true)),
-          check: withSpanIfTraced("Admission.check")(makeAdmission(false)),
+          ...(yield* withSpans("Admission", { admit: makeAdmission(true), check: makeAdmission(false) })),
           admitAgain: ({ keyId, keyExpiresAt }, now) =>
             isExpired(keyExpiresAt, now) ? Effect.fail(KeyRevoked) : consumeQuota(keyId, now)
         }

@@ -18,7 +18,7 @@ const pauseMs = 1_000
 const slowSteps = 5
 const stepMs = 50
 
-const countResponse = registerCounter(
+const responseCounter = registerCounter(
   "prompt_retrieval_outage_responses_total",
   "Responses that were served without the database because they were current when contact was lost"
 )
@@ -106,7 +106,7 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number, now = 
       }),
     findAge,
     recordResponse: (ageMs) => {
-      countResponse()
+      responseCounter.updateUnsafe(1, metricRegistry)
       responseAge.updateUnsafe(ageMs / 1_000, metricRegistry)
       if (isServing) return Effect.void
       isServing = true

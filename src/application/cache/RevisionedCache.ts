@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
+import type * as Metric from "effect/Metric"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type ChangeFeed, WorkspaceRevisions } from "../ports/ChangeFeed.ts"
-import { registerCounter } from "../observability/Instrumentation.ts"
+import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
 
 /** An entry of `FairMap`: the workspace to which it belongs, and its size in any unit. */
 interface FairEntry {
@@ -93,17 +94,12 @@ class FairMap<Entry extends FairEntry> {
  */
 type CacheLookup = "hit" | "miss" | "drop"
 
-/** Registers the counters of one cache's lookups, and returns the function that counts a lookup. */
-const registerLookupCounters = (cache: "keys" | "responses"): ((result: CacheLookup) => void) => {
-  const register = (result: CacheLookup) =>
-    registerCounter(
-      "prompt_retrieval_cache_lookups_total",
-      "Cache lookups: hit, miss, or drop (the entry is too old, its workspace has changed, or the change feed is down)",
-      { cache, result }
-    )
-  const counters = { hit: register("hit"), miss: register("miss"), drop: register("drop") }
-  return (result) => counters[result]()
-}
+const makeLookupCounter = (cache: "keys" | "responses", result: CacheLookup) =>
+  registerCounter(
+    "prompt_retrieval_cache_lookups_total",
+    "Cache lookups: hit, miss, or drop (the entry is too old, its workspace has changed, or the change feed is down)",
+    { cache, result }
+  )
 
 export interface CacheLimits {
   /** The largest size of all values together, in the unit of the cache. */
@@ -150,7 +146,7 @@ export class RevisionedCache<Value> {
   readonly #maxAgeMs: number
   readonly #entries: FairMap<CacheEntry<Value>>
   readonly #invalidations = new WorkspaceRevisions()
-  readonly #countLookup: (result: CacheLookup) => void
+  readonly #lookups: Readonly<Record<CacheLookup, Metric.Counter<number>>> | undefined
 
   /** `name`, if given, is the label of this cache in the metrics of lookups. */
   constructor(
@@ -161,7 +157,14 @@ export class RevisionedCache<Value> {
     this.#feed = feed
     this.#maxAgeMs = maxAgeMs
     this.#entries = new FairMap(maxSize, maxValueSize)
-    this.#countLookup = name === undefined ? () => {} : registerLookupCounters(name)
+    this.#lookups =
+      name === undefined
+        ? undefined
+        : {
+            hit: makeLookupCounter(name, "hit"),
+            miss: makeLookupCounter(name, "miss"),
+            drop: makeLookupCounter(name, "drop")
+          }
   }
 
   /** Returns the value of a key, or `undefined` if there is none that may be served. */
@@ -233,12 +236,9 @@ export class RevisionedCache<Value> {
 
   #find(key: string): CacheEntry<Value> | undefined {
     const entry = this.#entries.get(key)
-    if (entry === undefined) {
-      this.#countLookup("miss")
-      return undefined
-    }
-    const isServed = this.#isServed(entry)
-    this.#countLookup(isServed ? "hit" : "drop")
+    const isServed = entry !== undefined && this.#isServed(entry)
+    const result = entry === undefined ? "miss" : isServed ? "hit" : "drop"
+    this.#lookups?.[result].updateUnsafe(1, metricRegistry)
     return isServed ? entry : undefined
   }
 

@@ -1,36 +1,38 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import * as References from "effect/References"
+import * as Tracer from "effect/Tracer"
+
+/** Succeeds with true if spans are collected. */
+export const checkIsTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
 /**
- * Wraps a function. If spans are collected, each call runs in a span of the given name. If not, the wrapper costs
- * almost nothing. Use this wrapper for functions that run for every request and need a span. Functions that run rarely
- * get their span from `Effect.fn`, which also records the call site of every call.
+ * Returns a service. If spans are collected, each call of a method that returns an effect runs in a span with the name
+ * of the service and of the method.
  */
-export const withSpanIfTraced =
-  (name: string) =>
-  <Arguments extends ReadonlyArray<unknown>, A, E, R>(call: (...args: Arguments) => Effect.Effect<A, E, R>) =>
-  (...args: Arguments): Effect.Effect<A, E, R> =>
-    Effect.withFiber((fiber): Effect.Effect<A, E, R> => {
-      const effect = call(...args)
-      return fiber.getRef(References.TracerEnabled)
-        ? (Effect.withSpan(effect, name, { captureStackTrace: false }) as Effect.Effect<A, E, R>)
-        : effect
-    })
+export const withSpans = <Service extends object>(name: string, service: Service): Effect.Effect<Service> => {
+  const trace =
+    (method: string, call: (...args: ReadonlyArray<unknown>) => unknown) =>
+    (...args: ReadonlyArray<unknown>) => {
+      const result = call(...args)
+      return Effect.isEffect(result)
+        ? Effect.withSpan(result, `${name}.${method}`, { captureStackTrace: false })
+        : result
+    }
+  const methods = () => Object.entries(service).map(([method, call]) => [method, trace(method, call)])
+  return Effect.map(checkIsTraced, (isTraced) => (isTraced ? Object.fromEntries(methods()) : service))
+}
 
 /** The context for metrics. It is empty, so Effect uses its process-wide registry of metrics. */
 export const metricRegistry = Context.empty()
 
-/**
- * Registers a counter and sets it to 0, so that rates include the first increment. Returns the function that adds 1.
- */
+/** Registers a counter and sets it to 0, so that rates include the first increment. */
 export const registerCounter = (
   name: string,
   description: string,
   attributes: Readonly<Record<string, string>> = {}
-): (() => void) => {
+): Metric.Counter<number> => {
   const counter = Metric.counter(name, { description, attributes, incremental: true })
   counter.updateUnsafe(0, metricRegistry)
-  return () => counter.updateUnsafe(1, metricRegistry)
+  return counter
 }

@@ -30,7 +30,7 @@ import {
 } from "../../domain/Version.ts"
 import type { Caller } from "../access/Admission.ts"
 import { type FoundSource, type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
-import { withSpanIfTraced } from "../observability/Instrumentation.ts"
+import { withSpans } from "../observability/Instrumentation.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import { ReadGate } from "./ReadGate.ts"
 
@@ -132,7 +132,7 @@ export class Prompts extends Context.Service<
         return parsed === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(parsed)
       }
 
-      const getResolvedVersion = withSpanIfTraced("Prompts.getResolved")((caller: Caller, text: string) =>
+      const getResolvedVersion = (caller: Caller, text: string) =>
         parsePrompt(text).pipe(
           Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
           Effect.flatMap((source) =>
@@ -142,7 +142,6 @@ export class Prompts extends Context.Service<
             }))
           )
         )
-      )
 
       /** Resolves one of several prompts. Fails if the prompt is too large on its own. */
       const resolveOne = Effect.fnUntraced(function* ({ source, name }: FoundSource) {
@@ -182,48 +181,40 @@ export class Prompts extends Context.Service<
         return items
       })
 
-      return Prompts.of({
-        list: withSpanIfTraced("Prompts.list")((caller, filter, page) =>
-          repo.list(caller.workspaceId, filter, page)
-        ),
-        get: withSpanIfTraced("Prompts.get")((caller, text) =>
-          Effect.flatMap(parsePrompt(text), (prompt) => repo.get(caller.workspaceId, prompt))
-        ),
+      const prompts = Prompts.of({
+        list: (caller, filter, page) => repo.list(caller.workspaceId, filter, page),
+        get: (caller, text) =>
+          Effect.flatMap(parsePrompt(text), (prompt) => repo.get(caller.workspaceId, prompt)),
         getResolved: (caller, text) => Effect.map(getResolvedVersion(caller, text), ({ prompt }) => prompt),
         getResolvedVersion,
-        listResolved: withSpanIfTraced("Prompts.listResolved")(
-          Effect.fnUntraced(function* (caller, filter, page) {
-            const { items, total } = yield* repo.list(caller.workspaceId, filter, page)
-            const ids = items.map(({ id }) => id)
-            return { items: yield* resolveAll(caller, ids), total }
-          })
-        ),
-        getManyResolved: withSpanIfTraced("Prompts.getManyResolved")((caller, texts) => {
+        listResolved: Effect.fnUntraced(function* (caller, filter, page) {
+          const { items, total } = yield* repo.list(caller.workspaceId, filter, page)
+          const ids = items.map(({ id }) => id)
+          return { items: yield* resolveAll(caller, ids), total }
+        }),
+        getManyResolved: (caller, texts) => {
           const parsed = texts.map(parsePromptReference)
           return resolveAll(
             caller,
             parsed.flatMap((reference) => reference ?? []),
             texts.filter((_, index) => parsed[index] !== undefined)
           )
+        },
+        listVersions: Effect.fnUntraced(function* (caller, text, page) {
+          const prompt = yield* parsePrompt(text)
+          const now = yield* Clock.currentTimeMillis
+          return yield* repo.listVersions(caller.workspaceId, prompt, historyCutoff(caller.tier, now), page)
         }),
-        listVersions: withSpanIfTraced("Prompts.listVersions")(
-          Effect.fnUntraced(function* (caller, text, page) {
-            const prompt = yield* parsePrompt(text)
-            const now = yield* Clock.currentTimeMillis
-            return yield* repo.listVersions(caller.workspaceId, prompt, historyCutoff(caller.tier, now), page)
-          })
-        ),
-        getVersion: withSpanIfTraced("Prompts.getVersion")(
-          Effect.fnUntraced(function* (caller, text, number) {
-            const prompt = parsePromptReference(text)
-            const version = parseVersionNumber(number)
-            if (prompt === undefined || version === undefined) return yield* Effect.fail(VersionNotFound)
-            const now = yield* Clock.currentTimeMillis
-            const oldest = historyCutoff(caller.tier, now)
-            return yield* repo.getVersion(caller.workspaceId, prompt, version, oldest)
-          })
-        )
+        getVersion: Effect.fnUntraced(function* (caller, text, number) {
+          const prompt = parsePromptReference(text)
+          const version = parseVersionNumber(number)
+          if (prompt === undefined || version === undefined) return yield* Effect.fail(VersionNotFound)
+          const now = yield* Clock.currentTimeMillis
+          const oldest = historyCutoff(caller.tier, now)
+          return yield* repo.getVersion(caller.workspaceId, prompt, version, oldest)
+        })
       })
+      return yield* withSpans("Prompts", prompts)
     })
   ).pipe(Layer.provideMerge(ReadGate.layer))
 }

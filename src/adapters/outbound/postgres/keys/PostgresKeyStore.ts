@@ -9,7 +9,7 @@ import { ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../
 import { toTimestamp, Timestamp } from "../../../../domain/Timestamp.ts"
 import { describeSqlError, isUnavailable } from "../driver/SqlErrors.ts"
 import { KeyStore } from "../../../../application/ports/KeyStore.ts"
-import { withSpanIfTraced } from "../../../../application/observability/Instrumentation.ts"
+import { withSpans } from "../../../../application/observability/Instrumentation.ts"
 import { BillingStatus } from "../../../../domain/Billing.ts"
 import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeBatchedLookup } from "../driver/BatchedLookup.ts"
@@ -165,14 +165,14 @@ const makeKeyStore = Effect.gen(function* () {
   const usageWriter = yield* makeKeyUsageWriter
   yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(usageWriter.flush, lastFlushTimeout)))
   yield* Effect.forkScoped(Effect.repeat(usageWriter.flush, Schedule.spaced(flushInterval)))
-  return KeyStore.of({
-    find: withSpanIfTraced("KeyStore.find")((hash: KeyHash) =>
+  const store = KeyStore.of({
+    find: (hash) =>
       Effect.flatMap(findRow(hash), (row) =>
         row === undefined ? Effect.fail(InvalidKey) : Effect.succeed(decodeKeyRecord(row))
-      )
-    ),
+      ),
     markUsed: usageWriter.record
   })
+  return yield* withSpans("KeyStore", store)
 })
 
 /**

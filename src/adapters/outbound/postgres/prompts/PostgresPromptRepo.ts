@@ -3,7 +3,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { PromptRepo } from "../../../../application/ports/PromptRepo.ts"
-import { withSpanIfTraced } from "../../../../application/observability/Instrumentation.ts"
+import { withSpans } from "../../../../application/observability/Instrumentation.ts"
 import {
   Prompt,
   type PromptId,
@@ -245,52 +245,44 @@ const makePromptRepo = Effect.gen(function* () {
     }))
   })
 
-  return PromptRepo.of({
-    list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
+  const repo = PromptRepo.of({
+    list: (workspace, filter, page) =>
       pages.canMatch(filter)
         ? Effect.map(queryPrompts(pages.selectPrompts(workspace, filter, page)), pages.decodePromptList)
-        : Effect.succeed({ items: [], total: 0 })
-    ),
-    listPage: withSpanIfTraced("PromptRepo.listPage")((workspace, filter, page) =>
+        : Effect.succeed({ items: [], total: 0 }),
+    listPage: (workspace, filter, page) =>
       pages.canMatch(filter)
         ? Effect.map(queryPrompts(pages.selectPromptPage(workspace, filter, page)), pages.decodePromptPage)
-        : Effect.succeed([])
-    ),
-    listNamed: withSpanIfTraced("PromptRepo.listNamed")((workspace, page) =>
-      Effect.map(queryPrompts(pages.selectNamed(workspace, page)), decodeNamed)
-    ),
-    get: withSpanIfTraced("PromptRepo.get")((workspace, prompt) =>
+        : Effect.succeed([]),
+    listNamed: (workspace, page) => Effect.map(queryPrompts(pages.selectNamed(workspace, page)), decodeNamed),
+    get: (workspace, prompt) =>
       Effect.flatMap(getPromptRow(workspace, prompt), (row) =>
         row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(decodePrompt(row))
-      )
-    ),
-    getSource: withSpanIfTraced("PromptRepo.getSource")((workspace, prompt) =>
-      getSourceRow(workspace, prompt).pipe(
-        Effect.flatMap((row) => (row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(row))),
-        Effect.flatMap((row) => Effect.fromResult(toSource(row)))
-      )
-    ),
-    getSources: withSpanIfTraced("PromptRepo.getSources")(
-      Effect.fnUntraced(function* (workspace, prompts) {
-        const keys = prompts.map((prompt, index) => ({ workspace, prompt, index }))
-        const found = [
-          ...(yield* readSources(keys.filter(hasId), selectManySources.byId)),
-          ...(yield* readSources(keys.filter(hasName), selectManySources.byName))
-        ]
-        return found.sort((a, b) => a.index - b.index)
-      })
-    ),
-    listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, prompt, oldest, page) =>
+      ),
+    getSource: (workspace, prompt) =>
+      Effect.flatMap(getSourceRow(workspace, prompt), (row) =>
+        Effect.fromResult<ResolutionSource, PromptNotFound | ResolvedTooLarge>(
+          row === undefined ? Result.fail(PromptNotFound) : toSource(row)
+        )
+      ),
+    getSources: Effect.fnUntraced(function* (workspace, prompts) {
+      const keys = prompts.map((prompt, index) => ({ workspace, prompt, index }))
+      const found = [
+        ...(yield* readSources(keys.filter(hasId), selectManySources.byId)),
+        ...(yield* readSources(keys.filter(hasName), selectManySources.byName))
+      ]
+      return found.sort((a, b) => a.index - b.index)
+    }),
+    listVersions: (workspace, prompt, oldest, page) =>
       Effect.flatMap(queryPrompts(pages.selectVersions(workspace, prompt, oldest, page)), (found) =>
         found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(pages.decodeVersionList(found))
-      )
-    ),
-    getVersion: withSpanIfTraced("PromptRepo.getVersion")((workspace, prompt, number, oldest) =>
+      ),
+    getVersion: (workspace, prompt, number, oldest) =>
       Effect.flatMap(queryPrompts(selectVersion(workspace, prompt, number, oldest)), ([row]) =>
         row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(decodeVersion(row))
       )
-    )
   })
+  return yield* withSpans("PromptRepo", repo)
 })
 
 /** Provides the prompts in PostgreSQL. A read is one statement, except `getSources` of ids and names, which is two. */
