@@ -57,7 +57,7 @@ const checkSchema = Effect.andThen(assertSchemaCurrent, assertReadable)
  * check does not log that PostgreSQL is unavailable, because `Database` logs this.
  */
 const makeLoggedSchemaCheck = () => {
-  const { report } = makeRepeatingLog((message) => Effect.logError(message))
+  const report = makeRepeatingLog((message) => Effect.logError(message))
   return checkSchema.pipe(
     Effect.catchDefect((defect) =>
       Effect.fail({ _tag: "SchemaUnreadable", message: `the database's schema cannot be read: ${defect}` })

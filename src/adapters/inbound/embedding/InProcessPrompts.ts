@@ -3,10 +3,9 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
-import { ReadGate } from "../../../application/reading/ReadGate.ts"
+import { ReadGate, requestDeadlineMs, withDeadline } from "../../../application/reading/ReadGate.ts"
 import { toUnexpectedError } from "../../../application/observability/InternalError.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import {
   parseUuid,

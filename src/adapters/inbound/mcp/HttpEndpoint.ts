@@ -1,9 +1,13 @@
 import { createMcpHandler, INTERNAL_ERROR } from "@modelcontextprotocol/server"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import { requestDeadlineMs, withDeadline } from "../../../application/Deadline.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { makeWorkspacePermits, ReadGate } from "../../../application/reading/ReadGate.ts"
+import {
+  makeWorkspacePermits,
+  ReadGate,
+  requestDeadlineMs,
+  withDeadline
+} from "../../../application/reading/ReadGate.ts"
 import { describeError, type ErrorDescription } from "../contract/Errors.ts"
 import type { ReceivedRequest } from "../http/MountedEndpoint.ts"
 import { shorten, toErrorData } from "./CallErrors.ts"

@@ -3,7 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { defaultMaxConnections, divideConnections } from "./connection/ConnectionBudget.ts"
@@ -12,7 +12,7 @@ import { type DatabaseOptions, makePoolConfig } from "./driver/PoolConfig.ts"
 import type { Query } from "./driver/Query.ts"
 import { makeQuery } from "./driver/QueryPool.ts"
 import { makeSetUpSession } from "./connection/SessionSetup.ts"
-import { makeUnavailableMapper } from "./driver/UnavailableMapper.ts"
+import { makeSqlErrorHandler } from "./driver/SqlErrorHandler.ts"
 
 export type { DatabaseOptions }
 
@@ -27,7 +27,7 @@ export class Database extends Context.Service<
     /**
      * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. `handle` can catch the errors
      * of the whole transaction, including its commit, and can run it again. An SQL error that neither catches becomes
-     * `Unavailable` or a defect, as `UnavailableMapper` decides.
+     * `Unavailable` or a defect, as `SqlErrorHandler` decides.
      */
     readonly transact: <A, E, R, B = A, F = E | SqlError>(
       work: Effect.Effect<A, E, R>,
@@ -57,10 +57,10 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
     Database,
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
-      const mapToUnavailable = makeUnavailableMapper()
+      const onSqlError = makeSqlErrorHandler()
       const setUpSession = makeSetUpSession(server)
       const makePool = (name: string, maxConnections: number) =>
-        makeQuery(config, name, maxConnections, mapToUnavailable, setUpSession)
+        makeQuery(config, name, maxConnections, onSqlError, setUpSession)
       return Database.of({
         queryPrompts: yield* makePool("read", connections.prompts),
         queryKeys: yield* makePool("lookup", connections.keys),
@@ -69,9 +69,12 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
           handle = (transaction: Effect.Effect<A, E | SqlError, R>) =>
             transaction as unknown as Effect.Effect<B, F, R>
         ) =>
-          mapToUnavailable(
-            handle(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work)))
-          )
+          Effect.catchIf(
+            handle(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work))),
+            // TypeScript cannot subtract `SqlError` from a generic error type.
+            isSqlError as unknown as (error: F) => error is F & SqlError,
+            onSqlError
+          ) as Effect.Effect<B, Exclude<F, SqlError> | Unavailable, R>
       })
     })
   ).pipe(

@@ -6,13 +6,12 @@ import * as PgPool from "@effect/sql-pg/PgPool"
 import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
-import { runUntil } from "../../../../application/Deadline.ts"
-import { makeWorkspacePermits, type WithPermit } from "../../../../application/reading/ReadGate.ts"
+import { makeWorkspacePermits, runUntil, type WithPermit } from "../../../../application/reading/ReadGate.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/SessionSetup.ts"
 import { isConnectionLost } from "./SqlErrors.ts"
 import { connectTimeoutError, connectTimeoutMs, poolExhaustedError } from "./Timeouts.ts"
-import type { UnavailableMapper } from "./UnavailableMapper.ts"
+import type { SqlErrorHandler } from "./SqlErrorHandler.ts"
 
 /** A statement first waits for a connection, then runs. */
 type StatementPhase = "waiting" | "running"
@@ -236,12 +235,12 @@ export const makeQuery = (
   config: PgClient.PgPoolConfig,
   pool: string,
   maxConnections: number,
-  mapToUnavailable: UnavailableMapper,
+  onSqlError: SqlErrorHandler,
   setUpSession: SetUpSession
 ): Effect.Effect<Query, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
     const connections = yield* PgPool.make({ ...config, maxConnections })
     const gauges = yield* makePoolGauges(pool, maxConnections)
     const queries = new QueryPool(connections, gauges, maxConnections, setUpSession)
-    return (statement) => mapToUnavailable(queries.run(statement))
+    return (statement) => Effect.catch(queries.run(statement), onSqlError)
   })

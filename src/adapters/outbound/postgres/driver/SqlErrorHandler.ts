@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { makeRepeatingLog } from "../../../../application/observability/RepeatingLog.ts"
 import { describeSqlError, isUnavailable, sqlState, toDefect } from "./SqlErrors.ts"
@@ -14,10 +14,8 @@ export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrie
   defaultValue: () => "Warn"
 })
 
-/** Turns the SQL errors of an effect into `Unavailable` or into defects. */
-export type UnavailableMapper = <A, E, R>(
-  effect: Effect.Effect<A, E, R>
-) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
+/** Fails with `Unavailable` if an SQL error is temporary. Otherwise, the error is a defect. */
+export type SqlErrorHandler = (error: SqlError) => Effect.Effect<never, Unavailable>
 
 /**
  * Returns the warning for a statement that failed for a reason other than a failed connection; otherwise `undefined`.
@@ -44,29 +42,20 @@ const findWarning = (error: SqlError): string | undefined => {
 }
 
 /**
- * Returns the mapper of one database. The mapper logs when PostgreSQL becomes unavailable or reads begin to fail for
- * another reason, and again every minute while the problem lasts.
+ * Returns the handler of one database. The handler logs why PostgreSQL is unavailable or reads fail: immediately, and
+ * again every minute while the problem lasts.
  */
-export const makeUnavailableMapper = (): UnavailableMapper => {
-  const outageLog = makeRepeatingLog((reason) =>
+export const makeSqlErrorHandler = (): SqlErrorHandler => {
+  const logOutage = makeRepeatingLog((reason) =>
     Effect.flatMap(OutageLogLevel, (level) =>
       Effect.logWithLevel(level)(`PostgreSQL is unavailable: ${reason}`)
     )
   )
-  // A successful read does not clear this log, because other reads may still fail.
-  const warningLog = makeRepeatingLog((warning) => Effect.logWarning(warning))
-  const log = (error: SqlError): Effect.Effect<void> => {
+  const logWarning = makeRepeatingLog((warning) => Effect.logWarning(warning))
+  return (error) => {
+    if (!isUnavailable(error)) return Effect.die(toDefect(error))
     const warning = findWarning(error)
-    return warning === undefined ? outageLog.report(describeSqlError(error)) : warningLog.report(warning)
+    const log = warning === undefined ? logOutage(describeSqlError(error)) : logWarning(warning)
+    return Effect.andThen(log, Effect.fail(Unavailable))
   }
-  return <A, E, R>(effect: Effect.Effect<A, E | SqlError, R>) =>
-    effect.pipe(
-      Effect.tap(outageLog.clear),
-      Effect.catchIf(isSqlError, (error) =>
-        isUnavailable(error)
-          ? Effect.andThen(log(error), Effect.fail(Unavailable))
-          : Effect.die(toDefect(error))
-      )
-      // TypeScript does not know that `isSqlError` excludes exactly `SqlError` from a generic error type.
-    ) as Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
 }

@@ -4,7 +4,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import { withDeadline } from "../../src/application/Deadline.ts"
+import { withDeadline } from "../../../src/application/reading/ReadGate.ts"
 
 const timeout = { _tag: "Timeout" } as const
 const countTimers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
