@@ -2,9 +2,9 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { copyFileSync, readdirSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { startDemoApi } from "../../test/api/startApi.ts"
-import { makeLinkedProject, removeDirectories, run } from "../../test/support/programs/packages.ts"
+import { makeLinkedProject, run } from "../../test/support/programs/packages.ts"
 
 const examples = join(import.meta.dirname, "../../examples")
 const agentLine = "Be brief and friendly, and end with one clear next step."
@@ -46,7 +46,6 @@ describe("the examples of the client", () => {
   beforeAll(() => {
     project = makeLinkedProject("client-examples")
   })
-  afterAll(removeDirectories)
 
   it("every example of the client has an expected output", () => {
     expect(readdirSync(examples).filter((name) => name.startsWith("client"))).toEqual(

@@ -2,15 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import {
-  bin,
-  install,
-  makeProject,
-  pack,
-  removeDirectories,
-  run
-} from "../../test/support/programs/packages.ts"
+import { beforeAll, describe, expect, it } from "vitest"
+import { bin, install, makeProject, pack, run } from "../../test/support/programs/packages.ts"
 
 const root = join(import.meta.dirname, "../..")
 const client = join(root, "client")
@@ -27,7 +20,6 @@ beforeAll(async () => {
   output = await install(project, tarball)
   installed = join(project, "node_modules/@prompt-retrieval/client")
 })
-afterAll(removeDirectories)
 
 /** Type-checks modules of the project with the given libraries and no other types. */
 const compile = async (sources: Readonly<Record<string, string>>, lib: ReadonlyArray<string>) => {

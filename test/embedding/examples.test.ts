@@ -4,11 +4,11 @@ import { cpSync, readdirSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
 import * as Result from "effect/Result"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { getSource } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { makeDemoTenant } from "../api/startApi.ts"
-import { makeLinkedProject, removeDirectories, run } from "../support/programs/packages.ts"
+import { makeLinkedProject, run } from "../support/programs/packages.ts"
 import { freePort } from "../support/ports.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 
@@ -30,7 +30,6 @@ beforeAll(() => {
   project = makeLinkedProject("embedding-examples", ["express", "fastify", "hono"])
   cpSync(examples, project, { recursive: true })
 })
-afterAll(removeDirectories)
 
 const runNode = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) =>
   run(project, process.execPath, args, env)

@@ -1,19 +1,11 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { build } from "esbuild"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { embeddedVersion } from "../../src/adapters/outbound/postgres/embedded/PostgresPrograms.ts"
 import { makeDemoTenant } from "../api/startApi.ts"
-import {
-  bin,
-  install,
-  installNode,
-  makeDirectory,
-  makeProject,
-  pack,
-  removeDirectories,
-  run
-} from "../support/programs/packages.ts"
+import { bin, install, installNode, makeProject, pack, run } from "../support/programs/packages.ts"
+import { makeTestDirectory } from "../support/testDirectory.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -36,7 +28,6 @@ let tarball: string
 beforeAll(async () => {
   tarball = await pack(root)
 }, 120_000)
-afterAll(removeDirectories)
 
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const lowestNode = `${/^>=(\d+)$/.exec(manifest.engines.node)![1]}.0.0`
@@ -202,7 +193,7 @@ run()`
     )(
       "createPromptApi bundled by esbuild as %s works in a folder without other files, under Node %s",
       async (format, version) => {
-        const directory = makeDirectory("bundle")
+        const directory = makeTestDirectory("bundle-")
         const bundle = join(directory, format === "esm" ? "bundle.mjs" : "bundle.cjs")
         await build({
           entryPoints: [join(project, "run.js")],

@@ -3,12 +3,11 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { afterAll } from "vitest"
 import { Admission, defaultRateLimits } from "../../src/application/access/Admission.ts"
 import { Prompts } from "../../src/application/reading/Prompts.ts"
 import { hashApiKey, toKeyEnds, makeApiKey } from "../../src/domain/ApiKey.ts"
 import { importArchive, memoryLayer } from "../../src/testing.ts"
-import { bin, makeLinkedProject, removeDirectories, run } from "../support/programs/packages.ts"
+import { bin, makeLinkedProject, run } from "../support/programs/packages.ts"
 
 const root = join(import.meta.dirname, "../..")
 
@@ -40,8 +39,6 @@ const listTotal = Effect.gen(function* () {
   const caller = yield* admission.admit(apiKey)
   return (yield* prompts.list(caller, {}, { page: 1, per_page: 1 })).total
 })
-
-afterAll(removeDirectories)
 
 describe("prompt-retrieval/testing", () => {
   it("the example in the doc comment of src/testing.ts compiles under strict and prints the number of system prompts in an archive and a resolved prompt", async () => {

@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, expect } from "vitest"
 import { takeLeaks } from "./leaks.ts"
+import { removeTestDirectories } from "./testDirectory.ts"
 
 // Rules that hold after each test file: no service of the file has written a secret, and no timer, server, connection
 // or child process of the file keeps this process alive. `service.ts` expects the same of the services.
@@ -13,6 +14,8 @@ let before: ReadonlyArray<string>
 beforeAll(() => {
   before = listResources()
 })
+
+afterAll(removeTestDirectories)
 
 afterAll(async () => {
   expect(takeLeaks()).toEqual([])

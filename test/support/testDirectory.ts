@@ -1,11 +1,16 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll } from "vitest"
 
-/** Creates a temporary directory for the tests of the file or the suite that calls this function. */
+const directories: Array<string> = []
+
+/** Creates a temporary directory, which is removed at the end of the test file. */
 export const makeTestDirectory = (prefix: string): string => {
   const directory = mkdtempSync(join(tmpdir(), prefix))
-  afterAll(() => rmSync(directory, { recursive: true }))
+  directories.push(directory)
   return directory
+}
+
+export const removeTestDirectories = (): void => {
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
 }

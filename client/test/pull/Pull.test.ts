@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, describe, expect, it } from "vitest"
-import { makeDirectory, removeDirectories } from "../../../test/support/programs/packages.ts"
+import { describe, expect, it } from "vitest"
+import { makeTestDirectory } from "../../../test/support/testDirectory.ts"
 import { findSlots } from "../../../src/domain/Resolution.ts"
 import { verifyBundle } from "../../src/index.ts"
 import type { FakeService } from "../../src/testing.ts"
@@ -18,15 +18,13 @@ import {
   typesFile
 } from "./pullService.ts"
 
-afterAll(removeDirectories)
-
 const success = { code: 0, stdout: "", stderr: "" }
 const bothChanged = "prompts.bundle.json and prompts.ts changed\n"
 
 describe("pull", () => {
   it("pull reads 100 prompts per request, and writes every prompt with the fields that the service returns, ordered by name", async () => {
     const { service, pull } = await startPullService()
-    const out = join(makeDirectory("pull"), "generated")
+    const out = join(makeTestDirectory("pull-"), "generated")
     expect(await pull(["--out", out])).toEqual({ ...success, stdout: `232 prompts: ${bothChanged}` })
     expect(readdirSync(out).toSorted()).toEqual([bundleFile, typesFile])
     expect(service.requests).toEqual(
@@ -49,7 +47,7 @@ describe("pull", () => {
 
   it("if nothing has changed, pull leaves both files untouched, and pull --check and pull --frozen exit with 0", async () => {
     const { pull } = await startPullService()
-    const out = makeDirectory("pull")
+    const out = makeTestDirectory("pull-")
     await pull(["--out", out])
     const stat = () => [bundleFile, typesFile].map((name) => statSync(join(out, name)))
     const before = stat()
@@ -64,7 +62,7 @@ describe("pull", () => {
 
   it("pull sends the filters --tag and --type, and fails without --allow-empty if no prompt matches", async () => {
     const { service, pull } = await startPullService()
-    const out = makeDirectory("pull")
+    const out = makeTestDirectory("pull-")
     await pull(["--out", out, "--tag", "production", "--type=template"])
     expect(service.requests).toEqual([
       "/api/v1/resolved?page=1&per_page=100&tag=production&type=template&names=true"
@@ -89,7 +87,7 @@ describe("pull", () => {
 
   it("pull --check prints the names of the prompts that were changed, added, removed or renamed, exits with 1 and writes nothing", async () => {
     const { service, pull } = await startPullService()
-    const out = makeDirectory("pull")
+    const out = makeTestDirectory("pull-")
     await pull(["--out", out])
     const before = readBoth(out)
     service.set({ ...agent, content: "You are a support agent of {{store}}." })
@@ -115,7 +113,7 @@ describe("pull", () => {
 
   it("pull --frozen sends no request, needs no key, and fails if a file is damaged or missing; the error for a damaged prompt contains the prompt's id", async () => {
     const { pull } = await startPullService({ prompts: [agent] })
-    const out = makeDirectory("pull")
+    const out = makeTestDirectory("pull-")
     await pull(["--out", out])
     const offline = { PROMPT_RETRIEVAL_KEY: "", PROMPT_RETRIEVAL_URL: "http://127.0.0.1:1" }
     const frozen = () => pull(["--out", out, "--frozen"], offline)
@@ -138,7 +136,7 @@ describe("pull", () => {
 
   it("pull writes neither file if one of the files cannot be written, and leaves no temporary file", async () => {
     const { pull } = await startPullService({ prompts: [agent] })
-    const out = makeDirectory("pull")
+    const out = makeTestDirectory("pull-")
     mkdirSync(join(out, bundleFile))
     expect(await pull(["--out", out])).toMatchObject({ code: 1, stdout: "" })
     expect(readdirSync(out)).toEqual([bundleFile])
@@ -154,7 +152,7 @@ describe("pull", () => {
 
   it("pull does not overwrite a prompts.ts that pull did not write", async () => {
     const { service, pull } = await startPullService({ prompts: [agent] })
-    const out = makeDirectory("pull")
+    const out = makeTestDirectory("pull-")
     writeFileSync(join(out, typesFile), "export const mine = 1\n")
     expect(await pull(["--out", out])).toMatchObject({ code: 2, stderr: expect.stringContaining("--out") })
     expect(readdirSync(out)).toEqual([typesFile])
@@ -163,7 +161,7 @@ describe("pull", () => {
 
   it("pull rejects a prompt that contains the API key, and writes nothing", async () => {
     const { pull } = await startPullService({ prompts: [{ ...agent, content: `Use ${apiKey}` }] })
-    const out = makeDirectory("pull")
+    const out = makeTestDirectory("pull-")
     const rejected = await pull(["--out", out])
     expect(rejected).toMatchObject({ code: 1, stdout: "" })
     expect(rejected.stderr).toContain("the prompt support-agent contains the API key")
@@ -187,7 +185,7 @@ describe("pull", () => {
         change(started)
         return false
       })
-      const out = makeDirectory("pull")
+      const out = makeTestDirectory("pull-")
       expect(await started.pull(["--out", out])).toMatchObject({
         code: 0,
         stdout: `231 prompts: ${bothChanged}`
@@ -204,7 +202,7 @@ describe("pull", () => {
       { ...agent, fragment_count: "1" as never }
     ]) {
       const { pull } = await startPullService({ prompts: [prompt] })
-      const out = makeDirectory("pull")
+      const out = makeTestDirectory("pull-")
       expect(await pull(["--out", out])).toMatchObject({
         code: 1,
         stdout: "",

@@ -1,9 +1,7 @@
 import { readdirSync } from "node:fs"
-import { afterAll, describe, expect, it } from "vitest"
-import { makeDirectory, removeDirectories } from "../../../test/support/programs/packages.ts"
+import { describe, expect, it } from "vitest"
+import { makeTestDirectory } from "../../../test/support/testDirectory.ts"
 import { apiKey, startPullService } from "./pullService.ts"
-
-afterAll(removeDirectories)
 
 describe("the command line of pull", () => {
   it.each([
@@ -41,7 +39,7 @@ describe("the command line of pull", () => {
     "a pull %s fails with one line on stderr and writes nothing",
     async (_, env, exitCode, message) => {
       const { pull } = await startPullService()
-      const out = makeDirectory("pull")
+      const out = makeTestDirectory("pull-")
       const { code, stdout, stderr } = await pull(["--out", out], env)
       expect({ code, stdout }).toEqual({ code: exitCode, stdout: "" })
       expect(stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
@@ -53,7 +51,7 @@ describe("the command line of pull", () => {
   it("a pull with a key that the service rejects fails with one line on stderr and writes nothing", async () => {
     const { service, pull } = await startPullService()
     service.failWith(401)
-    const out = makeDirectory("pull")
+    const out = makeTestDirectory("pull-")
     expect(await pull(["--out", out])).toEqual({
       code: 1,
       stdout: "",

@@ -1,14 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import {
-  bin,
-  install,
-  makeProject,
-  pack,
-  removeDirectories,
-  run
-} from "../../../test/support/programs/packages.ts"
+import { beforeAll, describe, expect, it } from "vitest"
+import { bin, install, makeProject, pack, run } from "../../../test/support/programs/packages.ts"
 import { findTool } from "../../../test/support/programs/tools.ts"
 import { renderBundle } from "../../src/pull/BundleFile.ts"
 import { renderTypes } from "../../src/pull/TypesFile.ts"
@@ -118,7 +111,6 @@ describe("prompts.ts", () => {
     writeFileSync(join(project, "common/package.json"), '{"type":"commonjs"}')
     writeFileSync(join(project, "common/prompts.ts"), generated)
   })
-  afterAll(removeDirectories)
 
   const compile = async (version: string, options: object) => {
     const compilerOptions = {

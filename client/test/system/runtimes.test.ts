@@ -13,7 +13,6 @@ import {
   makeProject,
   nodes,
   pack,
-  removeDirectories,
   run
 } from "../../../test/support/programs/packages.ts"
 import { freePort } from "../../../test/support/ports.ts"
@@ -84,7 +83,6 @@ beforeAll(async () => {
   const { url: baseUrl } = api.service()
   parameters = JSON.stringify({ apiKey: api.key, baseUrl, id: agent.id, bundle })
 }, 120_000)
-afterAll(removeDirectories)
 
 it("npx --no @prompt-retrieval/client pull writes the bundle in a project with the packed client", () => {
   expect(pulled).toMatchObject({ code: 0, stdout: "6 prompts: prompts.bundle.json and prompts.ts changed\n" })

@@ -10,9 +10,10 @@ import {
   symlinkSync,
   writeFileSync
 } from "node:fs"
-import { homedir, tmpdir } from "node:os"
+import { homedir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { promisify } from "node:util"
+import { makeTestDirectory } from "../testDirectory.ts"
 
 const root = join(import.meta.dirname, "../../..")
 const exec = promisify(execFile)
@@ -52,18 +53,9 @@ export const nodes = {
   "the machine's Node": ["node", { PATH: machinePath }]
 } as const satisfies Record<string, readonly [command: string, env: Readonly<Record<string, string>>]>
 
-const directories: Array<string> = []
-
-/** Creates a temporary directory, which `removeDirectories` removes. */
-export const makeDirectory = (name: string): string => {
-  const directory = mkdtempSync(join(tmpdir(), `${name}-`))
-  directories.push(directory)
-  return directory
-}
-
 /** Creates a temporary ESM project without dependencies. */
 export const makeProject = (name: string): string => {
-  const directory = makeDirectory(name)
+  const directory = makeTestDirectory(`${name}-`)
   writeFileSync(join(directory, "package.json"), JSON.stringify({ name, private: true, type: "module" }))
   return directory
 }
@@ -100,13 +92,9 @@ export const makeLinkedProject = (name: string, packages: ReadonlyArray<string> 
   return project
 }
 
-export const removeDirectories = (): void => {
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
-}
-
 /** Packs the package in a folder and returns the path of the tarball. */
 export const pack = async (folder: string): Promise<string> => {
-  const directory = makeDirectory("tarball")
+  const directory = makeTestDirectory("tarball-")
   const packed = await run(folder, "npm", ["pack", "--pack-destination", directory])
   if (packed.code !== 0) throw new Error(packed.stderr)
   return join(directory, readdirSync(directory).find((file) => file.endsWith(".tgz"))!)

@@ -5,7 +5,8 @@ import { parse } from "yaml"
 import { makeTenant, prompt } from "../../support/archives.ts"
 import { authorizingProxy } from "../../support/programs/authorizingProxy.ts"
 import { makeResources } from "../../support/database.ts"
-import { makeDirectory, removeDirectories, run } from "../../support/programs/packages.ts"
+import { run } from "../../support/programs/packages.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 import { toolsDirectory } from "../../support/programs/tools.ts"
 import { startApi } from "../../api/startApi.ts"
 
@@ -28,10 +29,7 @@ const api = startApi([archive], { env: { MCP: "on" } })
 const resources = makeResources()
 
 describe("the conformance suite of the Model Context Protocol", () => {
-  afterAll(async () => {
-    await resources.release()
-    removeDirectories()
-  })
+  afterAll(() => resources.release())
 
   // The suite fails if a check that is not in the list fails, or if a check in the list passes.
   it.each(["2025-11-25", "2026-07-28"])(
@@ -39,7 +37,7 @@ describe("the conformance suite of the Model Context Protocol", () => {
     async (version) => {
       const expected = join(import.meta.dirname, `mcp-expected-failures-${version}.yaml`)
       const url = await resources.acquire(authorizingProxy(api.service(), key.plaintext))
-      const { code, stdout, stderr } = await run(makeDirectory("conformance"), process.execPath, [
+      const { code, stdout, stderr } = await run(makeTestDirectory("conformance-"), process.execPath, [
         join(toolsDirectory, "node_modules/.bin/conformance"),
         "server",
         ...["--url", `${url}/mcp`],

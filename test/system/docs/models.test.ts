@@ -9,7 +9,7 @@ import { readModules, readTable, root } from "../../docs/markdown.ts"
 import { makeTenant, prompt } from "../../support/archives.ts"
 import { makeResources } from "../../support/database.ts"
 import { listenOnFreePort } from "../../support/ports.ts"
-import { bin, makeLinkedProject, removeDirectories, run } from "../../support/programs/packages.ts"
+import { bin, makeLinkedProject, run } from "../../support/programs/packages.ts"
 import { findTool } from "../../support/programs/tools.ts"
 
 const document = "docs/models.md"
@@ -120,10 +120,7 @@ describe(document, () => {
     })
     writeFileSync(join(project, "printAttributes.mjs"), printAttributes)
   })
-  afterAll(async () => {
-    await resources.release()
-    removeDirectories()
-  })
+  afterAll(() => resources.release())
 
   /** Runs the example of a section. Returns its output and the requests that the model received. */
   const runExample = async (section: string) => {

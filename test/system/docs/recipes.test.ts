@@ -6,7 +6,7 @@ import { startDemoApi } from "../../api/startApi.ts"
 import { readCodeBlocks, root } from "../../docs/markdown.ts"
 import { makeResources } from "../../support/database.ts"
 import { startNginx } from "../../support/programs/edge.ts"
-import { makeLinkedProject, removeDirectories, run } from "../../support/programs/packages.ts"
+import { makeLinkedProject, run } from "../../support/programs/packages.ts"
 import { programPath } from "../../support/programs/programs.ts"
 import { currentProgram } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
@@ -141,7 +141,6 @@ describe("docs/recipes.md, Evaluate a prompt with promptfoo", () => {
     project = makeLinkedProject("promptfoo")
     cpSync(join(root, "examples/promptfoo"), project, { recursive: true })
   })
-  afterAll(removeDirectories)
 
   // promptfoo itself installs more than 200 MB, so this test calls the function as promptfoo 0.123 does.
   it("the function in examples/promptfoo returns messages with the resolved text, marked as text without templates", async () => {

@@ -1,17 +1,10 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "esbuild"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { readDocument, readTable, root } from "../../docs/markdown.ts"
-import {
-  bin,
-  install,
-  makeDirectory,
-  makeProject,
-  pack,
-  removeDirectories,
-  run
-} from "../../support/programs/packages.ts"
+import { bin, install, makeProject, pack, run } from "../../support/programs/packages.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 import { findTool } from "../../support/programs/tools.ts"
 
 const document = "docs/client.md"
@@ -55,7 +48,6 @@ describe("docs/client.md, Settings", () => {
     home = makeProject("settings")
     await install(home, await pack(join(root, "client")))
   })
-  afterAll(removeDirectories)
 
   let count = 0
   /** Creates a project of an application. */
@@ -120,7 +112,7 @@ test("a prompt", async () => {
       symlinkSync(findTool("jest"), join(project, "node_modules/jest"))
       const [, command] = /`node (--experimental-vm-modules \S+)`/.exec(readDocument(document))!
       const result = await run(project, process.execPath, command!.split(" "), {
-        HOME: makeDirectory("jest")
+        HOME: makeTestDirectory("jest-")
       })
       expect(result).toMatchObject({ code: 0, stderr: expect.stringContaining("Tests:       1 passed") })
     }

@@ -1,11 +1,9 @@
 import { join } from "node:path"
-import { afterAll, expect, it } from "vitest"
-import { pack, removeDirectories, run } from "../../support/programs/packages.ts"
+import { expect, it } from "vitest"
+import { pack, run } from "../../support/programs/packages.ts"
 import { findTool } from "../../support/programs/tools.ts"
 
 const root = join(import.meta.dirname, "../../..")
-
-afterAll(removeDirectories)
 
 it.each([
   ["service", root],
