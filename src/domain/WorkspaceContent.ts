@@ -2,19 +2,12 @@ import * as Schema from "effect/Schema"
 import type { VersionId } from "./Version.ts"
 import type { Folder, Fragment, WorkspacePrompt, WorkspaceTag } from "./Workspace.ts"
 
-/** The current version and the last version of a prompt. */
-export interface VersionHistory {
-  /** The version whose number is the prompt's `current_version`; null if there is none. */
-  readonly current_id: VersionId | null
-  /** The version with the highest number; null if the prompt has no version. */
-  readonly last: { readonly id: VersionId; readonly version_number: number } | null
-}
-
-export const emptyHistory: VersionHistory = { current_id: null, last: null }
-
-/** A prompt in its current state. `history` replaces the list of its versions. */
+/** A prompt in its current state. The number and the parent of its next version replace the list of its versions. */
 export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
-  readonly history: VersionHistory
+  /** One more than the largest of `current_version` and the numbers of the prompt's versions. */
+  readonly next_version: number
+  /** The id of the current version or, without one, of the last version; null if the prompt has no version. */
+  readonly parent_version_id: VersionId | null
 }
 
 /** The state that a prompt or fragment had after the latest import of files. */

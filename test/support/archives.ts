@@ -4,9 +4,8 @@ import { type Archive, archiveFormat, writeArchive } from "../../src/application
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { toSlug } from "../../src/domain/PromptName.ts"
 import { sizes } from "../../src/domain/Sizes.ts"
-import type { VersionId } from "../../src/domain/Version.ts"
-import type { PromptVersion, WorkspacePrompt } from "../../src/domain/Workspace.ts"
-import type { ImportedState, VersionHistory, WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
+import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"
+import type { CurrentPrompt, ImportedState, WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import { archive, key, user, workspace } from "../../src/testing/archives.ts"
 import { archives } from "../../src/testing/generatedArchives.ts"
@@ -73,18 +72,15 @@ export const exportArchive = (workspace: WorkspaceId) =>
     (whole): Archive => ({ format: archiveFormat, ...whole })
   )
 
-/** Reduces the versions of a prompt to the current and the last version. */
-const toVersionHistory = (
-  current_version: number,
-  versions: ReadonlyArray<PromptVersion>
-): VersionHistory => {
-  let last: VersionHistory["last"] = null
-  let current_id: VersionId | null = null
-  for (const { id, version_number } of versions) {
-    if (version_number === current_version) current_id = id
-    if (last === null || version_number > last.version_number) last = { id, version_number }
+/** Returns a prompt with the number and the parent of its next version in place of its versions. */
+const toCurrentPrompt = ({ versions, ...prompt }: WorkspacePrompt): CurrentPrompt => {
+  const current = versions.find(({ version_number }) => version_number === prompt.current_version)
+  const last = versions.toSorted((a, b) => a.version_number - b.version_number).at(-1)
+  return {
+    ...prompt,
+    next_version: Math.max(prompt.current_version, last?.version_number ?? 0) + 1,
+    parent_version_id: (current ?? last)?.id ?? null
   }
-  return { current_id, last }
 }
 
 /** Reduces the content of a whole workspace to its current state. */
@@ -97,9 +93,6 @@ export const toWorkspaceContent = (
   folders: whole.folders,
   tags: whole.tags,
   fragments: whole.fragments,
-  prompts: whole.prompts.map(({ versions, ...prompt }) => ({
-    ...prompt,
-    history: toVersionHistory(prompt.current_version, versions)
-  })),
+  prompts: whole.prompts.map(toCurrentPrompt),
   importedStates
 })

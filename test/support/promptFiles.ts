@@ -9,7 +9,7 @@ import { planExport } from "../../src/application/transfer/FileExport.ts"
 import { type FileImport, planImport } from "../../src/application/transfer/FileImport.ts"
 import { parseFiles, type Texts } from "../../src/application/transfer/PromptFile.ts"
 import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"
-import { type ContentEdit, emptyHistory, type WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
+import type { ContentEdit, WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import { archive, compareIds, instant, newId, toWorkspaceContent } from "./archives.ts"
 
@@ -44,11 +44,14 @@ const applyEdit = (content: WorkspaceContent, edit: ContentEdit): WorkspaceConte
   const replace = <A extends { readonly id: string }>(items: ReadonlyArray<A>, written: ReadonlyArray<A>) => [
     ...new Map([...items, ...written].toSorted(compareIds).map((item) => [item.id, item])).values()
   ]
-  const histories = new Map(content.prompts.map(({ id, history }) => [id, history]))
-  const edited = edit.prompts.map(({ versions: _, ...prompt }) => ({
-    ...prompt,
-    history: histories.get(prompt.id) ?? emptyHistory
-  }))
+  const before = new Map(content.prompts.map((prompt) => [prompt.id, prompt]))
+  const edited = edit.prompts.map(({ versions: _, ...prompt }) => {
+    const { next_version, parent_version_id } = before.get(prompt.id) ?? {
+      next_version: 1,
+      parent_version_id: null
+    }
+    return { ...prompt, next_version, parent_version_id }
+  })
   return {
     folders: replace(content.folders, edit.folders),
     tags: replace(content.tags, edit.tags),

@@ -53,9 +53,6 @@ export interface WorkspaceInfo extends Omit<Workspace, "tier"> {
   readonly tier: string
 }
 
-/** A user as operators see it. */
-export type UserInfo = User
-
 /**
  * A key as operators see it, with only the first and last digits of its plaintext. `owner` is the email of its owner.
  */
@@ -75,23 +72,6 @@ export interface ReplacementKey extends Omit<NewKey, "name" | "expires_at"> {
   readonly expires_at: NewKey["expires_at"] | undefined
 }
 
-/** A replaced key, and the expiry of the key that replaces it. */
-export interface KeyRotation {
-  readonly replaced: KeyInfo
-  readonly expires_at: Timestamp | null
-}
-
-/** A deleted workspace, and the numbers of prompts and keys that were deleted with it. */
-export interface DeletedWorkspace extends WorkspaceInfo {
-  readonly prompts: number
-  readonly api_keys: number
-}
-
-/** A deleted user, and the number of keys that were deleted with the user. */
-export interface DeletedUser extends UserInfo {
-  readonly api_keys: number
-}
-
 /** The changes of `setWorkspace`; an absent field does not change. */
 export interface WorkspaceChanges {
   readonly name?: string | undefined
@@ -109,8 +89,8 @@ export interface RowCounts {
   readonly removed: number
 }
 
-/** The imported workspace, and the number of items of each kind in its archive. */
-export interface ImportSummary {
+/** The imported workspace, the numbers of items in its archive, and the numbers of rows that the import wrote. */
+export interface ImportResult {
   readonly workspace_id: string
   readonly prompts: number
   readonly versions: number
@@ -119,10 +99,6 @@ export interface ImportSummary {
   readonly tags: number
   readonly users: number
   readonly api_keys: number
-}
-
-/** The numbers of items in an imported archive, and the numbers of rows that the import added, changed and removed. */
-export interface ImportResult extends ImportSummary {
   readonly rows: RowCounts
 }
 
@@ -140,60 +116,70 @@ export interface AuditFilter {
   readonly limit: number
 }
 
-/** The methods of `WorkspaceStore` that `Administration` passes on unchanged. */
-export interface WorkspaceDirectory {
-  /** Lists all workspaces, ordered by id. */
-  readonly workspaces: Effect.Effect<ReadonlyArray<WorkspaceInfo>, Unavailable>
-  /** Changes the name, the tier and the billing status of a workspace. Returns the changed workspace. */
-  readonly setWorkspace: (
-    workspace: WorkspaceId,
-    changes: WorkspaceChanges
-  ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
-  /** Deletes a workspace with its content and its keys, but no user. */
-  readonly deleteWorkspace: (
-    workspace: WorkspaceId
-  ) => Effect.Effect<DeletedWorkspace, WorkspaceNotFound | Unavailable>
-  /** Lists the owners of a workspace's keys, ordered by id. */
-  readonly users: (
-    workspace: WorkspaceId
-  ) => Effect.Effect<ReadonlyArray<UserInfo>, WorkspaceNotFound | Unavailable>
-  /**
-   * Sets whether a user must reset the password. Until the reset, none of the user's keys works. Emails are compared
-   * case-insensitively. Returns the changed user.
-   */
-  readonly setUser: (
-    email: string,
-    must_reset_password: boolean
-  ) => Effect.Effect<UserInfo, UserNotFound | Unavailable>
-  /**
-   * Lists the keys of a workspace, including revoked and expired keys, ordered by id. Keys that this program issued are
-   * therefore in the order of issue.
-   */
-  readonly keys: (
-    workspace: WorkspaceId
-  ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
-  /** Lists the folders of a workspace, ordered by name, then id. */
-  readonly folders: (
-    workspace: WorkspaceId
-  ) => Effect.Effect<ReadonlyArray<Folder>, WorkspaceNotFound | Unavailable>
-  /** Lists the tags of a workspace, ordered by name. */
-  readonly tags: (
-    workspace: WorkspaceId
-  ) => Effect.Effect<ReadonlyArray<WorkspaceTag>, WorkspaceNotFound | Unavailable>
-  /** Lists events of the audit log, the latest first. */
-  readonly auditEvents: (filter: AuditFilter) => Effect.Effect<ReadonlyArray<AuditEvent>, Unavailable>
-}
-
 /**
  * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at all.
  * In the transaction of its change, a method records an `AuditEvent` with the name of the `Actor`. A method that
- * changes nothing records nothing; only `importWorkspace` and `recordExport` always record an event.
+ * changes nothing records nothing; only `importWorkspace` and `recordExport` always record an event. Emails are compared
+ * case-insensitively.
  */
 export class WorkspaceStore extends Context.Service<
   WorkspaceStore,
-  WorkspaceDirectory & {
+  {
+    /** Lists all workspaces, ordered by id. */
+    readonly workspaces: Effect.Effect<ReadonlyArray<WorkspaceInfo>, Unavailable>
     /** Adds a workspace without content. Its id must be new. */
     readonly addWorkspace: (workspace: WorkspaceInfo) => Effect.Effect<void, Unavailable>
+    /** Changes a workspace, and returns the changed workspace. */
+    readonly setWorkspace: (
+      workspace: WorkspaceId,
+      changes: WorkspaceChanges
+    ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
+    /**
+     * Deletes a workspace with its content and its keys, but no user. Returns the deleted workspace, and the numbers of
+     * deleted prompts and keys.
+     */
+    readonly deleteWorkspace: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<
+      WorkspaceInfo & { readonly prompts: number; readonly api_keys: number },
+      WorkspaceNotFound | Unavailable
+    >
+    /** Lists the owners of a workspace's keys, ordered by id. */
+    readonly users: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<ReadonlyArray<User>, WorkspaceNotFound | Unavailable>
+    /**
+     * Sets whether a user must reset the password. Until the reset, none of the user's keys works. Returns the changed
+     * user.
+     */
+    readonly setUser: (
+      email: string,
+      must_reset_password: boolean
+    ) => Effect.Effect<User, UserNotFound | Unavailable>
+    /**
+     * Deletes a user and the user's keys. If `withActiveKeys` is false, fails with `UserHasActiveKeys` if any of the
+     * keys is active at `now` (milliseconds since the epoch). Returns the deleted user and the number of deleted keys.
+     */
+    readonly deleteUser: (
+      email: string,
+      options: { readonly now: number; readonly withActiveKeys: boolean }
+    ) => Effect.Effect<User & { readonly api_keys: number }, UserNotFound | UserHasActiveKeys | Unavailable>
+    /**
+     * Lists the keys of a workspace, including revoked and expired keys, ordered by id. Keys that this program issued
+     * are therefore in the order of issue.
+     */
+    readonly keys: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
+    /**
+     * Stores a key of a workspace for the user with the email of `owner`. If there is no such user, adds a user with
+     * this email and the id `newUserId`.
+     */
+    readonly addKey: (
+      workspace: WorkspaceId,
+      owner: { readonly email: string; readonly newUserId: UserId },
+      key: NewKey
+    ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
      * Revokes a key, even a key without a workspace, and returns the key. A key that is already revoked keeps its
      * revocation time.
@@ -202,30 +188,27 @@ export class WorkspaceStore extends Context.Service<
     /**
      * Stores `replacement` with the workspace, owner and name of key `id`. Ends key `id` as `endKey` does, and renames
      * it as `toReplacedName` does. The time of the rotation is the replacement's `created_at`. Fails with `KeyEnded` if
-     * key `id` is revoked or has expired, because a rotation must not undo a revocation.
+     * key `id` is revoked or has expired, because a rotation must not undo a revocation. Returns the replaced key, and
+     * the expiry of its replacement.
      */
     readonly rotateKey: (
       id: ApiKeyId,
       replacement: ReplacementKey,
       endsAt: Timestamp
-    ) => Effect.Effect<KeyRotation, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
-    /**
-     * Deletes the user with this email, compared case-insensitively, and the user's keys. If `withActiveKeys` is false,
-     * fails with `UserHasActiveKeys` if any of the keys is active at `now` (milliseconds since the epoch).
-     */
-    readonly deleteUser: (
-      email: string,
-      options: { readonly now: number; readonly withActiveKeys: boolean }
-    ) => Effect.Effect<DeletedUser, UserNotFound | UserHasActiveKeys | Unavailable>
-    /**
-     * Stores a key of a workspace. The key's owner is the user with this email, compared case-insensitively. If there
-     * is no such user, adds a user with this email and the id `newUserId`.
-     */
-    readonly addKey: (
-      workspace: WorkspaceId,
-      owner: { readonly email: string; readonly newUserId: UserId },
-      key: NewKey
-    ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
+    ) => Effect.Effect<
+      { readonly replaced: KeyInfo; readonly expires_at: Timestamp | null },
+      KeyEnded | KeyNotFound | KeyUnassigned | Unavailable
+    >
+    /** Lists the folders of a workspace, ordered by name, then id. */
+    readonly folders: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<ReadonlyArray<Folder>, WorkspaceNotFound | Unavailable>
+    /** Lists the tags of a workspace, ordered by name. */
+    readonly tags: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<ReadonlyArray<WorkspaceTag>, WorkspaceNotFound | Unavailable>
+    /** Lists events of the audit log, the latest first. */
+    readonly auditEvents: (filter: AuditFilter) => Effect.Effect<ReadonlyArray<AuditEvent>, Unavailable>
     /**
      * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that `whole` does not
      * contain are deleted. Rows that do not change are neither written nor locked against changes, so importing the
@@ -239,7 +222,7 @@ export class WorkspaceStore extends Context.Service<
      * Concurrent imports of one workspace run one after another. Fails with `InvalidContent` if an id belongs to
      * another workspace, if the id or email of a user belongs to another user, or if the hash of a key belongs to
      * another key. An import changes a key without a workspace only if the given key has the same owner and no
-     * workspace. Returns the numbers of items in `whole`, and of rows that the import added, changed and removed.
+     * workspace.
      */
     readonly importWorkspace: (
       whole: WholeWorkspace,

@@ -7,7 +7,6 @@ import type { PromptVersion, WorkspacePrompt } from "../../domain/Workspace.ts"
 import {
   type ContentEdit,
   type CurrentPrompt,
-  emptyHistory,
   type Problem,
   type WorkspaceContent
 } from "../../domain/WorkspaceContent.ts"
@@ -123,23 +122,18 @@ const makeNamedItems = <A extends { readonly id: string; readonly name: string }
   }
 }
 
-/**
- * Creates the version with a prompt's new content. Its parent is the current version. If no version has the number
- * `current_version`, the parent is the last version, but only if the last version has a higher number. Otherwise, the
- * new version has no parent.
- */
+/** Makes the version with the new content of a prompt, which does not exist yet if `existing` is undefined. */
 const makeVersion = (
   content: string,
-  current_version: number,
-  { current_id, last }: CurrentPrompt["history"],
+  existing: CurrentPrompt | undefined,
   { now, newId }: PlanContext
 ): PromptVersion => ({
   id: newId() as VersionId,
-  version_number: (Math.max(current_version, 0, last?.version_number ?? 0) + 1) as VersionNumber,
+  version_number: (existing?.next_version ?? 1) as VersionNumber,
   content,
   change_summary: "",
   change_source: "import",
-  parent_version_id: current_id ?? (last !== null && last.version_number > current_version ? last.id : null),
+  parent_version_id: existing?.parent_version_id ?? null,
   metadata: {},
   created_at: now
 })
@@ -159,18 +153,17 @@ const makeEdit = (
     const { kind: _, folder, tags: tagNames, fragments, ...fields } = after
     const existing = prompts.get(id)
     const old = before?.kind === "prompt" ? before : undefined
-    const current_version = existing?.current_version ?? 0
     const versions =
       old?.current_content === after.current_content
         ? []
-        : [makeVersion(after.current_content, current_version, existing?.history ?? emptyHistory, context)]
+        : [makeVersion(after.current_content, existing, context)]
     // Several folders may have the same name. A prompt therefore stays in its folder if its file states the name of
     // that folder.
     const keepsFolder = existing !== undefined && old?.folder === folder
     return {
       id: id as PromptId,
       ...fields,
-      current_version: versions[0]?.version_number ?? current_version,
+      current_version: versions[0]?.version_number ?? existing?.current_version ?? 0,
       folder_id: keepsFolder ? existing.folder_id : folder === null ? null : folders.findOrAdd(folder),
       is_archived: false,
       created_at: existing?.created_at ?? now,
@@ -191,7 +184,11 @@ const makeEdit = (
     }
   }
 
-  const archivePrompt = ({ history: _, ...prompt }: CurrentPrompt): WorkspacePrompt => ({
+  const archivePrompt = ({
+    next_version: _,
+    parent_version_id: __,
+    ...prompt
+  }: CurrentPrompt): WorkspacePrompt => ({
     ...prompt,
     is_archived: true,
     updated_at: now,

@@ -1,13 +1,13 @@
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import type { UserInfo } from "../../../../application/ports/WorkspaceStore.ts"
+import type { User } from "../../../../domain/Workspace.ts"
 import { handleAndPrint, withHelp } from "../CommandHandler.ts"
 import { booleanFlag, emailRule, json, workspace } from "../input/Flags.ts"
 import { makeTable, pluralize, toPrintable } from "../output/Output.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
 
-const formatUsers = makeTable<UserInfo>({
+const formatUsers = makeTable<User>({
   ID: "id",
   EMAIL: "email",
   "MUST RESET": ({ must_reset_password }) => (must_reset_password ? "on" : "off")

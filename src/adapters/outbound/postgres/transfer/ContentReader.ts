@@ -1,29 +1,29 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { SqlError } from "effect/sql/SqlError"
 import * as Struct from "effect/Struct"
 import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import { toTier } from "../../../../domain/Billing.ts"
 import { Prompt, PromptId, TagId } from "../../../../domain/Prompt.ts"
-import { VersionId } from "../../../../domain/Version.ts"
-import { Fragment, PromptFragment, PromptVersion, type WholeWorkspace } from "../../../../domain/Workspace.ts"
+import { Version, VersionId } from "../../../../domain/Version.ts"
 import {
-  ArchiveTooLarge,
-  type CurrentPrompt,
-  emptyHistory,
-  ImportedState,
-  type WorkspaceContent
-} from "../../../../domain/WorkspaceContent.ts"
+  Folder,
+  Fragment,
+  PromptFragment,
+  StoredKey,
+  User,
+  type WholeWorkspace,
+  WorkspaceTag
+} from "../../../../domain/Workspace.ts"
+import { ArchiveTooLarge, ImportedState, type WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { execute, findById } from "../driver/Query.ts"
+import { findById } from "../driver/Query.ts"
 import { makeFirstRowDecoder, makeRowDecoder, type RowDecoder } from "../driver/RowDecoder.ts"
-import { decodeWorkspaces, fromKeyOwners, selectWorkspace } from "../workspaces/WorkspaceQueries.ts"
-import { FolderRow, KeyRow, TagRow, UserRow } from "../workspaces/WorkspaceRows.ts"
+import { decodeWorkspaces, fromKeyOwners, selectWorkspace } from "../workspaces/WorkspaceRows.ts"
 
 /** A query that selects a list of workspace `$1`, and the decoder of its rows. */
-export interface ListQuery<A> {
+interface ListQuery<A> {
   readonly text: string
   readonly decode: RowDecoder<A>
 }
@@ -41,26 +41,40 @@ const selectList = <Fields extends Schema.Struct.Fields>(
   return { text: `select ${columns.join(", ")} from ${from} order by ${order}`, decode: makeRowDecoder(row) }
 }
 
-const users = selectList(UserRow, fromKeyOwners)
-const keys = selectList(KeyRow, "api_keys where workspace_id = $1", {
+const users = selectList(User, fromKeyOwners)
+const keys = selectList(StoredKey, "api_keys where workspace_id = $1", {
   key_hash: "encode(key_hash, 'hex')"
 })
-const folders = selectList(FolderRow, "folders where workspace_id = $1")
-const tags = selectList(TagRow, "tags where workspace_id = $1")
-const fragments = selectList(
-  Fragment.mapFields(Struct.assign({ name: Schema.String, content: Schema.String })),
-  "fragments where workspace_id = $1"
-)
+const folders = selectList(Folder, "folders where workspace_id = $1")
+const tags = selectList(WorkspaceTag, "tags where workspace_id = $1")
+const fragments = selectList(Fragment, "fragments where workspace_id = $1")
 
-/** The prompts with the ids of their tags. Folders and tags of other workspaces are left out, as in every read. */
-export const prompts = selectList(
-  Prompt.mapFields(Struct.omit(["tags"])).mapFields(Struct.assign({ tags: Schema.Array(TagId) })),
-  "prompts p where workspace_id = $1",
+const PromptRow = Prompt.mapFields(Struct.assign({ tags: Schema.Array(TagId) }))
+const fromPrompts = "prompts p where workspace_id = $1"
+/** Folders and tags of other workspaces are left out, as in every read. */
+const promptExpressions = {
+  folder_id: `(select f.id from ${findById("folders", "p.folder_id", ["workspace_id"])} f
+    where f.workspace_id = p.workspace_id)`,
+  tags: `array(select t.id from prompt_tags pt, ${findById("tags", "pt.tag_id", ["workspace_id"])} t
+    where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`
+}
+
+/** The prompts with the ids of their tags. */
+export const prompts = selectList(PromptRow, fromPrompts, promptExpressions)
+
+/** The prompts with the number and the parent of their next version. */
+const currentPrompts = selectList(
+  PromptRow.mapFields(
+    Struct.assign({ next_version: Schema.Number, parent_version_id: Schema.NullOr(VersionId) })
+  ),
+  fromPrompts,
   {
-    folder_id: `(select f.id from ${findById("folders", "p.folder_id", ["workspace_id"])} f
-      where f.workspace_id = p.workspace_id)`,
-    tags: `array(select t.id from prompt_tags pt, ${findById("tags", "pt.tag_id", ["workspace_id"])} t
-      where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`
+    ...promptExpressions,
+    next_version: `1 + greatest(p.current_version,
+      (select max(v.version_number) from prompt_versions v where v.prompt_id = p.id))::float8`,
+    parent_version_id: `coalesce(
+      (select v.id from prompt_versions v where v.prompt_id = p.id and v.version_number = p.current_version),
+      (select v.id from prompt_versions v where v.prompt_id = p.id order by v.version_number desc limit 1))`
   }
 )
 
@@ -76,15 +90,7 @@ export const bindings = selectList(
 
 /** The versions of all prompts, by number. A parent is left out if it is not an earlier version of the same prompt. */
 export const versions = selectList(
-  PromptVersion.mapFields(
-    Struct.assign({
-      prompt_id: PromptId,
-      content: Schema.String,
-      change_summary: Schema.String,
-      change_source: Schema.String,
-      metadata: Schema.Any
-    })
-  ),
+  Version,
   "prompts p join prompt_versions v on v.prompt_id = p.id where p.workspace_id = $1",
   {
     id: "v.id",
@@ -96,30 +102,10 @@ export const versions = selectList(
   "p.id, v.version_number"
 )
 
-/** The current and the last version of each prompt. */
-const histories: ListQuery<Pick<CurrentPrompt, "id" | "history">> = {
-  text: `select p.id, jsonb_build_object('current_id', c.id, 'last', l) as history
-    from prompts p
-    left join prompt_versions c on c.prompt_id = p.id and c.version_number = p.current_version
-    left join lateral (select v.id, v.version_number from prompt_versions v where v.prompt_id = p.id
-      order by v.version_number desc limit 1) l on true
-    where p.workspace_id = $1`,
-  decode: makeRowDecoder(
-    Schema.Struct({
-      id: PromptId,
-      history: Schema.Struct({
-        current_id: Schema.NullOr(VersionId),
-        last: Schema.NullOr(Schema.Struct({ id: VersionId, version_number: Schema.Int }))
-      })
-    })
-  )
-}
-
 /** The states that the latest import of files recorded. */
-const importedStates: ListQuery<ImportedState> = {
-  text: "select kind, id, encode(hash, 'hex') as hash from imported_states where workspace_id = $1",
-  decode: makeRowDecoder(ImportedState)
-}
+const importedStates = selectList(ImportedState, "imported_states where workspace_id = $1", {
+  hash: "encode(hash, 'hex')"
+})
 
 /** Groups rows by their prompt. Returns the rows of a prompt without their column `prompt_id`. */
 const groupByPrompt = <A extends { readonly prompt_id: PromptId }>(rows: ReadonlyArray<A>) => {
@@ -127,49 +113,46 @@ const groupByPrompt = <A extends { readonly prompt_id: PromptId }>(rows: Readonl
   return (id: PromptId) => (groups.get(id) ?? []).map(({ prompt_id: _, ...row }) => row)
 }
 
-/** Reads a workspace without its content. */
-const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
-  const [row] = decodeWorkspaces(yield* execute(sql, selectWorkspace(workspace)))
-  return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : { ...row, tier: toTier(row.tier) }
-})
-
 const makeReader =
   (sql: PgClient, workspace: WorkspaceId) =>
-  <A>({ text, decode }: ListQuery<A>): Effect.Effect<ReadonlyArray<A>, SqlError> =>
+  <A>({ text, decode }: ListQuery<A>) =>
     Effect.map(sql.unsafe(text, [workspace]), decode)
+
+/** Reads a workspace without its content. */
+const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
+  const [row] = decodeWorkspaces(yield* sql.unsafe(selectWorkspace, [workspace]))
+  return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : { ...row, tier: toTier(row.tier) }
+})
 
 /** Reads the current state of a workspace's content. Must run in a transaction with one snapshot. */
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   yield* readWorkspace(sql, workspace)
   const read = makeReader(sql, workspace)
   const listFragments = groupByPrompt(yield* read(bindings))
-  const historyById = new Map((yield* read(histories)).map(({ id, history }) => [id, history]))
   return {
     folders: yield* read(folders),
     tags: yield* read(tags),
     fragments: yield* read(fragments),
-    prompts: (yield* read(prompts)).map((prompt) => ({
+    prompts: (yield* read(currentPrompts)).map((prompt) => ({
       ...prompt,
-      fragments: listFragments(prompt.id),
-      history: historyById.get(prompt.id) ?? emptyHistory
+      fragments: listFragments(prompt.id)
     })),
     importedStates: yield* read(importedStates)
   } satisfies WorkspaceContent
 })
 
-const sumBytes = (columns: ReadonlyArray<string>, from: string): string =>
-  `(select coalesce(sum(${columns.map((column) => `octet_length(${column})`).join(" + ")}), 0) from ${from})`
-
-const joinPrompts = (table: string): string =>
-  `prompts p join ${table} c on c.prompt_id = p.id where p.workspace_id = $1`
-
 /** Sums up the sizes of the large values of workspace `$1`. */
-const selectSize = `select (${[
-  sumBytes(["content"], "fragments where workspace_id = $1"),
-  sumBytes(["current_content", "description"], "prompts where workspace_id = $1"),
-  sumBytes(["c.variable_overrides::text"], joinPrompts("prompt_fragments")),
-  sumBytes(["c.content", "c.change_summary", "c.metadata::text"], joinPrompts("prompt_versions"))
-].join(" + ")})::float8 as bytes`
+const selectSize = `select coalesce(sum(bytes), 0)::float8 as bytes from (
+  select octet_length(content) as bytes from fragments where workspace_id = $1
+  union all
+  select octet_length(current_content) + octet_length(description) from prompts where workspace_id = $1
+  union all
+  select octet_length(b.variable_overrides::text)
+  from prompts p join prompt_fragments b on b.prompt_id = p.id where p.workspace_id = $1
+  union all
+  select octet_length(v.content) + octet_length(v.change_summary) + octet_length(v.metadata::text)
+  from prompts p join prompt_versions v on v.prompt_id = p.id where p.workspace_id = $1
+) s`
 
 const decodeSize = makeFirstRowDecoder(Schema.Struct({ bytes: Schema.Number }))
 

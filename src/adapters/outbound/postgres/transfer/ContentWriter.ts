@@ -1,185 +1,147 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import * as Iterable from "effect/Iterable"
 import * as Schema from "effect/Schema"
 import type { SqlError } from "effect/sql/SqlError"
-import {
-  Folder,
-  Fragment,
-  PromptFragment,
-  PromptVersion,
-  type WholeWorkspace,
-  WorkspacePrompt,
-  WorkspaceTag
-} from "../../../../domain/Workspace.ts"
 import { InvalidContent, type Problem } from "../../../../domain/WorkspaceContent.ts"
-import { executeCounted } from "../driver/Query.ts"
-import { makeRowDecoder } from "../driver/RowDecoder.ts"
-import { makeUpsert, upsertRows } from "./Upsert.ts"
+import { executeCounted, findById } from "../driver/Query.ts"
+import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
+import { type Content, listRows, type TableName, tables } from "./ContentTables.ts"
 
-/** The content of a workspace, or the part of a workspace's content that an edit writes. */
-export type Content = Pick<WholeWorkspace, "folders" | "tags" | "fragments" | "prompts">
-
-/** Returns the names of the fields of a schema. The columns of its table have the same names. */
-const toColumns = ({ fields }: { readonly fields: object }): ReadonlyArray<string> => Object.keys(fields)
-
-/** The lists of a prompt, which are in separate tables. */
-const promptLists: ReadonlyArray<string> = ["tags", "fragments", "versions"]
-
-/** The tables of content with their columns. A table comes after the tables that it refers to. */
-const contentColumns = {
-  folders: ["workspace_id", ...toColumns(Folder)],
-  tags: ["workspace_id", ...toColumns(WorkspaceTag)],
-  fragments: ["workspace_id", ...toColumns(Fragment)],
-  prompts: ["workspace_id", ...toColumns(WorkspacePrompt).filter((name) => !promptLists.includes(name))],
-  prompt_fragments: ["prompt_id", ...toColumns(PromptFragment)],
-  prompt_versions: ["prompt_id", ...toColumns(PromptVersion)]
-}
-export type ContentTable = keyof typeof contentColumns
-export const contentTables = Object.keys(contentColumns) as ReadonlyArray<ContentTable>
-
-/** The condition that a row `t` of a table belongs to workspace `$1`. */
-export const isOwn = (table: ContentTable): string =>
-  contentColumns[table].includes("workspace_id")
-    ? "t.workspace_id = $1"
-    : "exists (select from prompts p where p.id = t.prompt_id and p.workspace_id = $1)"
-
-/** A row of a table, and the path of its item in the content. */
-interface ContentRow {
-  readonly path: string
-  readonly row: { readonly id: string } & Readonly<Record<string, unknown>>
-}
-
-/** Yields the rows of a table for the content of a workspace, in the order of the content. */
-export function* listRows(
-  table: ContentTable,
-  workspace_id: string,
-  content: Content
-): Generator<ContentRow, void> {
-  switch (table) {
-    case "prompt_fragments":
-    case "prompt_versions": {
-      const list = table === "prompt_fragments" ? "fragments" : "versions"
-      for (const [index, prompt] of content.prompts.entries())
-        for (const [position, item] of prompt[list].entries())
-          yield {
-            path: `prompts[${index}].${list}[${position}]`,
-            row: { ...item, prompt_id: prompt.id }
-          }
-      break
-    }
-    case "prompts":
-      for (const [index, { tags, fragments, versions, ...row }] of content.prompts.entries())
-        yield { path: `prompts[${index}]`, row: { ...row, workspace_id } }
-      break
-    default:
-      for (const [index, item] of content[table].entries())
-        yield { path: `${table}[${index}]`, row: { ...item, workspace_id } }
-  }
-}
-
-/** A field of the given row at the position `ordinal`, starting at 1, has a value that belongs to another `owner`. */
 const decodeConflicts = makeRowDecoder(
   Schema.Struct({ ordinal: Schema.Int, field: Schema.String, owner: Schema.String })
 )
 
-/** Runs a query of conflicts. `paths` has the path of each given row. */
-export const findConflicts = (
+/** Finds the rows of one table whose id, email or hash belongs to another user, workspace or key. */
+const findConflicts = (sql: PgClient, table: TableName, workspace: string, content: Content) => {
+  const rows = [...listRows(table, workspace, content)]
+  const given = JSON.stringify(
+    rows.map(({ row }) => row),
+    ["id", "email", "key_hash", "workspace_id", "created_by"]
+  )
+  const selects = tables[table].conflicts.map(
+    ({ field, owner, condition }) =>
+      `select s.ordinality::int as ordinal, '${field}' as field, '${owner}' as owner
+      from home, json_populate_recordset(null::${table}, $1::json) with ordinality s, ${table} t
+      where ${condition}`
+  )
+  const text = `with home (id) as (values ($2::uuid)) ${selects.join(" union all ")} order by ordinal, field`
+  return Effect.map(sql.unsafe(text, [given, workspace]), (found) =>
+    decodeConflicts(found).map(
+      ({ ordinal, field, owner }): Problem => ({
+        path: `${rows[ordinal - 1]?.path}.${field}`,
+        message: `belongs to another ${owner}`
+      })
+    )
+  )
+}
+
+/** Fails if an id, an email or a hash in the content belongs to another user, workspace or key. */
+export const rejectConflicts = Effect.fnUntraced(function* (
   sql: PgClient,
-  conflicts: string,
-  params: ReadonlyArray<unknown>,
-  paths: ReadonlyArray<string>
-) =>
-  Effect.map(
-    sql.unsafe(`select ordinal::int, field, owner from (${conflicts}) c order by ordinal, field`, params),
-    (rows) =>
-      decodeConflicts(rows).map(
-        ({ ordinal, field, owner }): Problem => ({
-          path: `${paths[ordinal - 1]}.${field}`,
-          message: `belongs to another ${owner}`
-        })
-      )
-  )
+  workspace: string,
+  content: Content
+) {
+  const names = Object.keys(tables) as ReadonlyArray<TableName>
+  const problems = yield* Effect.forEach(names, (table) => findConflicts(sql, table, workspace, content))
+  if (problems.flat().length > 0) yield* Effect.fail(InvalidContent(problems.flat()))
+})
 
-/** Finds the ids in content that belong to another workspace. */
-export const findContentConflicts = (sql: PgClient, workspace: string, content: Content) =>
-  Effect.map(
-    Effect.forEach(contentTables, (table) => {
-      const rows = [...listRows(table, workspace, content)]
-      // The ids `$2` that belong to another workspace than `$1`.
-      const conflicts = `select s.ordinal, 'id' as field, 'workspace' as owner
-        from unnest($2::uuid[]) with ordinality s (id, ordinal) join ${table} t on t.id = s.id
-        where not ${isOwn(table)}`
-      const ids = rows.map(({ row }) => row.id)
-      return findConflicts(
-        sql,
-        conflicts,
-        [workspace, ids],
-        rows.map(({ path }) => path)
-      )
-    }),
-    (problems) => problems.flat()
-  )
-
-/** Fails if there are conflicts. */
-export const rejectConflicts = (conflicts: ReadonlyArray<Problem>): Effect.Effect<void, InvalidContent> =>
-  conflicts.length === 0 ? Effect.void : Effect.fail(InvalidContent(conflicts))
-
-/** The columns that an update does not change. */
-const fixedColumns: ReadonlyArray<string> = ["id", "workspace_id", "prompt_id"]
-
-const upsertContent = (table: ContentTable): string => {
-  const columns = contentColumns[table]
-  const changing = columns.filter((name) => !fixedColumns.includes(name))
-  const list = (row: string) => `(${changing.map((name) => `${row}.${name}`)})`
-  return makeUpsert(table, {
-    columns,
-    updates: changing.map((name) => `${name} = excluded.${name}`),
-    differs: (stored, given) => `${list(stored)} is distinct from ${list(given)}`
-  })
+/**
+ * Makes the statement that adds the rows of the JSON array `$1`, and updates those that the table already contains if
+ * they differ. Rows that do not differ are neither written nor locked. Rows are written in the order of their ids, so
+ * that two transactions with the same rows do not deadlock.
+ */
+const makeUpsert = (table: TableName): string => {
+  const { columns, merge } = tables[table]
+  const differs = (stored: string, given: string): string => {
+    const merged = merge(stored, given)
+    const list = Object.keys(merged).map((name) => `${stored}.${name}`)
+    return `(${list}) is distinct from (${Object.values(merged)})`
+  }
+  const updates = Object.entries(merge("t", "excluded")).map(([name, value]) => `${name} = ${value}`)
+  const otherColumns = columns.filter((name) => name !== "id")
+  // Only an added row has no `xmax`: an update locks the row first.
+  return `with written as (
+      insert into ${table} as t (${columns})
+      select ${columns.map((name) => `s.${name}`)}
+      from json_populate_recordset(null::${table}, $1::json) s
+      left join ${findById(table, "s.id", otherColumns)} o on true
+      where o.id is null or ${differs("o", "s")}
+      order by s.id
+      on conflict (id) do update set ${updates} where ${differs("t", "excluded")}
+      returning t.xmax = 0 as is_added
+    )
+    select count(*) filter (where is_added)::int as added, count(*) filter (where not is_added)::int as changed
+    from written`
 }
 
-/** The first statement of a write. Rows may swap names, numbers and parents, so constraints are checked at the end. */
-export const deferConstraints = "set constraints all deferred"
-export const checkConstraints = "set constraints all immediate"
+const decodeCounts = makeFirstRowDecoder(Schema.Struct({ added: Schema.Int, changed: Schema.Int }))
 
-type Pair = readonly [string, string]
+/** A batch of rows is sent when its JSON has at least this many characters. */
+const fullBatchLength = 1024 * 1024
 
-/** Returns the first and the second values of pairs, as the parameters of `unnest`. */
-const unzip = (pairs: ReadonlyArray<Pair>): ReadonlyArray<ReadonlyArray<string>> => [
-  pairs.map(([first]) => first),
-  pairs.map(([, second]) => second)
-]
+/** Adds and updates the rows of tables. Returns how many rows were added and changed. */
+export const upsertRows = Effect.fnUntraced(function* (
+  sql: PgClient,
+  names: ReadonlyArray<TableName>,
+  workspace: string,
+  content: Content
+) {
+  let [added, changed] = [0, 0]
+  for (const table of names) {
+    const statement = makeUpsert(table)
+    let batch: Array<string> = []
+    let length = 0
+    const send = Effect.gen(function* () {
+      const counts = decodeCounts(yield* sql.unsafe(statement, [`[${batch}]`]))
+      added += counts.added
+      changed += counts.changed
+      batch = []
+      length = 0
+    })
+    for (const { row } of listRows(table, workspace, content)) {
+      const json = JSON.stringify(row)
+      batch.push(json)
+      length += json.length
+      if (length >= fullBatchLength) yield* send
+    }
+    if (batch.length > 0) yield* send
+  }
+  return { added, changed }
+})
 
-/** The tables whose rows belong to a prompt, each with the two columns that identify a row and its prompt. */
-const promptTables = {
-  prompt_tags: "prompt_id, tag_id",
-  prompt_fragments: "id, prompt_id",
-  prompt_versions: "id, prompt_id"
-}
+/** The tables of a prompt's lists, each with the column that identifies a row within its prompt. */
+const listTables = { prompt_tags: "tag_id", prompt_fragments: "id", prompt_versions: "id" }
+type ListTable = keyof typeof listTables
 
-/** Lists the values of these two columns for the rows of a table. */
-const listPairs = (table: keyof typeof promptTables, { prompts }: Content): ReadonlyArray<Pair> =>
-  prompts.flatMap(({ id: prompt, tags, fragments, versions }): ReadonlyArray<Pair> => {
-    if (table === "prompt_tags") return tags.map((tag) => [prompt, tag])
-    return (table === "prompt_fragments" ? fragments : versions).map(({ id }) => [id, prompt])
+/** Returns the ids of the prompts and the ids of the rows of a table, as the parameters of `unnest`. */
+const unzipIds = (table: ListTable, { prompts }: Content) => {
+  const pairs = prompts.flatMap(({ id: prompt, tags, fragments, versions }) => {
+    if (table === "prompt_tags") return tags.map((id: string) => ({ prompt, id }))
+    return (table === "prompt_fragments" ? fragments : versions).map(({ id }) => ({ prompt, id }))
   })
+  return [pairs.map(({ prompt }) => prompt), pairs.map(({ id }) => id)] as const
+}
 
 /**
  * Deletes rows of some prompts: those that the content does not contain, and those that it contains in another prompt.
  * The SQL condition in `prompts` selects the prompts; its value is `$1`. Returns the number of deleted rows.
  */
-export const deleteOtherPromptRows = (
+export const deleteOtherPromptRows = Effect.fnUntraced(function* (
   sql: PgClient,
-  table: keyof typeof promptTables,
+  names: ReadonlyArray<ListTable>,
   content: Content,
   prompts: { readonly condition: string; readonly value: unknown }
-): Effect.Effect<number, SqlError> =>
-  executeCounted(sql, {
-    text: `delete from ${table} t where ${prompts.condition}
-      and (${promptTables[table]}) not in (select * from unnest($2::uuid[], $3::uuid[]))`,
-    params: [prompts.value, ...unzip(listPairs(table, content))]
-  })
+) {
+  let deleted = 0
+  for (const table of names)
+    deleted += yield* executeCounted(sql, {
+      text: `delete from ${table} t where ${prompts.condition}
+        and (prompt_id, ${listTables[table]}) not in (select * from unnest($2::uuid[], $3::uuid[]))`,
+      params: [prompts.value, ...unzipIds(table, content)]
+    })
+  return deleted
+})
 
 /** Adds the tags that prompts do not have yet. */
 const insertTags = `insert into prompt_tags (prompt_id, tag_id)
@@ -187,19 +149,34 @@ const insertTags = `insert into prompt_tags (prompt_id, tag_id)
   where not exists (select from prompt_tags t where t.prompt_id = s.prompt_id and t.tag_id = s.tag_id)
   on conflict do nothing`
 
+const contentTables = [
+  "folders",
+  "tags",
+  "fragments",
+  "prompts",
+  "prompt_fragments",
+  "prompt_versions"
+] as const
+
 /**
- * Adds and updates the rows of a workspace's content, and returns how many rows were added and changed. The caller must
- * first delete the rows of prompts that the content does not contain, because the schema limits the rows of a prompt.
+ * Writes content: runs `deleteBefore`, adds and updates rows, and runs `deleteAfter`. The schema limits the rows of a
+ * prompt, so `deleteBefore` must delete the rows of prompts that the content does not contain. Both return the number of
+ * deleted rows. Rows may swap names, numbers and parents, so constraints are checked at the end. Fails with
+ * `InvalidContent` if the content has an id of another workspace. Returns how many rows were written.
  */
-export const writeContent = Effect.fnUntraced(function* (sql: PgClient, workspace: string, content: Content) {
-  const params = unzip(listPairs("prompt_tags", content))
-  let [added, changed] = [0, 0]
-  for (const table of contentTables) {
-    const rows = Iterable.map(listRows(table, workspace, content), ({ row }) => row)
-    const counts = yield* upsertRows(sql, upsertContent(table), rows)
-    added += counts.added
-    changed += counts.changed
-  }
-  added += yield* executeCounted(sql, { text: insertTags, params })
-  return { added, changed }
+export const writeContent = Effect.fnUntraced(function* (
+  sql: PgClient,
+  workspace: string,
+  content: Content,
+  deleteBefore: Effect.Effect<number, SqlError>,
+  deleteAfter: Effect.Effect<number, SqlError>
+) {
+  yield* rejectConflicts(sql, workspace, content)
+  yield* sql.unsafe("set constraints all deferred")
+  const deleted = yield* deleteBefore
+  const { added, changed } = yield* upsertRows(sql, contentTables, workspace, content)
+  const tags = yield* executeCounted(sql, { text: insertTags, params: unzipIds("prompt_tags", content) })
+  const removed = deleted + (yield* deleteAfter)
+  yield* sql.unsafe("set constraints all immediate")
+  return { added: added + tags, changed, removed }
 })

@@ -1,5 +1,7 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import {
   type ContentEdit,
   type InvalidContent,
@@ -7,48 +9,26 @@ import {
   type WorkspaceContent
 } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import { executeCounted } from "../driver/Query.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { readContent } from "./ContentReader.ts"
-import {
-  checkConstraints,
-  deferConstraints,
-  deleteOtherPromptRows,
-  findContentConflicts,
-  rejectConflicts,
-  writeContent
-} from "./ContentWriter.ts"
-import {
-  decodeTryLock,
-  lockWorkspace,
-  runAttempts,
-  serializable,
-  type Transact,
-  tryLockWorkspace
-} from "./WriteAttempts.ts"
+import { deleteOtherPromptRows, writeContent } from "./ContentWriter.ts"
+import { lockWorkspace, runAttempts, type Transact, tryLockWorkspace } from "./WriteAttempts.ts"
 
 /** Another transaction holds the lock of the workspace. */
 const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const
-type WorkspaceLocked = typeof WorkspaceLocked
 
-const isWorkspaceLocked = (error: unknown): error is WorkspaceLocked => error === WorkspaceLocked
-
-const deleteFragments = "delete from fragments where id = any($1::uuid[]) and workspace_id = $2"
-
-/**
- * Writes an edit of a workspace's content in the current transaction. Rows that the edit does not name do not change.
- */
-const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId, edit: ContentEdit) {
-  yield* rejectConflicts(yield* findContentConflicts(sql, workspace, edit))
-  yield* sql.unsafe(deferConstraints)
+/** Writes an edit in the current transaction. Rows that the edit does not name do not change. */
+const writeEdit = (sql: PgClient, workspace: WorkspaceId, edit: ContentEdit) => {
+  const content = { users: [], api_keys: [], ...edit }
   const edited = { condition: "t.prompt_id = any($1::uuid[])", value: edit.prompts.map(({ id }) => id) }
-  for (const table of ["prompt_tags", "prompt_fragments"] as const)
-    yield* deleteOtherPromptRows(sql, table, edit, edited)
-  yield* writeContent(sql, workspace, edit)
-  yield* sql.unsafe(deleteFragments, [edit.removedFragments, workspace])
-  yield* sql.unsafe(checkConstraints)
-})
+  const deletePromptRows = deleteOtherPromptRows(sql, ["prompt_tags", "prompt_fragments"], content, edited)
+  const deleteFragments = executeCounted(sql, {
+    text: "delete from fragments where id = any($1::uuid[]) and workspace_id = $2",
+    params: [edit.removedFragments, workspace]
+  })
+  return writeContent(sql, workspace, content, deletePromptRows, deleteFragments)
+}
 
 /** Replaces the recorded states of workspace `$1` with the JSON array `$2`. Writes only the rows that differ. */
 const replaceStates = `with given as (
@@ -88,9 +68,9 @@ export const editContent = <A, E>(
   record: AuditRecorder
 ): Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable> => {
   const attemptEdit = Effect.gen(function* () {
-    yield* sql.unsafe(serializable)
-    const { locked } = decodeTryLock(yield* sql.unsafe(tryLockWorkspace, [workspace]))
-    if (!locked) return yield* Effect.fail(WorkspaceLocked)
+    yield* sql`set transaction isolation level serializable`
+    const locked = yield* sql.unsafe(tryLockWorkspace, [workspace])
+    if (locked.length === 0) return yield* Effect.fail(WorkspaceLocked)
     const content = yield* readContent(sql, workspace)
     const [edit, result] = yield* makeEdit(content)
     if (!isEmptyEdit(edit)) {
@@ -109,7 +89,7 @@ export const editContent = <A, E>(
   const waitForLock = transact(sql.unsafe(lockWorkspace, [workspace]))
   const run: Effect.Effect<A, unknown> = Effect.catchIf(
     runAttempts(transact, options?.dryRun === true, attemptEdit),
-    isWorkspaceLocked,
+    (error) => error === WorkspaceLocked,
     () => Effect.andThen(waitForLock, run)
   )
   // TypeScript cannot remove the handled errors from a union with a generic error type.

@@ -1,11 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import * as Schema from "effect/Schema"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { InvalidContent } from "../../../../domain/WorkspaceContent.ts"
 import type { Database } from "../Database.ts"
-import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 
 export type Transact = Database["Service"]["transact"]
@@ -21,9 +19,12 @@ const retryDelay = Schedule.jittered(Schedule.spaced("50 millis"))
 const isConcurrencyError = (error: unknown): boolean =>
   isSqlError(error) && /^(23503|23505|40001|40P01)$/.test(sqlState(error))
 
-/** Returns true if PostgreSQL cannot store a value (class 22), or if it violates a constraint (class 23). */
-const isContentError = (error: unknown): error is SqlError =>
-  isSqlError(error) && /^2[23]/.test(sqlState(error))
+/** Describes an error of the last attempt, if PostgreSQL cannot store the content (class 22 or 23) or was interrupted. */
+const describeContentError = (error: unknown): string | undefined => {
+  if (isSqlError(error) && /^2[23]/.test(sqlState(error)))
+    return `cannot be stored: ${describeSqlError(error)}`
+  return isConcurrencyError(error) ? "was changed by others in each attempt; try again" : undefined
+}
 
 /** The error that rolls back the transaction of a dry run. It carries the result of the dry run. */
 class DryRunResult<A> {
@@ -42,33 +43,22 @@ export const runAttempts = <A, E>(
   dryRun: boolean,
   write: Effect.Effect<A, E>
 ): Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable> => {
-  const isDryRunResult = (error: unknown): error is DryRunResult<A> => error instanceof DryRunResult
   const work: Effect.Effect<A, unknown> = dryRun
     ? Effect.flatMap(write, (value) => Effect.fail(new DryRunResult(value)))
     : write
   const run = transact(work, (transaction) =>
     transaction.pipe(
       Effect.retry({ times: maxRetries, while: isConcurrencyError, schedule: retryDelay }),
-      Effect.catchIf(isContentError, (error) =>
-        Effect.fail(InvalidContent([{ path: "", message: `cannot be stored: ${describeSqlError(error)}` }]))
-      ),
-      Effect.catchIf(isConcurrencyError, () =>
-        Effect.fail(
-          InvalidContent([{ path: "", message: "was changed by others in each attempt; try again" }])
-        )
-      ),
-      Effect.catchIf(isDryRunResult, ({ value }) => Effect.succeed(value))
+      Effect.catch((error) => {
+        if (error instanceof DryRunResult) return Effect.succeed(error.value as A)
+        const message = describeContentError(error)
+        return Effect.fail(message === undefined ? error : InvalidContent([{ path: "", message }]))
+      })
     )
   )
   // TypeScript cannot remove the handled errors from a union with a generic error type.
   return run as Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable>
 }
-
-/** The first statement of a transaction that PostgreSQL rejects if another transaction interferes. */
-export const serializable = "set transaction isolation level serializable"
-
-/** The first statement of a transaction that changes nothing and whose statements use one snapshot. */
-export const repeatableReadReadOnly = "set transaction isolation level repeatable read, read only"
 
 /** The key of the advisory lock of workspace `$1`, which imports, edits and its deletion take. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
@@ -76,7 +66,5 @@ const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 /** Takes the lock of workspace `$1` until the transaction ends. Waits while another transaction holds the lock. */
 export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 
-/** Takes the lock of workspace `$1` until the transaction ends. `locked` is false if another transaction holds it. */
-export const tryLockWorkspace = `select pg_try_advisory_xact_lock(${lockKey}) as locked`
-
-export const decodeTryLock = makeFirstRowDecoder(Schema.Struct({ locked: Schema.Boolean }))
+/** Takes the lock like `lockWorkspace`, but does not wait: returns no row if another transaction holds the lock. */
+export const tryLockWorkspace = `select where pg_try_advisory_xact_lock(${lockKey})`

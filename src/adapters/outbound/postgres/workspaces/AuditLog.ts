@@ -4,14 +4,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import { Actor } from "../../../../application/administration/Actor.ts"
 import type { AuditFilter, KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
 import { type AuditEntry, AuditEvent } from "../../../../domain/AuditEvent.ts"
-import { execute, type Statement } from "../driver/Query.ts"
+import type { Statement } from "../driver/Query.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
-
-const insertEvent = (actor: string, { action, workspace_id, subject, details }: AuditEntry): Statement => ({
-  text: `insert into audit_events (actor, action, workspace_id, subject, details)
-    values ($1, $2, $3, $4, $5::text::jsonb)`,
-  params: [actor, action, workspace_id, subject, JSON.stringify(details)]
-})
 
 /** Appends an event to the audit log in the current transaction. */
 export type AuditRecorder = (entry: AuditEntry) => Effect.Effect<void, SqlError>
@@ -21,7 +15,11 @@ export const makeAuditRecorder: Effect.Effect<AuditRecorder, never, PgClient.PgC
   function* () {
     const sql = yield* PgClient.PgClient
     const actor = yield* Actor
-    return (entry) => Effect.asVoid(execute(sql, insertEvent(actor, entry)))
+    return ({ action, workspace_id, subject, details }) =>
+      Effect.asVoid(
+        sql`insert into audit_events (actor, action, workspace_id, subject, details)
+          values (${actor}, ${action}, ${workspace_id}, ${subject}, ${JSON.stringify(details)}::text::jsonb)`
+      )
   }
 )
 
@@ -31,10 +29,6 @@ export const describeKey = (
   { id, workspace_id, name, owner }: Pick<KeyInfo, "id" | "workspace_id" | "name" | "owner">,
   details: AuditEntry["details"] = {}
 ): AuditEntry => ({ action, workspace_id, subject: id, details: { name, owner, ...details } })
-
-/** Returns the fields of `after` whose values differ from those of `before`. */
-export const findChanges = <A extends AuditEntry["details"]>(before: A, after: A): AuditEntry["details"] =>
-  Object.fromEntries(Object.entries(after).filter(([name, value]) => value !== before[name]))
 
 /** Selects events of the audit log, latest first. */
 export const selectEvents = ({ workspace, limit }: AuditFilter): Statement => ({

@@ -1,10 +1,12 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import type { Actor } from "../../../../application/administration/Actor.ts"
 import {
-  KeyNotFound,
   KeyEnded,
+  type KeyInfo,
+  KeyNotFound,
   KeyUnassigned,
   UserHasActiveKeys,
   UserNotFound,
@@ -20,16 +22,39 @@ import {
   type UserId
 } from "../../../../domain/ApiKey.ts"
 import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
+import { Folder, WorkspaceTag } from "../../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { decodeEvents, describeKey, findChanges, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
-import { execute, type Statement } from "../driver/Query.ts"
-import type { RowDecoder } from "../driver/RowDecoder.ts"
-import { importWorkspace } from "../transfer/WorkspaceImport.ts"
+import { Database } from "../Database.ts"
+import { makeFirstRowDecoder, makeRowDecoder, type RowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
 import { editContent } from "../transfer/WorkspaceEdit.ts"
-import { lockWorkspace, repeatableReadReadOnly } from "../transfer/WriteAttempts.ts"
-import { Database } from "../Database.ts"
-import * as queries from "./WorkspaceQueries.ts"
+import { importWorkspace } from "../transfer/WorkspaceImport.ts"
+import { lockWorkspace } from "../transfer/WriteAttempts.ts"
+import { decodeEvents, describeKey, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
+import {
+  decodeKeys,
+  decodeUsers,
+  decodeWorkspaces,
+  fromKeyOwners,
+  keyColumns,
+  selectWorkspace,
+  userColumns,
+  workspaceColumns
+} from "./WorkspaceRows.ts"
+
+const decodeFolders = makeRowDecoder(Folder)
+const decodeTags = makeRowDecoder(WorkspaceTag)
+const decodeRowsToDelete = makeFirstRowDecoder(Schema.Struct({ prompts: Schema.Int, api_keys: Schema.Int }))
+
+const selectKeys = `select ${keyColumns} from api_keys k join users u on u.id = k.created_by`
+
+// The clauses that lock a selected row until the transaction ends.
+/** Other transactions cannot delete the row. */
+const againstDeletion = "for key share"
+/** Other transactions cannot change or delete the row. */
+const againstChanges = "for no key update"
+/** Other transactions cannot change or delete the row, or add rows that refer to it. */
+const forDeletion = "for update"
 
 /** Provides the store with which operators administer workspaces, users and keys in PostgreSQL. */
 export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgClient | Actor> = Layer.effect(
@@ -39,71 +64,58 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const sql = yield* PgClient.PgClient
     const record = yield* makeAuditRecorder
 
-    /** Runs a statement if the workspace exists. Fails with `WorkspaceNotFound` otherwise. */
-    const queryWorkspace = Effect.fnUntraced(function* (workspace: WorkspaceId, statement: Statement) {
-      const found = yield* query(queries.selectWorkspace(workspace))
-      if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
-      return yield* query(statement)
-    })
-
-    /** Runs a statement and returns its row. Fails with `notFound` if the statement returns no row. */
-    const executeOne = Effect.fnUntraced(function* <A, E>(
-      statement: Statement,
-      decode: RowDecoder<A>,
-      notFound: E
-    ) {
-      const [row] = decode(yield* execute(sql, statement))
-      return row === undefined ? yield* Effect.fail(notFound) : row
-    })
-
-    /**
-     * Changes one row and returns it. Records the fields that changed, if any. Fails with `notFound` if the row does not
-     * exist.
-     */
-    const updateOne = <A extends AuditEntry["details"], E>(change: {
-      /** Selects the row and locks it. */
-      readonly select: Statement
-      readonly update: Statement
-      readonly decode: RowDecoder<A>
-      readonly notFound: E
-      readonly describe: (before: A) => AuditEntry
-    }) =>
-      transact(
-        Effect.gen(function* () {
-          const before = yield* executeOne(change.select, change.decode, change.notFound)
-          const after = yield* executeOne(change.update, change.decode, change.notFound)
-          const changes = findChanges(before, after)
-          const entry = change.describe(before)
-          if (Object.keys(changes).length > 0)
-            yield* record({ ...entry, details: { ...entry.details, ...changes } })
-          return after
-        })
-      )
+    const inTransaction = <A, E>(work: Effect.Effect<A, E>) => transact(work)
 
     const readSnapshot = <A, E>(read: Effect.Effect<A, E>) =>
-      transact(Effect.andThen(sql.unsafe(repeatableReadReadOnly), read))
+      transact(Effect.andThen(sql`set transaction isolation level repeatable read, read only`, read))
+
+    /** Lists rows of a workspace, whose id is `$1`. Fails with `WorkspaceNotFound` if the workspace does not exist. */
+    const list = Effect.fnUntraced(function* <A>(id: WorkspaceId, text: string, decode: RowDecoder<A>) {
+      const found = yield* query({ text: selectWorkspace, params: [id] })
+      if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
+      return decode(yield* query({ text, params: [id] }))
+    })
+
+    /** Returns the first row of a statement in the current transaction. Fails with `notFound` if there is no row. */
+    const findOne = <A, E>(decode: RowDecoder<A>, notFound: E, text: string, param: string) =>
+      Effect.flatMap(sql.unsafe(text, [param]), (rows) => {
+        const [row] = decode(rows)
+        return row === undefined ? Effect.fail(notFound) : Effect.succeed(row)
+      })
+
+    const findWorkspace = (id: WorkspaceId, lock = "") =>
+      findOne(decodeWorkspaces, WorkspaceNotFound, `${selectWorkspace} ${lock}`, id)
+
+    const selectUser = `select ${userColumns} from users where lower(email) = lower($1)`
+    const findUser = (email: string, lock: string) =>
+      findOne(decodeUsers, UserNotFound, `${selectUser} ${lock}`, email)
+
+    const findKey = (id: ApiKeyId, lock = "") =>
+      findOne(decodeKeys, KeyNotFound, `${selectKeys} where k.id = $1 ${lock}`, id)
+
+    const updateKey = ({ id, name, revoked_at, expires_at }: KeyInfo) =>
+      sql`update api_keys set name = ${name}, revoked_at = ${revoked_at}, expires_at = ${expires_at} where id = ${id}`
+
+    /** Records the fields that differ between `before` and `after`. Records nothing if there are none. */
+    const recordChanges = <A extends AuditEntry["details"]>(entry: AuditEntry, before: A, after: A) => {
+      const changes = Object.entries(after).filter(([name, value]) => value !== before[name])
+      const details = { ...entry.details, ...Object.fromEntries(changes) }
+      return changes.length === 0 ? Effect.void : record({ ...entry, details })
+    }
 
     /** Returns the user with this email, and locks the user against deletion. Adds the user if there is none. */
     const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
       for (;;) {
-        yield* execute(sql, queries.insertUser(newUserId, email))
-        const [user] = queries.decodeUsers(yield* execute(sql, queries.selectUser(email, "againstDeletion")))
+        yield* sql`insert into users (id, email) values (${newUserId}, ${email})
+          on conflict (lower(email)) do nothing`
+        const user = yield* Effect.catchTag(
+          findUser(email, againstDeletion),
+          "UserNotFound",
+          () => Effect.undefined
+        )
         // If there is no user, another transaction deleted the user after the insert: try again.
         if (user !== undefined) return user
       }
-    })
-
-    const addKey = Effect.fnUntraced(function* (
-      ...[workspace, owner, key]: Parameters<WorkspaceStore["Service"]["addKey"]>
-    ) {
-      const found = yield* execute(sql, queries.selectWorkspace(workspace, "againstDeletion"))
-      if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
-      const { id, email } = yield* addOrLockUser(owner.newUserId, owner.email)
-      yield* execute(sql, queries.insertKey(workspace, id, key))
-      const { expires_at } = key
-      yield* record(
-        describeKey("key.issued", { ...key, workspace_id: workspace, owner: email }, { expires_at })
-      )
     })
 
     /**
@@ -112,151 +124,139 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
      */
     const lockKeyParents = Effect.fnUntraced(function* (id: ApiKeyId) {
       for (;;) {
-        const locked = yield* execute(sql, queries.lockKeyParents(id))
+        const locked = yield* sql`select from api_keys k join users u on u.id = k.created_by
+          join workspaces w on w.id = k.workspace_id where k.id = ${id} for key share of u, w`
         if (locked.length > 0) return
-        const key = yield* executeOne(queries.selectKey(id), queries.decodeKeys, KeyNotFound)
+        const key = yield* findKey(id)
         if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
         // The key has a workspace now, so another transaction added the key between the two statements: try again.
       }
     })
 
-    const rotateKey = Effect.fnUntraced(function* (
-      ...[id, replacement, endsAt]: Parameters<WorkspaceStore["Service"]["rotateKey"]>
-    ) {
-      yield* lockKeyParents(id)
-      const key = yield* executeOne(queries.selectKey(id, "againstChanges"), queries.decodeKeys, KeyNotFound)
-      if (!isActive(key, Date.parse(replacement.created_at))) return yield* Effect.fail(KeyEnded)
-      const { created_at, expires_at = keepLifetime(key, created_at) } = replacement
-      yield* execute(sql, queries.insertReplacement(id, { ...replacement, expires_at }))
-      const lifetime = endKey(key, endsAt, created_at)
-      const ended = yield* executeOne(
-        queries.updateReplacedKey(id, toReplacedName(key.name), lifetime),
-        queries.decodeKeys,
-        KeyNotFound
-      )
-      yield* record(
-        describeKey("key.rotated", key, {
-          ends_at: ended.revoked_at ?? ended.expires_at,
-          new_key: replacement.id,
-          new_key_expires_at: expires_at
-        })
-      )
-      return { replaced: ended, expires_at }
-    })
-
-    const deleteUser = Effect.fnUntraced(function* (
-      ...[email, { now, withActiveKeys }]: Parameters<WorkspaceStore["Service"]["deleteUser"]>
-    ) {
-      const user = yield* executeOne(
-        queries.selectUser(email, "forDeletion"),
-        queries.decodeUsers,
-        UserNotFound
-      )
-      const keys = queries.decodeKeys(yield* execute(sql, queries.selectAndLockKeysOfUser(user.id)))
-      const active = keys.filter((key) => isActive(key, now)).length
-      if (active > 0 && !withActiveKeys) return yield* Effect.fail(UserHasActiveKeys(active))
-      yield* execute(sql, queries.deleteKeysOfUser(user.id))
-      yield* execute(sql, queries.deleteUser(user.id))
-      const api_keys = keys.length
-      yield* record({
-        action: "user.deleted",
-        workspace_id: null,
-        subject: user.email,
-        details: { api_keys }
-      })
-      for (const key of keys) yield* record(describeKey("key.deleted", key))
-      return { ...user, api_keys }
-    })
-
-    const deleteWorkspace = Effect.fnUntraced(function* (id: WorkspaceId) {
-      // Waits for imports of the workspace. An import locks the workspace's rows in another order, so without this wait
-      // the two transactions could deadlock.
-      yield* sql.unsafe(lockWorkspace, [id])
-      const found = yield* executeOne(
-        queries.selectWorkspace(id, "forDeletion"),
-        queries.decodeWorkspaces,
-        WorkspaceNotFound
-      )
-      const counts = queries.decodeRowsToDelete(yield* execute(sql, queries.countAndLockRowsToDelete(id)))
-      yield* execute(sql, queries.deleteWorkspace(id))
-      yield* record({
-        action: "workspace.deleted",
-        workspace_id: id,
-        subject: found.name,
-        details: counts
-      })
-      return { ...found, ...counts }
-    })
-
     return WorkspaceStore.of({
-      workspaces: Effect.map(query(queries.selectWorkspaces), queries.decodeWorkspaces),
-      addWorkspace: (workspace) =>
-        transact(
-          Effect.andThen(
-            execute(sql, queries.insertWorkspace(workspace)),
-            record({
-              action: "workspace.created",
-              workspace_id: workspace.id,
-              subject: workspace.name,
-              details: { tier: workspace.tier }
-            })
-          )
+      workspaces: Effect.map(
+        query({ text: `select ${workspaceColumns} from workspaces order by id`, params: [] }),
+        decodeWorkspaces
+      ),
+      addWorkspace: Effect.fnUntraced(function* ({ id, name, tier, billing_status }) {
+        yield* sql`insert into workspaces (id, name, tier, billing_status)
+          values (${id}, ${name}, ${tier}, ${billing_status})`
+        yield* record({ action: "workspace.created", workspace_id: id, subject: name, details: { tier } })
+      }, inTransaction),
+      setWorkspace: Effect.fnUntraced(function* (id, { name, tier, billing_status }) {
+        const before = yield* findWorkspace(id, againstChanges)
+        const after = {
+          ...before,
+          name: name ?? before.name,
+          tier: tier ?? before.tier,
+          billing_status: billing_status ?? before.billing_status
+        }
+        yield* sql`update workspaces
+          set name = ${after.name}, tier = ${after.tier}, billing_status = ${after.billing_status} where id = ${id}`
+        const entry = { action: "workspace.changed", workspace_id: id, subject: before.name, details: {} }
+        yield* recordChanges(entry, before, after)
+        return after
+      }, inTransaction),
+      deleteWorkspace: Effect.fnUntraced(function* (id: WorkspaceId) {
+        // Waits for imports of the workspace. An import locks the workspace's rows in another order, so without this wait
+        // the two transactions could deadlock.
+        yield* sql.unsafe(lockWorkspace, [id])
+        const found = yield* findWorkspace(id, forDeletion)
+        const details = decodeRowsToDelete(
+          yield* sql`select (select count(*)::int from prompts where workspace_id = ${id}) as prompts,
+            count(*)::int as api_keys
+            from (select from api_keys where workspace_id = ${id} order by id for update) k`
+        )
+        yield* sql`delete from workspaces where id = ${id}`
+        yield* record({ action: "workspace.deleted", workspace_id: id, subject: found.name, details })
+        return { ...found, ...details }
+      }, inTransaction),
+      users: (id) => list(id, `select ${userColumns} from ${fromKeyOwners} order by id`, decodeUsers),
+      setUser: Effect.fnUntraced(function* (email, must_reset_password) {
+        const before = yield* findUser(email, againstChanges)
+        const after = { ...before, must_reset_password }
+        yield* sql`update users set must_reset_password = ${must_reset_password} where id = ${before.id}`
+        const entry = { action: "user.changed", workspace_id: null, subject: before.email, details: {} }
+        yield* recordChanges(entry, before, after)
+        return after
+      }, inTransaction),
+      deleteUser: Effect.fnUntraced(function* (email, { now, withActiveKeys }) {
+        const user = yield* findUser(email, forDeletion)
+        // Like `deleteWorkspace`, locks the keys in the order of their ids, so that the two deletions do not deadlock.
+        const keys = decodeKeys(
+          yield* sql.unsafe(`${selectKeys} where k.created_by = $1 order by k.id for update of k`, [user.id])
+        )
+        const active = keys.filter((key) => isActive(key, now)).length
+        if (active > 0 && !withActiveKeys) return yield* Effect.fail(UserHasActiveKeys(active))
+        yield* sql`delete from api_keys where created_by = ${user.id}`
+        yield* sql`delete from users where id = ${user.id}`
+        const details = { api_keys: keys.length }
+        yield* record({ action: "user.deleted", workspace_id: null, subject: user.email, details })
+        for (const key of keys) yield* record(describeKey("key.deleted", key))
+        return { ...user, ...details }
+      }, inTransaction),
+      keys: (id) => list(id, `${selectKeys} where k.workspace_id = $1 order by k.id`, decodeKeys),
+      folders: (id) =>
+        list(
+          id,
+          `select id, name from folders where workspace_id = $1 order by name collate "C", id`,
+          decodeFolders
         ),
-      setWorkspace: (id, changes) =>
-        updateOne({
-          select: queries.selectWorkspace(id, "againstChanges"),
-          update: queries.updateWorkspace(id, changes),
-          decode: queries.decodeWorkspaces,
-          notFound: WorkspaceNotFound,
-          describe: ({ name }) => ({
-            action: "workspace.changed",
-            workspace_id: id,
-            subject: name,
-            details: {}
+      tags: (id) =>
+        list(
+          id,
+          `select id, name, color from tags where workspace_id = $1 order by name collate "C"`,
+          decodeTags
+        ),
+      revokeKey: Effect.fnUntraced(function* (id, at) {
+        const before = yield* findKey(id, `${againstChanges} of k`)
+        const after = { ...before, revoked_at: before.revoked_at ?? at }
+        yield* updateKey(after)
+        yield* recordChanges(describeKey("key.revoked", before), before, after)
+        return after
+      }, inTransaction),
+      rotateKey: Effect.fnUntraced(function* (id, replacement, endsAt) {
+        yield* lockKeyParents(id)
+        const key = yield* findKey(id, `${againstChanges} of k`)
+        if (!isActive(key, Date.parse(replacement.created_at))) return yield* Effect.fail(KeyEnded)
+        const { created_at, expires_at = keepLifetime(key, created_at) } = replacement
+        yield* sql`insert into api_keys
+          (id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at, expires_at)
+          select ${replacement.id}, workspace_id, created_by, name, decode(${replacement.key_hash}, 'hex'),
+            ${replacement.key_start}, ${replacement.key_end}, ${created_at}, ${expires_at}
+          from api_keys where id = ${id}`
+        const replaced = { ...key, name: toReplacedName(key.name), ...endKey(key, endsAt, created_at) }
+        yield* updateKey(replaced)
+        yield* record(
+          describeKey("key.rotated", key, {
+            ends_at: replaced.revoked_at ?? replaced.expires_at,
+            new_key: replacement.id,
+            new_key_expires_at: expires_at
           })
-        }),
-      deleteWorkspace: (id) => transact(deleteWorkspace(id)),
-      users: (id) => Effect.map(queryWorkspace(id, queries.selectUsers(id)), queries.decodeUsers),
-      setUser: (email, mustResetPassword) =>
-        updateOne({
-          select: queries.selectUser(email, "againstChanges"),
-          update: queries.updateUser(email, mustResetPassword),
-          decode: queries.decodeUsers,
-          notFound: UserNotFound,
-          describe: (user) => ({
-            action: "user.changed",
-            workspace_id: null,
-            subject: user.email,
-            details: {}
-          })
-        }),
-      deleteUser: (...user) => transact(deleteUser(...user)),
-      keys: (id) => Effect.map(queryWorkspace(id, queries.selectKeys(id)), queries.decodeKeys),
-      folders: (id) => Effect.map(queryWorkspace(id, queries.selectFolders(id)), queries.decodeFolders),
-      tags: (id) => Effect.map(queryWorkspace(id, queries.selectTags(id)), queries.decodeTags),
-      revokeKey: (id, at) =>
-        updateOne({
-          select: queries.selectKey(id, "againstChanges"),
-          update: queries.revokeKey(id, at),
-          decode: queries.decodeKeys,
-          notFound: KeyNotFound,
-          describe: (key) => describeKey("key.revoked", key)
-        }),
-      rotateKey: (...key) => transact(rotateKey(...key)),
+        )
+        return { replaced, expires_at }
+      }, inTransaction),
       importWorkspace: (archive, options) => importWorkspace(sql, transact, archive, options, record),
       editContent: (workspace, makeEdit, options) =>
         editContent(sql, transact, workspace, makeEdit, options, record),
-      recordExport: (id, format) =>
-        transact(
-          Effect.flatMap(
-            executeOne(queries.selectWorkspace(id), queries.decodeWorkspaces, WorkspaceNotFound),
-            ({ name }) =>
-              record({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
-          )
-        ),
+      recordExport: Effect.fnUntraced(function* (id, format) {
+        const { name } = yield* findWorkspace(id)
+        yield* record({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
+      }, inTransaction),
       exportWorkspace: (workspace) => readSnapshot(exportWorkspace(sql, workspace)),
       readContent: (workspace) => readSnapshot(readContent(sql, workspace)),
-      addKey: (...key) => transact(addKey(...key)),
+      addKey: Effect.fnUntraced(function* (workspace, owner, key) {
+        yield* findWorkspace(workspace, againstDeletion)
+        const { id, email } = yield* addOrLockUser(owner.newUserId, owner.email)
+        const { expires_at } = key
+        yield* sql`insert into api_keys
+          (id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at, expires_at)
+          values (${key.id}, ${workspace}, ${id}, ${key.name}, decode(${key.key_hash}, 'hex'), ${key.key_start},
+            ${key.key_end}, ${key.created_at}, ${expires_at})`
+        yield* record(
+          describeKey("key.issued", { ...key, workspace_id: workspace, owner: email }, { expires_at })
+        )
+      }, inTransaction),
       auditEvents: (filter) => Effect.map(query(selectEvents(filter)), decodeEvents)
     })
   })

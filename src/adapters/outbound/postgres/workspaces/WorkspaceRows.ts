@@ -1,37 +1,18 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
-import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../../domain/Workspace.ts"
-import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-
-// These are the domain's schemas without the checks of texts, because PostgreSQL may contain texts that an import would
-// reject.
+import { StoredKey, User, Workspace } from "../../../../domain/Workspace.ts"
+import { makeRowDecoder } from "../driver/RowDecoder.ts"
 
 /** A row of `workspaces`. `tier` may be a tier that this program does not know. */
-export const WorkspaceRow = Workspace.mapFields(Struct.assign({ name: Schema.String, tier: Schema.String }))
+const WorkspaceRow = Workspace.mapFields(Struct.assign({ tier: Schema.String }))
 
-export const FolderRow = Folder.mapFields(Struct.assign({ name: Schema.String }))
-
-export const TagRow = WorkspaceTag.mapFields(Struct.assign({ name: Schema.String }))
-
-export const UserRow = User.mapFields(Struct.assign({ email: Schema.String }))
-
-/** A row of `api_keys` that belongs to a workspace, with the hash in hexadecimal digits. */
-export const KeyRow = StoredKey.mapFields(
-  Struct.assign({
-    workspace_id: WorkspaceId,
-    name: Schema.String,
-    key_start: Schema.String,
-    key_end: Schema.String
-  })
-)
-
-const { id, name, key_start, key_end, created_at, revoked_at, expires_at } = KeyRow.fields
+const { id, workspace_id, name, key_start, key_end, created_at, expires_at, revoked_at } = StoredKey.fields
 
 /** A row of `api_keys` as operators see it: without the hash, and with the email of the owner. */
-export const KeyInfoRow = Schema.Struct({
+const KeyInfoRow = Schema.Struct({
   id,
-  workspace_id: Schema.NullOr(WorkspaceId),
+  workspace_id,
   name,
   key_start,
   key_end,
@@ -41,3 +22,20 @@ export const KeyInfoRow = Schema.Struct({
   last_used_at: Schema.NullOr(Timestamp),
   revoked_at
 })
+
+export const decodeWorkspaces = makeRowDecoder(WorkspaceRow)
+export const decodeUsers = makeRowDecoder(User)
+export const decodeKeys = makeRowDecoder(KeyInfoRow)
+
+export const workspaceColumns = Object.keys(WorkspaceRow.fields).join(", ")
+export const userColumns = Object.keys(User.fields).join(", ")
+/** The columns of a key `k` and its owner `u`. */
+export const keyColumns = Object.keys(KeyInfoRow.fields)
+  .map((column) => (column === "owner" ? "u.email as owner" : `k.${column}`))
+  .join(", ")
+
+export const selectWorkspace = `select ${workspaceColumns} from workspaces where id = $1`
+
+/** The FROM clause that selects the owners `u` of the keys of workspace `$1`. */
+export const fromKeyOwners =
+  "users u where exists (select from api_keys k where k.created_by = u.id and k.workspace_id = $1)"

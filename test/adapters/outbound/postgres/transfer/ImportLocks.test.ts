@@ -58,7 +58,11 @@ const exportFrom = (store: WorkspaceStore["Service"], workspace: WorkspaceId) =>
 
 /** Returns an edit that changes the title of one prompt. */
 const retitle = (content: WorkspaceContent, id: string, title: string): ContentEdit => {
-  const { history: _, ...prompt } = content.prompts.find((prompt) => prompt.id === id)!
+  const {
+    next_version: _,
+    parent_version_id: __,
+    ...prompt
+  } = content.prompts.find((prompt) => prompt.id === id)!
   return { ...emptyEdit, prompts: [{ ...prompt, title, versions: [] }] }
 }
 
@@ -198,7 +202,7 @@ describe("imports and concurrent writers", () => {
           yield* store.editContent(own.workspace.id, (content) =>
             Effect.gen(function* () {
               runs++
-              const { last } = content.prompts[0]!.history
+              const { next_version } = content.prompts[0]!
               const edit = retitle(content, first!.id, "Revised")
               const [revised] = edit.prompts
               if (runs === 1) {
@@ -208,7 +212,7 @@ describe("imports and concurrent writers", () => {
                 )
               }
               return [
-                { ...edit, prompts: [{ ...revised!, versions: [version(last!.version_number + 1)] }] },
+                { ...edit, prompts: [{ ...revised!, versions: [version(next_version)] }] },
                 undefined
               ] as const
             }).pipe(Effect.orDie)

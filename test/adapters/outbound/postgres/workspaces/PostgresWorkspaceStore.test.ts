@@ -3,7 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import { contentTables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentWriter.ts"
+import { tables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentTables.ts"
 import { ArchiveTooLarge, emptyEdit, InvalidContent } from "../../../../../src/domain/WorkspaceContent.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
@@ -25,7 +25,7 @@ import { migratedDatabase } from "../../../../support/postgres.ts"
 
 const store = Layer.provideMerge(workspaceStore, migratedDatabase)
 
-const importTables = ["workspaces", "users", "api_keys", ...contentTables, "prompt_tags"]
+const importTables = ["workspaces", ...Object.keys(tables), "prompt_tags"]
 
 /** Reads every row of the tables that an import writes. Each write of a row changes its `xmin` and `ctid`. */
 const readEveryRow = Effect.gen(function* () {
