@@ -1,7 +1,6 @@
 import { setImmediate } from "node:timers/promises"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"
-import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -15,7 +14,7 @@ import { describeSqlError } from "../adapters/outbound/postgres/driver/SqlErrors
 import type { Unavailable } from "../application/ports/Unavailable.ts"
 import { toMessage } from "../application/observability/ErrorMessage.ts"
 import { programVersion } from "../application/ProgramVersion.ts"
-import { environment, readConfig, type ServiceConfig } from "./config/Config.ts"
+import { readConfig, type ServiceConfig } from "./config/Config.ts"
 import { findSimilarNames } from "./config/SimilarNames.ts"
 import { installSignalHandlers } from "./Signals.ts"
 import { withLogging } from "./telemetry/Telemetry.ts"
@@ -106,7 +105,7 @@ const maxDrainMs = ({ shutdownGraceMs }: ServiceConfig): number =>
   shutdownGraceMs + connectionLimits.drainTimeoutMs
 
 const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isServe: boolean) {
-  const config = yield* Effect.provideService(readConfig, ConfigProvider.ConfigProvider, environment)
+  const config = yield* readConfig(process.env)
   installSignalHandlers(isServe ? stopTimeoutMs + maxDrainMs(config) : stopTimeoutMs)
   return yield* Effect.forEach(findSimilarNames(process.env), (warning) => Effect.logWarning(warning)).pipe(
     Effect.andThen(runServeOrCommand(args)),

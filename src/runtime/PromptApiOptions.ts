@@ -3,7 +3,15 @@ import * as Redacted from "effect/Redacted"
 import { defaultRateLimits, type RateLimits } from "../application/access/Admission.ts"
 import { defaultOutageMaxAge } from "../application/cache/Outage.ts"
 import { parsePublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
-import { makeRule, postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./config/ConfigRules.ts"
+import {
+  numberRule,
+  postgresUrl,
+  publicUrl,
+  type Rule,
+  rateLimit,
+  redisUrl,
+  textRule
+} from "./config/ConfigRules.ts"
 import type { HostLogger } from "./telemetry/HostLogger.ts"
 
 /** The options of `createPromptApi`. */
@@ -36,62 +44,49 @@ export interface PromptApiOptions {
 
 type Fields = Readonly<Record<string, unknown>>
 
-const isFields = (value: unknown): value is Fields => Predicate.isObjectKeyword(value)
+const makeRule =
+  (problem: string, isValid: (value: unknown) => boolean): Rule =>
+  (value) =>
+    isValid(value) ? undefined : problem
 
-const isOneOf = (types: ReadonlyArray<string>) => (value: unknown) => types.includes(typeof value)
+const objectRule = makeRule("must be an object", Predicate.isObject)
 
-/** Extends a rule for values of one type to all values. Values of other types break the new rule. */
-const ofType = <A>(type: "string" | "number", { text, findProblem }: Rule<A>): Rule<unknown> => ({
-  text,
-  findProblem: (value) => (typeof value === type ? findProblem(value as A) : text)
-})
-
-const objectRule = makeRule<unknown>("must be an object", (value) => isFields(value) && !Array.isArray(value))
-
-const optionRules: { readonly [Name in keyof Required<PromptApiOptions>]: Rule<unknown> } = {
-  databaseUrl: ofType("string", postgresUrl),
-  databaseFeedUrl: ofType("string", postgresUrl),
-  redisUrl: ofType("string", redisUrl),
+const optionRules: { readonly [Name in keyof Required<PromptApiOptions>]: Rule } = {
+  databaseUrl: postgresUrl,
+  databaseFeedUrl: postgresUrl,
+  redisUrl,
   rateLimits: objectRule,
-  outageMaxAge: ofType(
-    "number",
-    makeRule(
-      "must be a number of milliseconds of at least 0",
-      (age: number) => Number.isFinite(age) && age >= 0
-    )
+  outageMaxAge: numberRule(
+    "must be a number of milliseconds of at least 0",
+    (age) => Number.isFinite(age) && age >= 0
   ),
-  logger: makeRule<unknown>(
+  logger: makeRule(
     "must be an object like console",
     (value) =>
-      isFields(value) &&
-      ["debug", "info", "warn", "error"].every((level) => isOneOf(["function", "undefined"])(value[level]))
+      Predicate.isObjectKeyword(value) &&
+      ["debug", "info", "warn", "error"]
+        .map((level) => (value as Fields)[level])
+        .every((log) => log === undefined || typeof log === "function")
   ),
-  metrics: makeRule<unknown>("must be true or false", isOneOf(["boolean"])),
-  basePath: ofType(
-    "string",
-    makeRule("must be a path like /prompts, without a slash at its end", (path: string) =>
-      /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/.test(path)
-    )
+  metrics: makeRule("must be true or false", Predicate.isBoolean),
+  basePath: textRule("must be a path like /prompts, without a slash at its end", (path) =>
+    /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/.test(path)
   ),
-  publicUrl: ofType("string", publicUrl)
+  publicUrl
 }
 
-const rateLimitRules: { readonly [Name in keyof RateLimits]: Rule<unknown> } = {
-  perKey: ofType("number", rateLimit),
-  perProcess: ofType("number", rateLimit)
+const rateLimitRules: { readonly [Name in keyof RateLimits]: Rule } = {
+  perKey: rateLimit,
+  perProcess: rateLimit
 }
 
-/**
- * Throws if a name has no rule, or if a value breaks its rule. An undefined value is valid, because it selects the
- * default.
- */
-const check = (fields: Fields, rules: Readonly<Record<string, Rule<unknown>>>, prefix = ""): void => {
+/** Throws if a name has no rule, or if a value breaks its rule. An undefined value selects the default. */
+const check = (fields: object, rules: Readonly<Record<string, Rule>>, prefix = ""): void => {
   for (const [name, value] of Object.entries(fields)) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
-    if (rule === undefined) {
+    if (rule === undefined)
       throw new TypeError(`${prefix}${name} is unknown; the options are ${Object.keys(rules).join(", ")}`)
-    }
-    const problem = value === undefined ? undefined : rule.findProblem(value)
+    const problem = value === undefined ? undefined : rule(value)
     if (problem !== undefined) throw new TypeError(`${prefix}${name} ${problem}`)
   }
 }
@@ -99,22 +94,21 @@ const check = (fields: Fields, rules: Readonly<Record<string, Rule<unknown>>>, p
 const toRedacted = (url: string | undefined) => (url === undefined ? undefined : Redacted.make(url))
 
 /**
- * Validates options. The URLs and the rate limits have the rules of the environment variables. Throws a `TypeError` for
- * the first option that is invalid or unknown. The message names the option, but does not contain its value, because
- * the value may be a secret.
+ * Validates options and applies the defaults. Throws a `TypeError` for the first option that is invalid or unknown. The
+ * message names the option, but does not contain its value, because the value may be a secret.
  */
 export const parseOptions = (options: PromptApiOptions) => {
-  const fields: unknown = options ?? {}
-  if (objectRule.findProblem(fields) !== undefined) throw new TypeError(`options ${objectRule.text}`)
-  check(fields as Fields, optionRules)
-  const parsed = fields as PromptApiOptions
-  const { databaseUrl, redisUrl, rateLimits = {}, logger, metrics = false, basePath = "", publicUrl } = parsed
-  if (databaseUrl === undefined) throw new TypeError(`databaseUrl is missing; it ${postgresUrl.text}`)
-  const { outageMaxAge = defaultOutageMaxAge } = parsed
+  const given: PromptApiOptions = options ?? {}
+  const problem = objectRule(given)
+  if (problem !== undefined) throw new TypeError(`options ${problem}`)
+  check(given, optionRules)
+  const { databaseUrl, databaseFeedUrl, redisUrl, rateLimits = {}, publicUrl } = given
+  const { outageMaxAge = defaultOutageMaxAge, logger, metrics = false, basePath = "" } = given
+  if (databaseUrl === undefined) throw new TypeError(`databaseUrl is missing; it ${postgresUrl(databaseUrl)}`)
   check(rateLimits, rateLimitRules, "rateLimits.")
   return {
     databaseUrl: Redacted.make(databaseUrl),
-    databaseFeedUrl: toRedacted(parsed.databaseFeedUrl),
+    databaseFeedUrl: toRedacted(databaseFeedUrl),
     redisUrl: toRedacted(redisUrl),
     rateLimits: {
       perKey: rateLimits.perKey ?? defaultRateLimits.perKey,

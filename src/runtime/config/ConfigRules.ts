@@ -10,31 +10,30 @@ import {
 // The rules of values that are set by environment variables or by options of `createPromptApi`, and the forms of URLs in
 // logs.
 
-/** A rule for a value. An error message is the name of the variable or option, a space and the problem. */
-export interface Rule<A> {
-  /** Describes the valid values. Begins with "must". */
-  readonly text: string
-  /** Returns undefined for a valid value. Otherwise returns the rule that the value breaks, beginning with "must". */
-  readonly findProblem: (value: A) => string | undefined
-}
+/**
+ * Returns undefined for a valid value, and otherwise the problem, which begins with "must". An error message is the name
+ * of the variable or option, a space and the problem, and never contains the value, because it may be a secret.
+ */
+export type Rule = (value: unknown) => string | undefined
 
-/** Makes a rule whose text describes every problem. */
-export const makeRule = <A>(text: string, isValid: (value: A) => boolean): Rule<A> => ({
-  text,
-  findProblem: (value) => (isValid(value) ? undefined : text)
-})
+export const textRule =
+  (problem: string, isValid: (text: string) => boolean): Rule =>
+  (value) =>
+    typeof value === "string" && isValid(value) ? undefined : problem
+
+export const numberRule =
+  (problem: string, isValid: (number: number) => boolean): Rule =>
+  (value) =>
+    typeof value === "number" && isValid(value) ? undefined : problem
 
 /** The URL of a PostgreSQL server. */
-export const postgresUrl: Rule<string> = {
-  text: databaseUrlRule,
-  findProblem: (text) => {
-    const url = parseConnectionUrl(text)
-    return typeof url === "string" ? url : undefined
-  }
+export const postgresUrl: Rule = (value) => {
+  const url = typeof value === "string" ? parseConnectionUrl(value) : databaseUrlRule
+  return typeof url === "string" ? url : undefined
 }
 
 /** The URL of a Redis server. The path of the URL can be the number of a database. */
-export const redisUrl: Rule<string> = makeRule("must be a URL like redis://host:6379", (text) => {
+export const redisUrl = textRule("must be a URL like redis://host:6379", (text) => {
   const url = URL.parse(text)
   if (url === null || !["redis:", "rediss:"].includes(url.protocol)) return false
   const { hostname, username, password, pathname } = url
@@ -46,12 +45,12 @@ export const redisUrl: Rule<string> = makeRule("must be a URL like redis://host:
 })
 
 /** A number of requests per minute. */
-export const rateLimit: Rule<number> = makeRule(
+export const rateLimit = numberRule(
   "must be an integer of at least 1",
   (limit) => Number.isInteger(limit) && limit >= 1
 )
 
-export const publicUrl: Rule<string> = makeRule(publicUrlRule, (url) => parsePublicUrl(url) !== undefined)
+export const publicUrl = textRule(publicUrlRule, (url) => parsePublicUrl(url) !== undefined)
 
 const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host))
 

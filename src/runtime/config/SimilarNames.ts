@@ -1,28 +1,20 @@
 import { variables } from "../../adapters/inbound/cli/input/Environment.ts"
 
-/** Other programs have variables that resemble shorter names, such as `HOME` and `TMP`. */
-const minLength = 8
-
-/** The maximum number of characters that a misspelled name adds, omits or replaces. */
-const maxDistance = 2
-
-/** Returns the number of characters to add, to omit or to replace in `a` to get `b` (the Levenshtein distance). */
+/** Counts the letters that only one of two names has, whatever the order of the letters. */
 const countDifferences = (a: string, b: string): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (const [index, character] of [...a].entries()) {
-    const next = [index + 1]
-    for (const [column, other] of [...b].entries()) {
-      const replaced = (row[column] ?? 0) + (character === other ? 0 : 1)
-      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1))
-    }
-    row = next
+  const onlyInB = [...b]
+  let onlyInA = 0
+  for (const letter of a) {
+    const index = onlyInB.indexOf(letter)
+    if (index < 0) onlyInA++
+    else onlyInB.splice(index, 1)
   }
-  return row[b.length] ?? 0
+  return onlyInA + onlyInB.length
 }
 
+/** Names such as `POST` and `TMP`, which other programs use, differ from short names in two letters. */
 const isSimilar = (name: string, known: string): boolean =>
-  Math.abs(name.length - known.length) <= maxDistance &&
-  countDifferences(name.toUpperCase(), known) <= maxDistance
+  countDifferences(name.toUpperCase(), known) <= (known.length < 8 ? 1 : 2)
 
 /**
  * Returns a warning for each variable of an environment that this program does not read and whose name resembles a
@@ -31,9 +23,7 @@ const isSimilar = (name: string, known: string): boolean =>
 export const findSimilarNames = (
   env: Readonly<Record<string, string | undefined>>
 ): ReadonlyArray<string> => {
-  const unset = Object.keys(variables).filter(
-    (known) => known.length >= minLength && env[known] === undefined
-  )
+  const unset = Object.keys(variables).filter((known) => env[known] === undefined)
   return Object.keys(env).flatMap((name) => {
     const known = Object.hasOwn(variables, name) ? undefined : unset.find((known) => isSimilar(name, known))
     return known === undefined ? [] : [`The environment variable ${name} is not used; did you mean ${known}?`]

@@ -26,7 +26,7 @@ describe("describeDatabaseUrl", () => {
       "postgres://ada@new:2/prompts"
     ]
   ])("describeDatabaseUrl describes %s as %s", (url, description) => {
-    expect(postgresUrl.findProblem(url)).toBeUndefined()
+    expect(postgresUrl(url)).toBeUndefined()
     expect(describeDatabaseUrl(url)).toBe(description)
   })
 })
@@ -39,18 +39,16 @@ describe("postgresUrl", () => {
     "postgres://db/%zz",
     "postgres://db:70000/prompts",
     "postgres:///prompts?host=a&port=1,2"
-  ])("postgresUrl.findProblem rejects %s", (url) => {
-    expect(postgresUrl.findProblem(url)).toBe(
-      "must be a URL like postgres://user:password@host:5432/database"
-    )
+  ])("postgresUrl rejects %s", (url) => {
+    expect(postgresUrl(url)).toBe("must be a URL like postgres://user:password@host:5432/database")
   })
 
   it.each([
     "postgres://ada:pa#ss@db/prompts",
     "postgres://ada:pa/ss@db/prompts",
     "postgres://ada:pa?ss@db/prompts"
-  ])("postgresUrl.findProblem rejects %s and says how to write the password", (url) => {
-    expect(postgresUrl.findProblem(url)).toBe(
+  ])("postgresUrl rejects %s and says how to write the password", (url) => {
+    expect(postgresUrl(url)).toBe(
       "must be a URL like postgres://user:password@host:5432/database; percent-encode special characters of the password, such as # as %23"
     )
   })
@@ -61,8 +59,8 @@ describe("postgresUrl", () => {
     "postgres://a:1,[::1]:2?application_name=prompts",
     "postgres:///prompts?host=a,b",
     "postgres://old/prompts?host=a,/run/postgresql"
-  ])("postgresUrl.findProblem rejects the several hosts of %s and says what to use instead", (url) => {
-    expect(postgresUrl.findProblem(url)).toBe(
+  ])("postgresUrl rejects the several hosts of %s and says what to use instead", (url) => {
+    expect(postgresUrl(url)).toBe(
       "must have exactly one host: use an address that follows the primary, such as HAProxy, a pooler, a DNS name, or the endpoint of Patroni or of a cloud"
     )
   })
@@ -71,14 +69,14 @@ describe("postgresUrl", () => {
     "postgres://ada:s,cret@db/prompts",
     "postgres://db/prompts,more",
     "postgres://db?application_name=a,b"
-  ])("postgresUrl.findProblem accepts commas outside of the host: %s", (url) => {
-    expect(postgresUrl.findProblem(url)).toBeUndefined()
+  ])("postgresUrl accepts commas outside of the host: %s", (url) => {
+    expect(postgresUrl(url)).toBeUndefined()
   })
 
-  it("postgresUrl.findProblem accepts the sslmodes of libpq, and rejects others", () => {
+  it("postgresUrl accepts the sslmodes of libpq, and rejects others", () => {
     for (const mode of ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])
-      expect(postgresUrl.findProblem(`postgres://db/prompts?sslmode=${mode}`)).toBeUndefined()
-    expect(postgresUrl.findProblem("postgres://db/prompts?sslmode=on")).toBe(
+      expect(postgresUrl(`postgres://db/prompts?sslmode=${mode}`)).toBeUndefined()
+    expect(postgresUrl("postgres://db/prompts?sslmode=on")).toBe(
       "must have one of these as its sslmode: disable, allow, prefer, require, verify-ca, verify-full"
     )
   })
@@ -90,7 +88,7 @@ describe("describeRedisUrl", () => {
     ["rediss://ada:s3cret@cache:6380/1?s3cret", "rediss://cache:6380/1"],
     ["redis://:s3cret@[::1]:6379", "redis://[::1]:6379"]
   ])("describeRedisUrl describes %s as %s", (url, description) => {
-    expect(redisUrl.findProblem(url)).toBeUndefined()
+    expect(redisUrl(url)).toBeUndefined()
     expect(describeRedisUrl(url)).toBe(description)
   })
 })

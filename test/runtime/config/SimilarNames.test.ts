@@ -6,6 +6,9 @@ it.each([
   ["DATABASE_URI", "DATABASE_URL"],
   ["DATABSE_URL", "DATABASE_URL"],
   ["database_url", "DATABASE_URL"],
+  ["PROT", "PORT"],
+  ["PORTS", "PORT"],
+  ["MPC", "MCP"],
   ["PROMPT_RETRIEVAL_WORKSPACES", "PROMPT_RETRIEVAL_WORKSPACE"]
 ])("findSimilarNames warns that %s resembles %s", (name, known) => {
   const message = `The environment variable ${name} is not used; did you mean ${known}?`

@@ -29,16 +29,17 @@ const withoutDatabase: CommandRuntime["Service"] = {
 }
 
 /** Operations whose use cases run on the database of the environment. They are composed like those of the program. */
-const makeCommandRuntime = Effect.map(readConfig, (config): CommandRuntime["Service"] => ({
-  ...withoutDatabase,
-  useCases: (options) =>
-    Layer.build(commandUseCasesLayer(config, options)).pipe(
-      Effect.mapError((error) =>
-        "message" in error ? new CommandError({ message: error.message }) : noDatabase
-      ),
-      Layer.effectContext
-    )
-}))
+const makeCommandRuntime = (env: Readonly<Record<string, string>>) =>
+  Effect.map(readConfig(env), (config): CommandRuntime["Service"] => ({
+    ...withoutDatabase,
+    useCases: (options) =>
+      Layer.build(commandUseCasesLayer(config, options)).pipe(
+        Effect.mapError((error) =>
+          "message" in error ? new CommandError({ message: error.message }) : noDatabase
+        ),
+        Layer.effectContext
+      )
+  }))
 
 /**
  * Runs a command line, usually in this process, which is much faster than a new process. Without `DATABASE_URL`, a
@@ -58,7 +59,8 @@ export const runInProcess = async (
     stderr += `${text}\n`
   })
   try {
-    const operations = env.DATABASE_URL === undefined ? Effect.succeed(withoutDatabase) : makeCommandRuntime
+    const operations =
+      env.DATABASE_URL === undefined ? Effect.succeed(withoutDatabase) : makeCommandRuntime(env)
     const code = await Effect.runPromise(
       runCommandLine(args, "0.0.0").pipe(
         Effect.provideServiceEffect(CommandRuntime, operations),
