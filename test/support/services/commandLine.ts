@@ -43,16 +43,15 @@ const makeCommandRuntime = (env: Readonly<Record<string, string>>) =>
 
 /**
  * Runs a command line, usually in this process, which is much faster than a new process. Without `DATABASE_URL`, a
- * command that needs the database fails with exit code 1 and the message "no database". Two kinds of command run in a
- * new process: commands with input on stdin, and exports to stdout.
+ * command that needs the database fails with exit code 1 and the message "no database". Commands with input on
+ * stdin run in a new process.
  */
 export const runInProcess = async (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>> = {},
   input?: string
 ): Promise<CommandResult> => {
-  const streamsOutput = env.DATABASE_URL !== undefined && args[0] === "export" && !args.includes("--out")
-  if (input !== undefined || streamsOutput) return run(args, env, input)
+  if (input !== undefined) return run(args, env, input)
   let stdout = ""
   let stderr = ""
   const log = vi.spyOn(console, "error").mockImplementation((text) => {
@@ -64,9 +63,9 @@ export const runInProcess = async (
     const code = await Effect.runPromise(
       runCommandLine(args, "0.0.0").pipe(
         Effect.provideServiceEffect(CommandRuntime, operations),
-        Effect.provideService(Stdout, (text) =>
+        Effect.provideService(Stdout, (output) =>
           Effect.sync(() => {
-            stdout += text
+            stdout += Buffer.from(output)
           })
         ),
         Effect.provide(NodeServices.layer),

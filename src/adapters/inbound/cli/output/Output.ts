@@ -10,33 +10,30 @@ import { type CommandError, makeWriteError } from "./CommandError.ts"
 
 const makeOutputError = (error: unknown): CommandError => makeWriteError("to standard output", error)
 
-/** Writes to the stream of stdout, and waits until the text is written. */
-const writeToStream = (text: string): Effect.Effect<void, CommandError> =>
+/** Writes to the stream of stdout, and waits until everything is written. */
+const writeToStream = (output: string | Uint8Array): Effect.Effect<void, CommandError> =>
   Effect.callback((resume) => {
     const { stdout } = process
     const fail = (error: Error) => resume(Effect.fail(makeOutputError(error)))
     // A failed write also emits `error`. Without a listener, this event would end the process.
     stdout.once("error", fail)
-    stdout.write(text, (error) => {
+    stdout.write(output, (error) => {
       if (error) return fail(error)
       stdout.off("error", fail)
       resume(Effect.void)
     })
   })
 
-/**
- * Writes to stdout, which must be a regular file. Node's stream would report no error if a full disk took only a part
- * of the text.
- */
-const writeToFile = (text: string): Effect.Effect<void, CommandError> =>
-  Effect.try({ try: () => writeFileSync(process.stdout.fd, text), catch: makeOutputError })
-
-/** Writes text to stdout. Fails if stdout does not take the whole text, for example because a disk is full. */
-export const Stdout = Context.Reference<(text: string) => Effect.Effect<void, CommandError>>(
+/** Writes to stdout. Fails if stdout does not take the whole output, for example because a disk is full. */
+export const Stdout = Context.Reference<(output: string | Uint8Array) => Effect.Effect<void, CommandError>>(
   "prompt-retrieval/cli/Stdout",
   {
-    defaultValue: () => (text) =>
-      Effect.suspend(() => (fstatSync(process.stdout.fd).isFile() ? writeToFile : writeToStream)(text))
+    defaultValue: () => (output) =>
+      Effect.suspend(() => {
+        if (!fstatSync(process.stdout.fd).isFile()) return writeToStream(output)
+        // Node's stream would report no error if a full disk took only a part of the output.
+        return Effect.try({ try: () => writeFileSync(process.stdout.fd, output), catch: makeOutputError })
+      })
   }
 )
 

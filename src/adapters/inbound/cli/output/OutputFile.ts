@@ -1,111 +1,26 @@
-import { constants, createWriteStream, fstatSync, openSync, type Stats } from "node:fs"
-import { type FileHandle, mkdtemp, open, readlink, realpath, rename, rm, stat } from "node:fs/promises"
+import { constants, createWriteStream, existsSync, fstatSync, openSync, statSync, type Stats } from "node:fs"
+import { chmod, chown, mkdtemp, realpath, rename, rm, stat, writeFile } from "node:fs/promises"
 import { Socket } from "node:net"
 import { basename, dirname, join, resolve } from "node:path"
+import { Readable } from "node:stream"
+import { pipeline } from "node:stream/promises"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { type CommandError, makeWriteError } from "./CommandError.ts"
 
-type StandardStream = typeof process.stdout | typeof process.stderr
+type Chunks = ReadonlyArray<Uint8Array>
 
-export type Output =
-  /** A regular file that will be replaced, or a new file. The last segment of `path` is not a symbolic link. */
-  | { readonly kind: "file"; readonly path: string; readonly existing: Stats | undefined }
-  /** A device, a FIFO or a socket, which is written to in place. */
-  | { readonly kind: "special"; readonly path: string; readonly isFifo: boolean }
-  | { readonly kind: "standard"; readonly stream: StandardStream }
-
-const getErrorCode = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code
-
-/** Linux's limit on the symbolic links of one path. */
-const maxSymbolicLinks = 40
-
-/** Resolves a chain of symbolic links. The last target need not exist. */
-const followLinks = async (path: string, links = 0): Promise<string> => {
-  if (links > maxSymbolicLinks) throw new Error("it has too many symbolic links")
-  const directory = await realpath(dirname(path))
-  const real = join(directory, basename(path))
-  try {
-    return await followLinks(resolve(directory, await readlink(real)), links + 1)
-  } catch (error) {
-    // EINVAL: the path is not a symbolic link.
-    if (["EINVAL", "ENOENT"].includes(getErrorCode(error) ?? "")) return real
-    throw error
-  }
+/** Returns true if a path names the file, the pipe or the device that is standard output, such as `/dev/stdout`. */
+export const isStdout = (path: string): boolean => {
+  if (!existsSync(path)) return false
+  const [named, stdout] = [statSync(path), fstatSync(process.stdout.fd)]
+  return named.dev === stdout.dev && named.ino === stdout.ino
 }
 
-const isOpenAs = ({ dev, ino }: Stats, { fd }: StandardStream): boolean => {
-  const opened = fstatSync(fd)
-  return opened.dev === dev && opened.ino === ino
-}
-
-/** Determines the kind of output that a path names. Writes nothing. Throws for a directory. */
-export const inspectOutput = async (path: string): Promise<Output> => {
-  const existing = await stat(path).catch((error) => {
-    if (getErrorCode(error) === "ENOENT") return undefined
-    throw error
-  })
-  if (existing === undefined) return { kind: "file", path: await followLinks(resolve(path)), existing }
-  if (existing.isDirectory()) throw new Error("it is a directory")
-  const stream = [process.stdout, process.stderr].find((stream) => isOpenAs(existing, stream))
-  if (stream !== undefined) return { kind: "standard", stream }
-  return existing.isFile()
-    ? { kind: "file", path: await followLinks(resolve(path)), existing }
-    : { kind: "special", path, isFifo: existing.isFIFO() }
-}
-
-const fifoRetryIntervalMs = 50
-
-/** Opens a FIFO once it has a reader. A blocking open would occupy a thread, and the process could not exit. */
-const openFifo = async (path: string, signal: AbortSignal): Promise<number> => {
-  for (;;) {
-    try {
-      return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
-    } catch (error) {
-      // ENXIO: the FIFO has no reader.
-      if (getErrorCode(error) !== "ENXIO") throw error
-    }
-    await setTimeout(fifoRetryIntervalMs, undefined, { signal })
-  }
-}
-
-/** Opens a stream into a device, a FIFO or a socket. Neither creates nor truncates a file. */
-export const openSpecial = async (
-  { path, isFifo }: Extract<Output, { kind: "special" }>,
-  signal: AbortSignal
-): Promise<NodeJS.WritableStream> =>
-  isFifo
-    ? new Socket({ fd: await openFifo(path, signal), readable: false, writable: true })
-    : createWriteStream(path, { flags: constants.O_WRONLY as never })
-
-/**
- * Gives a new file the permissions of the file that it will replace and, if the system permits it, the owner and group.
- * If the groups still differ, the group of the new file gets no permissions.
- */
-export const copyOwnership = async (handle: FileHandle, { uid, gid, mode }: Stats): Promise<void> => {
-  const created = await handle.stat()
-  if (created.uid !== uid || created.gid !== gid) {
-    await handle
-      .chown(uid, gid)
-      .catch(() => handle.chown(created.uid, gid))
-      .catch(() => {})
-  }
-  // Group permissions must not apply to a different group.
-  const isSameGroup = (await handle.stat()).gid === gid
-  await handle.chmod(mode & (isSameGroup ? 0o777 : 0o707))
-}
-
-/** Renames a file to its target. After a power failure, the target is either the old file or the new file. */
-export const moveIntoPlace = async (file: string, target: string): Promise<void> => {
-  await rename(file, target)
-  const directory = await open(dirname(target), "r")
-  try {
-    await directory.sync()
-  } catch {
-    // Some file systems cannot sync a directory. The rename has already succeeded.
-  } finally {
-    await directory.close()
-  }
+/** Ignores the error of a path that does not exist, and throws any other error. */
+export const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {
+  if (error.code !== "ENOENT") throw error
 }
 
 /**
@@ -119,3 +34,61 @@ export const makeTemporaryDirectory = <E>(
   Effect.acquireRelease(Effect.tryPromise({ try: () => mkdtemp(prefix), catch: toError }), (directory) =>
     Effect.promise(() => rm(directory, { recursive: true, force: true }))
   )
+
+/** Opens a FIFO once it has a reader. A blocking open would occupy a thread, and the process could not exit. */
+const openFifo = async (path: string, signal: AbortSignal): Promise<number> => {
+  for (;;) {
+    try {
+      return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+    } catch (error) {
+      // ENXIO: the FIFO has no reader.
+      if ((error as NodeJS.ErrnoException).code !== "ENXIO") throw error
+    }
+    await setTimeout(50, undefined, { signal })
+  }
+}
+
+/** Writes to a device, a FIFO or a socket. Neither creates nor truncates a file. */
+const writeInPlace = async (path: string, existing: Stats, chunks: Chunks, signal: AbortSignal) => {
+  const stream = existing.isFIFO()
+    ? new Socket({ fd: await openFifo(path, signal), readable: false, writable: true })
+    : createWriteStream(path, { flags: constants.O_WRONLY as never })
+  await pipeline(Readable.from(chunks), stream, { signal })
+}
+
+/**
+ * Gives a file the permissions of the file that it will replace and, if the system permits it, the owner and group. If
+ * the groups still differ, the group gets no permissions, because they would apply to a different group.
+ */
+const copyOwnership = async (file: string, { uid, gid, mode }: Stats): Promise<void> => {
+  await chown(file, uid, gid)
+    .catch(() => chown(file, -1, gid))
+    .catch(() => {})
+  const isSameGroup = (await stat(file)).gid === gid
+  await chmod(file, mode & (isSameGroup ? 0o777 : 0o707))
+}
+
+/**
+ * Writes to a path. A regular file is created or, with its permissions, replaced atomically: a failure leaves an
+ * existing file unchanged. If the path is a symbolic link, its target is replaced. Fails for a directory.
+ */
+export const writeOutput = Effect.fnUntraced(function* (path: string, chunks: Chunks) {
+  const toError = (error: unknown): CommandError => makeWriteError(path, error)
+  const attempt = <A>(step: (signal: AbortSignal) => Promise<A>) =>
+    Effect.tryPromise({ try: step, catch: toError })
+  const existing = yield* attempt(() => stat(path).catch(ignoreMissing))
+  if (existing?.isDirectory() === true) return yield* Effect.fail(toError(new Error("it is a directory")))
+  if (existing?.isFile() === false)
+    return yield* attempt((signal) => writeInPlace(path, existing, chunks, signal))
+  const target = existing === undefined ? resolve(path) : yield* attempt(() => realpath(path))
+  const directory = yield* makeTemporaryDirectory(join(dirname(target), ".export-"), toError)
+  const file = join(directory, basename(target))
+  // Not interruptible, so that nothing is written while the temporary directory is removed.
+  yield* Effect.uninterruptible(
+    attempt(async () => {
+      await writeFile(file, chunks, { flag: "wx", mode: 0o600, flush: true })
+      if (existing !== undefined) await copyOwnership(file, existing)
+      await rename(file, target)
+    })
+  )
+}, Effect.scoped)

@@ -6,12 +6,7 @@ import * as Effect from "effect/Effect"
 import { extension, InvalidFiles, type Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { Problem } from "../../../../domain/WorkspaceContent.ts"
 import { type CommandError, makeReadError, makeWriteError } from "../output/CommandError.ts"
-import { makeTemporaryDirectory } from "../output/OutputFile.ts"
-
-/** Ignores the error of a path that does not exist, and throws any other error. */
-const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {
-  if (error.code !== "ENOENT") throw error
-}
+import { ignoreMissing, makeTemporaryDirectory } from "../output/OutputFile.ts"
 
 const listEntries = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
   (await readdir(directory, { withFileTypes: true }).catch(ignoreMissing)) ?? []
