@@ -13,7 +13,6 @@ import { OutageLogLevel } from "../adapters/outbound/postgres/driver/SqlErrorHan
 import { describeSqlError } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
 import { toMessage } from "../application/observability/ErrorMessage.ts"
-import { programVersion } from "../application/ProgramVersion.ts"
 import { readConfig, type ServiceConfig } from "./config/Config.ts"
 import { findSimilarNames } from "./config/SimilarNames.ts"
 import { installSignalHandlers } from "./Signals.ts"
@@ -94,7 +93,7 @@ const runServeOrCommand = Effect.fnUntraced(function* (args: ReadonlyArray<strin
   const [{ runCommandLine }, NodeServices] = yield* Effect.promise(() =>
     Promise.all([import("../adapters/inbound/cli/Commands.ts"), import("@effect/platform-node/NodeServices")])
   )
-  return yield* Effect.provide(runCommandLine(args, programVersion), NodeServices.layer)
+  return yield* Effect.provide(runCommandLine(args), NodeServices.layer)
 })
 
 /** The longest time that a command may take to stop, in milliseconds. `serve` gets additional time to drain. */

@@ -61,7 +61,7 @@ export const runInProcess = async (
     const operations =
       env.DATABASE_URL === undefined ? Effect.succeed(withoutDatabase) : makeCommandRuntime(env)
     const code = await Effect.runPromise(
-      runCommandLine(args, "0.0.0").pipe(
+      runCommandLine(args).pipe(
         Effect.provideServiceEffect(CommandRuntime, operations),
         Effect.provideService(Stdout, (output) =>
           Effect.sync(() => {

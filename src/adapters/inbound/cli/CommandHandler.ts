@@ -1,7 +1,7 @@
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import { CommandError, type ExitError } from "./output/CommandError.ts"
+import { CommandError } from "./output/CommandError.ts"
 import { type CommandInput, type Failure, toExitError } from "./output/ErrorMessages.ts"
 import { print } from "./output/Output.ts"
 
@@ -19,18 +19,13 @@ export const withHelp =
 /** Makes the handler of a command that prints its own output. */
 export const handle =
   <Input extends CommandInput, A, E extends Failure, R>(run: (input: Input) => Effect.Effect<A, E, R>) =>
-  (input: Input): Effect.Effect<A, ExitError, R> =>
+  (input: Input) =>
     Effect.mapError(run(input), (error) => toExitError(error, input))
 
-interface ResultTexts<A> {
-  readonly describeLoss?: (result: A) => string
-  readonly describeHint?: (result: A) => string
-}
-
 /**
- * Makes the handler of a command that prints its result: as JSON with `--json`, otherwise as the text of `render`.
- * Without `--json`, the text of `describeHint` goes to stderr. If the result cannot be printed, the error ends with the
- * text of `describeLoss`, which says what is lost and how to recover.
+ * Makes the handler of a command that prints its result: as JSON with `--json`, otherwise as the text of `render`, with
+ * the text of `describeHint` on stderr. If the result cannot be printed, the error ends with the text of `describeLoss`,
+ * which says what is lost and how to recover.
  */
 export const handleAndPrint = <
   Input extends CommandInput & { readonly json: boolean },
@@ -40,10 +35,14 @@ export const handleAndPrint = <
 >(
   run: (input: Input) => Effect.Effect<A, E, R>,
   render: (result: A) => string,
-  { describeLoss, describeHint }: ResultTexts<A> = {}
+  texts: {
+    readonly describeLoss?: (result: A) => string
+    readonly describeHint?: (result: A) => string
+  } = {}
 ) =>
   handle(
     Effect.fnUntraced(function* (input: Input) {
+      const { describeLoss, describeHint } = texts
       const result = yield* run(input)
       yield* Effect.mapError(print(input.json, result, render(result)), (error) =>
         describeLoss === undefined

@@ -17,6 +17,7 @@ import {
 import { folderCommands, promptCommands, tagCommands } from "./commands/PromptCommands.ts"
 import { userCommands } from "./commands/UserCommands.ts"
 import { workspaceCommands } from "./commands/WorkspaceCommands.ts"
+import { programVersion } from "../../../application/ProgramVersion.ts"
 import { commonVariables, Variables } from "./input/Environment.ts"
 import { beforeOperands, findCommand, isJsonRequested, toUsageError } from "./input/UsageErrors.ts"
 import { reportError } from "./output/CommandError.ts"
@@ -53,12 +54,11 @@ export const rootCommand = Command.make("prompt-retrieval").pipe(
 const isHelpFlag = (arg: string): boolean => arg === "--help" || arg === "-h"
 
 /**
- * Replaces `version` by `--version`, and both `help COMMAND` and a command line with `--help` by the words of the command
- * and `--help`. If there is no such command, leaves out `--help`, so that the parser reports the unknown word instead of
- * printing the help of the parent command.
+ * Replaces `help COMMAND`, and a command line with `--help`, by the words of the command and `--help`. If there is no such
+ * command, leaves out `--help`, so that the parser reports the unknown word instead of printing the help of the parent
+ * command.
  */
-const replaceByFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  if (args.filter((arg) => arg !== "--").join(" ") === "version") return ["--version"]
+const replaceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const flags = beforeOperands(args)
   const isHelpRequested = flags.some(isHelpFlag)
   if (!isHelpRequested && args[0] !== "help") return args
@@ -73,31 +73,29 @@ const replaceByFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
  * A failure is reported on stderr. If `--json` is given, the report is one line of JSON.
  */
 export const runCommandLine = Effect.fnUntraced(
-  function* (args: ReadonlyArray<string>, version: string) {
+  function* (args: ReadonlyArray<string>) {
     let requested = ""
     const presenter: CliOutput.Presenter = {
       present: (event) =>
         Effect.sync(() => {
-          if (event._tag === "Help" && event.reason === "Requested")
-            requested += `${formatHelp(event.helpDoc)}\n`
-          if (event._tag === "Version") requested += `${formatVersion(event.name, event.version)}\n`
+          if (event._tag === "Help" && event.reason === "Requested") requested = formatHelp(event.helpDoc)
+          if (event._tag === "Version") requested = formatVersion(event.name, event.version)
         })
     }
-    yield* Command.runWith(rootCommand, { version })(replaceByFlags(args)).pipe(
+    yield* Command.runWith(rootCommand, { version: programVersion })(replaceHelp(args)).pipe(
       Effect.provideService(CliOutput.Presenter, presenter),
       Effect.provideService(
         CliConfig.CliConfig,
         CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
       )
     )
-    if (requested !== "") yield* (yield* Stdout)(requested)
+    if (requested !== "") yield* (yield* Stdout)(`${requested}\n`)
     return 0
   },
   (run, args) =>
     Effect.catchTags(run, {
       ShowHelp: (error) => reportError(isJsonRequested(args), toUsageError(rootCommand, error)),
       ResultExit: ({ exitCode }) => Effect.succeed<number>(exitCode),
-      CommandError: (error) => reportError(isJsonRequested(args), error),
-      UsageError: (error) => reportError(isJsonRequested(args), error)
+      CommandError: (error) => reportError(isJsonRequested(args), error)
     })
 )

@@ -9,7 +9,11 @@ const long = "x".repeat(257)
 
 /** Command lines, their errors, and the command whose help an error names. */
 const wrongUsages: ReadonlyArray<readonly [line: string, message: string, help?: string]> = [
-  ["keys issue --user ada@example.com --workspace=", "--workspace must not be empty", "keys issue"],
+  [
+    "keys issue --user ada@example.com --workspace=",
+    `--workspace must be 1 to 256 characters (got "")`,
+    "keys issue"
+  ],
   [
     "keys issue --user ada@example.com",
     "--workspace is required unless PROMPT_RETRIEVAL_WORKSPACE is set",

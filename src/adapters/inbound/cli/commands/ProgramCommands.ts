@@ -7,6 +7,7 @@ import type {
   MigrationReport,
   SchemaStatus
 } from "../../../../application/administration/SchemaStatus.ts"
+import { programVersion } from "../../../../application/ProgramVersion.ts"
 import { withHelp } from "../CommandHandler.ts"
 import { CommandRuntime } from "../CommandRuntime.ts"
 import { serveVariables, Variables } from "../input/Environment.ts"
@@ -78,10 +79,9 @@ export const helpCommand = Command.make(
   () => Effect.void
 ).pipe(withHelp("Show the help of a command, as --help does", "help keys issue"))
 
-/** The command `version`, which `runCommandLine` replaces with the flag `--version`. */
-export const versionCommand = Command.make("version", {}, () => Effect.void).pipe(
-  Command.withDescription("Show the version, as --version does")
-)
+export const versionCommand = Command.make("version", {}, () =>
+  Effect.flatMap(Stdout, (write) => write(`prompt-retrieval v${programVersion}\n`))
+).pipe(Command.withDescription("Show the version, as --version does"))
 
 /** Makes the command `completion`. `getRoot` returns the root command, which contains this command. */
 export const makeCompletionCommand = (getRoot: () => Command.Command.Any) =>

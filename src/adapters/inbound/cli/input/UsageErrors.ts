@@ -39,22 +39,15 @@ export const isJsonRequested = (args: ReadonlyArray<string>): boolean =>
 const suggest = (suggestions: ReadonlyArray<string>): string =>
   suggestions.length === 0 ? "" : ` (did you mean ${suggestions.join(" or ")}?)`
 
-/** Describes the values that are accepted. The parser writes a list of literals as `"a" | "b"`. */
-const describeRule = (expected: string): string =>
-  expected.includes(" | ") ? `one of ${expected.replaceAll(" | ", ", ").replaceAll('"', "")}` : expected
-
 const describeInvalidValue = ({ kind, option, value, expected }: CliError.InvalidValue): string => {
   const name = kind === "flag" ? `--${option}` : `<${option}>`
   if (expected === "at most 1 value") return `${name} must be given only once`
   if (expected.startsWith("omit the value")) return `${name}: ${expected}`
-  if (expected.includes(" | ") || value !== "") {
-    const got = value === "" ? "" : ` (got ${quote(value)})`
-    return `${name} must be ${describeRule(expected)}${got}`
-  }
-  // If the command line ends after a flag that needs a value, `expected` is the type of the value.
-  return expected === "string" || expected.startsWith("<")
-    ? `${name} needs a value`
-    : `${name} must not be empty`
+  // If the command line ends after a flag that needs a value, `expected` is the name of a type.
+  if (value === "" && !expected.includes(" ")) return `${name} needs a value`
+  // The parser writes a list of literals as `"a" | "b"`.
+  const literals = expected.replaceAll(" | ", ", ").replaceAll('"', "")
+  return `${name} must be ${expected.includes(" | ") ? `one of ${literals}` : expected} (got ${quote(value)})`
 }
 
 const describeError = (error: CliError.NonShowHelpErrors): string => {
@@ -71,9 +64,7 @@ const describeError = (error: CliError.NonShowHelpErrors): string => {
       return `unknown command ${quote(error.subcommand)}${suggest(error.suggestions)}`
     case "UnrecognizedOption":
       return `unknown flag ${toPrintable(error.option)}${suggest(error.suggestions)}`
-    case "DuplicateOption":
-    case "UserError":
-    case "ValidationError":
+    default:
       return error.message
   }
 }
@@ -84,15 +75,13 @@ export const toUsageError = (
   { commandPath, errors }: CliError.ShowHelp
 ): UsageError => {
   const path = commandPath.join(" ")
-  const { command } = findCommand(root, commandPath.slice(1))
   // If the command is unknown, its flags are unknown too. Only the command is reported.
   const unknownCommand = errors.find(({ _tag }) => _tag === "UnknownSubcommand")
   const causes = unknownCommand === undefined ? errors : [unknownCommand]
+  const names = listSubcommands(findCommand(root, commandPath.slice(1)).command).map(({ name }) => name)
   const problem =
     causes.length === 0
-      ? `a command is missing after '${path}': one of ${listSubcommands(command)
-          .map(({ name }) => name)
-          .join(", ")}`
+      ? `a command is missing after '${path}': one of ${names.join(", ")}`
       : causes.map(describeError).join("; ")
   return new UsageError({ message: `${problem}; see '${path} --help'` })
 }

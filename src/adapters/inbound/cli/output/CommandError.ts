@@ -3,23 +3,20 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { toMessage } from "../../../../application/observability/ErrorMessage.ts"
 
-/** A command failed. The message is written for the operator. */
+/** Ends a command with exit code 1. The message is written for the operator. */
 export class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string }> {
-  readonly exitCode = 1
+  readonly exitCode: number = 1
 }
 
-/** The arguments of a command are wrong, or contradict each other. The message is written for the operator. */
-export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {
-  readonly exitCode = 2
+/** The arguments of a command are wrong, or contradict each other. */
+export class UsageError extends CommandError {
+  override readonly exitCode = 2
 }
 
 /** Ends a command that has printed its result, with an exit code that tells scripts about the result. */
 export class ResultExit extends Data.TaggedError("ResultExit") {
   readonly exitCode = 2
 }
-
-/** The errors that end a command. */
-export type ExitError = CommandError | UsageError | ResultExit
 
 export const makeReadError = (path: string, error: unknown): CommandError =>
   new CommandError({ message: `cannot read ${path}: ${toMessage(error)}` })
@@ -28,10 +25,7 @@ export const makeWriteError = (target: string, error: unknown): CommandError =>
   new CommandError({ message: `cannot write ${target}: ${toMessage(error)}` })
 
 /** Prints an error to stderr, as text or as one line of JSON. Returns the exit code of the error. */
-export const reportError = (
-  asJson: boolean,
-  { message, exitCode }: CommandError | UsageError
-): Effect.Effect<number> =>
+export const reportError = (asJson: boolean, { message, exitCode }: CommandError): Effect.Effect<number> =>
   Effect.as(
     Console.error(
       asJson ? JSON.stringify({ error: { message, exit_code: exitCode } }) : `prompt-retrieval: ${message}`
