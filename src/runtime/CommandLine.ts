@@ -16,7 +16,7 @@ import { toMessage } from "../application/observability/ErrorMessage.ts"
 import { readConfig, type ServiceConfig } from "./config/Config.ts"
 import { findSimilarNames } from "./config/SimilarNames.ts"
 import { installSignalHandlers } from "./Signals.ts"
-import { withLogging } from "./telemetry/Telemetry.ts"
+import * as Logging from "./telemetry/Logging.ts"
 
 /** An error that stops a command: `Unavailable`, or an error with a message for the operator. */
 type RuntimeError = Unavailable | { readonly _tag: string; readonly message: string }
@@ -109,7 +109,7 @@ const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isS
   return yield* Effect.forEach(findSimilarNames(process.env), (warning) => Effect.logWarning(warning)).pipe(
     Effect.andThen(runServeOrCommand(args)),
     Effect.provideService(CommandRuntime, makeCommandRuntime(config)),
-    withLogging(config)
+    Effect.provide(Logging.layer(config))
   )
 })
 

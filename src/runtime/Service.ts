@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
 import * as HttpServer from "../adapters/inbound/http/transport/Server.ts"
 import { migrate } from "../adapters/outbound/postgres/schema/Migrations.ts"
 import { assertReadable } from "../adapters/outbound/postgres/schema/SchemaVersion.ts"
@@ -14,7 +15,6 @@ import { collectWhenIdle, limitHeapGrowth } from "./IdleCollection.ts"
 import { serveLayer } from "./layers/ServeLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ConfigRules.ts"
 import { startServing } from "./Startup.ts"
-import { startMetrics, withExport } from "./telemetry/Telemetry.ts"
 
 export interface ServeOptions {
   /** Whether to create a demo workspace if the embedded database has no workspace. */
@@ -38,6 +38,30 @@ const logStart = ({ databaseUrl, databaseFeedUrl, dataDir, redisUrl, rateLimits,
     rate_limit_per_process: rateLimits.perProcess,
     mcp: mcp ? "on" : "off"
   })
+
+// Optional parts are imported only if the configuration enables them, because each import makes the start slower.
+
+/** Exports spans and metrics to the configured collector. If no collector is configured, no spans are created. */
+const exportLayer = ({ otlpEndpoint }: ServiceConfig) =>
+  otlpEndpoint === undefined
+    ? Layer.succeed(References.TracerEnabled, false)
+    : Layer.unwrap(
+        Effect.map(
+          Effect.promise(() => import("./telemetry/Otlp.ts")),
+          ({ layer }) => layer
+        )
+      )
+
+/** Measures this process if its metrics are exported or served. Serves the metrics if a port is configured. */
+const startMetrics = Effect.fnUntraced(function* (config: ServiceConfig) {
+  const { host, metricsHost = host, metricsPort, otlpEndpoint } = config
+  if (metricsPort === undefined && otlpEndpoint === undefined) return
+  const { measureProcess } = yield* Effect.promise(() => import("./telemetry/ProcessMetrics.ts"))
+  yield* measureProcess
+  if (metricsPort === undefined) return
+  const { serveMetrics } = yield* Effect.promise(() => import("./telemetry/MetricsServer.ts"))
+  yield* Effect.logInfo(`Metrics on ${formatUrl(yield* serveMetrics(metricsHost, metricsPort))}/metrics`)
+})
 
 /**
  * If the database has no workspace, creates the demo workspace (`demo` is true) or logs a warning (`demo` is false).
@@ -82,7 +106,7 @@ export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
     Effect.andThen(startMetrics(config)),
     Effect.andThen(listenAndServe),
     Effect.scoped,
-    withExport(config),
+    Effect.provide(exportLayer(config)),
     Effect.onExit((exit) =>
       Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
         ? Effect.logInfo("Stopped prompt-retrieval", { version: programVersion })

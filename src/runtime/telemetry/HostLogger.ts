@@ -22,16 +22,12 @@ export interface HostLogger {
 
 const findMinimumLevel = (logger: HostLogger): LogLevel.LogLevel => {
   if (logger.debug !== undefined) return "All"
-  if (logger.info !== undefined) return "Info"
-  return "Warn"
+  return logger.info !== undefined ? "Info" : "Warn"
 }
 
-/** The functions that receive the lines of a level. `debug` receives all other lines. */
-const functions: Readonly<Record<string, keyof HostLogger>> = {
-  fatal: "error",
-  error: "error",
-  warn: "warn",
-  info: "info"
+const selectFunction = (logger: HostLogger, level: string) => {
+  if (level === "fatal" || level === "error") return logger.error ?? logger.warn
+  return level === "warn" || level === "info" ? logger[level] : logger.debug
 }
 
 export const layer = (logger: HostLogger): Layer.Layer<never> =>
@@ -39,10 +35,8 @@ export const layer = (logger: HostLogger): Layer.Layer<never> =>
     Logger.layer([
       Logger.make((options) => {
         const { time: _, level, msg, ...fields } = toLogEntry(options)
-        const name = functions[level] ?? "debug"
         try {
-          if (name === "error" && logger.error === undefined) logger.warn?.(msg, fields)
-          else logger[name]?.(msg, fields)
+          selectFunction(logger, level)?.call(logger, msg, fields)
         } catch {
           // An exception of the logger must not fail a request.
         }

@@ -3,9 +3,10 @@ import { inspect, styleText } from "node:util"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Formatter from "effect/Formatter"
-import type * as Layer from "effect/Layer"
+import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
+import type { ServiceConfig } from "../config/Config.ts"
 
 /** A log line as a flat object: `time`, `level` and `msg`, then the fields, then `err` if there is an error. */
 export interface LogEntry {
@@ -27,21 +28,15 @@ const toText = (value: unknown): string => (typeof value === "string" ? value : 
  * `msg`.
  */
 export const toLogEntry = ({ message, logLevel, cause, date, fiber }: Logger.Options<unknown>): LogEntry => {
-  const time = date.toISOString()
-  const level = logLevel.toLowerCase()
-  const entry: LogEntry = { time, level, msg: "" }
-  Object.assign(entry, fiber.getRef(References.CurrentLogAnnotations))
-  let msg = ""
+  const header = { time: date.toISOString(), level: logLevel.toLowerCase(), msg: "" }
+  const entry: LogEntry = { ...header, ...fiber.getRef(References.CurrentLogAnnotations) }
   for (const part of Array.isArray(message) ? message : [message]) {
     if (isPlainObject(part)) Object.assign(entry, part)
     else if (part instanceof Error) entry.err = Cause.pretty(Cause.die(part))
-    else msg = msg === "" ? toText(part) : `${msg} ${toText(part)}`
+    else header.msg = header.msg === "" ? toText(part) : `${header.msg} ${toText(part)}`
   }
   if (cause.reasons.length > 0) entry.err = Cause.pretty(cause)
-  entry.time = time
-  entry.level = level
-  entry.msg = msg
-  return entry
+  return Object.assign(entry, header)
 }
 
 /** Formats an entry as one line of JSON. Redacted values stay redacted. */
@@ -86,33 +81,28 @@ const maxUnreadBytes = 4 * 1024 * 1024
  */
 export const makeStreamLogger = (stream: Writable, format: (entry: LogEntry) => string) =>
   Effect.gen(function* () {
-    let lines: Array<string> = []
+    let lines = ""
     let dropped = 0
     const flush = (): void => {
-      if (lines.length === 0) return
-      stream.write(lines.join(""))
-      lines = []
+      if (lines !== "") stream.write(lines)
+      lines = ""
     }
     const add = (entry: LogEntry): void => {
-      if (lines.push(`${format(entry)}\n`) === 1) setImmediate(flush)
+      if (lines === "") setImmediate(flush)
+      lines += `${format(entry)}\n`
     }
     const reportDropped = (): void => {
-      add({
-        time: new Date().toISOString(),
-        level: "warn",
-        msg: "Log reader too slow; lines dropped",
-        dropped
-      })
+      const msg = "Log reader too slow; lines dropped"
+      add({ time: new Date().toISOString(), level: "warn", msg, dropped })
       dropped = 0
     }
     // If the process ends by `process.exit`, the exit listener writes the last lines.
-    yield* Effect.acquireRelease(
-      Effect.sync(() => process.on("exit", flush)),
-      () =>
-        Effect.sync(() => {
-          flush()
-          process.off("exit", flush)
-        })
+    process.on("exit", flush)
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        flush()
+        process.off("exit", flush)
+      })
     )
     return Logger.make((options) => {
       if (stream.writableLength <= maxUnreadBytes) add(toLogEntry(options))
@@ -120,6 +110,9 @@ export const makeStreamLogger = (stream: Writable, format: (entry: LogEntry) => 
     })
   })
 
-/** Logs to stderr in JSON, or in a format for terminals. */
-export const layer = (format: "json" | "pretty"): Layer.Layer<never> =>
-  Logger.layer([makeStreamLogger(process.stderr, format === "json" ? formatJson : formatPretty)])
+/** Logs to stderr, in JSON or in a format for terminals. */
+export const layer = ({ logFormat, logLevel }: Pick<ServiceConfig, "logFormat" | "logLevel">) =>
+  Layer.merge(
+    Logger.layer([makeStreamLogger(process.stderr, logFormat === "json" ? formatJson : formatPretty)]),
+    Layer.succeed(References.MinimumLogLevel, logLevel)
+  )

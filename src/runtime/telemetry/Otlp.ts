@@ -8,6 +8,7 @@ import * as Layer from "effect/Layer"
 import * as OtlpMetrics from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as OtlpTracer from "effect/observability/OtlpTracer"
+import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
 
 /** The defaults of some of OpenTelemetry's environment variables. */
@@ -33,29 +34,22 @@ const limitedClient = Layer.effect(
   HttpClient.HttpClient,
   Effect.gen(function* () {
     const client = yield* HttpClient.HttpClient
-    const timeoutMs = yield* Config.Int("OTEL_EXPORTER_OTLP_TIMEOUT").pipe(
+    const duration = yield* Config.Int("OTEL_EXPORTER_OTLP_TIMEOUT").pipe(
       Config.withDefault(defaultTimeoutMs),
       Effect.orDie
     )
     const turn = Semaphore.makeUnsafe(1)
-    let waiting = 0
+    const places = Semaphore.makeUnsafe(maxExports)
     return HttpClient.transform(client, (send, request) => {
       const dropped = Effect.sync(() => HttpClientResponse.fromWeb(request, new Response()))
-      return Effect.suspend(() => {
-        if (waiting === maxExports) return dropped
-        waiting++
-        return send.pipe(
-          // The time limit includes the body of the response.
-          Effect.tap((response) => response.arrayBuffer),
-          Effect.timeoutOrElse({ duration: timeoutMs, orElse: () => dropped }),
-          Semaphore.withPermit(turn),
-          Effect.ensuring(
-            Effect.sync(() => {
-              waiting--
-            })
-          )
-        )
-      })
+      return send.pipe(
+        // The time limit includes the body of the response.
+        Effect.tap((response) => response.arrayBuffer),
+        Effect.timeoutOrElse({ duration, orElse: () => dropped }),
+        Semaphore.withPermit(turn),
+        Semaphore.withPermitsIfAvailable(places, 1),
+        Effect.flatMap(Option.match({ onNone: () => dropped, onSome: Effect.succeed }))
+      )
     })
   })
 ).pipe(Layer.provide(FetchHttpClient.layer))

@@ -15,9 +15,8 @@ const registerGauge = (name: string, description: string, read: () => number): v
 }
 
 const registerCpuSeconds = (): void => {
-  const description = "Processor time used in user and system mode, in seconds"
   const counter = Metric.counter("prompt_retrieval_process_cpu_seconds_total", {
-    description,
+    description: "Processor time used in user and system mode, in seconds",
     incremental: true
   })
   Metric.registerUnsafe(counter, metricRegistry, {
@@ -38,39 +37,39 @@ const registerBuildInfo = (): void => {
 
 /** The sampling interval of the event loop delay. Node adds the interval to every sample. */
 const resolutionMs = 20
-/**
- * The length of the windows in which the event loop delay is measured. The gauges show the statistics of the last
- * complete window, or of the first window until it is complete.
- */
-const window = "15 seconds"
 
-const toExcessSeconds = (sampleNanos: number): number => Math.max(0, sampleNanos - resolutionMs * 1e6) / 1e9
+/** Without samples, the mean is NaN. */
+const toExcessSeconds = (sampleNanos: number): number =>
+  Math.max(0, (sampleNanos || 0) - resolutionMs * 1e6) / 1e9
 
-/** Measures the event loop delay until the scope closes. */
+/** Registers gauges of the event loop delay in the last 15 seconds, or in the first seconds until 15 are over. */
 const measureDelay = Effect.gen(function* () {
-  const delay = yield* Effect.acquireRelease(
-    Effect.sync(() => {
-      const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
-      histogram.enable()
-      return histogram
-    }),
-    (histogram) => Effect.sync(() => histogram.disable())
+  const delay = monitorEventLoopDelay({ resolution: resolutionMs })
+  yield* Effect.acquireRelease(
+    Effect.sync(() => delay.enable()),
+    () => Effect.sync(() => delay.disable())
   )
-  const readDelay = () =>
-    delay.count === 0
-      ? { mean: 0, p99: 0, max: 0 }
-      : {
-          mean: toExcessSeconds(delay.mean),
-          p99: toExcessSeconds(delay.percentile(99)),
-          max: toExcessSeconds(delay.max)
-        }
+  const readDelay = () => ({
+    mean: toExcessSeconds(delay.mean),
+    p99: toExcessSeconds(delay.percentile(99)),
+    max: toExcessSeconds(delay.max)
+  })
   let lastWindow: ReturnType<typeof readDelay> | undefined
   const endWindow = Effect.sync(() => {
     lastWindow = readDelay()
     delay.reset()
   })
-  yield* Effect.forkScoped(Effect.forever(Effect.delay(endWindow, window)))
-  return () => lastWindow ?? readDelay()
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(endWindow, "15 seconds")))
+  for (const [statistic, description] of [
+    ["mean", "Mean delay"],
+    ["p99", "99th percentile of the delay"],
+    ["max", "Longest delay"]
+  ] as const)
+    registerGauge(
+      `nodejs_eventloop_lag_${statistic}_seconds`,
+      `${description} of the event loop over 15 seconds`,
+      () => (lastWindow ?? readDelay())[statistic]
+    )
 })
 
 /** Registers metrics of this process, and measures its event loop delay until the scope closes. */
@@ -91,15 +90,5 @@ export const measureProcess = Effect.gen(function* () {
     "Start time of the process, in seconds since the epoch",
     () => performance.timeOrigin / 1000
   )
-  const readLag = yield* measureDelay
-  for (const [statistic, description] of [
-    ["mean", "Mean delay"],
-    ["p99", "99th percentile of the delay"],
-    ["max", "Longest delay"]
-  ] as const)
-    registerGauge(
-      `nodejs_eventloop_lag_${statistic}_seconds`,
-      `${description} of the event loop over ${window}`,
-      () => readLag()[statistic]
-    )
+  yield* measureDelay
 })

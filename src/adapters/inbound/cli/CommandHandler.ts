@@ -16,6 +16,16 @@ export const withHelp =
       Command.withExamples(examples.map((example) => ({ command: `prompt-retrieval ${example}` })))
     )
 
+/** Makes a command that has only subcommands. */
+export const makeGroup = <
+  const Name extends string,
+  const Subcommands extends ReadonlyArray<Command.Command.Any>
+>(
+  name: Name,
+  description: string,
+  subcommands: Subcommands
+) => Command.make(name).pipe(Command.withDescription(description), Command.withSubcommands(subcommands))
+
 /** Makes the handler of a command that prints its own output. */
 export const handle =
   <Input extends CommandInput, A, E extends Failure, R>(run: (input: Input) => Effect.Effect<A, E, R>) =>

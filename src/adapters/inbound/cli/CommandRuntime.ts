@@ -15,10 +15,7 @@ export class CommandRuntime extends Context.Service<
     readonly migrate: Effect.Effect<MigrationReport, CommandError>
     /** Reads the state of the database schema, and changes nothing. */
     readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError>
-    /**
-     * Opens the database and provides the use cases. If `migrate` is true, migrates the schema first. Otherwise the
-     * schema must be current.
-     */
+    /** Opens the database and, if `migrate` is true, migrates its schema. Otherwise the schema must be current. */
     readonly useCases: (options: {
       readonly migrate: boolean
     }) => Layer.Layer<Administration | Prompts, CommandError>

@@ -13,20 +13,18 @@ import { workspaceVariable } from "./input/Environment.ts"
 import { CommandError, UsageError } from "./output/CommandError.ts"
 import { quote } from "./output/Output.ts"
 
-// A command calls these functions after it has checked the command line, so that wrong usage is reported even if there
-// is no database. `Command.provide` would open the database before these checks.
+// These functions open the database. A command calls them after it has checked the command line, so that wrong usage is
+// reported even if there is no database.
 
 interface OpenOptions {
+  /** If true, the schema is migrated first. Otherwise it must be current. */
   readonly migrate: boolean
 }
 
 const withDatabase = <A, E, R>(use: Effect.Effect<A, E, R>, options: OpenOptions = { migrate: false }) =>
   Effect.flatMap(CommandRuntime, ({ useCases }) => Effect.provide(use, useCases(options)))
 
-/**
- * Returns the id of the only candidate. Fails with `notFound` if there is no candidate, and with the ids of the
- * candidates if there are several.
- */
+/** Returns the id of the only candidate. Fails with `notFound`, or with the ids of several candidates. */
 const requireOne = <Id extends string, E>(
   kind: "workspaces" | "keys",
   name: string,
@@ -41,7 +39,6 @@ const requireOne = <Id extends string, E>(
   return Effect.fail(new CommandError({ message }))
 }
 
-/** Returns the id of the workspace with this id or name. Does not check that a workspace with the given id exists. */
 const resolveWorkspace = Effect.fnUntraced(function* (
   { workspaces }: Administration["Service"],
   idOrName: string
@@ -52,15 +49,14 @@ const resolveWorkspace = Effect.fnUntraced(function* (
   return yield* requireOne("workspaces", idOrName, named, WorkspaceNotFound)
 })
 
-/** Opens the database and runs `use` with the `Administration` use cases. */
 export const administer = <A, E, R>(
   use: (administration: Administration["Service"]) => Effect.Effect<A, E, R>,
   options?: OpenOptions
 ) => withDatabase(Effect.flatMap(Administration, use), options)
 
 /**
- * Opens the database and runs `use` with the `Administration` use cases and the id of a workspace. `workspace` is an id
- * or a name. Does not check that a workspace with a given id exists.
+ * Runs `use` with the id of a workspace. `workspace` is an id or a name. Does not check that a workspace with a given id
+ * exists.
  */
 export const administerWorkspace = <A, E, R>(
   workspace: string,
@@ -73,27 +69,21 @@ export const administerWorkspace = <A, E, R>(
     options
   )
 
-interface KeyReference {
-  readonly key: string
-  readonly workspace: string | undefined
-}
-
 /**
- * Opens the database and runs `use` with the `Administration` use cases and the id of a key. `key` is an id, or a name
- * among the keys of the workspace that are neither revoked nor expired. Does not check that a key with a given id
- * exists.
+ * Runs `use` with the id of a key. `key` is an id, or a name among the keys of the workspace that are neither revoked nor
+ * expired. Does not check that a key with a given id exists.
  */
-export const administerKey = Effect.fnUntraced(function* <A, E, R>(
-  { key, workspace }: KeyReference,
+export const administerKey = <A, E, R>(
+  { key, workspace }: { readonly key: string; readonly workspace: string | undefined },
   use: (administration: Administration["Service"], id: ApiKeyId) => Effect.Effect<A, E, R>
-) {
+) => {
   const id = parseUuid(key)
-  if (id !== undefined) return yield* administer((administration) => use(administration, ApiKeyId.make(id)))
+  if (id !== undefined) return administer((administration) => use(administration, ApiKeyId.make(id)))
   if (workspace === undefined)
-    return yield* new UsageError({
+    return new UsageError({
       message: `a key name requires a workspace: add --workspace ID or set ${workspaceVariable}`
     })
-  return yield* administerWorkspace(
+  return administerWorkspace(
     workspace,
     Effect.fnUntraced(function* (administration, workspaceId) {
       const keys = yield* administration.keys(workspaceId)
@@ -102,11 +92,11 @@ export const administerKey = Effect.fnUntraced(function* <A, E, R>(
       return yield* use(administration, yield* requireOne("keys", key, named, KeyNotFound))
     })
   )
-})
+}
 
 /**
- * Opens the database and runs `use` with the `Prompts` use cases and the operator as the caller of a workspace.
- * `workspace` is an id or a name. The operator sees every version, regardless of the tier of the workspace.
+ * Runs `use` with the operator as the caller of a workspace. `workspace` is an id or a name. The operator sees every
+ * version, regardless of the tier of the workspace.
  */
 export const readPrompts = <A, E, R>(
   workspace: string,
@@ -119,18 +109,12 @@ export const readPrompts = <A, E, R>(
     })
   )
 
-interface PromptReference {
-  readonly workspace: string
-  readonly prompt: string
-}
-
 /**
  * Like `readPrompts`, with the id or name by which a prompt is read. If `prompt` is neither an id nor a name, it is a
- * title: the command finds the prompt by the name that follows from the title, and fails if the prompt has another
- * title.
+ * title. The prompt is then found by the name that follows from the title, and must have this title.
  */
 export const readPrompt = <A, E, R>(
-  { workspace, prompt }: PromptReference,
+  { workspace, prompt }: { readonly workspace: string; readonly prompt: string },
   use: (prompts: Prompts["Service"], operator: Caller, id: string) => Effect.Effect<A, E, R>
 ) =>
   readPrompts(

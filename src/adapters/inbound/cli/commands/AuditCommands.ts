@@ -1,7 +1,7 @@
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { AuditEvent } from "../../../../domain/AuditEvent.ts"
-import { handleAndPrint, withHelp } from "../CommandHandler.ts"
+import { handleAndPrint, makeGroup, withHelp } from "../CommandHandler.ts"
 import { explicitWorkspace, json, optional } from "../input/Flags.ts"
 import { makeTable } from "../output/Output.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
@@ -54,7 +54,4 @@ const list = Command.make(
   )
 )
 
-export const auditCommands = Command.make("audit").pipe(
-  Command.withDescription("List who changed workspaces, users and keys"),
-  Command.withSubcommands([list])
-)
+export const auditCommands = makeGroup("audit", "List who changed workspaces, users and keys", [list])

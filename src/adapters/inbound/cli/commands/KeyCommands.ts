@@ -12,7 +12,7 @@ import { paidTiers } from "../../../../domain/Billing.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
 import type { TimeInput } from "../../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { handleAndPrint, withHelp } from "../CommandHandler.ts"
+import { handleAndPrint, makeGroup, withHelp } from "../CommandHandler.ts"
 import {
   emailRule,
   json,
@@ -196,7 +196,9 @@ const revoke = Command.make(
   )
 )
 
-export const keyCommands = Command.make("keys").pipe(
-  Command.withDescription("Issue, list, rotate and revoke API keys"),
-  Command.withSubcommands([issue, list, rotate, revoke])
-)
+export const keyCommands = makeGroup("keys", "Issue, list, rotate and revoke API keys", [
+  issue,
+  list,
+  rotate,
+  revoke
+])

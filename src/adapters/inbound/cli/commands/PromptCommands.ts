@@ -15,7 +15,7 @@ import {
 import { maxInt32 } from "../../../../domain/Sizes.ts"
 import { maxVersionNumber, parseVersionNumber, type VersionNumber } from "../../../../domain/Version.ts"
 import type { Folder, WorkspaceTag } from "../../../../domain/Workspace.ts"
-import { handleAndPrint, withHelp } from "../CommandHandler.ts"
+import { handleAndPrint, makeGroup, withHelp } from "../CommandHandler.ts"
 import { json, optional, workspace } from "../input/Flags.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
 import { formatFields, makeTable, toOutputText } from "../output/Output.ts"
@@ -198,10 +198,12 @@ const diff = Command.make(
   )
 )
 
-export const promptCommands = Command.make("prompts").pipe(
-  Command.withDescription("Read the prompts of a workspace"),
-  Command.withSubcommands([list, get, resolve, diff])
-)
+export const promptCommands = makeGroup("prompts", "Read the prompts of a workspace", [
+  list,
+  get,
+  resolve,
+  diff
+])
 
 const listFolders = Command.make(
   "list",
@@ -212,10 +214,7 @@ const listFolders = Command.make(
   )
 ).pipe(withHelp("List a workspace's folders by name, with their ids", "folders list --workspace Acme"))
 
-export const folderCommands = Command.make("folders").pipe(
-  Command.withDescription("List the folders of a workspace"),
-  Command.withSubcommands([listFolders])
-)
+export const folderCommands = makeGroup("folders", "List the folders of a workspace", [listFolders])
 
 const listTags = Command.make(
   "list",
@@ -226,7 +225,4 @@ const listTags = Command.make(
   )
 ).pipe(withHelp("List a workspace's tags by name", "tags list --workspace Acme"))
 
-export const tagCommands = Command.make("tags").pipe(
-  Command.withDescription("List the tags of a workspace"),
-  Command.withSubcommands([listTags])
-)
+export const tagCommands = makeGroup("tags", "List the tags of a workspace", [listTags])

@@ -2,7 +2,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { User } from "../../../../domain/Workspace.ts"
-import { handleAndPrint, withHelp } from "../CommandHandler.ts"
+import { handleAndPrint, makeGroup, withHelp } from "../CommandHandler.ts"
 import { booleanFlag, emailRule, json, workspace } from "../input/Flags.ts"
 import { makeTable, pluralize, toPrintable } from "../output/Output.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
@@ -63,7 +63,8 @@ const remove = Command.make(
   )
 )
 
-export const userCommands = Command.make("users").pipe(
-  Command.withDescription("List and delete users, and require them to reset their passwords"),
-  Command.withSubcommands([list, set, remove])
+export const userCommands = makeGroup(
+  "users",
+  "List and delete users, and require them to reset their passwords",
+  [list, set, remove]
 )

@@ -7,7 +7,7 @@ import type { Administration } from "../../../../application/administration/Admi
 import { type WorkspaceInfo, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { BillingStatus, Tier } from "../../../../domain/Billing.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { handleAndPrint, withHelp } from "../CommandHandler.ts"
+import { handleAndPrint, makeGroup, withHelp } from "../CommandHandler.ts"
 import { booleanFlag, json, nameRule, optional } from "../input/Flags.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
 import { makeTable, pluralize, toPrintable, warn } from "../output/Output.ts"
@@ -175,7 +175,10 @@ const remove = Command.make(
   )
 ).pipe(withHelp("Delete a workspace with its content and keys", "workspaces delete Acme --yes"))
 
-export const workspaceCommands = Command.make("workspaces").pipe(
-  Command.withDescription("List, create, change and delete workspaces"),
-  Command.withSubcommands([list, create, set, rename, remove])
-)
+export const workspaceCommands = makeGroup("workspaces", "List, create, change and delete workspaces", [
+  list,
+  create,
+  set,
+  rename,
+  remove
+])
