@@ -1,5 +1,4 @@
-import { withoutBytes } from "../../../src/testing/promptContentTests.ts"
-import { assert, type Vitest } from "@effect/vitest"
+import type { Vitest } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { KeyRecord, UserId } from "../../../src/domain/ApiKey.ts"
 import { InvalidContent } from "../../../src/domain/WorkspaceContent.ts"
@@ -28,7 +27,8 @@ import {
   version,
   workspace
 } from "../../support/archives.ts"
-import * as model from "../../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
+
+export { assertReads } from "../../../src/testing/promptReads.ts"
 
 /** The `it` of a suite. Each area of the contract registers its tests with this `it`. */
 export type ContractTests = Vitest.MethodsNonLive<PromptRepo | KeyStore | WorkspaceStore>
@@ -72,44 +72,6 @@ export const rejectedPaths = (archive: Archive) =>
   Effect.map(Effect.flip(loadArchive(archive)), (error) =>
     error._tag === "InvalidContent" ? error.problems.map(({ path }) => path).sort() : error
   )
-
-/** Asserts that every read of a workspace returns the content of the archive. */
-export const assertReads = Effect.fnUntraced(function* (archive: Archive) {
-  const repo = yield* PromptRepo
-  const id = archive.workspace.id
-  const whole = model.listPrompts(archive, {})
-  assert.deepStrictEqual(yield* repo.list(id, {}, everything), { items: whole, total: whole.length })
-  for (const { name: tag } of archive.tags) {
-    assert.deepStrictEqual(
-      (yield* repo.list(id, { tag }, everything)).items,
-      model.listPrompts(archive, { tag })
-    )
-  }
-  for (const { id: folder_id } of archive.folders) {
-    assert.deepStrictEqual(
-      (yield* repo.list(id, { folder_id }, everything)).items,
-      model.listPrompts(archive, { folder_id })
-    )
-  }
-  for (const prompt of archive.prompts) {
-    assert.deepStrictEqual(yield* repo.get(id, prompt.id), model.getPrompt(archive, prompt))
-    assert.deepStrictEqual(
-      withoutBytes(yield* repo.getSource(id, prompt.id)),
-      model.getSource(archive, prompt)
-    )
-    const versions = model.listVersions(prompt)
-    assert.deepStrictEqual(yield* repo.listVersions(id, prompt.id, undefined, everything), {
-      items: versions.map(model.toVersionSummary),
-      total: versions.length
-    })
-    for (const version of versions) {
-      assert.deepStrictEqual(
-        yield* repo.getVersion(id, prompt.id, version.version_number, undefined),
-        version
-      )
-    }
-  }
-})
 
 /**
  * Returns an archive with its items in the order of an export. Keeps the users without a key of the workspace, which an

@@ -87,7 +87,9 @@ export const listVersions = (
     .sort((a, b) => compare(b.version_number, a.version_number))
     .map((version) => ({ ...version, prompt_id: id, metadata: version.metadata as Version["metadata"] }))
 
-const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Service"] => {
+export const makePromptRepo = ({
+  workspaces
+}: Pick<MemoryState["Service"], "workspaces">): PromptRepo["Service"] => {
   const find = (workspaceId: WorkspaceId, reference: PromptReference) =>
     Effect.suspend(() => {
       const workspace = workspaces.get(workspaceId)
