@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
@@ -7,13 +7,9 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { toMessage } from "../../../../application/observability/ErrorMessage.ts"
 
-/** Another process owns the data directory. `pid` is undefined if that process has not written its id yet. */
-export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{
-  readonly path: string
-  readonly pid: number | undefined
-}> {
-  override readonly message =
-    `${this.path} is in use by another process${this.pid === undefined ? "" : ` (pid ${this.pid})`}`
+/** Another process owns the data directory. */
+export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{ readonly path: string }> {
+  override readonly message = `${this.path} is in use by another process`
 }
 
 /**
@@ -30,43 +26,26 @@ export class DataDirectoryUnusable extends Data.TaggedError("DataDirectoryUnusab
 const sqliteBusy = 5
 
 const isLockedError = (error: unknown): boolean =>
-  error instanceof Error &&
-  "errcode" in error &&
-  typeof error.errcode === "number" &&
-  (error.errcode & 0xff) === sqliteBusy
+  (Number((error as { readonly errcode?: unknown }).errcode) & 0xff) === sqliteBusy
 
-/** Creates a file. Does nothing if the path exists, even if it is a link. */
-const createFile = (path: string, text: string): void => {
+/** Creates an empty file. Does nothing if the path exists, even if it is a link. */
+const createFile = (path: string): void => {
   try {
-    writeFileSync(path, text, { flag: "wx", mode: 0o600 })
+    writeFileSync(path, "", { flag: "wx", mode: 0o600 })
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error
-  }
-}
-
-/**
- * Returns the path of the file that contains the process id of the owner, for error messages. Only the lock decides
- * which process owns the directory.
- */
-const toPidFile = (path: string): string => join(path, "pid")
-
-const readOwner = (path: string): number | undefined => {
-  try {
-    return Number.parseInt(readFileSync(toPidFile(path), "utf8"), 10) || undefined
-  } catch {
-    return undefined
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
   }
 }
 
 /**
  * Locks a directory with an open SQLite transaction on a file in the directory: the kernel releases the lock even if
- * the process is killed. Then writes the id of this process to the pid file. Creates and writes no file through a link,
- * because another user may own the directory of a process that runs as root.
+ * the process is killed. Creates no file through a link, because another user may own the directory of a process that
+ * runs as root.
  */
 const lockDirectory = async (path: string): Promise<DatabaseSync> => {
   const sqlite = await import("node:sqlite")
   const lock = join(path, "lock")
-  createFile(lock, "")
+  createFile(lock)
   // The error of SQLite would not say why it cannot open the file.
   accessSync(lock, constants.W_OK)
   const url = pathToFileURL(lock)
@@ -75,8 +54,6 @@ const lockDirectory = async (path: string): Promise<DatabaseSync> => {
   const database = new sqlite.DatabaseSync(url, { timeout: 0 })
   try {
     database.exec("BEGIN EXCLUSIVE")
-    rmSync(toPidFile(path), { force: true })
-    createFile(toPidFile(path), `${process.pid}\n`)
     return database
   } catch (error) {
     database.close()
@@ -92,24 +69,16 @@ export const acquireDataDirectory = (
   dataDir: string
 ): Effect.Effect<string, DataDirectoryBusy | DataDirectoryUnusable, Scope.Scope> => {
   const path = resolve(dataDir)
+  const lock = Effect.tryPromise({
+    try: () => {
+      mkdirSync(path, { recursive: true, mode: 0o700 })
+      return lockDirectory(path)
+    },
+    catch: (cause) =>
+      isLockedError(cause) ? new DataDirectoryBusy({ path }) : new DataDirectoryUnusable({ path, cause })
+  })
   return Effect.as(
-    Effect.acquireRelease(
-      Effect.tryPromise({
-        try: () => {
-          mkdirSync(path, { recursive: true, mode: 0o700 })
-          return lockDirectory(path)
-        },
-        catch: (cause) =>
-          isLockedError(cause)
-            ? new DataDirectoryBusy({ path, pid: readOwner(path) })
-            : new DataDirectoryUnusable({ path, cause })
-      }),
-      (database) =>
-        Effect.sync(() => {
-          rmSync(toPidFile(path), { force: true })
-          database.close()
-        })
-    ),
+    Effect.acquireRelease(lock, (database) => Effect.sync(() => database.close())),
     path
   )
 }

