@@ -7,9 +7,9 @@ import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
 import { makeStateLog } from "../../../application/observability/StateLog.ts"
-import { makeFixedWindowCounter } from "./InProcessRateLimiter.ts"
+import { FixedWindowCounter } from "./InProcessRateLimiter.ts"
 import { toRateWindow } from "../../../domain/ApiKey.ts"
-import type { RedisCounter } from "./RedisCounter.ts"
+import { connect, type RedisCounter } from "./RedisCounter.ts"
 
 export const sharedCounterUp = Metric.gauge("prompt_retrieval_rate_limiter_shared_up", {
   description: "1 while the shared rate limit counter decides, 0 while this process counts alone"
@@ -59,11 +59,6 @@ const probe = Effect.fnUntraced(function* (connection: RedisCounter) {
   yield* withReplyTimeout(take)
 })
 
-const toReason = (cause: Cause.Cause<unknown>): string => {
-  const error = Cause.squash(cause)
-  return String(error instanceof Error && error.cause !== undefined ? error.cause : error)
-}
-
 /**
  * Keeps one connection to the Redis server at `url` in the background until the scope closes. Probes each new
  * connection before it is used. Reports in the metric and in the log whether the connection is up. Reconnects one
@@ -72,8 +67,6 @@ const toReason = (cause: Cause.Cause<unknown>): string => {
 const maintainConnection = Effect.fnUntraced(function* (
   url: string
 ): Effect.fn.Return<() => RedisCounter | undefined, never, Scope.Scope> {
-  // The Redis client is imported only here, because the import takes a third of a second.
-  const { connect } = yield* Effect.promise(() => import("./RedisCounter.ts"))
   const stateLog = makeStateLog({
     failed: "Redis unavailable; each process counts alone",
     restored: "Redis restored; rate limits are shared"
@@ -105,7 +98,7 @@ const maintainConnection = Effect.fnUntraced(function* (
   })
 
   yield* Effect.scoped(useConnection).pipe(
-    Effect.catchCause((cause) => report(false, stateLog.down(toReason(cause)))),
+    Effect.catchCause((cause) => report(false, stateLog.down(String(Cause.squash(cause))))),
     Effect.andThen(Effect.sleep(reconnectDelay)),
     Effect.forever,
     Effect.forkScoped
@@ -129,7 +122,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
   Layer.effect(
     RateLimiter,
     Effect.gen(function* () {
-      const counter = makeFixedWindowCounter()
+      const counter = new FixedWindowCounter()
       const getConnection = yield* maintainConnection(options.url)
       const getSharedCounter = (bucket: Bucket) => (bucket === "process" ? undefined : getConnection())
 
@@ -149,7 +142,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
         )
 
       return {
-        isKnownExhausted: counter.isKnownExhausted,
+        isKnownExhausted: (bucket, limit, now) => counter.isKnownExhausted(bucket, limit, now),
         take: (bucket, limit, now) =>
           Effect.suspend(() => {
             const connection = getSharedCounter(bucket)
