@@ -10,8 +10,7 @@ import {
   makeInProcessPrompts
 } from "../adapters/inbound/embedding/InProcessPrompts.ts"
 import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/WebHandler.ts"
-import { assertSchemaCurrent } from "../adapters/outbound/postgres/schema/Migrations.ts"
-import { assertReadable } from "../adapters/outbound/postgres/schema/SchemaVersion.ts"
+import { assertReadable, assertSchemaCurrent } from "../adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { metricRegistry } from "../application/observability/Instrumentation.ts"
 import { makeRepeatingLog } from "../application/observability/RepeatingLog.ts"
 import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"

@@ -5,11 +5,11 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Database } from "../../adapters/outbound/postgres/Database.ts"
+import { migrate } from "../../adapters/outbound/postgres/schema/Migrations.ts"
 import {
   assertSchemaCurrent,
-  migrate,
   readSchemaStatus
-} from "../../adapters/outbound/postgres/schema/Migrations.ts"
+} from "../../adapters/outbound/postgres/schema/SchemaVersion.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
 import { Actor } from "../../application/administration/Actor.ts"

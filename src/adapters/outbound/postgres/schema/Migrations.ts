@@ -3,11 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type {
-  MigrationInfo,
-  MigrationReport,
-  SchemaStatus
-} from "../../../../application/administration/SchemaStatus.ts"
+import type { MigrationInfo, MigrationReport } from "../../../../application/administration/SchemaStatus.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 import { describeSqlError, grantHint, sqlState } from "../driver/SqlErrors.ts"
 import { Database } from "../Database.ts"
@@ -16,6 +12,7 @@ import { notifications } from "./0001_notifications.ts"
 import { promptNotifications } from "./0001_prompt_notifications.ts"
 import { tables } from "./0001_tables.ts"
 import {
+  migrationNames,
   migrationTable,
   readSchemaVersion,
   SchemaMismatch,
@@ -32,16 +29,18 @@ interface Migration {
 /** Splits SQL into its statements, which start at the beginning of a line. Lines in the body of a function are indented. */
 const splitStatements = (sql: string): ReadonlyArray<string> => sql.trim().split(/;\n+(?=\S)/)
 
+const statements: Readonly<Record<(typeof migrationNames)[number], ReadonlyArray<string>>> = {
+  initial: [tables, lists, notifications, promptNotifications].flatMap(splitStatements)
+}
+
 /**
- * All migrations in their order, numbered from 1. The number of migrations is the version of the schema. A migration
- * never changes, because databases have run it. Its text is literal, because a constant of the program may change.
+ * All migrations in their order. A migration never changes, because databases have run it. Its text is literal, because
+ * a constant of the program may change.
  */
-export const migrations: ReadonlyArray<Migration> = [
-  {
-    name: "initial",
-    statements: [tables, lists, notifications, promptNotifications].flatMap(splitStatements)
-  }
-]
+export const migrations: ReadonlyArray<Migration> = migrationNames.map((name) => ({
+  name,
+  statements: statements[name]
+}))
 
 /**
  * Takes the lock that makes concurrent migrations and trigger corrections run one after another. Nothing else uses this
@@ -70,22 +69,19 @@ const runStatements = (statements: ReadonlyArray<string>) =>
     Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
   )
 
-const findPending = (version: number, all: ReadonlyArray<Migration>) =>
-  all.map((migration, index) => ({ ...migration, id: index + 1 })).slice(version)
-
-const toInfo = ({ id, name }: MigrationInfo): MigrationInfo => ({ id, name })
-
 /** Runs the pending migrations in the current transaction and returns them. */
 const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const sql = yield* PgClient.PgClient
   yield* runStatements(prepareTransaction)
   const version = yield* toKnownVersion(yield* sql.unsafe(selectVersion), all.length)
-  const pending = findPending(version, all)
-  for (const migration of pending) {
-    yield* runStatements(migration.statements)
-    yield* sql`insert into ${sql(migrationTable)} (id, name) values (${migration.id}, ${migration.name})`
+  const ran: Array<MigrationInfo> = []
+  for (const { name, statements } of all.slice(version)) {
+    const id = version + ran.length + 1
+    yield* runStatements(statements)
+    yield* sql`insert into ${sql(migrationTable)} (id, name) values (${id}, ${name})`
+    ran.push({ id, name })
   }
-  return pending.map(toInfo)
+  return ran
 })
 
 const isLockTimeout = (error: unknown): boolean =>
@@ -170,25 +166,3 @@ export const runMigrations = (
  * this program, or if the server rejects a migration.
  */
 export const migrate = runMigrations(migrations)
-
-/**
- * Returns the version of the schema and the migrations that are pending; changes nothing. Fails if the schema is newer
- * than this program.
- */
-export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unavailable, Database> =
-  Effect.map(readSchemaVersion(migrations.length), (version) => ({
-    version,
-    pending: findPending(version, migrations).map(toInfo)
-  }))
-
-/** Fails if the schema is newer than this program or a migration is pending; changes nothing. */
-export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> =
-  Effect.flatMap(readSchemaStatus, ({ version, pending }) =>
-    pending.length === 0
-      ? Effect.void
-      : Effect.fail(
-          SchemaMismatch(
-            `the database's schema is version ${version} and this program needs ${migrations.length}: run migrate`
-          )
-        )
-  )

@@ -1,8 +1,15 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type { SchemaStatus } from "../../../../application/administration/SchemaStatus.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { Database } from "../Database.ts"
+
+/**
+ * The names of all migrations in their order, numbered from 1. The number of migrations is the version of the schema.
+ * `Migrations.ts` has their statements, which an embedder does not load.
+ */
+export const migrationNames = ["initial"] as const
 
 /** The oldest major version of PostgreSQL that has the functions which the migrations and queries call. */
 const oldestServer = 14
@@ -63,6 +70,28 @@ export const readSchemaVersion = Effect.fnUntraced(function* (latest: number) {
     )
   return hasTable ? yield* toKnownVersion(yield* query({ text: selectVersion, params: [] }), latest) : 0
 })
+
+/**
+ * Returns the version of the schema and the migrations that are pending; changes nothing. Fails if the schema is newer
+ * than this program.
+ */
+export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unavailable, Database> =
+  Effect.map(readSchemaVersion(migrationNames.length), (version) => ({
+    version,
+    pending: migrationNames.map((name, index) => ({ id: index + 1, name })).slice(version)
+  }))
+
+/** Fails if the schema is newer than this program or a migration is pending; changes nothing. */
+export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> =
+  Effect.flatMap(readSchemaStatus, ({ version, pending }) =>
+    pending.length === 0
+      ? Effect.void
+      : Effect.fail(
+          SchemaMismatch(
+            `the database's schema is version ${version} and this program needs ${migrationNames.length}: run migrate`
+          )
+        )
+  )
 
 /**
  * Dies with PostgreSQL's reason if the role of the connection may not read a table that requests read. One readable

@@ -9,12 +9,14 @@ import * as Logger from "effect/Logger"
 import * as Schedule from "effect/Schedule"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
 import {
-  assertSchemaCurrent,
   migrate,
   migrations,
-  readSchemaStatus,
   runMigrations
 } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
+import {
+  assertSchemaCurrent,
+  readSchemaStatus
+} from "../../../../../src/adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { findTriggerModes } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { connect, emptyDatabase, freshDatabase, onServer } from "../../../../support/postgres.ts"
