@@ -37,8 +37,8 @@ export class FixedWindowCounter {
     }
     this.#windows.set(window, new Map([[bucket, count]]))
     // A map returns its keys in the order of insertion.
-    const [oldest] = this.#windows.keys()
-    if (this.#windows.size > maxWindows) this.#windows.delete(oldest!)
+    const [oldest = window] = this.#windows.keys()
+    if (this.#windows.size > maxWindows) this.#windows.delete(oldest)
   }
 
   isKnownExhausted(bucket: Bucket, limit: number, now: number): boolean {
