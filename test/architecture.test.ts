@@ -72,9 +72,9 @@ const rules: ReadonlyArray<Rule> = [
       ...anyPackage
     ]
   })),
-  ...["memory", "postgres", "rate-limiter"].map((name) => ({
+  ...Object.entries({ memory: [], postgres: [], "rate-limiter": ["redis"] }).map(([name, packages]) => ({
     files: `src/adapters/outbound/${name}/**`,
-    mayImport: [`src/adapters/outbound/${name}/**`, ...core, ...anyPackage]
+    mayImport: [`src/adapters/outbound/${name}/**`, ...packages, ...core, ...anyPackage]
   })),
   { files: "client/src/**", mayImport: ["client/src/**"] },
   { files: "client/src/pull/*", mayImport: ["client/src/**", "node:*", "node:*/*"] }
