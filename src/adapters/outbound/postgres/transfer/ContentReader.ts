@@ -49,7 +49,10 @@ const folders = selectList(Folder, "folders where workspace_id = $1")
 const tags = selectList(WorkspaceTag, "tags where workspace_id = $1")
 const fragments = selectList(Fragment, "fragments where workspace_id = $1")
 
-const PromptRow = Prompt.mapFields(Struct.assign({ tags: Schema.Array(TagId) }))
+/** Its fields are in the order of an export. */
+const PromptRow = Prompt.mapFields(Struct.omit(["tags"])).mapFields(
+  Struct.assign({ tags: Schema.Array(TagId) })
+)
 const fromPrompts = "prompts p where workspace_id = $1"
 /** Folders and tags of other workspaces are left out, as in every read. */
 const promptExpressions = {
