@@ -1,4 +1,4 @@
-/** The worker thread of `neighbors.ts`: sends requests, all at the same time, and counts the responses by status. */
+/** The worker thread of `neighbors.ts`: sends requests, all at the same time, and posts the statuses. */
 import { Agent, request } from "node:http"
 import { parentPort, workerData } from "node:worker_threads"
 
@@ -34,5 +34,4 @@ const send = ({ path, body }: BurstRequest): Promise<string> =>
       .end(body)
   })
 
-const statuses = Object.entries(Object.groupBy(await Promise.all(requests.map(send)), (status) => status))
-parentPort!.postMessage(Object.fromEntries(statuses.map(([status, all]) => [status, all!.length])))
+parentPort!.postMessage(await Promise.all(requests.map(send)))

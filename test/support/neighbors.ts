@@ -1,16 +1,16 @@
+import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import { Agent, get } from "node:http"
+import { Agent } from "node:http"
 import { setTimeout } from "node:timers/promises"
 import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
-import { join } from "node:path"
-import makeSql from "postgres"
 import { sizes } from "../../src/domain/Sizes.ts"
-import { type Key, makeTenant } from "./archives.ts"
+import { makeTenant } from "./archives.ts"
 import type { Burst, BurstRequest } from "./burst.ts"
+import { type Reply, read } from "./clients/read.ts"
 import { connectTo, postgres } from "./database.ts"
-import { type Service, startService, unlimited } from "./service.ts"
+import { connectClient } from "./postgres.ts"
+import { startService, unlimited } from "./service.ts"
 
 /** A kind of content, in most kinds as large as the database accepts, and the requests that read the content. */
 export interface Kind {
@@ -27,7 +27,6 @@ const smallPrompts = 2_000
 /** The tenant with small prompts sends a cached and an uncached read at this interval, in milliseconds. */
 const intervalMs = 10
 
-const quote = (text: string): string => `'${text}'`
 const fillPrompts = (columns: Readonly<Record<string, string>>, count = burstSize): string =>
   `insert into prompts (workspace_id, title, ${Object.keys(columns).join()})
     select $1, 'Prompt ' || i, ${Object.values(columns).join()} from generate_series(1, ${count}) i`
@@ -43,7 +42,7 @@ const slots = `repeat(rpad('{{name}}', ${Math.floor(sizes.contentBytes / sizes.c
 const json = (() => {
   let text = '{"name": "value"'
   for (let i = 0; text.length < sizes.jsonBytes - 20; i++) text += `, "${i.toString(36)}": 1`
-  return `${quote(`${text}}`)}::jsonb`
+  return `'${text}}'::jsonb`
 })()
 const fragment = (text: string) => `insert into fragments (workspace_id, content) values ($1, ${text})`
 const bind = (overrides: string, count: number) =>
@@ -54,7 +53,7 @@ const bind = (overrides: string, count: number) =>
   )
 
 const path = "/api/v1/prompts"
-const read =
+const readEach =
   (suffix: string) =>
   (id: string, index: number): BurstRequest => ({ path: `${path}/${id}${suffix}?i=${index}` })
 const call =
@@ -74,12 +73,16 @@ const mcpArguments = Object.fromEntries(
 
 /** All kinds. The first kind has small prompts, for comparison. */
 export const kinds: ReadonlyArray<Kind> = [
-  { name: "small prompts", fill: [fillPrompts({ current_content: "'Answer briefly.'" })], request: read("") },
-  { name: "content of escapes", fill: [fillPrompts({ current_content: controls })], request: read("") },
+  {
+    name: "small prompts",
+    fill: [fillPrompts({ current_content: "'Answer briefly.'" })],
+    request: readEach("")
+  },
+  { name: "content of escapes", fill: [fillPrompts({ current_content: controls })], request: readEach("") },
   {
     name: "content, resolved",
     fill: [fillPrompts({ current_content: content })],
-    request: read("/resolved")
+    request: readEach("/resolved")
   },
   {
     name: "version with metadata",
@@ -87,7 +90,7 @@ export const kinds: ReadonlyArray<Kind> = [
       fillPrompts({ current_content: "''" }),
       ofEachPrompt("prompt_versions", { content, change_summary: summary, metadata: json })
     ],
-    request: read("/versions/1")
+    request: readEach("/versions/1")
   },
   {
     name: "page of descriptions",
@@ -97,7 +100,7 @@ export const kinds: ReadonlyArray<Kind> = [
   {
     name: "slots",
     fill: [fillPrompts({ current_content: "''" }), fragment(slots), bind(`'{"name": "text"}'`, 1)],
-    request: read("/resolved")
+    request: readEach("/resolved")
   },
   {
     name: "overrides",
@@ -106,12 +109,12 @@ export const kinds: ReadonlyArray<Kind> = [
       fragment("'{{name}}'"),
       bind(json, sizes.sourceBytes / sizes.jsonBytes - 1)
     ],
-    request: read("/resolved")
+    request: readEach("/resolved")
   },
   {
     name: "fragments, too large",
     fill: [fillPrompts({ current_content: content }), fragment(content), bind("'{}'", sizes.promptFragments)],
-    request: read("/resolved")
+    request: readEach("/resolved")
   },
   {
     name: "MCP: list as a tool",
@@ -124,15 +127,6 @@ export const kinds: ReadonlyArray<Kind> = [
     request: call("prompts/get", (index) => ({ ...promptName(index), arguments: mcpArguments }))
   }
 ]
-
-/** A service with a tenant whose values are as large as possible, and another tenant with small prompts. */
-export interface Tenants {
-  readonly service: Service
-  /** Runs a statement without a timeout. */
-  readonly sql: (text: string, params: ReadonlyArray<string>) => Promise<ReadonlyArray<unknown>>
-  readonly large: { readonly key: Key; readonly workspace: string }
-  readonly small: { readonly key: Key; readonly ids: ReadonlyArray<string>; next: number }
-}
 
 /**
  * The settings of the service. The rate limits are raised because the test reads several kinds in the same minute. The
@@ -147,126 +141,89 @@ const env = {
   MCP: "on"
 }
 
-/**
- * Makes a client whose statements have no timeout. If the URL names the directory of a Unix socket, passes the socket's
- * path in a separate option, which the driver requires.
- */
-const makeUnlimitedSql = (databaseUrl: string) => {
-  const { pathname, searchParams, username } = new URL(databaseUrl)
-  const directory = searchParams.get("host")
-  return directory === null
-    ? makeSql(databaseUrl, { max: 1 })
-    : makeSql({ path: join(directory, ".s.PGSQL.5432"), user: username, database: pathname.slice(1), max: 1 })
-}
+/** A service with a tenant whose values are as large as possible, and another tenant with small prompts. */
+export type Tenants = Effect.Success<typeof twoTenants>
 
 /** Starts a service with both tenants. Closing the scope stops the service. */
-export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen(function* () {
+export const twoTenants = Effect.gen(function* () {
   const serviceEnv: Record<string, string> = { ...(yield* postgres.acquire), ...env }
   const service = yield* Effect.acquireRelease(
     Effect.promise(() => startService(serviceEnv)),
     (service) => Effect.promise(() => service.stop())
   )
   const { importArchive } = yield* connectTo(serviceEnv)
-  const client = yield* Effect.acquireRelease(
-    Effect.sync(() => makeUnlimitedSql(serviceEnv.DATABASE_URL!)),
-    (client) => Effect.promise(() => client.end({ timeout: 5 }))
-  )
-  const sql: Tenants["sql"] = (text, params) => client.unsafe(text, [...params])
-  const tenant = Effect.fnUntraced(function* () {
-    const { home, key, archive } = makeTenant()
-    yield* Effect.promise(() => importArchive(archive))
-    return { key, workspace: home.id as string }
-  })
-  const [large, small] = [yield* tenant(), yield* tenant()]
+  const client = yield* connectClient(serviceEnv.DATABASE_URL!)
+  const sql = <Row extends object>(text: string, params: ReadonlyArray<string>) =>
+    Effect.runPromise(client.unsafe<Row>(text, params))
+  const [large, small] = [makeTenant(), makeTenant()]
+  for (const { archive } of [large, small]) yield* Effect.promise(() => importArchive(archive))
   const rows = yield* Effect.promise(() =>
-    sql(
+    sql<{ readonly id: string }>(
       `insert into prompts (workspace_id, title, current_content)
         select $1, 'Small ' || i, repeat('Answer briefly. ', 20) from generate_series(1, ${smallPrompts}) i
         returning id`,
-      [small.workspace]
+      [small.home.id]
     )
   )
-  const ids = (rows as ReadonlyArray<{ readonly id: string }>).map(({ id }) => id)
-  return { service, sql, large, small: { key: small.key, ids, next: 0 } }
+  return { service, sql, large, small: { key: small.key, ids: rows.map(({ id }) => id), next: 0 } }
 })
 
 /** Replaces the content of the large tenant with content of one kind, and returns the requests of a burst. */
 const prepare = async ({ sql, large }: Tenants, kind: Kind): Promise<ReadonlyArray<BurstRequest>> => {
   for (const table of ["prompts", "fragments", "tags"])
-    await sql(`delete from ${table} where workspace_id = $1`, [large.workspace])
-  for (const text of kind.fill) await sql(text, [large.workspace])
-  const rows = await sql("select id from prompts where workspace_id = $1", [large.workspace])
-  return Array.from({ length: burstSize }, (_, index) =>
-    kind.request((rows[index % rows.length] as { readonly id: string }).id, index)
-  )
+    await sql(`delete from ${table} where workspace_id = $1`, [large.home.id])
+  for (const text of kind.fill) await sql(text, [large.home.id])
+  const rows = await sql<{ readonly id: string }>("select id from prompts where workspace_id = $1", [
+    large.home.id
+  ])
+  return Array.from({ length: burstSize }, (_, index) => kind.request(rows[index % rows.length]!.id, index))
 }
 
-type Statuses = Readonly<Record<string, number>>
+const countEach = (statuses: ReadonlyArray<string | number>): Readonly<Record<string, number>> =>
+  Object.fromEntries([...Map.groupBy(statuses, String)].map(([status, { length }]) => [status, length]))
 
-const sendBurst = async (burst: Burst): Promise<Statuses> => {
+/** Sends a burst from another thread, and counts the responses by status. */
+const sendBurst = async (burst: Burst) => {
   const worker = new Worker(new URL("./burst.ts", import.meta.url), { workerData: burst })
-  const statuses = await new Promise<Statuses>((resolve, reject) => {
-    worker.once("message", resolve).once("error", reject)
-  })
+  const [statuses] = await once(worker, "message")
   await worker.terminate()
-  return statuses
+  return countEach(statuses)
 }
 
 export const readResidentMiB = (pid: number): number =>
   Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "latin1"))![1]) / 1024
 
-/** The latencies of the small tenant's reads, in milliseconds, and the number of responses by status. */
-export interface Reads {
-  readonly cached: ReadonlyArray<number>
-  readonly uncached: ReadonlyArray<number>
-  readonly statuses: Statuses
-}
-
 /** Sends cached and uncached reads of the small tenant until `until` resolves. */
-const readSmall = async ({ service, small }: Tenants, until: Promise<unknown>): Promise<Reads> => {
+const readSmall = async ({ service, small }: Tenants, until: Promise<unknown>) => {
   const agent = new Agent({ keepAlive: true })
-  const reads = { cached: [] as Array<number>, uncached: [] as Array<number> }
-  const statuses: Record<string, number> = {}
-  const read = (id: string, times: Array<number>): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const started = performance.now()
-      const headers = { authorization: `Bearer ${small.key.plaintext}` }
-      get({ port: service.port, agent, path: `${path}/${id}`, headers }, (response) => {
-        response.resume().on("end", () => {
-          times.push(performance.now() - started)
-          statuses[response.statusCode!] = (statuses[response.statusCode!] ?? 0) + 1
-          resolve()
-        })
-      }).on("error", reject)
-    })
-  const [first] = small.ids as [string]
+  const [first, ...others] = small.ids
+  const readPrompt = (id: string) => read(`${service.url}${path}/${id}`, small.key.plaintext, {}, agent)
+  const sent: Record<"cached" | "uncached", Array<Promise<Reply>>> = { cached: [], uncached: [] }
   let running = true
   const stopped = until.then(() => (running = false))
-  const pending: Array<Promise<void>> = []
   while (running) {
-    pending.push(read(first, reads.cached))
-    pending.push(read(small.ids[1 + (small.next++ % (small.ids.length - 1))]!, reads.uncached))
+    sent.cached.push(readPrompt(first!))
+    sent.uncached.push(readPrompt(others[small.next++ % others.length]!))
     await setTimeout(intervalMs)
   }
   await stopped
-  await Promise.all(pending)
+  const [cached, uncached] = [await Promise.all(sent.cached), await Promise.all(sent.uncached)]
   agent.destroy()
-  return { ...reads, statuses }
+  const getDuration = ({ startedAt, endedAt }: Reply): number => endedAt - startedAt
+  return {
+    /** The latencies of the reads, in milliseconds. */
+    cached: cached.map(getDuration),
+    uncached: uncached.map(getDuration),
+    statuses: countEach([...cached, ...uncached].map(({ status }) => status))
+  }
 }
 
-/** The effect of one burst on the reads that the small tenant sends at the same time. */
-export interface Neighbors {
-  readonly alone: Reads
-  readonly meanwhile: Reads
-  readonly large: Statuses
-  /** The statuses of two large requests after the burst. */
-  readonly afterwards: Statuses
-  /** The greatest resident memory of the service, in MiB. */
-  readonly peak: number
-}
-
-/** Sends a burst of one kind, and measures the reads of the small tenant before and during the burst. */
-export const measureNeighbors = async (tenants: Tenants, kind: Kind): Promise<Neighbors> => {
+/**
+ * Sends a burst of one kind. Measures the reads of the small tenant before the burst (`alone`) and during the burst
+ * (`meanwhile`). Returns also the statuses of the burst, the statuses of two large requests after the burst, and the
+ * greatest resident memory of the service, in MiB.
+ */
+export const measureNeighbors = async (tenants: Tenants, kind: Kind) => {
   const { large, service } = tenants
   const requests = await prepare(tenants, kind)
   const pid = service.process.pid!

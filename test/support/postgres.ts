@@ -3,6 +3,7 @@ import { createServer, connect as dial, type Socket } from "node:net"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -22,10 +23,18 @@ export const toDatabaseUrl = (database: string, role?: string): string => {
 /** Returns a random name for a database or a role. */
 export const freshName = (): string => `pr_${randomBytes(8).toString("hex")}`
 
+/** Connects directly to the database of a URL. Statements have no timeout. Closing the scope closes the connections. */
+export const connectClient = (url: string): Effect.Effect<PgClient.PgClient, never, Scope.Scope> =>
+  Layer.build(Layer.fresh(PgClient.layer(makeDatabaseServer(Redacted.make(url)).config))).pipe(
+    Effect.map(Context.get(PgClient.PgClient)),
+    Effect.orDie
+  )
+
 /** Runs one statement in the server's default database. */
 export const onServer = (statement: string): Effect.Effect<void> =>
-  Effect.asVoid(Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe(statement))).pipe(
-    Effect.provide(PgClient.layer(makeDatabaseServer(Redacted.make(process.env.TEST_DATABASE_URL!)).config)),
+  Effect.flatMap(connectClient(process.env.TEST_DATABASE_URL!), (sql) => sql.unsafe(statement)).pipe(
+    Effect.scoped,
+    Effect.asVoid,
     Effect.orDie
   )
 
@@ -67,82 +76,72 @@ export const freshRole = Effect.acquireRelease(
   (role) => onServer(`drop role ${role}`)
 )
 
-/** A TCP proxy on loopback that tests can interrupt. */
-export interface Proxy {
-  readonly url: string
-  /** Stops forwarding in both directions until `thaw`. Connections stay open. */
-  readonly freeze: Effect.Effect<void>
-  readonly thaw: Effect.Effect<void>
-  /** Permanently stops forwarding on open connections, like a router that lost them. New connections work. */
-  readonly silence: Effect.Effect<void>
-  /** Closes every open connection. */
-  readonly cut: Effect.Effect<void>
-  /** From now on, delays everything that the server sends by some milliseconds. */
-  readonly delay: (milliseconds: number) => void
-}
-
 /** Starts a proxy in front of a database. */
-export const proxyTo = (database: string): Effect.Effect<Proxy, never, Scope.Scope> =>
-  proxyToUrl(toDatabaseUrl(database))
+export const proxyTo = (database: string) => proxyToUrl(toDatabaseUrl(database))
+
+/** A TCP proxy on loopback that tests can interrupt. */
+export type Proxy = Effect.Success<ReturnType<typeof proxyToUrl>>
 
 /** Like `proxyTo`, for the URL of a database or of a Redis server. */
-export const proxyToUrl = (databaseUrl: string): Effect.Effect<Proxy, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const target = new URL(databaseUrl)
-    const socketDirectory = target.searchParams.get("host")
-    const socket = socketDirectory === null ? null : join(socketDirectory, ".s.PGSQL.5432")
-    const sockets = new Set<Socket>()
-    const silenced = new WeakSet<Socket>()
-    let frozen = false
-    let delayMs = 0
-    /** Returns a function that delivers chunks in order, each after the delay that is set when the chunk arrives. */
-    const makeDelivery = (deliver: (chunk: Buffer) => void) => {
-      let last = Promise.resolve()
-      return (chunk: Buffer): void => {
-        const elapsed = delayMs === 0 ? Promise.resolve() : setTimeout(delayMs)
-        last = last.then(async () => {
-          await elapsed
-          deliver(chunk)
-        })
-      }
+export const proxyToUrl = Effect.fnUntraced(function* (databaseUrl: string) {
+  const target = new URL(databaseUrl)
+  const socketDirectory = target.searchParams.get("host")
+  const socket = socketDirectory === null ? null : join(socketDirectory, ".s.PGSQL.5432")
+  const sockets = new Set<Socket>()
+  const silenced = new WeakSet<Socket>()
+  let frozen = false
+  let delayMs = 0
+  /** Returns a function that delivers chunks in order, each after the delay that is set when the chunk arrives. */
+  const makeDelivery = (deliver: (chunk: Buffer) => void) => {
+    let last = Promise.resolve()
+    return (chunk: Buffer): void => {
+      const elapsed = delayMs === 0 ? Promise.resolve() : setTimeout(delayMs)
+      last = last.then(async () => {
+        await elapsed
+        deliver(chunk)
+      })
     }
-    const track = (socket: Socket): void => {
-      sockets.add(socket)
-      socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket))
-      if (frozen) socket.pause()
-    }
-    const server = createServer((near) => {
-      const far = socket === null ? dial(Number(target.port || 5432), target.hostname) : dial(socket)
-      near.on("data", (chunk) => far.write(chunk)).on("close", () => far.destroy())
-      const deliver = makeDelivery((chunk) => near.write(chunk))
-      far.on("data", deliver).on("close", () => near.destroy())
-      track(near)
-      track(far)
-    })
-    const cut = Effect.sync(() => {
-      for (const socket of sockets) socket.destroy()
-    })
-    const port = yield* listenOnFreePort(server)
-    const url = new URL(databaseUrl)
-    url.searchParams.delete("host")
-    url.hostname = "127.0.0.1"
-    url.port = String(port)
-    return {
-      url: url.href,
-      freeze: Effect.sync(() => {
-        frozen = true
-        for (const socket of sockets) socket.pause()
-      }),
-      thaw: Effect.sync(() => {
-        frozen = false
-        for (const socket of sockets) if (!silenced.has(socket)) socket.resume()
-      }),
-      silence: Effect.sync(() => {
-        for (const socket of sockets) silenced.add(socket.pause())
-      }),
-      cut,
-      delay: (milliseconds) => {
-        delayMs = milliseconds
-      }
-    }
+  }
+  const track = (socket: Socket): void => {
+    sockets.add(socket)
+    socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket))
+    if (frozen) socket.pause()
+  }
+  const server = createServer((near) => {
+    const far = socket === null ? dial(Number(target.port || 5432), target.hostname) : dial(socket)
+    near.on("data", (chunk) => far.write(chunk)).on("close", () => far.destroy())
+    const deliver = makeDelivery((chunk) => near.write(chunk))
+    far.on("data", deliver).on("close", () => near.destroy())
+    track(near)
+    track(far)
   })
+  const port = yield* listenOnFreePort(server)
+  const url = new URL(databaseUrl)
+  url.searchParams.delete("host")
+  url.hostname = "127.0.0.1"
+  url.port = String(port)
+  return {
+    url: url.href,
+    /** Stops forwarding in both directions until `thaw`. Connections stay open. */
+    freeze: Effect.sync(() => {
+      frozen = true
+      for (const socket of sockets) socket.pause()
+    }),
+    thaw: Effect.sync(() => {
+      frozen = false
+      for (const socket of sockets) if (!silenced.has(socket)) socket.resume()
+    }),
+    /** Permanently stops forwarding on open connections, like a router that lost them. New connections work. */
+    silence: Effect.sync(() => {
+      for (const socket of sockets) silenced.add(socket.pause())
+    }),
+    /** Closes every open connection. */
+    cut: Effect.sync(() => {
+      for (const socket of sockets) socket.destroy()
+    }),
+    /** From now on, delays everything that the server sends by some milliseconds. */
+    delay: (milliseconds: number): void => {
+      delayMs = milliseconds
+    }
+  }
+})

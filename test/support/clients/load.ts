@@ -3,14 +3,14 @@ import { setTimeout } from "node:timers/promises"
 import { type Reply, read } from "./read.ts"
 
 /** One request of a load. */
-export interface LoadRequest {
+interface LoadRequest {
   readonly url: string
   /** The plaintext of the key. */
   readonly key: string
   readonly onReply?: ((reply: Reply) => void) | undefined
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   /** Returns a request. `n` counts the requests of all clients from 0. */
   readonly next: (n: number) => LoadRequest
   readonly clients: number
@@ -19,15 +19,10 @@ export interface LoadOptions {
 }
 
 /** Load that runs until it is stopped. */
-export interface Load {
-  /** Returns how many requests have ended so far. */
-  readonly count: () => number
-  /** Stops the clients after their current requests, and returns all replies without their bodies. */
-  readonly stop: () => Promise<ReadonlyArray<Reply>>
-}
+export type Load = ReturnType<typeof startLoad>
 
 /** Starts clients with one connection each, which send one request after another. */
-export const startLoad = ({ next, clients, pauseMs }: LoadOptions): Load => {
+export const startLoad = ({ next, clients, pauseMs }: LoadOptions) => {
   const replies: Array<Reply> = []
   let running = true
   let started = 0
@@ -45,8 +40,10 @@ export const startLoad = ({ next, clients, pauseMs }: LoadOptions): Load => {
   }
   const clientsDone = Promise.all(Array.from({ length: clients }, client))
   return {
-    count: () => replies.length,
-    stop: async () => {
+    /** Returns how many requests have ended so far. */
+    count: (): number => replies.length,
+    /** Stops the clients after their current requests, and returns all replies without their bodies. */
+    stop: async (): Promise<ReadonlyArray<Reply>> => {
       running = false
       await clientsDone
       return replies

@@ -4,7 +4,6 @@ import { chownSync, existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import { freePort } from "../ports.ts"
 import { temporaryDirectory } from "../temporaryDirectory.ts"
 
@@ -41,28 +40,14 @@ const listChildren = (pid: number): ReadonlyArray<number> =>
       }
     })
 
-/** A separate PostgreSQL server on loopback that tests can stop, start and freeze. */
-export interface Cluster {
-  readonly url: string
-  /** Starts the server, with further settings such as `fsync=on`, and resolves once it accepts queries. */
-  readonly start: (settings?: ReadonlyArray<string>) => Promise<void>
-  /** Stops the server as `pg_ctl stop -m immediate` does. The next start runs recovery. */
-  readonly stop: () => Promise<void>
-  /** Stops the server as `pg_ctl stop -m fast` does: its sessions end, and it shuts down cleanly. */
-  readonly shutDown: () => Promise<void>
-  /** Kills every process of the server with SIGKILL. */
-  readonly kill: () => Promise<void>
-  /** Suspends every process of the server. The connections stay open. */
-  readonly freeze: () => void
-  /** Resumes every suspended process. */
-  readonly thaw: () => void
-}
-
 /** Runs one of PostgreSQL's programs to completion and throws if it fails. */
 const runTool = (tool: string, args: ReadonlyArray<string>, options: SpawnOptions): void => {
   const { status, stderr } = spawnSync(join(programs!, tool), args, options)
   if (status !== 0) throw new Error(`${tool}: ${stderr}`)
 }
+
+/** A separate PostgreSQL server on loopback that tests can stop, start and freeze. */
+export type Cluster = Effect.Success<ReturnType<typeof makeCluster>>
 
 /** Creates a cluster without starting it. `create` writes its data directory. Closing the scope removes the cluster. */
 const makeCluster = Effect.fnUntraced(function* (create: (data: string, options: SpawnOptions) => void) {
@@ -75,6 +60,7 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   let server: ChildProcess | undefined
   let frozen: ReadonlyArray<number> = []
 
+  /** Starts the server, with further settings such as `fsync=on`, and resolves once it accepts queries. */
   const start = async (further: ReadonlyArray<string> = []) => {
     const settings = [
       "listen_addresses=127.0.0.1",
@@ -93,14 +79,21 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
     }
   }
 
-  const thaw = () => {
+  /** Resumes every suspended process. */
+  const thaw = (): void => {
     // Resumes the postmaster last: once it runs, it reaps child processes that have ended, and `process.kill` would
     // then throw for their pids.
     for (const pid of frozen.toReversed()) process.kill(pid, "SIGCONT")
     frozen = []
   }
-
-  const end = async (signal: "SIGINT" | "SIGQUIT" | "SIGKILL") => {
+  /** Suspends every process of the server. The connections stay open. */
+  const freeze = (): void => {
+    // The postmaster is suspended first, so that it cannot start another process.
+    process.kill(server!.pid!, "SIGSTOP")
+    frozen = [server!.pid!, ...listChildren(server!.pid!)]
+    for (const pid of frozen) process.kill(pid, "SIGSTOP")
+  }
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
     thaw()
     if (server === undefined) return
     const exited = once(server, "exit")
@@ -116,27 +109,23 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
     await exited
     server = undefined
   }
-  const stop = () => end("SIGQUIT")
-
-  yield* Effect.addFinalizer(() => Effect.promise(stop))
+  yield* Effect.addFinalizer(() => Effect.promise(() => end("SIGQUIT")))
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     start,
-    stop,
+    /** Stops the server as `pg_ctl stop -m immediate` does. The next start runs recovery. */
+    stop: () => end("SIGQUIT"),
+    /** Stops the server as `pg_ctl stop -m fast` does: its sessions end, and it shuts down cleanly. */
     shutDown: () => end("SIGINT"),
+    /** Kills every process of the server with SIGKILL. */
     kill: () => end("SIGKILL"),
-    freeze: () => {
-      // The postmaster is suspended first, so that it cannot start another process.
-      process.kill(server!.pid!, "SIGSTOP")
-      frozen = [server!.pid!, ...listChildren(server!.pid!)]
-      for (const pid of frozen) process.kill(pid, "SIGSTOP")
-    },
+    freeze,
     thaw
   }
 })
 
 /** Creates a new cluster without starting it. Closing the scope removes it. */
-export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = makeCluster((data, options) =>
+export const freshCluster = makeCluster((data, options) =>
   runTool(
     "initdb",
     ["-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"],
@@ -145,7 +134,7 @@ export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = makeClus
 )
 
 /** Creates a hot standby of a running cluster without starting it. Closing the scope removes it. */
-export const makeStandby = (primary: Cluster): Effect.Effect<Cluster, never, Scope.Scope> =>
+export const makeStandby = (primary: Cluster) =>
   makeCluster((data, options) =>
     runTool(
       "pg_basebackup",

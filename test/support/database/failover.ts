@@ -1,4 +1,3 @@
-import { readFileSync, writeFileSync } from "node:fs"
 import { createConnection } from "node:net"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
@@ -6,18 +5,13 @@ import * as Effect from "effect/Effect"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { connectTo } from "../database.ts"
 import { freePort } from "../ports.ts"
-import { adaptConfig, runProgram } from "../programs/programs.ts"
+import { adaptConfig, runHaproxy } from "../programs/programs.ts"
 import { run, type Service } from "../service.ts"
 import { temporaryDirectory } from "../temporaryDirectory.ts"
 import { type Cluster, freshCluster, makeStandby } from "./cluster.ts"
 
 /** The servers use a time zone other than UTC, so that tests fail if the service depends on the servers' time zone. */
 const settings = ["timezone=Europe/Berlin"]
-
-const deploy = join(import.meta.dirname, "../../../deploy")
-
-/** Returns the part of a URL that names the host and the port. */
-const addressOf = (url: string): string => new URL(url).host
 
 /** A primary and its standby. */
 export interface Pair {
@@ -42,19 +36,15 @@ export const startPair = Effect.fnUntraced(function* (archive: Archive) {
 
 /** Runs HAProxy with `deploy/haproxy.cfg` in front of two instances of the service until the scope closes. */
 export const balanceInstances = Effect.fnUntraced(function* (instances: ReadonlyArray<Service>) {
-  const config = join(yield* temporaryDirectory("haproxy-"), "haproxy.cfg")
   const port = yield* Effect.promise(freePort)
-  writeFileSync(
-    config,
-    adaptConfig(readFileSync(join(deploy, "haproxy.cfg"), "utf8"), {
-      "bind :443 ssl crt /etc/haproxy/prompt-retrieval.pem alpn h2,http/1.1": `bind 127.0.0.1:${port}`,
-      "127.0.0.1:3000": `127.0.0.1:${instances[0]!.port}`,
-      "127.0.0.1:3001": `127.0.0.1:${instances[1]!.port}`,
-      // Retries would hide a lost request.
-      "retry-on conn-failure empty-response": "retry-on none"
-    })
-  )
-  yield* runProgram("haproxy", ["-db", "-f", config], port)
+  const config = adaptConfig("haproxy.cfg", {
+    "bind :443 ssl crt /etc/haproxy/prompt-retrieval.pem alpn h2,http/1.1": `bind 127.0.0.1:${port}`,
+    "127.0.0.1:3000": `127.0.0.1:${instances[0]!.port}`,
+    "127.0.0.1:3001": `127.0.0.1:${instances[1]!.port}`,
+    // Retries would hide a lost request.
+    "retry-on conn-failure empty-response": "retry-on none"
+  })
+  yield* runHaproxy(config, port)
   return { url: `http://127.0.0.1:${port}` }
 })
 
@@ -65,29 +55,21 @@ export const balanceInstances = Effect.fnUntraced(function* (instances: Readonly
 export const followPrimary = Effect.fnUntraced(function* ({ primary, standby }: Pair) {
   const { sql } = yield* connectTo({ DATABASE_URL: primary.url })
   yield* Effect.promise(() => sql("create role haproxy login"))
-  const config = join(yield* temporaryDirectory("haproxy-"), "haproxy.cfg")
   const port = yield* Effect.promise(freePort)
-  writeFileSync(
-    config,
-    adaptConfig(readFileSync(join(deploy, "compose/haproxy-postgres.cfg"), "utf8"), {
-      "bind :5432": `bind 127.0.0.1:${port}`,
-      "primary:5432": addressOf(primary.url),
-      "standby:5432": addressOf(standby.url)
-    })
-  )
-  yield* runProgram("haproxy", ["-db", "-f", config], port)
+  const config = adaptConfig("compose/haproxy-postgres.cfg", {
+    "bind :5432": `bind 127.0.0.1:${port}`,
+    "primary:5432": new URL(primary.url).host,
+    "standby:5432": new URL(standby.url).host
+  })
+  yield* runHaproxy(config, port)
   return `postgres://postgres@127.0.0.1:${port}/postgres`
 })
 
 /** Runs HAProxy in front of two servers until the scope closes. Connections lead to the first server at first. */
 export const balanceServers = Effect.fnUntraced(function* (first: Cluster, second: Cluster) {
-  const directory = yield* temporaryDirectory("haproxy-")
-  const socketPath = join(directory, "admin.sock")
+  const socketPath = join(yield* temporaryDirectory("haproxy-"), "admin.sock")
   const port = yield* Effect.promise(freePort)
-  const config = join(directory, "haproxy.cfg")
-  writeFileSync(
-    config,
-    `global
+  const config = `global
   stats socket ${socketPath} mode 600 level admin
 defaults
   mode tcp
@@ -96,11 +78,10 @@ defaults
   timeout server 1h
 listen postgres
   bind 127.0.0.1:${port}
-  server one ${addressOf(first.url)}
-  server two ${addressOf(second.url)} disabled
+  server one ${new URL(first.url).host}
+  server two ${new URL(second.url).host} disabled
 `
-  )
-  yield* runProgram("haproxy", ["-db", "-f", config], port)
+  yield* runHaproxy(config, port)
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     /** Sends new connections to the second server. Earlier connections stay open. */

@@ -1,38 +1,17 @@
-import * as PgClient from "@effect/sql-pg/PgClient"
+import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Redacted from "effect/Redacted"
+import { makeResources } from "../database.ts"
+import { connectClient } from "../postgres.ts"
 
 /** The tables that prompt reads use, except tables that key lookups also use. */
 export const promptTables =
   "prompts, prompt_tags, tags, folders, prompt_versions, fragments, prompt_fragments" as const
 
-/** Locks tables against all other sessions, readers included, and returns a function that releases the lock. */
-export const lockTables = async (databaseUrl: string, tables: string): Promise<() => Promise<void>> => {
-  const locked = Promise.withResolvers<void>()
-  const release = Promise.withResolvers<void>()
-  const holder = Effect.runPromise(
-    Effect.flatMap(PgClient.PgClient, (sql) =>
-      sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql.unsafe(`lock table ${tables} in access exclusive mode`)
-          locked.resolve()
-          yield* Effect.promise(() => release.promise)
-        })
-      )
-    ).pipe(Effect.provide(PgClient.layer({ url: Redacted.make(databaseUrl) })))
-  )
-  await Promise.race([locked.promise, holder])
-  return async () => {
-    release.resolve()
-    await holder
-  }
-}
-
 /** Executes statements in an open transaction of a client. Returns an effect that commits the transaction. */
 export const holdLocks = Effect.fnUntraced(function* (
-  client: PgClient.PgClient,
+  client: PgClient,
   ...statements: ReadonlyArray<readonly [text: string, params: ReadonlyArray<unknown>]>
 ) {
   const [held, release] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -45,9 +24,22 @@ export const holdLocks = Effect.fnUntraced(function* (
       })
     )
   )
-  yield* Deferred.await(held)
+  yield* Effect.raceFirst(Deferred.await(held), Fiber.join(fiber))
   return Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(fiber))
 })
+
+/** Locks tables against all other sessions, readers included, and returns a function that releases the lock. */
+export const lockTables = async (databaseUrl: string, tables: string): Promise<() => Promise<void>> => {
+  const { acquire, release } = makeResources()
+  const statement = `lock table ${tables} in access exclusive mode`
+  const unlock = await acquire(
+    Effect.orDie(Effect.flatMap(connectClient(databaseUrl), (client) => holdLocks(client, [statement, []])))
+  )
+  return async () => {
+    await Effect.runPromise(Effect.orDie(unlock))
+    await release()
+  }
+}
 
 const selectBlocked = `select from pg_stat_activity where datname = current_database()
   and cardinality(pg_blocking_pids(pid)) > 0`
@@ -60,7 +52,7 @@ const waitForRows = (rows: Effect.Effect<ReadonlyArray<unknown>, unknown>): Effe
 }
 
 /** Waits until a connection of the client's database waits for a lock of another connection. */
-export const waitForBlocked = (client: PgClient.PgClient): Effect.Effect<void> =>
+export const waitForBlocked = (client: PgClient): Effect.Effect<void> =>
   waitForRows(client.unsafe(selectBlocked))
 
 /** Like `waitForBlocked`, but returns a promise. `sql` runs a statement in the database. */

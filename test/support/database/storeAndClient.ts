@@ -1,11 +1,9 @@
-import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import { migrate } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import { workspaceStore } from "./workspaceStore.ts"
-import { connect, freshDatabase, toDatabaseUrl } from "../postgres.ts"
+import { connect, connectClient, freshDatabase, toDatabaseUrl } from "../postgres.ts"
 
 /** Creates a migrated database. Returns its store, and a separate SQL client that stands for another program. */
 export const openStoreAndClient = Effect.gen(function* () {
@@ -13,11 +11,5 @@ export const openStoreAndClient = Effect.gen(function* () {
   const database = Layer.provideMerge(Layer.effectDiscard(Effect.orDie(migrate)), connect(name))
   const context = yield* Layer.build(Layer.provideMerge(workspaceStore, database))
   const store = yield* Effect.provide(WorkspaceStore, context)
-  const other = yield* Effect.provide(
-    PgClient.PgClient,
-    yield* Layer.build(
-      Layer.fresh(PgClient.layer({ url: Redacted.make(toDatabaseUrl(name)), maxConnections: 4 }))
-    )
-  )
-  return { store, other }
+  return { store, other: yield* connectClient(toDatabaseUrl(name)) }
 })

@@ -1,12 +1,9 @@
-import * as PgClient from "@effect/sql-pg/PgClient"
-import * as Context from "effect/Context"
+import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import { type PoolMode, runPgBouncer } from "../database/pgbouncer.ts"
 import { postgres } from "../database.ts"
 import { freePort } from "../ports.ts"
-import { proxyToUrl } from "../postgres.ts"
+import { connectClient, proxyToUrl } from "../postgres.ts"
 import { endProcess } from "../programs/programs.ts"
 import { startService, unlimited } from "../service.ts"
 
@@ -58,7 +55,7 @@ const startInstance = Effect.fnUntraced(function* (
 /** Two instances of the service on one database behind PgBouncer, on which histories run one after another. */
 export interface Stage {
   /** Connects to the database directly. */
-  readonly sql: PgClient.PgClient
+  readonly sql: PgClient
   readonly instances: ReadonlyArray<Instance>
   readonly restartPooler: () => Promise<void>
 }
@@ -78,11 +75,5 @@ export const startStage = Effect.fnUntraced(function* ({ poolMode, outageMaxAge 
     (name) => startInstance(name, pooler.url, url!, outageMaxAge),
     { concurrency: 2 }
   )
-  const context = yield* Effect.orDie(Layer.build(PgClient.layer({ url: Redacted.make(url!) })))
-  const stage: Stage = {
-    sql: Context.get(context, PgClient.PgClient),
-    instances,
-    restartPooler: pooler.restart
-  }
-  return stage
+  return { sql: yield* connectClient(url!), instances, restartPooler: pooler.restart } satisfies Stage
 })

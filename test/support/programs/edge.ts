@@ -1,8 +1,7 @@
 import { spawnSync } from "node:child_process"
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createServer, request } from "node:http"
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
 import { join } from "node:path"
-import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { sample } from "../archives.ts"
@@ -11,9 +10,6 @@ import { freePort, listenOnFreePort } from "../ports.ts"
 import { adaptConfig, programPath, runProgram } from "./programs.ts"
 import { type Service, startService, unlimited } from "../service.ts"
 import { temporaryDirectory } from "../temporaryDirectory.ts"
-
-const readDeployFile = (file: string) =>
-  readFileSync(join(import.meta.dirname, "../../../deploy", file), "utf8")
 
 /** Starts a service with two workspaces and connects to its database. */
 export const startOrigin = Effect.gen(function* () {
@@ -37,30 +33,6 @@ const startWebApplication = Effect.suspend(() =>
   listenOnFreePort(createServer((_request, response) => response.setHeader("content-length", 3).end("web")))
 )
 
-/**
- * Starts a proxy that replaces the 30 s and the 300 s in the service's Cache-Control with the given seconds. The proxy
- * waits `delay` milliseconds before it forwards a request.
- */
-export const shortenCacheTimes = (
-  service: Service,
-  { fresh, stale }: { readonly fresh: number; readonly stale: number }
-): Effect.Effect<{ readonly port: number; delay: number }, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const proxy = { port: 0, delay: 0 }
-    const server = createServer(async ({ url, method, headers }, response) => {
-      await setTimeout(proxy.delay)
-      request({ port: service.port, path: url, method, headers }, (original) => {
-        const cacheControl = original.headers["cache-control"]!.replace(
-          "s-maxage=30, stale-while-revalidate=300",
-          `s-maxage=${fresh}, stale-while-revalidate=${stale}`
-        )
-        response.writeHead(original.statusCode!, { ...original.headers, "cache-control": cacheControl })
-        original.pipe(response)
-      }).end()
-    })
-    return Object.assign(proxy, { port: yield* listenOnFreePort(server) })
-  })
-
 export interface Cache {
   readonly port: number
   /** Empties the cache as an operator would. */
@@ -71,7 +43,7 @@ type Upstream = Pick<Service, "port">
 type Replacements = Readonly<Record<string, string>>
 
 /** Starts nginx in front of a service and a web application. Applies replacements to `deploy/nginx.conf`. */
-export const startNginxCache = (
+export const startNginx = (
   service: Upstream,
   replacements: Replacements = {}
 ): Effect.Effect<Cache, never, Scope.Scope> =>
@@ -82,7 +54,7 @@ export const startNginxCache = (
     mkdirSync(cache)
     writeFileSync(
       join(home, "site.conf"),
-      adaptConfig(readDeployFile("nginx.conf"), {
+      adaptConfig("nginx.conf", {
         "/var/cache/nginx-prompt-retrieval": cache,
         "127.0.0.1:3000": `127.0.0.1:${service.port}`,
         "127.0.0.1:4000": `127.0.0.1:${yield* startWebApplication}`,
@@ -114,7 +86,7 @@ export const startNginxCache = (
   })
 
 /** Starts Varnish in front of a service. Applies replacements to `deploy/varnish.vcl`. */
-export const startVarnishCache = (
+export const startVarnish = (
   service: Upstream,
   replacements: Replacements = {}
 ): Effect.Effect<Cache, never, Scope.Scope> =>
@@ -125,7 +97,7 @@ export const startVarnishCache = (
     const work = join(home, "work")
     writeFileSync(
       vcl,
-      adaptConfig(readDeployFile("varnish.vcl"), {
+      adaptConfig("varnish.vcl", {
         '.port = "3000"': `.port = "${service.port}"`,
         ...replacements
       })
@@ -142,10 +114,3 @@ export const startVarnishCache = (
       }
     }
   })
-
-/** Starts nginx like `startNginxCache` and returns its port. */
-export const startNginx = (service: Service, replacements: Replacements = {}) =>
-  Effect.map(startNginxCache(service, replacements), ({ port }) => port)
-
-/** Starts Varnish like `startVarnishCache` and returns its port. */
-export const startVarnish = (service: Service) => Effect.map(startVarnishCache(service), ({ port }) => port)

@@ -1,9 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
+import { readFileSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
+import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { temporaryDirectory } from "../temporaryDirectory.ts"
 
 /** PATH with Debian's system directories, which the PATH of an unprivileged user may lack. */
 export const programPath = `${process.env.PATH}:/usr/sbin:/sbin`
@@ -56,9 +59,19 @@ export const runProgram = (
     (child) => Effect.promise(() => endProcess(child))
   )
 
-/** Replaces texts of an example configuration. Throws if a text does not occur. */
-export const adaptConfig = (text: string, replacements: Readonly<Record<string, string>>): string =>
-  Object.entries(replacements).reduce((config, [from, to]) => {
-    if (!config.includes(from)) throw new Error(`the configuration does not contain ${from}`)
-    return config.replaceAll(from, to)
-  }, text)
+/** Returns a file of `deploy` with other texts. Throws if a text to replace does not occur. */
+export const adaptConfig = (file: string, replacements: Readonly<Record<string, string>>): string =>
+  Object.entries(replacements).reduce(
+    (config, [from, to]) => {
+      if (!config.includes(from)) throw new Error(`${file} does not contain ${from}`)
+      return config.replaceAll(from, to)
+    },
+    readFileSync(join(import.meta.dirname, "../../../deploy", file), "utf8")
+  )
+
+/** Runs HAProxy with a configuration, which names the port, until the scope closes. */
+export const runHaproxy = Effect.fnUntraced(function* (config: string, port: number) {
+  const file = join(yield* temporaryDirectory("haproxy-"), "haproxy.cfg")
+  writeFileSync(file, config)
+  yield* runProgram("haproxy", ["-db", "-f", file], port)
+})

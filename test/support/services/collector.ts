@@ -1,7 +1,6 @@
 import { createServer, type ServerResponse } from "node:http"
 import { text } from "node:stream/consumers"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import { listenOnFreePort } from "../ports.ts"
 
 interface Attribute {
@@ -10,7 +9,7 @@ interface Attribute {
 }
 
 /** A span in OTLP's JSON encoding. */
-export interface ReceivedSpan {
+interface ReceivedSpan {
   readonly traceId: string
   readonly spanId: string
   readonly parentSpanId?: string
@@ -21,28 +20,20 @@ export interface ReceivedSpan {
 }
 
 /** One series of a counter in OTLP's JSON encoding. */
-export interface ReceivedSum {
+interface ReceivedSum {
   readonly asDouble: number
   readonly attributes: ReadonlyArray<Attribute>
 }
 
 /** A stand-in for an OpenTelemetry collector that stores the OTLP/JSON it receives over HTTP. */
-export interface Collector {
-  readonly url: string
-  /** Returns everything received so far, unparsed. */
-  readonly received: () => string
-  /** Returns every span received so far. */
-  readonly spans: () => ReadonlyArray<ReceivedSpan>
-  /** Returns the latest value of each series of a counter. */
-  readonly sums: (name: string) => ReadonlyArray<ReceivedSum>
-}
+export type Collector = Effect.Success<typeof collector>
 
 /** Converts OTLP attributes to a plain object. */
 export const toAttributes = ({ attributes }: { readonly attributes: ReadonlyArray<Attribute> }) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 
 /** Starts a collector on a free port. Closing the scope stops the collector. */
-export const collector: Effect.Effect<Collector, never, Scope.Scope> = Effect.gen(function* () {
+export const collector = Effect.gen(function* () {
   const bodies: Array<{ readonly path: string | undefined; readonly body: string }> = []
   const server = createServer(async (request, response) => {
     bodies.push({ path: request.url, body: await text(request) })
@@ -53,14 +44,17 @@ export const collector: Effect.Effect<Collector, never, Scope.Scope> = Effect.ge
     bodies.filter((received) => received.path === path).map(({ body }) => JSON.parse(body))
   return {
     url: `http://127.0.0.1:${port}`,
+    /** Returns everything received so far, unparsed. */
     received: () => bodies.map(({ body }) => body).join("\n"),
-    spans: () =>
+    /** Returns every span received so far. */
+    spans: (): ReadonlyArray<ReceivedSpan> =>
       at("/v1/traces").flatMap(({ resourceSpans }) =>
         resourceSpans.flatMap(({ scopeSpans }: { scopeSpans: ReadonlyArray<{ spans: unknown }> }) =>
           scopeSpans.flatMap(({ spans }) => spans)
         )
       ),
-    sums: (name) =>
+    /** Returns the latest value of each series of a counter. */
+    sums: (name: string): ReadonlyArray<ReceivedSum> =>
       at("/v1/metrics")
         .at(-1)
         ?.resourceMetrics[0].scopeMetrics[0].metrics.find((metric: { name: string }) => metric.name === name)

@@ -103,7 +103,7 @@ describe("docs/recipes.md, Find prompts that nobody reads", () => {
   afterAll(() => resources.release())
 
   it("the commands list the prompts without a request in the access log of nginx, and the filters of requests", async () => {
-    const port = await resources.acquire(
+    const { port } = await resources.acquire(
       startNginx(api.service(), { "server_name example.com;": `server_name example.com; access_log ${log};` })
     )
     const [refund, sentiment] = ["Refund request", "Sentiment examples"].map(

@@ -23,7 +23,7 @@ describe("live prompts behind a proxy", () => {
 
   beforeAll(async () => {
     services = await Promise.all([startService(env), startService(env)])
-    const toUrl = (port: number) => `http://127.0.0.1:${port}`
+    const toUrl = ({ port }: { readonly port: number }) => `http://127.0.0.1:${port}`
     proxies = {
       nginx: toUrl(await resources.acquire(startNginx(services[0]))),
       "nginx without Prefer": toUrl(

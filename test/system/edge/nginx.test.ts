@@ -16,7 +16,7 @@ describe("nginx in front of the service and a web application", () => {
   afterAll(() => resources?.release())
 
   it("nginx serves the API and a web application on one domain", async () => {
-    const port = await resources.acquire(startNginx(origin.service))
+    const { port } = await resources.acquire(startNginx(origin.service))
     const readBody = async (path: string) => (await exchange(port, rawRequest(path))).body
     for (const path of [
       "/",

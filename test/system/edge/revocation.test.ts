@@ -2,12 +2,8 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Key } from "../../support/archives.ts"
 import type { makeResources } from "../../support/database.ts"
-import {
-  type Cache,
-  shortenCacheTimes,
-  startNginxCache,
-  startVarnishCache
-} from "../../support/programs/edge.ts"
+import { type Cache, startNginx, startVarnish } from "../../support/programs/edge.ts"
+import { forwardingProxy } from "../../support/programs/forwardingProxy.ts"
 import { acquireOrigin, type Origin, send } from "./suite.ts"
 
 /**
@@ -24,7 +20,8 @@ const unreadPath = "/api/v1/prompts?per_page=3"
 describe("a revoked key behind a cache", () => {
   let resources: ReturnType<typeof makeResources>
   let origin: Origin
-  let upstream: { readonly port: number; delay: number }
+  /** The proxy in front of the service, and the time that it waits before it forwards a request, in milliseconds. */
+  const upstream = { port: 0, delay: 0 }
   let caches: Readonly<Record<string, Cache>>
 
   /** Runs an operation on all caches concurrently. Returns the results by the name of the cache. */
@@ -40,10 +37,20 @@ describe("a revoked key behind a cache", () => {
 
   beforeAll(async () => {
     ;({ resources, origin } = await acquireOrigin())
-    upstream = await resources.acquire(shortenCacheTimes(origin.service, times))
+    const proxy = forwardingProxy(origin.service, {
+      request: (headers) => setTimeout(upstream.delay, headers),
+      response: (headers) => ({
+        ...headers,
+        "cache-control": headers["cache-control"]!.replace(
+          "s-maxage=30, stale-while-revalidate=300",
+          `s-maxage=${times.fresh}, stale-while-revalidate=${times.stale}`
+        )
+      })
+    })
+    upstream.port = await resources.acquire(proxy)
     const uncached = toBearer(origin.mine.keys.second)
-    const nginx = (replacements = {}) => resources.acquire(startNginxCache(upstream, replacements))
-    const varnish = (replacements = {}) => resources.acquire(startVarnishCache(upstream, replacements))
+    const nginx = (replacements = {}) => resources.acquire(startNginx(upstream, replacements))
+    const varnish = (replacements = {}) => resources.acquire(startVarnish(upstream, replacements))
     caches = {
       nginx: await nginx(),
       Varnish: await varnish(),

@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeResources } from "../../support/database.ts"
-import { startOrigin } from "../../support/programs/edge.ts"
+import { type Cache, startOrigin } from "../../support/programs/edge.ts"
 import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import { read, sendWait, summarizeWait } from "../../support/clients/read.ts"
 import type { Service } from "../../support/service.ts"
@@ -80,12 +80,11 @@ export const findViolations = async (port: number, origin: Origin) => {
 }
 
 /**
- * Registers the tests that every cache in front of the service must pass. `start` starts the cache and returns its
- * port.
+ * Registers the tests that every cache in front of the service must pass.
  */
 export const cacheSuite = (options: {
   readonly name: string
-  readonly start: (service: Service) => Effect.Effect<number, never, Scope.Scope>
+  readonly start: (service: Service) => Effect.Effect<Cache, never, Scope.Scope>
 }): void => {
   const { name, start } = options
   describe(`${name} in front of the service`, () => {
@@ -95,7 +94,7 @@ export const cacheSuite = (options: {
 
     beforeAll(async () => {
       ;({ resources, origin } = await acquireOrigin())
-      port = await resources.acquire(start(origin.service))
+      port = (await resources.acquire(start(origin.service))).port
     })
     afterAll(() => resources?.release())
 

@@ -1,22 +1,17 @@
-import { readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
-import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeResources } from "../../support/database.ts"
-import { startNginxCache, startVarnishCache } from "../../support/programs/edge.ts"
+import { startNginx, startVarnish } from "../../support/programs/edge.ts"
 import { freePort, listenOnFreePort } from "../../support/ports.ts"
-import { adaptConfig, runProgram } from "../../support/programs/programs.ts"
+import { adaptConfig, runHaproxy } from "../../support/programs/programs.ts"
 import { sendWait, summarizeWait } from "../../support/clients/read.ts"
-import { makeTestDirectory } from "../../support/testDirectory.ts"
 
-const deploy = join(import.meta.dirname, "../../../deploy")
 /** The longest wait, and the timeout of the proxies, which are both divided by the same factor here. */
 const [waitMs, timeoutMs, factor] = [50_000, 60_000, 20]
 
 describe("a request that waits for 50 s", () => {
   const resources = makeResources()
-  const directory = makeTestDirectory("waits-")
   let port: number
 
   beforeAll(async () => {
@@ -39,32 +34,28 @@ describe("a request that waits for 50 s", () => {
 
   it("gets its response through HAProxy with deploy/haproxy.cfg", async () => {
     const proxyPort = await freePort()
-    const file = join(directory, "haproxy.cfg")
-    writeFileSync(
-      file,
-      adaptConfig(readFileSync(join(deploy, "haproxy.cfg"), "utf8"), {
-        "bind :443 ssl crt /etc/haproxy/prompt-retrieval.pem alpn h2,http/1.1": `bind 127.0.0.1:${proxyPort}`,
-        "127.0.0.1:3000": `127.0.0.1:${port}`,
-        "server two 127.0.0.1:3001": "",
-        "option httpchk": "",
-        "http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host localhost": "",
-        "http-check expect status 200": "",
-        "default-server check inter 1s fall 2 rise 1": "",
-        "timeout client  60s": `timeout client ${timeoutMs / factor}ms`,
-        "timeout server  60s": `timeout server ${timeoutMs / factor}ms`
-      })
-    )
-    await resources.acquire(runProgram("haproxy", ["-db", "-f", file], proxyPort))
+    const config = adaptConfig("haproxy.cfg", {
+      "bind :443 ssl crt /etc/haproxy/prompt-retrieval.pem alpn h2,http/1.1": `bind 127.0.0.1:${proxyPort}`,
+      "127.0.0.1:3000": `127.0.0.1:${port}`,
+      "server two 127.0.0.1:3001": "",
+      "option httpchk": "",
+      "http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host localhost": "",
+      "http-check expect status 200": "",
+      "default-server check inter 1s fall 2 rise 1": "",
+      "timeout client  60s": `timeout client ${timeoutMs / factor}ms`,
+      "timeout server  60s": `timeout server ${timeoutMs / factor}ms`
+    })
+    await resources.acquire(runHaproxy(config, proxyPort))
     await expectResponse(proxyPort)
   }, 30_000)
 
   it("gets its response through nginx with deploy/nginx.conf", async () => {
     const replacements = { "proxy_read_timeout 60s;": `proxy_read_timeout ${timeoutMs / factor}ms;` }
-    await expectResponse((await resources.acquire(startNginxCache({ port }, replacements))).port)
+    await expectResponse((await resources.acquire(startNginx({ port }, replacements))).port)
   }, 30_000)
 
   it("gets its response through Varnish with deploy/varnish.vcl", async () => {
     const replacements = { "first_byte_timeout = 60s": `first_byte_timeout = ${timeoutMs / factor / 1_000}s` }
-    await expectResponse((await resources.acquire(startVarnishCache({ port }, replacements))).port)
+    await expectResponse((await resources.acquire(startVarnish({ port }, replacements))).port)
   }, 30_000)
 })
