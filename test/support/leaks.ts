@@ -109,26 +109,18 @@ for (const channel of isTest ? ["undici:request:create", "http.client.request.st
     recordSent([`${request.method} ${request.path} HTTP/1.1`, ...toHeaderLines(request)].join("\r\n"))
   })
 
-const listTexts = (value: unknown): ReadonlyArray<string> =>
-  typeof value === "string"
-    ? [value]
-    : typeof value === "object" && value !== null
-      ? Object.values(value).flatMap(listTexts)
-      : []
-
 /** Records the texts of an archive's prompts, versions and fragments as secrets. */
 export const recordImported = ({ prompts, fragments }: Pick<Archive, "prompts" | "fragments">): void => {
   for (const { content } of fragments) addText("prompt text", content)
-  for (const { title, description, current_content, target_model, intent, fragments, versions } of prompts) {
-    const texts = [title, description, current_content, target_model, intent]
-    const overrides = fragments.map(({ variable_overrides }) => variable_overrides)
-    const versionTexts = versions.map(({ content, change_summary, metadata }) => [
-      content,
-      change_summary,
-      metadata
-    ])
-    for (const text of listTexts([texts, overrides, versionTexts])) addText("prompt text", text)
-  }
+  const texts = prompts.map(({ title, description, current_content, target_model, intent, ...prompt }) => [
+    [title, description, current_content, target_model, intent],
+    prompt.fragments.map(({ variable_overrides }) => variable_overrides),
+    prompt.versions.map(({ content, change_summary, metadata }) => [content, change_summary, metadata])
+  ])
+  JSON.stringify(texts, (_, value: unknown) => {
+    if (typeof value === "string") addText("prompt text", value)
+    return value
+  })
 }
 recordImported(demo as unknown as Archive)
 
@@ -140,22 +132,15 @@ const isHarmless = (name: string, value: unknown): boolean =>
   (name === "request_id" && requestIds.has(String(value))) ||
   (name === "prompt_id" && String(value).split(" ").every(isUuid))
 
-/** Lists the names and texts in a JSON value, except in harmless fields. */
-const listWords = (value: unknown): ReadonlyArray<string> =>
-  typeof value === "string"
-    ? [value]
-    : Array.isArray(value)
-      ? value.flatMap(listWords)
-      : typeof value === "object" && value !== null
-        ? Object.entries(value).flatMap(([name, member]) =>
-            isHarmless(name, member) ? [] : [name, ...listWords(member)]
-          )
-        : []
-
-/** Lists the names and texts of a line of JSON. Returns any other line twice: unchanged and unescaped. */
+/** Lists the names and texts of a line of JSON, except harmless fields. Returns any other line also unescaped. */
 const listLineWords = (line: string): ReadonlyArray<string> => {
+  const words: Array<string> = []
   try {
-    return listWords(JSON.parse(line))
+    JSON.parse(line, (name, value: unknown) => {
+      if (!isHarmless(name, value)) words.push(name, ...(typeof value === "string" ? [value] : []))
+      return value
+    })
+    return words
   } catch {
     return [line, line.replaceAll(/\\(.)/g, "$1")]
   }

@@ -114,20 +114,29 @@ export interface CommandResult {
   readonly stderr: string
 }
 
-/** Runs one command of the command line to completion. `program` is the path of another `main.ts`. */
-export const run = async (
+/** Runs a program to completion. */
+export const runProcess = async (
+  command: string,
   args: ReadonlyArray<string>,
-  env: Readonly<Record<string, string>>,
-  input = "",
-  program = currentProgram
+  options: { readonly cwd?: string; readonly env: NodeJS.ProcessEnv },
+  input = ""
 ): Promise<CommandResult> => {
-  const child = spawn(process.execPath, [program, ...args], { env: makeEnvironment(env), stdio: "pipe" })
+  const child = spawn(command, args, { ...options, stdio: "pipe" })
   let stdout = ""
   let stderr = ""
-  child.stdout.on("data", (chunk) => (stdout += chunk))
-  child.stderr.on("data", (chunk) => (stderr += chunk))
+  child.stdout.setEncoding("utf8").on("data", (chunk) => (stdout += chunk))
+  child.stderr.setEncoding("utf8").on("data", (chunk) => (stderr += chunk))
   child.stdin.on("error", () => {})
   child.stdin.end(input)
   const [code] = (await once(child, "close")) as [number | null]
   return { code, stdout, stderr }
 }
+
+/** Runs one command of the command line to completion. `program` is the path of another `main.ts`. */
+export const run = (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>>,
+  input = "",
+  program = currentProgram
+): Promise<CommandResult> =>
+  runProcess(process.execPath, [program, ...args], { env: makeEnvironment(env) }, input)

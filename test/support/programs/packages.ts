@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process"
 import {
   existsSync,
   mkdirSync,
@@ -12,34 +11,21 @@ import {
 } from "node:fs"
 import { homedir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
-import { promisify } from "node:util"
+import { type CommandResult, runProcess } from "../service.ts"
 import { makeTestDirectory } from "../testDirectory.ts"
 
 const root = join(import.meta.dirname, "../../..")
-const exec = promisify(execFile)
 
 /** Returns the path of a program that a dev dependency installs. */
 export const bin = (name: string): string => join(root, "node_modules/.bin", name)
 
 /** Runs a program to completion and returns its exit code and output. */
-export const run = async (
+export const run = (
   cwd: string,
   command: string,
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>> = {}
-): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> => {
-  try {
-    const { stdout, stderr } = await exec(command, args, {
-      cwd,
-      env: { ...process.env, ...env },
-      maxBuffer: 2 ** 26
-    })
-    return { code: 0, stdout, stderr }
-  } catch (error) {
-    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
-    return { code, stdout, stderr }
-  }
-}
+): Promise<CommandResult> => runProcess(command, args, { cwd, env: { ...process.env, ...env } })
 
 /** PATH without the entries in `node_modules`, so that `node` is the Node that is installed on the machine. */
 const machinePath = process.env
