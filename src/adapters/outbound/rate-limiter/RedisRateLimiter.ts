@@ -74,8 +74,12 @@ const maintainConnection = Effect.fnUntraced(function* (
   const firstAttempt = yield* Deferred.make<void>()
   let current: RedisCounter | undefined
 
-  const report = Effect.fnUntraced(function* (isUp: boolean, log: Effect.Effect<void>) {
-    yield* Metric.update(sharedCounterUp, isUp ? 1 : 0)
+  const setConnection = Effect.fnUntraced(function* (
+    connection: RedisCounter | undefined,
+    log: Effect.Effect<void>
+  ) {
+    current = connection
+    yield* Metric.update(sharedCounterUp, connection === undefined ? 0 : 1)
     yield* log
     yield* Deferred.succeed(firstAttempt, undefined)
   })
@@ -84,21 +88,12 @@ const maintainConnection = Effect.fnUntraced(function* (
   const useConnection = Effect.gen(function* () {
     const connection = yield* connect(url)
     yield* probe(connection)
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        current = connection
-      }),
-      () =>
-        Effect.sync(() => {
-          current = undefined
-        })
-    )
-    yield* report(true, stateLog.up)
+    yield* setConnection(connection, stateLog.up)
     return yield* Deferred.await(connection.lost)
   })
 
   yield* Effect.scoped(useConnection).pipe(
-    Effect.catchCause((cause) => report(false, stateLog.down(String(Cause.squash(cause))))),
+    Effect.catchCause((cause) => setConnection(undefined, stateLog.down(String(Cause.squash(cause))))),
     Effect.andThen(Effect.sleep(reconnectDelay)),
     Effect.forever,
     Effect.forkScoped

@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs"
+import { closeSync, constants, mkdirSync, openSync } from "node:fs"
 import { join, resolve } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
@@ -28,15 +28,6 @@ const sqliteBusy = 5
 const isLockedError = (error: unknown): boolean =>
   (Number((error as { readonly errcode?: unknown }).errcode) & 0xff) === sqliteBusy
 
-/** Creates an empty file. Does nothing if the path exists, even if it is a link. */
-const createFile = (path: string): void => {
-  try {
-    writeFileSync(path, "", { flag: "wx", mode: 0o600 })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
-  }
-}
-
 /**
  * Locks a directory with an open SQLite transaction on a file in the directory: the kernel releases the lock even if
  * the process is killed. Creates no file through a link, because another user may own the directory of a process that
@@ -45,9 +36,8 @@ const createFile = (path: string): void => {
 const lockDirectory = async (path: string): Promise<DatabaseSync> => {
   const sqlite = await import("node:sqlite")
   const lock = join(path, "lock")
-  createFile(lock)
-  // The error of SQLite would not say why it cannot open the file.
-  accessSync(lock, constants.W_OK)
+  const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants
+  closeSync(openSync(lock, O_CREAT | O_NOFOLLOW | O_RDWR, 0o600))
   const url = pathToFileURL(lock)
   // With this mode, SQLite does not create the file.
   url.searchParams.set("mode", "rw")

@@ -185,7 +185,7 @@ describe("EmbeddedPostgres", () => {
     const created = join(temporaryDirectory(), "created")
     symlinkSync(created, join(dataDir, "lock"))
     const { report } = await serve("open", dataDir)
-    assert.match(report.error ?? "", /cannot be used: ENOENT/)
+    assert.match(report.error ?? "", /cannot be used: ELOOP/)
     assert.isFalse(existsSync(created))
   })
 
