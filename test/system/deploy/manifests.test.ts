@@ -211,9 +211,3 @@ describe("deploy/compose.yaml", () => {
     expect({ code, output }).toMatchObject({ code: 0 })
   })
 })
-
-it("deploy/compose/haproxy.cfg has the same timeouts as deploy/haproxy.cfg", () => {
-  const readTimeouts = (file: string) =>
-    readFileSync(join(deploy, file), "utf8").match(/^ *timeout (client|server) .*$/gm)
-  expect(readTimeouts("compose/haproxy.cfg")).toEqual(readTimeouts("haproxy.cfg"))
-})

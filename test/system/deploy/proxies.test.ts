@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { programPath } from "../../support/programs/programs.ts"
@@ -53,4 +54,16 @@ it("deploy/haproxy.cfg starts as shipped with Debian's HAProxy, and serves TLS",
       read_status https://127.0.0.1/api/v1/prompts
       kill "$(cat /run/haproxy.pid)"`)
   ).toEqual(["503 2"])
+})
+
+it.each([
+  ["haproxy.cfg", /timeout client +(\d+)s/],
+  ["haproxy.cfg", /timeout server +(\d+)s/],
+  ["compose/haproxy.cfg", /timeout client +(\d+)s/],
+  ["compose/haproxy.cfg", /timeout server +(\d+)s/],
+  ["nginx.conf", /proxy_read_timeout (\d+)s/],
+  ["varnish.vcl", /first_byte_timeout = (\d+)s/]
+])("in deploy/%s, %s is longer than the 50 s that a request may wait for a change", (file, timeout) => {
+  const seconds = timeout.exec(readFileSync(join(deploy, file), "utf8"))?.[1]
+  expect(Number(seconds)).toBeGreaterThan(50)
 })

@@ -22,69 +22,50 @@ describe("a PostgreSQL server that fails and recovers", () => {
   const path = "/api/v1/prompts?per_page=1"
   let cluster: Cluster
   let env: Record<string, string>
-  let service: Service
 
-  const makeEnv = ({ url }: Cluster) => ({
-    DATABASE_URL: url,
-    OUTAGE_MAX_AGE: "0 seconds",
-    ...unlimited
-  })
-  const sendReads = (count: number, of = service): Promise<ReadonlyArray<Outcome>> =>
-    Promise.all(Array.from({ length: count }, () => send(of, uncachedPath(path), authorization)))
+  const sendReads = (service: Service): Promise<ReadonlyArray<Outcome>> =>
+    Promise.all(Array.from({ length: 30 }, () => send(service, uncachedPath(path), authorization)))
 
   beforeAll(async () => {
     cluster = await resources.acquire(freshCluster)
-    await cluster.start()
-    env = makeEnv(cluster)
-    service = await startObservedService(env)
-    await (await resources.acquire(connectTo(env))).importArchive(archive)
+    env = { DATABASE_URL: cluster.url, OUTAGE_MAX_AGE: "0 seconds", ...unlimited }
   })
-  afterAll(async () => {
-    await service?.stop()
-    await resources.release()
-  })
+  afterAll(() => resources.release())
 
-  it("a service that starts without PostgreSQL listens, and is ready once PostgreSQL has started", async () => {
-    const absent = await resources.acquire(freshCluster)
-    const env = makeEnv(absent)
-    const waiting = await startObservedService(env, "/healthz")
+  it("a service starts and listens without PostgreSQL, gets ready once PostgreSQL has started, responds 503 while it is stopped, and returns data after its restart", async () => {
+    const service = await startObservedService(env, "/healthz")
     try {
-      expectCodes(await sendReads(5, waiting), ["SERVICE_UNAVAILABLE"])
-      expectCodes([await send(waiting, "/readyz")], ["SERVICE_UNAVAILABLE"])
-      await expectBystandersUnaffected(waiting)
-      await absent.start()
-      await expect.poll(async () => (await send(waiting, "/readyz")).status).toBe(200)
+      const expectUnavailable = async () => {
+        expectCodes(await sendReads(service), ["SERVICE_UNAVAILABLE"])
+        expectCodes([await send(service, "/readyz")], ["SERVICE_UNAVAILABLE"])
+        await expectBystandersUnaffected(service)
+      }
+      await expectUnavailable()
+      await cluster.start()
+      await expect.poll(async () => (await send(service, "/readyz")).status).toBe(200)
       await (await resources.acquire(connectTo(env))).importArchive(archive)
-      expect((await sendReads(1, waiting))[0]!.status).toBe(200)
+      const inFlight = sendReads(service)
+      await cluster.stop()
+      expectCodes(await inFlight, ["data", "SERVICE_UNAVAILABLE"])
+      await expectUnavailable()
+      await cluster.start()
+      await waitUntilOk(service, path, authorization)
+      expect((await sendReads(service)).map(({ status }) => status)).toEqual(Array(30).fill(200))
     } finally {
-      await waiting.stop()
+      await service.stop()
     }
   })
 
-  it("reads get 503 while PostgreSQL is stopped, and get data after its restart", async () => {
-    const inFlight = sendReads(30)
-    await cluster.stop()
-    expectCodes(await inFlight, ["data", "SERVICE_UNAVAILABLE"])
-    const during = await sendReads(30)
-    expectCodes(during, ["SERVICE_UNAVAILABLE"])
-    expect((await send(service, "/readyz")).status).toBe(503)
-    await expectBystandersUnaffected(service)
-    await cluster.start()
-    await waitUntilOk(service, path, authorization)
-    expect((await sendReads(30)).map(({ status }) => status)).toEqual(Array(30).fill(200))
-  })
-
   it("while PostgreSQL is frozen, SIGTERM ends the process, and in-flight requests get 503", async () => {
-    const other = await startService(env)
-    expect((await send(other, path, authorization)).status).toBe(200)
+    const service = await startService(env)
+    expect((await send(service, path, authorization)).status).toBe(200)
     cluster.freeze()
-    const inFlight = send(other, uncachedPath(path), authorization)
+    const inFlight = send(service, uncachedPath(path), authorization)
     await setTimeout(100)
-    other.process.kill("SIGTERM")
+    service.process.kill("SIGTERM")
     // The connections to the frozen server stay open until the process exits.
-    expect(await once(other.process, "exit")).toEqual([0, null])
+    expect(await once(service.process, "exit")).toEqual([0, null])
     expectCodes([await inFlight], ["SERVICE_UNAVAILABLE"])
     cluster.thaw()
-    await waitUntilOk(service, path, authorization)
   })
 })

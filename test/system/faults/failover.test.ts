@@ -1,11 +1,10 @@
-import { setTimeout } from "node:timers/promises"
 import type * as Effect from "effect/Effect"
 import { afterEach, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { startLoad } from "../../support/clients/load.ts"
 import type { Reply } from "../../support/clients/read.ts"
 import { uncachedPath } from "../../support/clients/requests.ts"
-import { balanceInstances, followPrimary, type Pair, startPair } from "../../support/database/failover.ts"
+import { followPrimary, type Pair, startPair } from "../../support/database/failover.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import { freePort } from "../../support/ports.ts"
 import { type Service, startService, unlimited } from "../../support/service.ts"
@@ -141,12 +140,9 @@ describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
       }
       const failedAt = performance.now()
       await fail(pair)
-      await expect
-        .poll(
-          isEach(({ status }) => status === 503),
-          pollOptions
-        )
-        .toBe(true)
+      // Cached responses may be served for another 3 s after the failure.
+      const isDown = isEach(({ isCacheable, status }) => isCacheable && status === 503)
+      await expect.poll(isDown, pollOptions).toBe(true)
 
       const after = await openWriter(pair.standby.url)
       await after.sql("select pg_promote(true, 60)")
@@ -180,44 +176,4 @@ describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
     },
     120_000
   )
-
-  it("instances that restart one after another during a failover respond to every request with 200, or with 503 and Retry-After", async () => {
-    const pair = await resources.acquire(startPair(archive))
-    const DATABASE_URL = await resources.acquire(followPrimary(pair))
-    const standby = await openWriter(pair.standby.url)
-    const env = { DATABASE_URL, SHUTDOWN_GRACE: "3 seconds" }
-    const instances = [await start(env), await start(env)]
-    const { url } = await resources.acquire(balanceInstances(instances))
-    const paths = ["/api/v1/prompts", `${item}/resolved`, `${item}/versions/1`]
-    const load = startLoad({
-      next: (n) => ({ url: url + paths[n % paths.length]!, key }),
-      clients: 8,
-      pauseMs: 1
-    })
-    const waitForRequests = (count: number) => {
-      const target = load.count() + count
-      return expect.poll(() => load.count(), { interval: 20 }).toBeGreaterThan(target)
-    }
-    // After these requests, every response is a known response in both instances.
-    await waitForRequests(300)
-    await pair.primary.kill()
-    await waitForRequests(100)
-    const promotion = setTimeout(2_000).then(() => standby.sql("select pg_promote(true, 60)"))
-    for (const [index, instance] of instances.entries()) {
-      expect(await instance.stop()).toBe(0)
-      services.splice(services.indexOf(instance), 1)
-      await waitForRequests(100)
-      await start({ ...env, PORT: String(instance.port) })
-      // HAProxy checks an instance once per second, so it needs this time to use the new instance.
-      await setTimeout(2_500)
-      await waitForRequests(index === 0 ? 100 : 300)
-    }
-    await promotion
-    const replies = await load.stop()
-    const isUnavailable = ({ status, headers }: Reply) =>
-      status === 503 && headers["retry-after"] !== undefined
-    const others = replies.filter((reply) => !isUnavailable(reply))
-    expect(new Set(others.map(({ status }) => status))).toEqual(new Set([200]))
-    expect(others.length).toBeGreaterThan(600)
-  }, 120_000)
 })

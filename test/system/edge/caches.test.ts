@@ -1,0 +1,5 @@
+import { startNginx, startVarnish } from "../../support/programs/edge.ts"
+import { cacheSuite } from "./suite.ts"
+
+cacheSuite({ name: "nginx", start: startNginx })
+cacheSuite({ name: "Varnish", start: startVarnish })
