@@ -1,12 +1,7 @@
 import * as Result from "effect/Result"
-import {
-  compare,
-  compareForImport,
-  isDifferent,
-  type Pair
-} from "../../src/application/transfer/Comparison.ts"
+import { compare, isDifferent, type Pair } from "../../src/application/transfer/Comparison.ts"
 import { planExport } from "../../src/application/transfer/FileExport.ts"
-import { type FileImport, planImport } from "../../src/application/transfer/FileImport.ts"
+import { type FileImport, prepareImport } from "../../src/application/transfer/FileImport.ts"
 import { parseFiles, type Texts } from "../../src/application/transfer/PromptFile.ts"
 import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"
 import type { ContentEdit, WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
@@ -70,9 +65,8 @@ export const planFiles = (
   texts: Texts,
   overwrite = false
 ) =>
-  parseFiles(texts).pipe(
-    Result.flatMap((files) => compareForImport(workspace, content, files)),
-    Result.flatMap((pairs) => planImport(content, pairs, overwrite, { now, newId }))
+  Result.flatMap(prepareImport(workspace, texts, { now, newId, overwrite }), (planImport) =>
+    planImport(content)
   )
 
 /** Imports files, and undoes edits of the workspace. Returns the edit, the changes, and the content after the import. */

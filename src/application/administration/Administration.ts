@@ -13,6 +13,7 @@ import {
 } from "../../domain/ApiKey.ts"
 import type { Tier } from "../../domain/Billing.ts"
 import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
+import type { WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import {
@@ -26,8 +27,8 @@ import {
   WorkspaceStore
 } from "../ports/WorkspaceStore.ts"
 import { decodeArchive } from "../transfer/ArchiveDecoder.ts"
+import type { ImportPlan } from "../transfer/FileImport.ts"
 import type { Texts } from "../transfer/PromptFile.ts"
-import type { FileImportOptions } from "./FileTransfer.ts"
 
 /** A key that was just issued. `key` is its plaintext, which is stored nowhere (specification 5.4). */
 export interface IssuedKey {
@@ -48,6 +49,14 @@ export interface RotationTimes {
   readonly expiresAt?: Timestamp | undefined
 }
 
+/**
+ * Options of an import of files. With `overwrite`, the import undoes the edits that were made in the workspace since
+ * the latest import. Without it, the import fails because of such edits.
+ */
+export interface FileImportOptions extends ChangeOptions {
+  readonly overwrite?: boolean
+}
+
 /** The use cases of operators. `WorkspaceStore` states the rules of the changes. */
 export class Administration extends Context.Service<Administration>()("prompt-retrieval/Administration", {
   make: Effect.gen(function* () {
@@ -58,10 +67,8 @@ export class Administration extends Context.Service<Administration>()("prompt-re
     const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
     // The parser of YAML is loaded only for files, because it cannot be bundled into one file for embedders.
-    const fileTransfer = Effect.map(
-      Effect.promise(() => import("./FileTransfer.ts")),
-      ({ makeFileTransfer }) => makeFileTransfer(store, random)
-    )
+    const loadFileImport = Effect.promise(() => import("../transfer/FileImport.ts"))
+    const loadFileExport = Effect.promise(() => import("../transfer/FileExport.ts"))
 
     /** Makes a key. `issued` contains the plaintext, and `stored` is the part to store. */
     const makeKey = Effect.fnUntraced(function* <Expiry>(expires_at: Expiry) {
@@ -149,16 +156,44 @@ export class Administration extends Context.Service<Administration>()("prompt-re
        * nothing, if nothing was edited in between. Without `overwrite`, fails with `ConflictingEdits` if the import
        * would undo an edit that was made in the workspace since the latest import.
        */
-      importFiles: (workspace: WorkspaceId, texts: Texts, options?: FileImportOptions) =>
-        Effect.flatMap(fileTransfer, ({ importFiles }) => importFiles(workspace, texts, options)),
+      importFiles: Effect.fn("Administration.importFiles")(function* (
+        workspace: WorkspaceId,
+        texts: Texts,
+        options?: FileImportOptions
+      ) {
+        const { prepareImport, locateInFiles } = yield* loadFileImport
+        const runSync = Effect.runSyncWith(yield* Effect.context<never>())
+        const context = { now: yield* now, newId: () => runSync(random.uuidV7()) }
+        const planImport = yield* Effect.fromResult(
+          prepareImport(workspace, texts, { ...options, ...context })
+        )
+        let latest: ImportPlan | undefined
+        const makeEdit = Effect.fnUntraced(function* (content: WorkspaceContent) {
+          latest = yield* Effect.fromResult(planImport(content))
+          return latest
+        })
+        return yield* Effect.catchTag(
+          store.editContent(workspace, makeEdit, options),
+          "InvalidContent",
+          (error) => Effect.fail(locateInFiles(error, latest))
+        )
+      }),
 
       /**
        * Computes the changes that make a directory of files describe a workspace. `texts` contains the existing files.
        * Records the export in the audit log, even if it then fails. Without `overwrite`, fails with `UnimportedFiles` if
        * the export would replace or remove a file that was added or edited since the latest import.
        */
-      exportFiles: (workspace: WorkspaceId, texts: Texts, options?: { readonly overwrite: boolean }) =>
-        Effect.flatMap(fileTransfer, ({ exportFiles }) => exportFiles(workspace, texts, options))
+      exportFiles: Effect.fn("Administration.exportFiles")(function* (
+        workspace: WorkspaceId,
+        texts: Texts,
+        options?: { readonly overwrite: boolean }
+      ) {
+        const { planExport } = yield* loadFileExport
+        yield* store.recordExport(workspace, "files")
+        const content = yield* store.readContent(workspace)
+        return yield* Effect.fromResult(planExport(workspace, content, texts, options?.overwrite))
+      })
     }
   })
 }) {

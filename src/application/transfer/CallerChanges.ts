@@ -2,16 +2,10 @@ import * as Result from "effect/Result"
 import type { PromptId, PromptType } from "../../domain/Prompt.ts"
 import { toName, toSlug } from "../../domain/PromptName.ts"
 import { findSlots } from "../../domain/Resolution.ts"
-import type { Problem } from "../../domain/WorkspaceContent.ts"
+import type { ContentState, Problem, PromptState } from "../../domain/WorkspaceContent.ts"
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { compareForImport, findSlotWarnings, listUnbound, type Pair } from "./Comparison.ts"
-import {
-  type ContentState,
-  type InvalidFiles,
-  parseFiles,
-  type PromptState,
-  type Texts
-} from "./PromptFile.ts"
+import { type InvalidFiles, parseFiles, type Texts } from "./PromptFile.ts"
 
 /** A prompt as applications see it. */
 export interface PromptInterface {
@@ -55,32 +49,30 @@ const listInterfaces = (
   pairs: ReadonlyArray<Pair>,
   getState: (pair: Pair) => ContentState | undefined
 ): ReadonlyArray<PromptInterface> => {
-  const states = pairs.flatMap((pair) => {
+  const fragmentSlots = new Map<string, ReadonlySet<string>>()
+  for (const pair of pairs) {
     const state = getState(pair)
-    return state === undefined ? [] : [{ ...pair, state }]
-  })
-  const fragmentSlots = new Map(
-    states.flatMap(({ id, state }) => (state.kind === "fragment" ? [[id, findSlots(state.content)]] : []))
-  )
-  const prompts = states.flatMap(({ id, item, file, state }) =>
+    if (state?.kind === "fragment") fragmentSlots.set(pair.id, findSlots(state.content))
+  }
+  const prompts = pairs.flatMap((pair) => {
+    const state = getState(pair)
     // A new prompt is younger than all others: "new" sorts after every time.
-    state.kind === "prompt"
-      ? [{ id, path: file?.path ?? "", slug: toSlug(state.title), age: item?.createdAt ?? "new", state }]
+    const age = `${pair.item?.createdAt ?? "new"} ${pair.id}`
+    return state?.kind === "prompt"
+      ? [{ id: pair.id, file: pair.file, age, slug: toSlug(state.title), state }]
       : []
+  })
+  const owners = new Map(
+    prompts.toSorted((a, b) => (a.age < b.age ? 1 : -1)).map(({ slug, id }) => [slug, id])
   )
-  const owners = new Map<string, string>()
-  for (const { id, slug } of prompts.toSorted((a, b) => (`${a.age} ${a.id}` < `${b.age} ${b.id}` ? -1 : 1)))
-    if (!owners.has(slug)) owners.set(slug, id)
-  return prompts.map(({ id, path, slug, state }) => ({
+  return prompts.map(({ id, file, slug, state }) => ({
     id,
     name: toName({ id: id as PromptId, slug }, { owns_slug: owners.get(slug) === id, owns_digits: true }),
     type: state.prompt_type,
     slots: listSlots(state, fragmentSlots),
-    path
+    path: file?.path ?? ""
   }))
 }
-
-const getFileState = ({ file }: Pair): ContentState | undefined => file?.state
 
 /**
  * Compares the prompts of two states, and returns the changes that can break applications, ordered by name. A prompt is
@@ -92,11 +84,10 @@ export const compareInterfaces = (
 ): ReadonlyArray<CallerChange> => {
   const byId = new Map(after.map((prompt) => [prompt.id, prompt]))
   const byName = new Map(after.map((prompt) => [prompt.name, prompt]))
-  const ordered = before.toSorted((a, b) => (a.name < b.name ? -1 : 1))
-  return ordered.flatMap(({ id, name, type, slots }) => {
+  const changes = before.map(({ id, name, type, slots }): CallerChange => {
     const current = byId.get(id) ?? byName.get(name)
     const newSlots = current?.slots ?? slots
-    const change: CallerChange = {
+    return {
       name,
       new_name: current?.name ?? null,
       removed_slots: slots.filter((slot) => !newSlots.includes(slot)),
@@ -104,19 +95,20 @@ export const compareInterfaces = (
       type,
       new_type: current?.type ?? null
     }
-    const isSame =
-      change.new_name === name &&
-      change.new_type === type &&
-      change.removed_slots.length + change.added_slots.length === 0
-    return isSame ? [] : [change]
   })
+  return changes
+    .filter(
+      ({ name, new_name, type, new_type, removed_slots, added_slots }) =>
+        new_name !== name || new_type !== type || removed_slots.length + added_slots.length > 0
+    )
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 /** Returns the changes of an import of files that can break applications. */
 export const findCallerChanges = (pairs: ReadonlyArray<Pair>): ReadonlyArray<CallerChange> =>
   compareInterfaces(
     listInterfaces(pairs, ({ item }) => (item?.isArchived === false ? item.state : undefined)),
-    listInterfaces(pairs, getFileState)
+    listInterfaces(pairs, ({ file }) => file?.state)
   )
 
 /** Any workspace: the ids of prompts are only compared with ids from the same workspace. */
@@ -134,7 +126,7 @@ export const checkFiles = (
   parseFiles(texts).pipe(
     Result.flatMap((files) => compareForImport(anyWorkspace, emptyContent, files)),
     Result.map((pairs) => ({
-      prompts: listInterfaces(pairs, getFileState),
+      prompts: listInterfaces(pairs, ({ file }) => file?.state),
       warnings: findSlotWarnings(pairs)
     }))
   )

@@ -1,22 +1,20 @@
 import { createHash } from "node:crypto"
+import { isObject } from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Struct from "effect/Struct"
 import { emptySlug, toSlug } from "../../domain/PromptName.ts"
 import { findSlots, toSlotText } from "../../domain/Resolution.ts"
-import type { Problem, WorkspaceContent } from "../../domain/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import {
   type ContentState,
-  getContent,
   getName,
-  hashState,
-  InvalidFiles,
+  type ImportedState,
+  type Problem,
   promptFields,
-  type PromptFile,
   type PromptState,
-  toFragmentName,
-  toKey
-} from "./PromptFile.ts"
+  type WorkspaceContent
+} from "../../domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { InvalidFiles, type PromptFile, toFragmentName } from "./PromptFile.ts"
 
 /** A prompt or a fragment of a workspace. */
 export interface ContentItem {
@@ -31,7 +29,7 @@ export interface ContentItem {
 /**
  * A prompt or fragment in the workspace and in a directory of files. The hashes are those of its states in the
  * workspace, in the directory, and after the latest import. A hash is undefined if there is no such state. An archived
- * prompt has an `item`, but no `workspaceHash`. `isImported` is true if any import has recorded its states.
+ * prompt has an `item`, but no `workspaceHash`.
  */
 export interface Pair {
   readonly kind: ContentState["kind"]
@@ -41,49 +39,45 @@ export interface Pair {
   readonly workspaceHash: string | undefined
   readonly fileHash: string | undefined
   readonly importedHash: string | undefined
-  readonly isImported: boolean
 }
 
 /** Returns true if the prompt or fragment has different states in the workspace and in the directory. */
 export const isDifferent = ({ workspaceHash, fileHash }: Pair): boolean => workspaceHash !== fileHash
 
-/**
- * Returns true if the prompt or fragment was created, edited, archived or deleted in the workspace since the latest
- * import. Before the first import, there is nothing to compare with, so the result is false.
- */
-export const isEditedInWorkspace = ({ isImported, workspaceHash, importedHash }: Pair): boolean =>
-  isImported && workspaceHash !== importedHash
+/** Returns a key that contains the kind, because a prompt and a fragment may have the same id. */
+const toKey = ({ kind, id }: Pick<ImportedState, "kind" | "id">): string => `${kind} ${id}`
 
-/** Returns true if the file was added or edited since the latest import. */
-export const isEditedInDirectory = ({ fileHash, importedHash }: Pair): boolean =>
-  fileHash !== undefined && fileHash !== importedHash
+/** Sorts the members of an object by name, because PostgreSQL does not keep the member order of free-form JSON. */
+const sortMembers = (_: string, value: unknown): unknown =>
+  isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
+
+/**
+ * Returns the SHA-256 hash of a state in hexadecimal digits. Equal states have equal hashes, whether they come from a
+ * file or from the database.
+ */
+export const hashState = (state: ContentState): string =>
+  createHash("sha256").update(JSON.stringify(state, sortMembers)).digest("hex")
 
 /** Returns the fragments and prompts of a workspace, archived prompts included. */
 const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem> => {
-  const folders = new Map<string, string>(content.folders.map(({ id, name }) => [id, name]))
+  const folders = new Map<string | null, string>(content.folders.map(({ id, name }) => [id, name]))
   const tagNames = new Map(content.tags.map(({ id, name }) => [id, name]))
-  return [
-    ...content.fragments.map(({ id, name, content }) => ({
-      kind: "fragment" as const,
-      id,
-      isArchived: false,
-      createdAt: "",
-      state: { kind: "fragment", name, content } as const
-    })),
-    ...content.prompts.map((prompt) => ({
-      kind: "prompt" as const,
-      id: prompt.id,
-      isArchived: prompt.is_archived,
-      createdAt: prompt.created_at,
-      state: {
-        kind: "prompt",
-        ...Struct.pick(prompt, promptFields),
-        folder: folders.get(prompt.folder_id ?? "") ?? null,
-        tags: prompt.tags.flatMap((tag) => tagNames.get(tag) ?? []).sort(),
-        fragments: prompt.fragments.map(Struct.pick(["fragment_id", "variable_overrides"]))
-      } as const
-    }))
-  ]
+  const fragments = content.fragments.map(({ id, name, content }): ContentItem => {
+    const state = { kind: "fragment", name, content } as const
+    return { kind: "fragment", id, isArchived: false, createdAt: "", state }
+  })
+  const prompts = content.prompts.map((prompt): ContentItem => {
+    const state = {
+      kind: "prompt",
+      ...Struct.pick(prompt, promptFields),
+      folder: folders.get(prompt.folder_id) ?? null,
+      tags: prompt.tags.flatMap((tag) => tagNames.get(tag) ?? []).sort(),
+      fragments: prompt.fragments.map(Struct.pick(["fragment_id", "variable_overrides"]))
+    } as const
+    const { id, is_archived: isArchived, created_at: createdAt } = prompt
+    return { kind: "prompt", id, isArchived, createdAt, state }
+  })
+  return [...fragments, ...prompts]
 }
 
 /**
@@ -103,46 +97,26 @@ const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
 }
 
-/** A file, and the id of the prompt or fragment that it describes. */
-type MatchedFile = Pick<Pair, "kind" | "id"> & { readonly file: PromptFile }
-
-/**
- * Finds the prompt or fragment that each file describes, and replaces the names of fragments with their ids. If `keys`
- * contains the id in the front matter, the file describes the prompt or fragment with this id. Any other file gets an
- * id that is derived from the workspace. So an id of another workspace is never used, and every import of the same
- * files into a workspace finds the same prompts.
- */
-const matchFiles = (
-  workspace: WorkspaceId,
-  keys: ReadonlySet<string>,
-  files: ReadonlyArray<PromptFile>
-): ReadonlyArray<MatchedFile> => {
-  const matched = files.map((file) => {
-    const { kind } = file.state
-    const isKnown = file.file_id !== null && keys.has(toKey({ kind, id: file.file_id }))
-    return { kind, id: isKnown ? file.file_id : deriveId(workspace, file), file }
-  })
-  const fragmentIds = new Map(
-    matched.flatMap(({ kind, id, file }) => (kind === "fragment" ? [[toFragmentName(file.path), id]] : []))
-  )
-  const withFragmentIds = (state: ContentState): ContentState => {
-    if (state.kind === "fragment") return state
-    const fragments = state.fragments.map(({ fragment_id, variable_overrides }) => ({
-      fragment_id: fragmentIds.get(fragment_id) ?? fragment_id,
-      variable_overrides
-    }))
-    return { ...state, fragments }
-  }
-  return matched.map(({ file, ...match }) => ({
-    ...match,
-    file: { ...file, state: withFragmentIds(file.state) }
+/** Replaces the names of fragments, by which a file refers to them, with their ids. */
+const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, string>): ContentState => {
+  if (state.kind === "fragment") return state
+  const fragments = state.fragments.map(({ fragment_id, variable_overrides }) => ({
+    fragment_id: idsByName.get(fragment_id) ?? fragment_id,
+    variable_overrides
   }))
+  return { ...state, fragments }
 }
 
 /**
  * Compares a workspace with the files of a directory. Returns a pair for each file, in the order of the files, and then
- * for each prompt and fragment without a file. A file can also describe a prompt that is archived, or that was deleted
- * since the latest import. Fails if two files describe the same prompt or fragment.
+ * for each prompt and fragment without a file.
+ *
+ * If the workspace has, or had after the latest import, a prompt or fragment with the id in the front matter, the file
+ * describes this prompt or fragment, even if it is archived or deleted. Any other file gets an id that is derived from
+ * the workspace. So an id of another workspace is never used, and every import of the same files into a workspace finds
+ * the same prompts. Fails if two files describe the same prompt or fragment.
+ *
+ * @param files the result of `parseFiles`, which has fragments before prompts
  */
 export const compare = (
   workspace: WorkspaceId,
@@ -151,33 +125,50 @@ export const compare = (
 ): Result.Result<ReadonlyArray<Pair>, InvalidFiles> => {
   const items = new Map(readItems(content).map((item) => [toKey(item), item]))
   const importedHashes = new Map(content.importedStates.map((imported) => [toKey(imported), imported.hash]))
-  const matched = matchFiles(workspace, new Set([...items.keys(), ...importedHashes.keys()]), files)
-  const filesByKey = Map.groupBy(matched, toKey)
-  const duplicates = [...filesByKey.values()].flatMap(([first, ...others]) =>
-    others.map(({ file: { path } }) => ({ path, message: `has the id of ${first?.file.path}` }))
-  )
-  if (duplicates.length > 0) return Result.fail(InvalidFiles(duplicates))
-  const toPair = ([key, { kind, id }]: readonly [string, Pick<Pair, "kind" | "id">]): Pair => {
+  const fragmentIds = new Map<string, string>()
+  const duplicates: Array<Problem> = []
+  const pairs = new Map<string, Pair>()
+  const addPair = (kind: Pair["kind"], id: string, file: PromptFile | undefined) => {
+    const key = toKey({ kind, id })
     const item = items.get(key)
-    const [{ file } = { file: undefined }] = filesByKey.get(key) ?? []
-    return {
-      kind,
-      id,
-      item,
-      file,
-      workspaceHash: item?.isArchived === false ? hashState(item.state) : undefined,
-      fileHash: file && hashState(file.state),
-      importedHash: importedHashes.get(key),
-      isImported: importedHashes.size > 0
-    }
+    const workspaceHash = item?.isArchived === false ? hashState(item.state) : undefined
+    const fileHash = file && hashState(file.state)
+    pairs.set(key, { kind, id, item, file, workspaceHash, fileHash, importedHash: importedHashes.get(key) })
   }
-  const all = [...matched, ...items.values()].map((described) => [toKey(described), described] as const)
-  return Result.succeed([...new Map(all)].map(toPair))
+  for (const file of files) {
+    const { kind } = file.state
+    const fileKey = file.file_id === null ? "" : toKey({ kind, id: file.file_id })
+    const isKnown = items.has(fileKey) || importedHashes.has(fileKey)
+    const id = file.file_id !== null && isKnown ? file.file_id : deriveId(workspace, file)
+    if (kind === "fragment") fragmentIds.set(toFragmentName(file.path), id)
+    const earlier = pairs.get(toKey({ kind, id }))?.file
+    if (earlier === undefined)
+      addPair(kind, id, { ...file, state: resolveFragments(file.state, fragmentIds) })
+    else duplicates.push({ path: file.path, message: `has the id of ${earlier.path}` })
+  }
+  if (duplicates.length > 0) return Result.fail(InvalidFiles(duplicates))
+  for (const [key, { kind, id }] of items) if (!pairs.has(key)) addPair(kind, id, undefined)
+  return Result.succeed([...pairs.values()])
 }
 
-/** Returns true if the prompt of a pair already has the slug `slug` in the workspace. */
-const hasSlug = ({ item }: Pair, slug: string): boolean =>
-  item?.isArchived === false && toSlug(getName(item.state)) === slug
+/** Returns a problem for each file that gives a prompt the name of another file's prompt. */
+const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
+  const named = pairs.flatMap(({ item, file }) => {
+    if (file?.state.kind !== "prompt") return []
+    const slug = toSlug(file.state.title)
+    const keepsName = item?.isArchived === false && toSlug(getName(item.state)) === slug
+    return slug === emptySlug ? [] : [{ path: file.path, slug, keepsName }]
+  })
+  const owners = new Map<string, string>()
+  return named
+    .toSorted((a, b) => Number(b.keepsName) - Number(a.keepsName))
+    .flatMap(({ path, slug, keepsName }) => {
+      const owner = owners.get(slug) ?? path
+      owners.set(slug, owner)
+      const message = `has the name ${slug}, like ${owner}: change one of the titles`
+      return owner === path || keepsName ? [] : [{ path, message }]
+    })
+}
 
 /**
  * Compares a workspace with files like `compare`, and also fails if a file gives a prompt the name of another file's
@@ -188,20 +179,7 @@ export const compareForImport = (
   ...input: Parameters<typeof compare>
 ): Result.Result<ReadonlyArray<Pair>, InvalidFiles> =>
   Result.flatMap(compare(...input), (pairs) => {
-    const described = pairs.flatMap((pair) => {
-      const { file } = pair
-      const slug = file?.state.kind === "prompt" ? toSlug(file.state.title) : emptySlug
-      return file === undefined || slug === emptySlug ? [] : [{ ...pair, path: file.path, slug }]
-    })
-    const problems = [...Map.groupBy(described, ({ slug }) => slug)].flatMap(([slug, sameName]) => {
-      const [first, ...others] = sameName.sort((a, b) => Number(hasSlug(b, slug)) - Number(hasSlug(a, slug)))
-      return others
-        .filter((pair) => !hasSlug(pair, slug))
-        .map(({ path }) => ({
-          path,
-          message: `has the name ${slug}, like ${first?.path}: change one of the titles`
-        }))
-    })
+    const problems = findNameConflicts(pairs)
     return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(pairs)
   })
 
@@ -226,40 +204,13 @@ export const findSlotWarnings = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Prob
     const fragment = fragments.get(fragment_id)
     if (fragment === undefined) return []
     const unknown = Object.keys(variable_overrides).filter((name) => !fragment.slots.has(name))
+    const unbound = listUnbound(fragment.slots, variable_overrides)
     return [
-      ...unknown.map((name) => ({ path, message: `binds ${name}, which is no slot of ${fragment.path}` })),
-      ...listUnbound(fragment.slots, variable_overrides).map((name) => ({
-        path,
-        message: `does not bind the slot {{${name}}} of ${fragment.path}`
-      }))
-    ]
+      ...unknown.map((name) => `binds ${name}, which is no slot of ${fragment.path}`),
+      ...unbound.map((name) => `does not bind the slot {{${name}}} of ${fragment.path}`)
+    ].map((message) => ({ path, message }))
   }
   return pairs.flatMap(({ file }) =>
     file?.state.kind === "prompt" ? file.state.fragments.flatMap((fragment) => warn(file.path, fragment)) : []
   )
-}
-
-/**
- * Returns a warning for each new file without an id that has the content or the name of a prompt or fragment that loses
- * its file. If the file was moved, its prompt gets another id, and its versions stay with the archived prompt.
- */
-export const findMoves = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
-  const toTraits = (state: ContentState) => [
-    `${state.kind} name ${getName(state)}`,
-    `${state.kind} content ${getContent(state)}`
-  ]
-  const lost = new Map(
-    pairs.flatMap(({ item, file }) =>
-      file === undefined && item?.isArchived === false
-        ? toTraits(item.state).map((trait) => [trait, item] as const)
-        : []
-    )
-  )
-  return pairs.flatMap(({ kind, item, file }) => {
-    if (file === undefined || file.file_id !== null || item !== undefined) return []
-    const [old] = toTraits(file.state).flatMap((trait) => lost.get(trait) ?? [])
-    if (old === undefined) return []
-    const message = `looks like a move of ${kind} ${old.id} (${getName(old.state)}): to keep its id and its history, add the earlier path of the file to the front matter, such as "id: ${kind}s/old/path.md"`
-    return [{ path: file.path, message }]
-  })
 }

@@ -1,15 +1,8 @@
 import * as Result from "effect/Result"
-import type { WorkspaceContent } from "../../domain/WorkspaceContent.ts"
+import { getName, type WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { compare, type ContentItem, isDifferent, isEditedInDirectory, type Pair } from "./Comparison.ts"
-import {
-  extension,
-  getName,
-  type InvalidFiles,
-  parseFiles,
-  type Texts,
-  toFragmentName
-} from "./PromptFile.ts"
+import { compare, type ContentItem, isDifferent, type Pair } from "./Comparison.ts"
+import { extension, type InvalidFiles, parseFiles, type Texts, toFragmentName } from "./PromptFile.ts"
 import { renderFile, updateFile } from "./PromptFileText.ts"
 
 /** The changes that make a directory describe a workspace, sorted by path. */
@@ -27,10 +20,6 @@ export interface UnimportedFiles {
   readonly _tag: "UnimportedFiles"
   readonly paths: ReadonlyArray<string>
 }
-const UnimportedFiles = (paths: ReadonlyArray<string>): UnimportedFiles => ({
-  _tag: "UnimportedFiles",
-  paths
-})
 
 /**
  * Matches a part of a folder's name that common file systems accept as a directory name. Does not match a name that
@@ -41,9 +30,6 @@ const plainSegment = /^(?!\.)[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
 
 /** Normalizes the case and the Unicode form of a path, because many file systems ignore them. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
-
-const withAncestors = (path: string): ReadonlyArray<string> =>
-  path.split("/").map((_, index, segments) => segments.slice(0, index + 1).join("/"))
 
 /** Converts a title to a file name without an extension. */
 const toFileName = (title: string): string =>
@@ -57,10 +43,10 @@ const toFileName = (title: string): string =>
 
 /**
  * Returns a function that makes paths for new files from their folders and their titles or names. Each path differs in
- * more than case from the existing paths and their directories, and from every path that the function made before.
+ * more than case from the existing paths, and from every path that the function made before.
  */
 const makePathFactory = (existing: Iterable<string>): ((item: ContentItem) => string) => {
-  const taken = new Set([...existing].flatMap(withAncestors).map(foldCase))
+  const taken = new Set([...existing].map(foldCase))
   return ({ id, state }) => {
     const folder = state.kind === "prompt" ? state.folder : null
     const isPlain = folder?.split("/").every((part) => plainSegment.test(part))
@@ -113,8 +99,11 @@ export const planExport = (
         return { ...pair, state: live?.state, path: file?.path ?? (live === undefined ? "" : makePath(live)) }
       })
       const changes = targets.filter(isDifferent).sort((a, b) => (a.path < b.path ? -1 : 1))
-      const edited = changes.filter(isEditedInDirectory).map(({ path }) => path)
-      if (edited.length > 0 && !overwrite) return Result.fail(UnimportedFiles(edited))
+      const edited = changes.filter(
+        ({ fileHash, importedHash }) => fileHash !== undefined && fileHash !== importedHash
+      )
+      if (edited.length > 0 && !overwrite)
+        return Result.fail({ _tag: "UnimportedFiles" as const, paths: edited.map(({ path }) => path) })
 
       const fragmentNames = new Map(
         targets.flatMap(({ kind, id, path }) => (kind === "fragment" ? [[id, toFragmentName(path)]] : []))

@@ -1,24 +1,23 @@
-import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
 import type { FolderId, PromptId, TagId } from "../../domain/Prompt.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../domain/Version.ts"
-import type { PromptVersion, WorkspacePrompt } from "../../domain/Workspace.ts"
+import type { Folder, PromptVersion, WorkspacePrompt, WorkspaceTag } from "../../domain/Workspace.ts"
 import {
   type ContentEdit,
+  type ContentState,
   type CurrentPrompt,
+  getContent,
+  getName,
+  type InvalidContent,
   type Problem,
+  type PromptState,
   type WorkspaceContent
 } from "../../domain/WorkspaceContent.ts"
-import { findMoves, findSlotWarnings, isDifferent, isEditedInWorkspace, type Pair } from "./Comparison.ts"
-import { type ContentState, getContent, getName, type PromptState, toFragmentName } from "./PromptFile.ts"
-import type { FragmentNames } from "./PromptFileText.ts"
-
-/** The values that a plan cannot compute: the current time, and new ids. */
-interface PlanContext {
-  readonly now: Timestamp
-  readonly newId: () => string
-}
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { type CallerChange, findCallerChanges } from "./CallerChanges.ts"
+import { compareForImport, findSlotWarnings, isDifferent, type Pair } from "./Comparison.ts"
+import { InvalidFiles, parseFiles, type Texts, toFragmentName } from "./PromptFile.ts"
 
 /** A change that an import of files makes. `path` is null if no file describes the prompt or fragment. */
 export interface FileChange {
@@ -31,11 +30,9 @@ export interface FileChange {
    * existing prompt or fragment is `changed`.
    */
   readonly change: "added" | "new version" | "changed" | "archived" | "removed"
-  /**
-   * `before` is null for a new prompt or fragment; `after` is null if the prompt is archived or the fragment is
-   * removed.
-   */
+  /** The state in the workspace; null for a new prompt or fragment. */
   readonly before: ContentState | null
+  /** The state of the file; null if the prompt is archived or the fragment is removed. */
   readonly after: ContentState | null
 }
 
@@ -44,7 +41,9 @@ export interface FileImport {
   /** Warnings about slots and moved files. */
   readonly warnings: ReadonlyArray<Problem>
   /** Maps the id of each fragment to its name in front matter or, without a file, to its name in the workspace. */
-  readonly fragmentNames: FragmentNames
+  readonly fragmentNames: ReadonlyMap<string, string>
+  /** The changes that can break applications; empty if the import is not a dry run. */
+  readonly callerChanges: ReadonlyArray<CallerChange>
 }
 
 /**
@@ -55,10 +54,31 @@ export interface ConflictingEdits {
   readonly _tag: "ConflictingEdits"
   readonly edits: ReadonlyArray<Problem>
 }
-const ConflictingEdits = (edits: ReadonlyArray<Problem>): ConflictingEdits => ({
-  _tag: "ConflictingEdits",
-  edits
-})
+
+/**
+ * Returns a warning for each new file without an id that has the content or the name of a prompt or fragment that loses
+ * its file. If the file was moved, its prompt gets another id, and its versions stay with the archived prompt.
+ */
+const findMoves = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
+  const toTraits = (state: ContentState) => [
+    `${state.kind} name ${getName(state)}`,
+    `${state.kind} content ${getContent(state)}`
+  ]
+  const lost = new Map(
+    pairs.flatMap(({ item, file }) =>
+      file === undefined && item?.isArchived === false
+        ? toTraits(item.state).map((trait) => [trait, item] as const)
+        : []
+    )
+  )
+  return pairs.flatMap(({ kind, item, file }) => {
+    if (file === undefined || file.file_id !== null || item !== undefined) return []
+    const [old] = toTraits(file.state).flatMap((trait) => lost.get(trait) ?? [])
+    if (old === undefined) return []
+    const message = `looks like a move of ${kind} ${old.id} (${getName(old.state)}): to keep its id and its history, add the earlier path of the file to the front matter, such as "id: ${kind}s/old/path.md"`
+    return [{ path: file.path, message }]
+  })
+}
 
 /** Returns the change that gives a prompt or a fragment the state of its file. */
 const toChange = ({ kind, id, item, file }: Pair): FileChange => {
@@ -98,65 +118,65 @@ const selectPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
   )
 }
 
+/** What a plan depends on besides the workspace and the files. */
+interface PlanOptions {
+  readonly now: Timestamp
+  readonly newId: () => string
+  readonly overwrite?: boolean
+  readonly dryRun?: boolean
+}
+
 /**
- * Indexes folders or tags by name, because files refer to them by name. If several items have the same name, the first
- * is used.
+ * Returns a function that finds the id of a folder or tag by its name, because files refer to them by name. If several
+ * items have the name, the first is used. If there is none, adds a new item to `added`.
  */
-const makeNamedItems = <A extends { readonly id: string; readonly name: string }>(
+const makeFinder = <A extends { readonly id: string; readonly name: string }>(
   items: ReadonlyArray<A>,
+  added: Array<A>,
   create: (name: string) => A
 ) => {
   const byName = new Map(items.toReversed().map((item) => [item.name, item]))
-  const added: Array<A> = []
-  return {
-    added,
-    /** Returns the id of the item with a name. If no item has the name, adds a new item. */
-    findOrAdd: (name: string): A["id"] => {
-      const existing = byName.get(name)
-      if (existing !== undefined) return existing.id
-      const item = create(name)
-      byName.set(name, item)
-      added.push(item)
-      return item.id
-    }
+  return (name: string): A["id"] => {
+    const item = byName.get(name) ?? create(name)
+    if (!byName.has(name)) added.push(item)
+    byName.set(name, item)
+    return item.id
   }
 }
-
-/** Makes the version with the new content of a prompt, which does not exist yet if `existing` is undefined. */
-const makeVersion = (
-  content: string,
-  existing: CurrentPrompt | undefined,
-  { now, newId }: PlanContext
-): PromptVersion => ({
-  id: newId() as VersionId,
-  version_number: (existing?.next_version ?? 1) as VersionNumber,
-  content,
-  change_summary: "",
-  change_source: "import",
-  parent_version_id: existing?.parent_version_id ?? null,
-  metadata: {},
-  created_at: now
-})
 
 /** Returns the edit that makes `changes`. The edit names only rows that the changes write. */
 const makeEdit = (
   content: WorkspaceContent,
   changes: ReadonlyArray<FileChange>,
-  context: PlanContext
+  { now, newId }: PlanOptions
 ): ContentEdit => {
-  const { now, newId } = context
-  const folders = makeNamedItems(content.folders, (name) => ({ id: newId() as FolderId, name }))
-  const tags = makeNamedItems(content.tags, (name) => ({ id: newId() as TagId, name, color: "#808080" }))
+  const newFolders: Array<Folder> = []
+  const newTags: Array<WorkspaceTag> = []
+  const findFolder = makeFinder(content.folders, newFolders, (name) => ({ id: newId() as FolderId, name }))
+  const findTag = makeFinder(content.tags, newTags, (name) => ({
+    id: newId() as TagId,
+    name,
+    color: "#808080"
+  }))
   const prompts = new Map<string, CurrentPrompt>(content.prompts.map((prompt) => [prompt.id, prompt]))
 
+  const makeVersion = (content: string, existing: CurrentPrompt | undefined): PromptVersion => ({
+    id: newId() as VersionId,
+    version_number: (existing?.next_version ?? 1) as VersionNumber,
+    content,
+    change_summary: "",
+    change_source: "import",
+    parent_version_id: existing?.parent_version_id ?? null,
+    metadata: {},
+    created_at: now
+  })
+
   const editPrompt = (id: string, before: ContentState | null, after: PromptState): WorkspacePrompt => {
-    const { kind: _, folder, tags: tagNames, fragments, ...fields } = after
+    const { kind: _, folder, tags, fragments, ...fields } = after
     const existing = prompts.get(id)
     const old = before?.kind === "prompt" ? before : undefined
-    const versions =
-      old?.current_content === after.current_content
-        ? []
-        : [makeVersion(after.current_content, existing, context)]
+    const hasSameContent = old?.current_content === after.current_content
+    const versions = hasSameContent ? [] : [makeVersion(after.current_content, existing)]
     // Several folders may have the same name. A prompt therefore stays in its folder if its file states the name of
     // that folder.
     const keepsFolder = existing !== undefined && old?.folder === folder
@@ -164,83 +184,101 @@ const makeEdit = (
       id: id as PromptId,
       ...fields,
       current_version: versions[0]?.version_number ?? existing?.current_version ?? 0,
-      folder_id: keepsFolder ? existing.folder_id : folder === null ? null : folders.findOrAdd(folder),
+      folder_id: keepsFolder ? existing.folder_id : folder === null ? null : findFolder(folder),
       is_archived: false,
       created_at: existing?.created_at ?? now,
       updated_at: now,
-      tags:
-        existing !== undefined && Equal.equals(old?.tags, tagNames)
-          ? existing.tags
-          : tagNames.map(tags.findOrAdd),
-      fragments:
-        existing !== undefined && Equal.equals(old?.fragments, fragments)
-          ? existing.fragments
-          : fragments.map((fragment, index) => ({
-              ...fragment,
-              id: existing?.fragments[index]?.id ?? newId(),
-              position: index + 1
-            })),
+      tags: tags.map(findTag),
+      fragments: fragments.map((fragment, index) => ({
+        ...fragment,
+        id: existing?.fragments[index]?.id ?? newId(),
+        position: index + 1
+      })),
       versions
     }
   }
 
-  const archivePrompt = ({
-    next_version: _,
-    parent_version_id: __,
-    ...prompt
-  }: CurrentPrompt): WorkspacePrompt => ({
-    ...prompt,
-    is_archived: true,
-    updated_at: now,
-    versions: []
-  })
-
-  const editedPrompts = changes.flatMap(({ kind, id, before, after }) => {
-    if (kind === "fragment") return []
+  const editedPrompts = changes.flatMap(({ kind, id, before, after }): ReadonlyArray<WorkspacePrompt> => {
     if (after?.kind === "prompt") return [editPrompt(id, before, after)]
     const existing = prompts.get(id)
-    return existing === undefined ? [] : [archivePrompt(existing)]
+    if (kind === "fragment" || existing === undefined) return []
+    const { next_version: _, parent_version_id: __, ...prompt } = existing
+    return [{ ...prompt, is_archived: true, updated_at: now, versions: [] }]
   })
   return {
-    folders: folders.added,
-    tags: tags.added,
+    folders: newFolders,
+    tags: newTags,
     fragments: changes.flatMap(({ id, after }) =>
       after?.kind === "fragment" ? [{ id, name: after.name, content: after.content }] : []
     ),
-    removedFragments: changes.flatMap(({ kind, id, after }) =>
-      kind === "fragment" && after === null ? [id] : []
-    ),
+    removedFragments: changes.flatMap(({ change, id }) => (change === "removed" ? [id] : [])),
     prompts: editedPrompts
   }
 }
 
-/**
- * Computes the edit that makes a workspace equal to files, and the changes that operators see. Each prompt and fragment
- * becomes what its file describes, and the changed content of a prompt becomes a new version. A prompt without a file
- * is archived. A fragment without a file is removed, unless a prompt without a file contains it.
- *
- * Without `overwrite`, fails if a change would undo an edit that was made in the workspace since the latest import.
- */
-export const planImport = (
+/** An edit, and the import that operators see. */
+export type ImportPlan = readonly [ContentEdit, FileImport]
+
+/** Plans the import of compared files. */
+const planPairs = (
   content: WorkspaceContent,
   pairs: ReadonlyArray<Pair>,
-  overwrite: boolean,
-  context: PlanContext
-): Result.Result<readonly [ContentEdit, FileImport], ConflictingEdits> => {
+  options: PlanOptions
+): Result.Result<ImportPlan, ConflictingEdits> => {
   const selected = selectPairs(pairs)
-  const edits = selected.filter(isEditedInWorkspace).map(describeEdit)
-  if (edits.length > 0 && !overwrite) return Result.fail(ConflictingEdits(edits))
+  const isFirstImport = content.importedStates.length === 0
+  const edited = selected.filter(({ workspaceHash, importedHash }) => workspaceHash !== importedHash)
+  if (options.overwrite !== true && !isFirstImport && edited.length > 0)
+    return Result.fail({ _tag: "ConflictingEdits", edits: edited.map(describeEdit) })
   const changes = selected.map(toChange)
   const importedStates = pairs.flatMap(({ kind, id, fileHash: hash }) =>
     hash === undefined ? [] : [{ kind, id, hash }]
   )
   const fragmentNames = new Map(
     pairs.flatMap(({ id, item, file }) => {
-      if (file === undefined) return item?.state.kind === "fragment" ? [[id, item.state.name]] : []
-      return file.state.kind === "fragment" ? [[id, toFragmentName(file.path)]] : []
+      const state = file?.state ?? item?.state
+      if (state?.kind !== "fragment") return []
+      return [[id, file === undefined ? state.name : toFragmentName(file.path)]]
     })
   )
   const warnings = [...findMoves(selected), ...findSlotWarnings(pairs)]
-  const edit = { ...makeEdit(content, changes, context), importedStates }
-  return Result.succeed([edit, { changes, warnings, fragmentNames }])
+  const callerChanges = options.dryRun === true ? findCallerChanges(pairs) : []
+  const edit = { ...makeEdit(content, changes, options), importedStates }
+  return Result.succeed([edit, { changes, warnings, fragmentNames, callerChanges }])
+}
+
+/**
+ * Parses files, and returns the function that plans their import into a workspace: it computes the edit that makes the
+ * workspace equal to the files, and the changes that operators see. Each prompt and fragment becomes what its file
+ * describes, and the changed content of a prompt becomes a new version. A prompt without a file is archived. A fragment
+ * without a file is removed, unless a prompt without a file contains it.
+ *
+ * Without `overwrite`, the plan fails if it would undo an edit that was made in the workspace since the latest import.
+ * Before the first import, there is nothing to compare with.
+ */
+export const prepareImport = (workspace: WorkspaceId, texts: Texts, options: PlanOptions) =>
+  Result.map(
+    parseFiles(texts),
+    (files) =>
+      (content: WorkspaceContent): Result.Result<ImportPlan, InvalidFiles | ConflictingEdits> =>
+        Result.flatMap(compareForImport(workspace, content, files), (pairs) =>
+          planPairs(content, pairs, options)
+        )
+  )
+
+/**
+ * Converts problems of an edit to problems of files. The path becomes the path of the file that describes the edited
+ * prompt or fragment, and the message starts with the name of the field. Other problems stay as they are.
+ */
+export const locateInFiles = (
+  { problems, count }: InvalidContent,
+  plan: ImportPlan | undefined
+): InvalidFiles => {
+  const locate = (problem: Problem): Problem => {
+    const [, kind, index, field] = /^(prompt|fragment)s\[(\d+)\]\.?(.*)$/.exec(problem.path) ?? []
+    const item = (kind === "prompt" ? plan?.[0].prompts : plan?.[0].fragments)?.[Number(index)]
+    const path = plan?.[1].changes.find((change) => change.kind === kind && change.id === item?.id)?.path
+    return typeof path === "string" ? { path, message: `${field} ${problem.message}` } : problem
+  }
+  return InvalidFiles(problems.map(locate), count)
 }

@@ -1,10 +1,9 @@
-import { createHash } from "node:crypto"
 import { posix } from "node:path"
 import * as Effect from "effect/Effect"
-import { isObject } from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
+import { parseDocument, type YAMLParseError } from "yaml"
 import { parseUuid, PromptType } from "../../domain/Prompt.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
 import {
@@ -15,45 +14,15 @@ import {
   PromptFragment,
   WorkspacePrompt
 } from "../../domain/Workspace.ts"
-import type { ImportedState, Problem } from "../../domain/WorkspaceContent.ts"
-import { type Parsed, parseText } from "./FrontMatter.ts"
+import type { ContentState, Problem } from "../../domain/WorkspaceContent.ts"
 
-// Reads the files of prompts and fragments. docs/prompts-as-files.md describes their format.
+// Reads the files of prompts and fragments: optional front matter in YAML between two lines of `---`, and a body.
+// docs/prompts-as-files.md describes the format.
 
 /** The texts of files by path. A path is relative to the directory and has slashes as separators. */
 export type Texts = ReadonlyMap<string, string>
 
 export const extension = ".md"
-
-/** The fields of a prompt that its file states unchanged. */
-export const promptFields = [
-  "title",
-  "description",
-  "current_content",
-  "prompt_type",
-  "target_model",
-  "intent",
-  "is_favorite",
-  "sort_order"
-] as const
-
-/** The part of a prompt's state that a file describes. */
-export interface PromptState extends Pick<WorkspacePrompt, (typeof promptFields)[number]> {
-  readonly kind: "prompt"
-  /** The name of the folder; null if the prompt is in no folder. */
-  readonly folder: string | null
-  /** The names of the tags, sorted and without duplicates. */
-  readonly tags: ReadonlyArray<string>
-  /** The fragments to append, in their order. */
-  readonly fragments: ReadonlyArray<Pick<PromptFragment, "fragment_id" | "variable_overrides">>
-}
-
-/** The state of a fragment: all fields except its id. */
-interface FragmentState extends Omit<Fragment, "id"> {
-  readonly kind: "fragment"
-}
-
-export type ContentState = PromptState | FragmentState
 
 /**
  * A file that describes a prompt or a fragment. `file_id` is the id in the front matter, or null if there is none.
@@ -81,34 +50,8 @@ export const InvalidFiles = (problems: ReadonlyArray<Problem>, count = problems.
   count
 })
 
-/**
- * Returns the key of a prompt or fragment. The key contains the kind, because a prompt and a fragment may have the same
- * id.
- */
-export const toKey = ({ kind, id }: Pick<ImportedState, "kind" | "id">): string => `${kind} ${id}`
-
-export const getName = (state: ContentState): string => (state.kind === "prompt" ? state.title : state.name)
-
-/** Returns the content of a prompt or fragment, which is the body of its file. */
-export const getContent = (state: ContentState): string =>
-  state.kind === "prompt" ? state.current_content : state.content
-
-/** Sorts the members of an object by name, because PostgreSQL does not keep the member order of free-form JSON. */
-const sortMembers = (_: string, value: unknown): unknown =>
-  isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
-
-/**
- * Returns the SHA-256 hash of a state in hexadecimal digits. Equal states have equal hashes, whether they come from a
- * file or from the database.
- */
-export const hashState = (state: ContentState): string =>
-  createHash("sha256").update(JSON.stringify(state, sortMembers)).digest("hex")
-
 /** Returns the name by which front matter refers to a fragment: its path below `fragments/`, without the extension. */
 export const toFragmentName = (path: string): string => path.slice(path.indexOf("/") + 1, -extension.length)
-
-/** Returns the path of the fragment with a name. */
-const toFragmentPath = (name: string): string => `fragments/${name}${extension}`
 
 const decodeSegment = (segment: string): string => {
   try {
@@ -122,6 +65,77 @@ const decodeSegment = (segment: string): string => {
 export const pathToFolder = (path: string): string | null => {
   const directory = posix.dirname(path).split("/").slice(1)
   return directory.length === 0 ? null : directory.map(decodeSegment).join("/")
+}
+
+/** A parsed value, or the problems of the file. */
+type Parsed<A> = Result.Result<A, ReadonlyArray<Problem>>
+
+/**
+ * Splits a text into consecutive parts. `mark` is the byte order mark, if there is one. Without front matter, `opening`
+ * is undefined. If the first line ends with CRLF, converts all line endings to LF first, because Git may have converted
+ * them.
+ */
+export const splitText = (text: string) => {
+  const hasWindowsLineEndings = /^[^\n]*\r\n/.test(text)
+  const pattern = /^(\ufeff?)(?:(---[ \t]*\n)(.*?)((?<![^\n])---[ \t]*(?:\r?\n|$)))?(.*)$/s
+  const unixText = hasWindowsLineEndings ? text.replaceAll("\r\n", "\n") : text
+  const [, mark = "", opening, yaml = "", closing = "", body = ""] = pattern.exec(unixText) ?? []
+  return { mark, opening, yaml, closing, body, hasWindowsLineEndings }
+}
+
+export const yamlOptions = {
+  aliasDuplicateObjects: false,
+  lineWidth: 0,
+  logLevel: "error",
+  prettyErrors: false
+} as const
+
+/** Describes an error of the YAML parser for authors who do not know YAML. `line` is the text of the erroneous line. */
+const describeYamlError = ({ code, message }: YAMLParseError, line: string): string => {
+  const [, key, value] = /^\s*(?:- )?([^\s:]+):[ \t]+(.+?)\s*$/.exec(line) ?? []
+  const isKeyError = /IMPLICIT_KEY$/.test(code)
+  const needsQuotes = isKeyError
+    ? value?.includes(":")
+    : /^(BAD_SCALAR_START|UNEXPECTED_TOKEN|BLOCK_IN_FLOW|BAD_ALIAS)$/.test(code)
+  if (key !== undefined && needsQuotes) return `put quotes around the value: ${key}: ${JSON.stringify(value)}`
+  return isKeyError
+    ? "the key and its value must be on one line, and each key must begin at the start of its line"
+    : `is not valid YAML: ${message}`
+}
+
+const parseYaml = (path: string, yaml: string): Parsed<unknown> => {
+  const document = parseDocument(yaml, yamlOptions)
+  const [error] = document.errors
+  if (error !== undefined) {
+    const line = yaml.slice(0, error.pos[0]).split("\n").length
+    const message = describeYamlError(error, yaml.split("\n")[line - 1] ?? "")
+    // The front matter begins on the file's second line.
+    return Result.fail([{ path: `${path}:${line + 1}`, message }])
+  }
+  try {
+    return Result.succeed(document.toJS() ?? {})
+  } catch (error) {
+    const { message } = error as Error
+    const isAlias = message.startsWith("Unresolved alias")
+    return Result.fail([
+      { path, message: isAlias ? "put quotes around a value that begins with *" : message }
+    ])
+  }
+}
+
+/** Parses a text into front matter and body. One trailing newline is not part of the body. */
+const parseText = (
+  path: string,
+  text: string
+): Parsed<{ readonly frontMatter: unknown; readonly body: string }> => {
+  const { opening, yaml, body } = splitText(text)
+  const fail = (message: string) => Result.fail([{ path: `${path}:1`, message }])
+  if (opening === undefined && /^---[ \t]*\n/.test(body))
+    return fail("the front matter has no end: add a line of ---")
+  // The first line with other characters than white space is a line of `---`.
+  if (opening === undefined && /^\s+---[ \t]*\r?(?:\n|$)/.test(body))
+    return fail("the line of --- that opens the front matter must be the first line: remove what precedes it")
+  return Result.map(parseYaml(path, yaml), (frontMatter) => ({ frontMatter, body: body.replace(/\n$/, "") }))
 }
 
 /** A key of front matter that may be absent, with its default value. */
@@ -253,22 +267,17 @@ export const parseFile = (path: string, text: string): Parsed<PromptFile> =>
 /** Returns a problem for each fragment of a prompt that has no file. */
 const findMissingFragments = ({ path, state }: PromptFile, texts: Texts): ReadonlyArray<Problem> =>
   (state.kind === "prompt" ? state.fragments : [])
-    .map(({ fragment_id }) => toFragmentPath(fragment_id))
+    .map(({ fragment_id }) => `fragments/${fragment_id}${extension}`)
     .filter((fragmentPath) => !texts.has(fragmentPath))
     .map((fragmentPath) => ({ path, message: `fragments: there is no file ${fragmentPath}` }))
 
 /** Parses files, and sorts them by path. Fails with the problems of all files, if there are any. */
 export const parseFiles = (texts: Texts): Result.Result<ReadonlyArray<PromptFile>, InvalidFiles> => {
-  const files: Array<PromptFile> = []
-  const problems: Array<Problem> = []
-  for (const [path, text] of [...texts].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const parsed = parseFile(path, text)
-    // A file may have more problems than a call may have arguments.
-    if (Result.isFailure(parsed)) for (const problem of parsed.failure) problems.push(problem)
-    else {
-      files.push(parsed.success)
-      problems.push(...findMissingFragments(parsed.success, texts))
-    }
-  }
-  return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(files)
+  const sorted = [...texts].sort(([a], [b]) => (a < b ? -1 : 1))
+  const parsed = sorted.map(([path, text]) => parseFile(path, text))
+  const problems = parsed.flatMap((result) =>
+    Result.isFailure(result) ? result.failure : findMissingFragments(result.success, texts)
+  )
+  if (problems.length > 0) return Result.fail(InvalidFiles(problems))
+  return Result.succeed(parsed.flatMap((result) => (Result.isSuccess(result) ? [result.success] : [])))
 }

@@ -1,9 +1,13 @@
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
-import { type FrontMatter, renderText, updateText } from "./FrontMatter.ts"
-import { type ContentState, getContent, parseFile, pathToFolder, type PromptFile } from "./PromptFile.ts"
+import { isCollection, isMap, isNode, isScalar, parseDocument, stringify } from "yaml"
+import { type ContentState, getContent } from "../../domain/WorkspaceContent.ts"
+import { parseFile, pathToFolder, type PromptFile, splitText, yamlOptions } from "./PromptFile.ts"
 
 // Writes the files that `PromptFile.ts` reads.
+
+/** The values of front matter by key. A key whose value is undefined is not written. */
+type FrontMatter = Readonly<Record<string, unknown>>
 
 /** The name by which front matter refers to a fragment, by the id of the fragment. */
 export type FragmentNames = ReadonlyMap<string, string>
@@ -36,11 +40,43 @@ const toFrontMatter = ({ path, file_id, state }: PromptFile, fragmentNames: Frag
 
 /** Renders the text of a new file. */
 export const renderFile = (file: PromptFile, fragmentNames: FragmentNames): string =>
-  renderText(toFrontMatter(file, fragmentNames), getContent(file.state))
+  `---\n${stringify(toFrontMatter(file, fragmentNames), yamlOptions)}---\n${getContent(file.state)}\n`
 
 /** Renders a state as the text of a file, for comparisons. If the prompt is in a folder, the text names the folder. */
 export const renderState = (state: ContentState, fragmentNames: FragmentNames): string =>
   renderFile({ path: "prompts/", file_id: null, state }, fragmentNames)
+
+/** Renders a key and its value. If `isFlow` is true, renders one line. If the value is undefined, renders nothing. */
+const renderPair = (key: string, value: unknown, isFlow = false): string => {
+  if (value === undefined) return ""
+  if (!isFlow) return stringify({ [key]: value }, yamlOptions)
+  const flow = { ...yamlOptions, collectionStyle: "flow", flowCollectionPadding: false } as const
+  return `${key}: ${stringify(value, flow)}`
+}
+
+/**
+ * Updates the pairs of YAML whose values differ between `before` and `after`: replaces, adds or removes them. Keeps a
+ * comment after a replaced value, and all other text. `Document.toString` would reformat the other text.
+ */
+const updateYaml = (yaml: string, before: FrontMatter, after: FrontMatter): string => {
+  const keys = Object.keys({ ...before, ...after })
+  const changed = new Set(keys.filter((key) => !Equal.equals(before[key], after[key])))
+  const { contents } = parseDocument(yaml, yamlOptions)
+  let updated = yaml
+  // Starts with the last pair, because a replacement moves all text after it.
+  for (const { key: keyNode, value } of isMap(contents) ? contents.items.toReversed() : []) {
+    if (!isScalar(keyNode) || !keyNode.range || !isNode(value) || !value.range) continue
+    const key = String(keyNode.value)
+    if (!changed.delete(key)) continue
+    // The range of a block value includes the newline at the end of its last line.
+    const lineEnd = yaml.indexOf("\n", value.range[1] - 1)
+    const comment = yaml.slice(value.range[1], lineEnd)
+    const isFlow = isCollection(value) && value.flow === true
+    const pair = renderPair(key, after[key], isFlow).replace("\n", () => `${comment}\n`)
+    updated = updated.slice(0, keyNode.range[0]) + pair + updated.slice(lineEnd + 1)
+  }
+  return updated + [...changed].map((key) => renderPair(key, after[key])).join("")
+}
 
 /**
  * Changes the text of an existing file so that it describes `state`. Changes only what differs, so that formatting and
@@ -55,12 +91,16 @@ export const updateFile = (
 ): string => {
   const after = { ...before, state }
   const frontMatter = toFrontMatter(after, fragmentNames)
+  const { mark, opening, yaml, closing, body, hasWindowsLineEndings } = splitText(text)
+  const newYaml = updateYaml(yaml, toFrontMatter(before, fragmentNames), frontMatter)
+  const fences = opening === undefined && newYaml !== "" ? ["---\n", "---\n"] : [opening ?? "", closing]
   const content = getContent(state)
-  const body = getContent(before.state) === content ? undefined : content
-  const updated = updateText(text, toFrontMatter(before, fragmentNames), frontMatter, body)
-  if (updated === undefined) return renderFile(after, fragmentNames)
+  const end = /(?:^|\n)$/.test(body) ? "\n" : ""
+  const newBody = getContent(before.state) === content ? body : content + end
+  const unixText = mark + fences[0] + newYaml + fences[1] + newBody
+  const updated = hasWindowsLineEndings ? unixText.replaceAll("\n", "\r\n") : unixText
+  // The parsed state refers to fragments by name.
   const describesState = Result.match(parseFile(before.path, updated), {
-    // The parsed state refers to fragments by name.
     onSuccess: (parsed) =>
       getContent(parsed.state) === content && Equal.equals(toFrontMatter(parsed, new Map()), frontMatter),
     onFailure: () => false

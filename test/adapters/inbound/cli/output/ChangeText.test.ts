@@ -8,7 +8,7 @@ import {
   renderDiff
 } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
 import { renderState } from "../../../../../src/application/transfer/PromptFileText.ts"
-import type { PromptState } from "../../../../../src/application/transfer/PromptFile.ts"
+import type { PromptState } from "../../../../../src/domain/WorkspaceContent.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
 import { newId, texts } from "../../../../support/archives.ts"
 
