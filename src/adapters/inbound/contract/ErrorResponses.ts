@@ -23,23 +23,13 @@ const makeErrorResponses = (tags: ReadonlyArray<ErrorTag>) =>
     }
   )
 
-/** The errors that only some endpoints report. */
-const specificErrors = [
-  "InvalidParameter",
-  "PromptNotFound",
-  "VersionNotFound",
-  "RouteNotFound",
-  "ResolvedTooLarge",
-  "PageTooLarge"
-] as const
-type SpecificError = (typeof specificErrors)[number]
+/** The errors that every endpoint of the API reports. */
+const commonErrors = (Object.keys(errors) as ReadonlyArray<ErrorTag>).filter(
+  (tag) => errors[tag].subject !== "workspace" && tag !== "InvalidParameter" && tag !== "RouteNotFound"
+)
 
-const isSpecific = (tag: ErrorTag): tag is SpecificError => specificErrors.some((name) => name === tag)
-const commonErrors = (Object.keys(errors) as ReadonlyArray<ErrorTag>).filter((tag) => !isSpecific(tag))
-
-/** Returns the error responses of an API endpoint: the given errors, and those that every endpoint has. */
-export const apiErrors = (...tags: ReadonlyArray<SpecificError>) =>
-  makeErrorResponses([...tags, ...commonErrors])
+/** Returns the error responses of an API endpoint: the given errors, and those that every endpoint reports. */
+export const apiErrors = (...tags: ReadonlyArray<ErrorTag>) => makeErrorResponses([...tags, ...commonErrors])
 
 /** The error responses of paths outside the API. */
 export const serviceErrors = makeErrorResponses(

@@ -15,27 +15,24 @@ import { maxVersionNumber } from "../../../domain/Version.ts"
 /** A parameter that may be given at most once. A repeated parameter arrives as an array. */
 const Parameter = Schema.String.annotate({ message: "must be given at most once" })
 
-const PositiveInt = Parameter.check(
-  Schema.makeFilter((text: string) => (parsePositiveInt(text) === undefined ? positiveIntRule : undefined))
-).pipe(
-  Schema.decodeTo(
-    Schema.Int,
-    SchemaTransformation.transform({
-      decode: (text: string) => Number(text),
-      encode: (count: number) => String(count)
-    })
+/** A parameter that `parse` converts to a value of `target`. A text without a value breaks the rule. */
+const parsed = <A, E extends string | number>(
+  target: Schema.Codec<A, E>,
+  rule: string,
+  parse: (text: string) => E | undefined
+) =>
+  Parameter.check(Schema.makeFilter((text: string) => (parse(text) === undefined ? rule : undefined))).pipe(
+    Schema.decodeTo(
+      target,
+      SchemaTransformation.transform({ decode: (text) => parse(text) as E, encode: String })
+    )
   )
+
+const PositiveInt = parsed(Schema.Int, positiveIntRule, parsePositiveInt)
+const FolderFilter = parsed(FolderId, "must be a UUID", parseUuid)
+const TypeFilter = parsed(PromptType, `must be one of ${PromptType.literals.join(", ")}`, (text) =>
+  PromptType.literals.find((type) => type === text)
 )
-
-const FolderFilter = Parameter.check(
-  Schema.makeFilter((text: string) => (parseUuid(text) === undefined ? "must be a UUID" : undefined))
-).pipe(Schema.decodeTo(FolderId, SchemaTransformation.toLowerCase()))
-
-const TypeFilter = Parameter.check(
-  Schema.makeFilter((text: string) =>
-    Schema.is(PromptType)(text) ? undefined : `must be one of ${PromptType.literals.join(", ")}`
-  )
-).pipe(Schema.decodeTo(PromptType, SchemaTransformation.passthroughSupertype<PromptType, string>()))
 
 const pagingFields = {
   page: Schema.optionalKey(PositiveInt),
@@ -64,8 +61,8 @@ const PromptsParameter = Schema.Union([Schema.String, Schema.Array(Schema.String
   )
 )
 
-const NamesParameter = Parameter.check(
-  Schema.makeFilter((text: string) => (text === "true" ? undefined : "must be true"))
+const NamesParameter = parsed(Schema.Literal("true"), "must be true", (text) =>
+  text === "true" ? text : undefined
 )
 
 /** The query parameters of the list of resolved prompts: those of the list of prompts, or `prompt`; and `names`. */

@@ -83,48 +83,47 @@ export interface InProcessPrompts {
  * Converts parameters to strings, as if they had arrived in the query of a URL, so that the schemas of the HTTP API can
  * decode them.
  */
-const toQueryStrings = (parameters: object): Effect.Effect<Record<string, string>, InvalidParameter> => {
+const toQueryStrings = (parameters: object): Result.Result<Record<string, string>, InvalidParameter> => {
   if (typeof parameters !== "object" || parameters === null)
-    return Effect.fail(InvalidParameter("parameters must be an object"))
+    return Result.fail(InvalidParameter("parameters must be an object"))
   const query: Record<string, string> = Object.create(null)
   for (const [name, value] of Object.entries(parameters)) {
     if (value === undefined) continue
     if (["object", "function", "symbol"].includes(typeof value) && value !== null)
-      return Effect.fail(InvalidParameter(`${name} must be a string or a number`))
+      return Result.fail(InvalidParameter(`${name} must be a string or a number`))
     query[name] = String(value)
   }
-  return Effect.succeed(query)
+  return Result.succeed(query)
 }
 
 const makeReader = <A>(schema: Schema.Decoder<A>) => {
   const decode = makeParameterDecoder(schema)
-  return (parameters: object) =>
-    Effect.flatMap(toQueryStrings(parameters), (query) => Effect.fromResult(decode(query)))
+  return (parameters: object) => Effect.fromResult(Result.flatMap(toQueryStrings(parameters), decode))
 }
 const readListParameters = makeReader(ListQuery)
 const readPageParameters = makeReader(PageQuery)
 
-/** Validates a caller: a host written in plain JavaScript may pass any value. */
-const parseCaller = (caller: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
+const requireValue = <A>(value: A | undefined, rule: string): Effect.Effect<A, InvalidParameter> =>
+  value === undefined ? Effect.fail(InvalidParameter(rule)) : Effect.succeed(value)
+
+// A host written in plain JavaScript may pass any value.
+
+const parseCaller = (caller: HostCaller) => {
   const { workspaceId, tier } = caller ?? {}
   const id = typeof workspaceId === "string" ? parseUuid(workspaceId) : undefined
-  return id === undefined
-    ? Effect.fail(InvalidParameter("workspaceId must be a UUID"))
-    : Effect.succeed({ workspaceId: id as WorkspaceId, tier })
+  return Effect.map(requireValue(id, "workspaceId must be a UUID"), (id) => ({
+    workspaceId: id as WorkspaceId,
+    tier
+  }))
 }
 
-const parseId = (id: string): Effect.Effect<string, InvalidParameter> =>
-  typeof id === "string" ? Effect.succeed(id) : Effect.fail(InvalidParameter("id must be a string"))
+const parseId = (id: string) => requireValue(typeof id === "string" ? id : undefined, "id must be a string")
 
-const parseVersion = (version: number): Effect.Effect<string, InvalidParameter> =>
-  ["number", "string"].includes(typeof version)
-    ? Effect.succeed(String(version))
-    : Effect.fail(InvalidParameter("version must be a number"))
-
-const toPromptApiError = (error: ApiError): PromptApiError => {
-  const { code, message } = describeError(error)
-  return new PromptApiError(code, message)
-}
+const parseVersion = (version: number) =>
+  requireValue(
+    ["number", "string"].includes(typeof version) ? String(version) : undefined,
+    "version must be a number"
+  )
 
 export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompts | ReadGate> = Effect.gen(
   function* () {
@@ -132,67 +131,55 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
     const gate = yield* ReadGate
     const run = Effect.runPromiseWith(yield* Effect.context<never>())
 
-    /**
-     * Runs a read for a caller as a promise. The arguments are checked when the read runs, so an invalid argument rejects
-     * the promise.
-     */
+    /** Runs a read for a caller as a promise. An invalid argument rejects the promise. */
     const runRead = async <A>(
       caller: HostCaller,
-      read: (caller: Caller) => Effect.Effect<A, ApiError>
+      read: (caller: Caller) => Generator<Effect.Effect<unknown, ApiError>, A>
     ): Promise<A> => {
       const result = await run(
         Effect.suspend(() => parseCaller(caller)).pipe(
-          Effect.flatMap((caller) => gate.withPermit(caller.workspaceId, read(caller))),
+          Effect.flatMap((caller) =>
+            gate.withPermit(
+              caller.workspaceId,
+              Effect.gen(() => read(caller))
+            )
+          ),
           withDeadline(requestDeadlineMs, Unavailable),
           Effect.result,
           Effect.catchCause((cause) => Effect.map(toUnexpectedError(cause, "Read failed"), Result.fail))
         )
       )
-      if (Result.isFailure(result)) throw toPromptApiError(result.failure)
-      return result.success
+      if (Result.isSuccess(result)) return result.success
+      const { code, message } = describeError(result.failure)
+      throw new PromptApiError(code, message)
     }
 
     return {
       list: (caller, parameters = {}) =>
-        runRead(
-          caller,
-          Effect.fnUntraced(function* (caller) {
-            const query = yield* readListParameters(parameters)
-            return yield* readPageEnvelope(query, (page) => prompts.list(caller, query, page))
-          })
-        ),
+        runRead(caller, function* (caller) {
+          const query = yield* readListParameters(parameters)
+          return yield* readPageEnvelope(query, (page) => prompts.list(caller, query, page))
+        }),
       get: (caller, id) =>
-        runRead(
-          caller,
-          Effect.fnUntraced(function* (caller) {
-            return { data: yield* prompts.get(caller, yield* parseId(id)) }
-          })
-        ),
+        runRead(caller, function* (caller) {
+          return { data: yield* prompts.get(caller, yield* parseId(id)) }
+        }),
       getResolved: (caller, id) =>
-        runRead(
-          caller,
-          Effect.fnUntraced(function* (caller) {
-            return { data: yield* prompts.getResolved(caller, yield* parseId(id)) }
-          })
-        ),
+        runRead(caller, function* (caller) {
+          return { data: yield* prompts.getResolved(caller, yield* parseId(id)) }
+        }),
       versions: {
         list: (caller, id, parameters = {}) =>
-          runRead(
-            caller,
-            Effect.fnUntraced(function* (caller) {
-              const promptId = yield* parseId(id)
-              const query = yield* readPageParameters(parameters)
-              return yield* readPageEnvelope(query, (page) => prompts.listVersions(caller, promptId, page))
-            })
-          ),
+          runRead(caller, function* (caller) {
+            const promptId = yield* parseId(id)
+            const query = yield* readPageParameters(parameters)
+            return yield* readPageEnvelope(query, (page) => prompts.listVersions(caller, promptId, page))
+          }),
         get: (caller, id, version) =>
-          runRead(
-            caller,
-            Effect.fnUntraced(function* (caller) {
-              const promptId = yield* parseId(id)
-              return { data: yield* prompts.getVersion(caller, promptId, yield* parseVersion(version)) }
-            })
-          )
+          runRead(caller, function* (caller) {
+            const promptId = yield* parseId(id)
+            return { data: yield* prompts.getVersion(caller, promptId, yield* parseVersion(version)) }
+          })
       }
     }
   }
