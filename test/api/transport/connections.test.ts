@@ -8,10 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeTenant, prompt } from "../../support/archives.ts"
 import type { ConnectionLimits } from "../../../src/adapters/inbound/http/transport/ConnectionLimits.ts"
 import { lockTables, promptTables } from "../../support/database/locks.ts"
-import { freePort } from "../../support/ports.ts"
 import { exchange, exchangeAll, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import { read, sendWait } from "../../support/clients/read.ts"
-import { startService, unlimited } from "../../support/service.ts"
+import { unlimited } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 /** Returns the client port of each connection that a server process still holds open on its port. */
@@ -287,24 +286,5 @@ describe("the limits of a connection", () => {
     await expect.poll(async () => (await exchangeAll(port, rawRequest("/healthz"))).length).toBe(1)
     for (const socket of sockets) socket.destroy()
     await stop()
-  })
-
-  it("the metrics server survives connections that are reset after CONNECT, and closes connections that pipeline requests", async () => {
-    const metricsPort = await freePort()
-    const service = await startService({ ...env, METRICS_PORT: String(metricsPort) })
-    for (let i = 0; i < 30; i++) {
-      const socket = await open(metricsPort)
-      socket.write(`${pipeline("/metrics", i % 2)}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
-      await setTimeout(i % 7)
-      socket.resetAndDestroy()
-    }
-    const flood = await open(metricsPort)
-    flood.write(pipeline("/metrics", 1_000))
-    await once(flood.resume(), "end")
-    flood.destroy()
-    const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
-    expect(response.status).toBe(200)
-    expect(await response.text()).toContain("prompt_retrieval_http_requests_total")
-    expect(await service.stop()).toBe(0)
   })
 })

@@ -17,7 +17,7 @@ import { type BodyWithEtag, encodeWithEtag } from "./HttpMessage.ts"
 type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
 /** Parses a query without its `?`, by the rules of the WHATWG URL standard for forms. */
-export const parseQuery = (query: string): QueryParameters => {
+const parseQuery = (query: string): QueryParameters => {
   const parameters: Record<string, string | Array<string>> = Object.create(null)
   // URLSearchParams drops a leading `?`. Without the added `?`, it would drop a `?` of the first name.
   for (const [name, value] of new URLSearchParams(`?${query}`)) {

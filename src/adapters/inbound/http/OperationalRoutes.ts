@@ -32,7 +32,7 @@ const makeRedirect = (path: string): HttpResponse => ({
 })
 
 /** Makes the handler of a page. The first request renders the page. If that fails, the next request tries again. */
-export const servePage = <Module>(
+const servePage = <Module>(
   load: () => Promise<Module>,
   render: (module: Module) => Representation
 ): Handler => {

@@ -10,7 +10,7 @@ const maxHeldBytes = 32 * 1024 * 1024
 /** The memory that the first chunk of a body takes, in bytes. When a body outgrows its memory, the memory doubles. */
 const minCapacity = 4 * 1024
 /** Maximum number of chunks of a body. Node runs JavaScript for each chunk, however small the chunk is. */
-export const maxChunks = 4_096
+const maxChunks = 4_096
 /** How long a body may take to arrive, in milliseconds. The limit for the whole request is longer. */
 const bodyTimeoutMs = 10_000
 

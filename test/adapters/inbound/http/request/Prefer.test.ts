@@ -31,19 +31,8 @@ describe("the preference wait", () => {
   })
 
   it.each([
-    undefined,
-    "",
-    "wait",
-    "wait=",
-    "wait=0",
-    "wait=-1",
-    "wait=1.5",
-    "wait=1e1",
-    "wait=0x10",
-    "wait=x, wait=9",
-    'wait="1',
-    "return=minimal; wait=3",
-    'foo="wait=3"'
+    ...[undefined, "", "wait", "wait=", "wait=0", "wait=-1", "wait=1.5", "wait=0x10", "wait=x, wait=9"],
+    ...['wait="1', "return=minimal; wait=3", 'foo="wait=3"']
   ])("%s does not wait", (prefer) => {
     expect(parse(prefer)).toBeUndefined()
   })

@@ -17,22 +17,11 @@ describe("parsePublicUrl", () => {
   })
 
   it.each([
-    "",
-    "prompts.example.com",
-    "//prompts.example.com",
-    "/prompts",
-    "https:",
-    "https://",
-    "https:prompts.example.com",
-    "ftp://prompts.example.com",
-    "javascript:alert(1)",
-    "https://ada@prompts.example.com",
-    "https://ada:secret@prompts.example.com",
-    "https://prompts.example.com?",
-    "https://prompts.example.com/?a=b",
-    "https://prompts.example.com/#",
-    "https://prompts.example.com//elsewhere.example",
-    "https://prompts.example.com/a//",
+    ...["", "prompts.example.com", "//prompts.example.com", "/prompts", "https:", "https://"],
+    ...["https:prompts.example.com", "ftp://prompts.example.com", "javascript:alert(1)"],
+    ...["https://ada@prompts.example.com", "https://ada:secret@prompts.example.com"],
+    ...["https://prompts.example.com?", "https://prompts.example.com/?a=b", "https://prompts.example.com/#"],
+    ...["https://prompts.example.com//elsewhere.example", "https://prompts.example.com/a//"],
     "https://prompts.example.com:99999"
   ])("parsePublicUrl returns undefined for %j", (text) => {
     assert.isUndefined(parsePublicUrl(text))
