@@ -96,14 +96,14 @@ const serverInfo = { name: "prompt-retrieval", title: "Prompts", version: progra
 const values = { name: "Ada", tone: "{{name}}" }
 const text = "Greet Ada in a {{name}} tone. Ada!"
 
-describe("prompts/list", () => {
+describe("the results of calls", () => {
   test("prompts/list lists a prompt that is too large or has more than 1,000 slots without arguments", ({
     call
   }) =>
     Effect.gen(function* () {
-      const { message } = yield* call("prompts/list")
+      const { prompts } = (yield* call("prompts/list")).message.result
       assert.deepStrictEqual(
-        message.result.prompts.map(({ name, arguments: args }: Json) => [name, args.length]),
+        prompts.map(({ name, arguments: args }: Json) => [name, args.length]),
         [
           ["greeting", 2],
           ["plain", 0],
@@ -113,12 +113,14 @@ describe("prompts/list", () => {
           ["more-slots", 0]
         ]
       )
-      assert.deepStrictEqual(message.result.prompts[0], {
+      assert.deepStrictEqual(prompts[0], {
         name: "greeting",
         title: "Greeting",
         description: "Greets.",
         arguments: ["name", "tone"].map((name) => ({ name, required: true }))
       })
+      const past = yield* call("prompts/list", { cursor: "9999999" })
+      assert.deepStrictEqual(past.message.result, { prompts: [] })
     }))
 
   test("in protocol version 2026-07-28, the lists say how long they are fresh, and that they are private", ({
@@ -127,98 +129,26 @@ describe("prompts/list", () => {
     Effect.gen(function* () {
       for (const method of ["prompts/list", "tools/list"]) {
         const { ttlMs, cacheScope, resultType, _meta } = (yield* callStateless(method)).message.result
-        assert.deepStrictEqual(
-          { ttlMs, cacheScope, resultType, _meta },
-          {
-            ttlMs: 30_000,
-            cacheScope: "private",
-            resultType: "complete",
-            _meta: { "io.modelcontextprotocol/serverInfo": serverInfo }
-          }
-        )
+        assert.deepStrictEqual([ttlMs, cacheScope, resultType], [30_000, "private", "complete"])
+        assert.deepStrictEqual(_meta, { "io.modelcontextprotocol/serverInfo": serverInfo })
       }
     }))
 
-  for (const cursor of ["", "0", "-1", "1.5", "99999999", "x".repeat(5_000), 2, null, ["1"]])
-    test(`prompts/list rejects the cursor ${JSON.stringify(cursor).slice(0, 20)}`, ({ call }) =>
-      Effect.gen(function* () {
-        const { status, message } = yield* call("prompts/list", { cursor })
-        assert.deepStrictEqual([status, message.error], [
-          200,
-          { code: -32602, message: "cursor must be the nextCursor of a page", data: { code: "BAD_REQUEST" } }
-        ] as Json)
-      }))
-
-  test("prompts/list returns no prompts for the cursor of a page past the end", ({ call }) =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual((yield* call("prompts/list", { cursor: "9999999" })).message.result, {
-        prompts: []
-      })
-    }))
-})
-
-describe("prompts/get", () => {
-  test("prompts/get returns the role assistant for assistant prompts and user for all others", ({ call }) =>
-    Effect.gen(function* () {
-      const get = (params: object) => Effect.map(call("prompts/get", params), ({ message }) => message.result)
-      assert.deepStrictEqual(yield* get({ name: "greeting", arguments: values }), {
-        messages: [{ role: "assistant", content: { type: "text", text } }]
-      })
-      assert.deepStrictEqual(yield* get({ name: "plain" }), {
-        messages: [{ role: "user", content: { type: "text", text: "Plain text" } }]
-      })
-    }))
-
-  const long = "x".repeat(1_000)
-  const cut = `${"x".repeat(99)}…`
-  const wrong: ReadonlyArray<[params: object, message: string]> = [
-    [{}, "name must be a string"],
-    [{ name: 1 }, "name must be a string"],
-    [{ name: "other" }, "Prompt not found"],
-    [{ name: "Not a name" }, "Prompt not found"],
-    [{ name: "greeting" }, "Missing argument, or not a string: name"],
-    [{ name: "greeting", arguments: { name: "Ada" } }, "Missing argument, or not a string: tone"],
-    [{ name: "greeting", arguments: { ...values, name: 1 } }, "Missing argument, or not a string: name"],
-    [{ name: "greeting", arguments: { ...values, toString: "x" } }, "Unknown argument: toString"],
-    [{ name: "greeting", arguments: { ...values, [long]: "x" } }, `Unknown argument: ${cut}`],
-    [{ name: "greeting", arguments: [] }, "arguments must be an object"],
-    [
-      { name: "greeting", arguments: JSON.parse('{"__proto__":"x","name":"a","tone":"b"}') },
-      "Unknown argument: __proto__"
-    ]
-  ]
-  for (const [params, message] of wrong)
-    test(`prompts/get rejects the parameters ${JSON.stringify(params).slice(0, 90)} with: ${message}`, ({
-      call
-    }) =>
-      Effect.gen(function* () {
-        const { status, message: response } = yield* call("prompts/get", params)
-        assert.deepStrictEqual([status, response.error.code, response.error.message], [200, -32602, message])
-      }))
-
-  for (const [name, problem, args] of [
-    ["large", "the resolved content exceeds 1 MiB", {}],
-    ["repeated", "the content with its arguments exceeds 1 MiB", { a: "\u20ac".repeat(4 * 1024) }],
-    ["more-slots", "the prompt has more than 1,000 slots", {}]
-  ] as const)
-    test(`prompts/get fails with RESOLVED_TOO_LARGE if ${problem}`, ({ call }) =>
-      Effect.gen(function* () {
-        const { status, message } = yield* call("prompts/get", { name, arguments: args })
-        assert.deepStrictEqual(
-          [status, message.error.code, message.error.data],
-          [200, -32602, { code: "RESOLVED_TOO_LARGE" }]
-        )
-      }))
-
-  test("prompts/get fills in 1,000 arguments", ({ call }) =>
+  test("prompts/get fills in up to 1,000 arguments, and returns the role assistant for assistant prompts and user for all others", ({
+    call
+  }) =>
     Effect.gen(function* () {
       const args = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`s${n}`, "v"]))
-      const { message } = yield* call("prompts/get", { name: "all-slots", arguments: args })
-      assert.strictEqual(message.result.messages[0].content.text, "v".repeat(1_000))
+      for (const [params, role, text] of [
+        [{ name: "greeting", arguments: values }, "assistant", "Greet Ada in a {{name}} tone. Ada!"],
+        [{ name: "plain" }, "user", "Plain text"],
+        [{ name: "all-slots", arguments: args }, "user", "v".repeat(1_000)]
+      ] as const)
+        assert.deepStrictEqual((yield* call("prompts/get", params)).message.result, {
+          messages: [{ role, content: { type: "text", text } }]
+        })
     }))
-})
 
-describe("tools/call", () => {
   test("the tool get_prompt returns the text, and the tool list_prompts the result of prompts/list as JSON", ({
     call
   }) =>
@@ -245,14 +175,55 @@ describe("tools/call", () => {
         assert.deepStrictEqual(message.result, { content: [{ type: "text", text }], isError: true })
       }
     }))
+})
 
-  test("tools/call fails for an unknown tool", ({ call }) =>
-    Effect.gen(function* () {
-      for (const name of ["delete_prompt", "toString"]) {
-        const { code, message } = (yield* call("tools/call", { name })).message.error
-        assert.deepStrictEqual([code, message], [-32602, `Unknown tool: ${name}`])
-      }
-    }))
+describe("the errors of calls with invalid parameters", () => {
+  const long = "x".repeat(1_000)
+  const tooLarge = { code: "RESOLVED_TOO_LARGE" }
+  const bad = { code: "BAD_REQUEST" }
+  const missing = { code: "NOT_FOUND" }
+  const greeting = (args: unknown) => ({ name: "greeting", arguments: args })
+  const wrong: ReadonlyArray<[method: string, params: object, data: object, message?: string]> = [
+    ...["", "0", "-1", "1.5", "99999999", "x".repeat(5_000), 2, null, ["1"]].map(
+      (cursor): [string, object, object, string] => [
+        ...(["prompts/list", { cursor }, bad] as const),
+        "cursor must be the nextCursor of a page"
+      ]
+    ),
+    ["prompts/get", {}, bad, "name must be a string"],
+    ["prompts/get", { name: 1 }, bad, "name must be a string"],
+    ["prompts/get", { name: "other" }, missing, "Prompt not found"],
+    ["prompts/get", { name: "Not a name" }, missing, "Prompt not found"],
+    ["prompts/get", { name: "greeting" }, bad, "Missing argument, or not a string: name"],
+    ["prompts/get", greeting({ name: "Ada" }), bad, "Missing argument, or not a string: tone"],
+    ["prompts/get", greeting({ ...values, name: 1 }), bad, "Missing argument, or not a string: name"],
+    ["prompts/get", greeting({ ...values, toString: "x" }), bad, "Unknown argument: toString"],
+    ["prompts/get", greeting({ ...values, [long]: "x" }), bad, `Unknown argument: ${"x".repeat(99)}…`],
+    ["prompts/get", greeting([]), bad, "arguments must be an object"],
+    [
+      "prompts/get",
+      greeting(JSON.parse('{"__proto__":"x","name":"a","tone":"b"}')),
+      bad,
+      "Unknown argument: __proto__"
+    ],
+    ["prompts/get", { name: "large" }, tooLarge],
+    ["prompts/get", { name: "repeated", arguments: { a: "\u20ac".repeat(4 * 1024) } }, tooLarge],
+    ["prompts/get", { name: "more-slots" }, tooLarge],
+    ["tools/call", { name: "delete_prompt" }, bad, "Unknown tool: delete_prompt"],
+    ["tools/call", { name: "toString" }, bad, "Unknown tool: toString"]
+  ]
+  for (const [method, params, data, message] of wrong)
+    test(`${method} with ${JSON.stringify(params).slice(0, 90)} fails with ${message ?? "RESOLVED_TOO_LARGE"}`, ({
+      call
+    }) =>
+      Effect.gen(function* () {
+        const { status, message: response } = yield* call(method, params)
+        const { error } = response
+        assert.deepStrictEqual(
+          [status, error],
+          [200, { code: -32602, message: message ?? error.message, data }]
+        )
+      }))
 })
 
 describe("a store that fails during a call", () => {
@@ -397,16 +368,9 @@ describe("the errors of the package", () => {
     ["method", { method: long }],
     ["protocol version", meta({ "io.modelcontextprotocol/protocolVersion": long })],
     ["client info", meta({ "io.modelcontextprotocol/clientInfo": { [long]: 1 } })],
-    ["capabilities", meta({ "io.modelcontextprotocol/clientCapabilities": { experimental: { [long]: 1 } } })],
-    ["tool", { method: "tools/call", params: { name: long } }],
     ["parameter of a tool", { method: "tools/call", params: { name: 1, [long]: 1 } }],
     ["version header", {}, { "mcp-protocol-version": long }],
-    ["method header", meta({}), { "mcp-protocol-version": "2026-07-28", "mcp-method": long }],
-    ["name header", meta({}), { ...statelessHeaders("prompts/get"), "mcp-name": long }],
-    [
-      "capability of initialize",
-      { method: "initialize", params: { capabilities: { experimental: { [long]: 1 } } } }
-    ]
+    ["name header", meta({}), { ...statelessHeaders("prompts/get"), "mcp-name": long }]
   ]
   for (const [what, fields, headers = statelessHeaders("prompts/get", name)] of texts)
     test(`an error repeats at most 100 characters of a long ${what}`, ({ send }) =>
