@@ -165,20 +165,15 @@ export const awkwardTexts: ReadonlyArray<string> = [
 ]
 
 /**
- * Returns a workspace that has every kind of item, and the keys that `SampleKey` names. It has prompts of every type,
- * with and without a folder, and with no, one or several tags. One prompt is a favorite, and one prompt is archived.
- * One prompt has a chain of versions, and a fragment that is bound twice. One slot of a fragment is bound to null,
- * which fills no slot. The ids, keys and emails are new in each call. The times and the other texts are always the
- * same.
+ * Returns a workspace that has every kind of item, and keys in every state. The ids, keys and emails are new in each
+ * call. The times and the other texts are always the same.
  */
-export const sample = (
-  overrides: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}
-): { readonly archive: Archive; readonly keys: Record<SampleKey, Key> } => {
+export const sample = (overrides: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}) => {
   const home = workspace({ name: "Sample", ...overrides })
   const ada = user()
   const ben = user({ must_reset_password: true })
   const revoked_at = instant("2026-02-01T00:00:00.000Z")
-  const keys: Record<SampleKey, Key> = {
+  const keys = {
     active: key(home.id, ada, { name: "Production" }),
     second: key(home.id, ada, { name: "Staging" }),
     revoked: key(home.id, ada, { revoked_at }),
@@ -242,26 +237,16 @@ export const sample = (
     updated_at: instant("2026-01-10T00:00:00.000Z"),
     versions: [version(1)]
   })
-  return {
-    keys,
-    archive: archive({
-      workspace: home,
-      users: [ada, ben],
-      api_keys: Object.values(keys).map(({ stored }) => stored),
-      folders: [support, empty],
-      tags: [production, draft, german],
-      fragments: [tone, limits],
-      prompts: [greeting, ...ofEveryType, retired]
-    })
-  }
+  const stored = archive({
+    workspace: home,
+    users: [ada, ben],
+    api_keys: Object.values(keys).map(({ stored }) => stored),
+    folders: [support, empty],
+    tags: [production, draft, german],
+    fragments: [tone, limits],
+    prompts: [greeting, ...ofEveryType, retired]
+  })
+  return { keys, archive: stored }
 }
 
-export type SampleKey =
-  | "active"
-  | "second"
-  | "revoked"
-  | "ownerMustReset"
-  | "revokedOwnerMustReset"
-  | "legacy"
-  | "legacyRevoked"
-  | "legacyOwnerMustReset"
+export type SampleKey = keyof ReturnType<typeof sample>["keys"]

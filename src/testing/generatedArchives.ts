@@ -1,7 +1,7 @@
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../application/transfer/Archive.ts"
-import { PromptType } from "../domain/Prompt.ts"
+import { Prompt, PromptType } from "../domain/Prompt.ts"
 import { maxInt32, minInt32 } from "../domain/Sizes.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
 import type { PromptVersion, WorkspacePrompt } from "../domain/Workspace.ts"
@@ -39,46 +39,33 @@ export const freeForm: Arbitrary.Arbitrary<Record<string, Schema.Json>> = Arbitr
   (map) => storableJson(map) as Record<string, Schema.Json>
 )
 
-/**
- * A few times, so that equal times are common. The first and the last are the earliest and the latest possible
- * timestamp.
- */
-const instants: ReadonlyArray<Timestamp> = [
-  "0001-01-01T00:00:00.000Z",
-  "1969-12-31T23:59:59.999Z",
-  "2026-02-28T23:59:59.999Z",
-  "2026-03-01T00:00:00.000Z",
-  "2026-03-01T00:00:00.001Z",
-  "2026-03-01T00:00:00.999Z",
-  "9999-12-31T23:59:59.999Z"
-].map((text) => text as Timestamp)
-
-const tagNames: ReadonlyArray<string> = [
-  "production",
-  "Production",
-  "prod",
-  "production ",
-  "ä",
-  "a\u0308",
-  "😀",
-  "\ufffd",
-  "%",
-  "'",
-  "\\",
-  "",
-  "x".repeat(256)
-]
-
-/** A few positions of fragments, so that equal positions are common. */
-const positions: ReadonlyArray<number> = [minInt32, -1, 0, 1, maxInt32]
-
 const Natural = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
-const Int32 = Schema.Int.check(Schema.isBetween({ minimum: minInt32, maximum: maxInt32 }))
+const naturals = Arbitrary.schema(Natural)
+
+const pick = <A>(values: ReadonlyArray<A>, index: number): A => values[index % values.length]!
+
+/** Generates one of a few values, so that equal values are common. */
+const oneOf = <A>(...values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
+  Arbitrary.map(naturals, (index) => pick(values, index))
+
+/** Times. The first and the last are the earliest and the latest possible timestamp. */
+const instants = oneOf(
+  ...[
+    ...["0001-01-01T00:00:00.000Z", "1969-12-31T23:59:59.999Z", "2026-02-28T23:59:59.999Z"],
+    ...["2026-03-01T00:00:00.000Z", "2026-03-01T00:00:00.001Z", "2026-03-01T00:00:00.999Z"],
+    "9999-12-31T23:59:59.999Z"
+  ].map((text) => text as Timestamp)
+)
+
+const tagNames = oneOf(
+  ...["production", "Production", "prod", "production ", "ä", "a\u0308", "😀", "\ufffd", "%", "'", "\\", ""],
+  "x".repeat(256)
+)
 
 const generatedVersion = Arbitrary.all({
-  gap: Arbitrary.schema(Natural),
-  parent: Arbitrary.schema(Natural),
-  created: Arbitrary.schema(Natural),
+  gap: oneOf(1, 2, 3),
+  parent: naturals,
+  created_at: instants,
   content: texts,
   change_summary: texts,
   change_source: texts,
@@ -86,8 +73,8 @@ const generatedVersion = Arbitrary.all({
 })
 
 const generatedUse = Arbitrary.all({
-  fragment: Arbitrary.schema(Natural),
-  position: Arbitrary.schema(Natural),
+  fragment: naturals,
+  position: oneOf(minInt32, -1, 0, 1, maxInt32),
   variable_overrides: freeForm
 })
 
@@ -98,19 +85,17 @@ const generatedPrompt = Arbitrary.all({
   target_model: texts,
   intent: texts,
   prompt_type: Arbitrary.schema(PromptType),
-  current_version: Arbitrary.schema(Natural),
-  sort_order: Arbitrary.schema(Int32),
-  folder: Arbitrary.schema(Natural),
-  is_favorite: Arbitrary.schema(Schema.Boolean),
-  archived: Arbitrary.schema(Natural),
-  created: Arbitrary.schema(Natural),
-  updated: Arbitrary.schema(Natural),
-  tags: Arbitrary.array(Arbitrary.schema(Natural), { maxLength: 4 }),
+  current_version: naturals,
+  sort_order: Arbitrary.schema(Prompt.fields.sort_order),
+  folder: naturals,
+  is_favorite: oneOf(true, false),
+  is_archived: oneOf(false, false, false, true),
+  created_at: instants,
+  updated_at: instants,
+  tags: Arbitrary.array(naturals, { maxLength: 4 }),
   fragments: Arbitrary.array(generatedUse, { maxLength: 4 }),
   versions: Arbitrary.array(generatedVersion, { maxLength: 4 })
 })
-
-const pick = <A>(from: ReadonlyArray<A>, index: number): A => from[index % from.length]!
 
 const distinct = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(items)]
 
@@ -122,53 +107,41 @@ const distinct = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(i
 export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
   Arbitrary.all({
     folders: Arbitrary.array(texts, { maxLength: 3 }),
-    tags: Arbitrary.array(Arbitrary.schema(Natural), { maxLength: 5 }),
+    tags: Arbitrary.array(tagNames, { maxLength: 5 }),
     fragments: Arbitrary.array(texts, { maxLength: 3 }),
     prompts: Arbitrary.array(generatedPrompt, { maxLength: 8 })
   }),
   (plan): Archive => {
     const folders = plan.folders.map((name) => folder({ name: name.slice(0, 200).toWellFormed() }))
-    const tags = distinct(plan.tags.map((index) => pick(tagNames, index))).map((name) => tag(name))
+    const tags = distinct(plan.tags).map((name) => tag(name))
     const fragments = plan.fragments.map((content) => fragment(content))
-
-    const makeVersions = (
-      planned: (typeof plan.prompts)[number]["versions"]
-    ): ReadonlyArray<PromptVersion> => {
+    const makeVersions = (planned: (typeof plan.prompts)[number]["versions"]) => {
       const versions: Array<PromptVersion> = []
       let number = 0
-      for (const { gap, parent, created, ...texts } of planned) {
-        number += 1 + (gap % 3)
+      for (const { gap, parent, ...fields } of planned) {
+        number += gap
         versions.push({
-          ...texts,
+          ...fields,
           id: newId(),
           version_number: versionNumber(number),
-          parent_version_id: [...versions.map(({ id }) => id), null][parent % (versions.length + 1)]!,
-          created_at: pick(instants, created)
+          parent_version_id: pick([null, ...versions.map(({ id }) => id)], parent)
         })
       }
       return versions
     }
-
-    const prompts = plan.prompts.map((planned): WorkspacePrompt => {
-      const { folder, archived, created, updated, ...fields } = planned
+    const prompts = plan.prompts.map(({ folder, ...fields }): WorkspacePrompt => {
+      const uses = fragments.length === 0 ? [] : fields.fragments
       return {
         ...fields,
         id: newId(),
         folder_id: pick([null, ...folders.map(({ id }) => id)], folder),
-        is_archived: archived % 4 === 3,
-        created_at: pick(instants, created),
-        updated_at: pick(instants, updated),
-        tags: tags.length === 0 ? [] : distinct(planned.tags.map((index) => pick(tags, index).id)),
-        fragments:
-          fragments.length === 0
-            ? []
-            : planned.fragments.map(({ fragment, position, ...rest }) => ({
-                ...rest,
-                id: newId(),
-                fragment_id: pick(fragments, fragment).id,
-                position: pick(positions, position)
-              })),
-        versions: makeVersions(planned.versions)
+        tags: tags.length === 0 ? [] : distinct(fields.tags.map((index) => pick(tags, index).id)),
+        fragments: uses.map(({ fragment, ...use }) => ({
+          ...use,
+          id: newId(),
+          fragment_id: pick(fragments, fragment).id
+        })),
+        versions: makeVersions(fields.versions)
       }
     })
     return archive({ folders, tags, fragments, prompts })
