@@ -9,10 +9,11 @@ export const root = join(import.meta.dirname, "..")
 /** The program that `npm run build:program` builds. */
 export const program = join(root, "dist/main.js")
 
-/** Returns the peak resident memory of a process in MiB; 0 once the process has exited. Linux only. */
-const readPeakMiB = (pid: number): number => {
+/** Returns the current or the peak resident memory of a process in MiB; 0 once the process has exited. Linux only. */
+export const readMemoryMiB = (pid: number, field: "VmRSS" | "VmHWM"): number => {
   try {
-    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024
+    const status = readFileSync(`/proc/${pid}/status`, "utf8")
+    return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024
   } catch {
     return 0
   }
@@ -26,7 +27,7 @@ export const runCommand = async (args: ReadonlyArray<string>, databaseUrl: strin
     stdio: ["ignore", "ignore", "inherit"]
   })
   let peakMiB = 0
-  const timer = setInterval(() => (peakMiB = Math.max(peakMiB, readPeakMiB(child.pid!))), 50)
+  const timer = setInterval(() => (peakMiB = Math.max(peakMiB, readMemoryMiB(child.pid!, "VmHWM"))), 50)
   const [code] = await once(child, "exit")
   clearInterval(timer)
   if (code !== 0) throw new Error(`${args.join(" ")} exited with ${code}`)

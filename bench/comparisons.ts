@@ -87,14 +87,14 @@ interface Comparison {
 /** Compares requests per second. A larger ratio is better. */
 export const throughput: Comparison = { metric: perSecond, toUnit: (baseline) => `of ${baseline}` }
 
+/** Compares quantiles of the latency. A smaller ratio is better. */
 const compareLatency = (q: number): Comparison => ({
   metric: (stream) => latency(q, stream),
   toUnit: (baseline) => `of ${baseline}'s p${100 * q}`
 })
 
-/** Compares quantiles of the latency. A smaller ratio is better. */
 /** Compares the CPU time of the servers per request. A smaller ratio is better. */
-export const cpuTime: Comparison = {
+const cpuTime: Comparison = {
   metric: () => cpuPerRequest,
   toUnit: (baseline) => `of ${baseline}'s CPU time`
 }

@@ -98,16 +98,6 @@ const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
   ]
 }
 
-/** A temporary database with every table. */
-export interface Dataset {
-  readonly url: string
-  readonly server: string
-  readonly sql: Sql
-  /** Fills a workspace. A further call for the same workspace only waits until the workspace is filled. */
-  readonly load: (workspace: Workspace) => Promise<void>
-  readonly drop: () => Promise<void>
-}
-
 /**
  * Runs statements that insert rows, without triggers and foreign key checks, because the rows are correct by
  * construction. The triggers would also write the prompts several times, so that their table would become several times
@@ -129,8 +119,10 @@ const insertRows = async (sql: Sql, statements: ReadonlyArray<string>): Promise<
   await sql.unsafe("vacuum analyze")
 }
 
-/** Creates a database with every table. */
-export const createDataset = async (serverUrl: string): Promise<Dataset> => {
+/** A temporary database with every table. */
+export type Dataset = Awaited<ReturnType<typeof createDataset>>
+
+export const createDataset = async (serverUrl: string) => {
   const name = `bench_${randomBytes(8).toString("hex")}`
   const server = postgres(serverUrl, { max: 1, onnotice: () => {} })
   const [version] = await server`show server_version`
@@ -154,7 +146,8 @@ export const createDataset = async (serverUrl: string): Promise<Dataset> => {
     url: url.href,
     sql,
     server: `PostgreSQL ${version!.server_version}`,
-    load: (workspace) => {
+    /** Fills a workspace. A further call for the same workspace only waits until the workspace is filled. */
+    load: (workspace: Workspace): Promise<void> => {
       const loading = loaded.get(workspace) ?? insertRows(sql, makeStatements(workspace))
       loaded.set(workspace, loading)
       return loading

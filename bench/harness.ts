@@ -15,22 +15,15 @@ export interface Scale {
 }
 
 /** The dataset, the load generator and the servers that scenarios measure with. */
-export interface Harness {
+export type Harness = ReturnType<typeof makeHarness>
+
+export const makeHarness = (parts: {
   readonly dataset: Dataset
   /** Creates an empty database with the schema of this checkout. */
   readonly createDatabase: () => Promise<Dataset>
   readonly generator: Generator
   readonly scale: Scale
-  /** Starts a server that `close` stops if it still runs. */
-  readonly start: (start: Start) => Promise<ServerProcess>
-  /** Returns the server with a name. The first call starts the server, and several scenarios share it. */
-  readonly shared: (name: string, start: () => Promise<Start>) => Promise<ServerProcess>
-  readonly close: () => Promise<void>
-}
-
-export const makeHarness = (
-  parts: Pick<Harness, "dataset" | "createDatabase" | "generator" | "scale">
-): Harness => {
+}) => {
   const running = new Set<Promise<ServerProcess>>()
   const byName = new Map<string, Promise<ServerProcess>>()
   const start = async (options: Start): Promise<ServerProcess> => {
@@ -47,21 +40,17 @@ export const makeHarness = (
   }
   return {
     ...parts,
+    /** Starts a server that `close` stops if it still runs. */
     start,
-    shared: (name, options) => {
+    /** Returns the server with a name. The first call starts the server, and several scenarios share it. */
+    shared: (name: string, options: () => Promise<Start>): Promise<ServerProcess> => {
       const server = byName.get(name) ?? options().then(start)
       byName.set(name, server)
       return server
     },
-    close: async () => {
-      await Promise.all(
-        [...running].map((starting) =>
-          starting.then(
-            (server) => server.stop(),
-            () => {}
-          )
-        )
-      )
+    close: async (): Promise<void> => {
+      const started = await Promise.allSettled(running)
+      await Promise.all(started.map((result) => result.status === "fulfilled" && result.value.stop()))
     }
   }
 }

@@ -12,8 +12,6 @@ export interface Stream {
   readonly keys?: ReadonlyArray<string>
   /** The value of `If-None-Match` for each target. If the value is undefined, the header is not sent. */
   readonly etags?: ReadonlyArray<string | undefined>
-  /** The body of every request. Requests with a body are POST requests. */
-  readonly body?: string
   /**
    * The expected status of targets without an ETag. Targets with an ETag must get 304. Any other status, except
    * `alsoAllowed`, fails the run.
@@ -41,8 +39,7 @@ export interface StreamResult {
   readonly perSecond: number
   /** The latency of each response in milliseconds, in the order received. */
   readonly latencies: Float64Array
-  /** The number of responses by status. `unexpected` has only the responses with an unexpected status. */
-  readonly statuses: Readonly<Record<string, number>>
+  /** The number of responses by status, only those with an unexpected status. */
   readonly unexpected: Readonly<Record<string, number>>
   /** The number of connections that failed. */
   readonly faults: number
@@ -56,31 +53,24 @@ export interface LoadResult {
   readonly busy: number
 }
 
-/** The error of a run with an unexpected response or a failed connection. */
-export class UnexpectedResponses extends Error {}
-
-export interface Generator {
-  /**
-   * Sends the requests of a load. Rejects with UnexpectedResponses if a response is unexpected or a connection fails.
-   */
-  readonly run: (load: Load) => Promise<LoadResult>
-  readonly stop: () => Promise<unknown>
-}
-
+/** Throws if a response of a run is unexpected, or if a connection failed. */
 const assertExpected = (stream: Stream, { unexpected, faults, latencies }: StreamResult): void => {
   const isFault = Object.entries(unexpected).some(
     ([status, count]) => !(Number(status) === stream.alsoAllowed && count <= 2)
   )
   if (isFault || faults > 0 || latencies.length === 0)
-    throw new UnexpectedResponses(
+    throw new Error(
       `${latencies.length} responses, of these unexpected ${JSON.stringify(unexpected)}; ${faults} failed connections`
     )
 }
 
-export const startGenerator = (): Generator => {
+export type Generator = ReturnType<typeof startGenerator>
+
+export const startGenerator = () => {
   const worker = new Worker(new URL("generator.ts", import.meta.url))
   return {
-    run: async (load) => {
+    /** Sends the requests of a load. */
+    run: async (load: Load): Promise<LoadResult> => {
       worker.postMessage(load)
       const [result] = (await once(worker, "message")) as [LoadResult]
       for (const [index, stream] of load.streams.entries()) assertExpected(stream, result.streams[index]!)

@@ -1,11 +1,10 @@
-import { execFile, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { setTimeout } from "node:timers/promises"
-import { promisify } from "node:util"
 import { freePort } from "../test/support/ports.ts"
 import { exchange, rawRequest } from "../test/support/clients/rawHttp.ts"
-import { program, root } from "./command.ts"
+import { program, readMemoryMiB, root } from "./command.ts"
 import { thousand } from "./dataset.ts"
 import { resolved } from "./requests.ts"
 
@@ -20,16 +19,7 @@ const programs = {
 const startTimeoutMs = 30_000
 const stopTimeoutMs = 15_000
 
-export interface ServerProcess {
-  readonly port: number
-  /** The time from the start to the first expected response, in milliseconds. */
-  readonly startDuration: number
-  /** Returns the resident memory in MiB. */
-  readonly memory: () => Promise<number>
-  /** Returns the CPU time that the process has used so far, in seconds. Linux only. */
-  readonly cpuTime: () => number
-  readonly stop: () => Promise<void>
-}
+export type ServerProcess = Awaited<ReturnType<typeof startServer>>
 
 export interface Start {
   readonly program: keyof typeof programs
@@ -67,11 +57,6 @@ const isReady = async (port: number, { target, key, expect }: Start["probe"]): P
   }
 }
 
-const readResidentMiB = async (pid: number): Promise<number> => {
-  const { stdout } = await promisify(execFile)("ps", ["-o", "rss=", "-p", String(pid)])
-  return Number(stdout) / 1024
-}
-
 /** Returns the CPU time that a process has used so far, in seconds. Linux only. */
 const readCpuTime = (pid: number): number => {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
@@ -81,7 +66,7 @@ const readCpuTime = (pid: number): number => {
 }
 
 /** Starts a server on a free loopback port and waits until the probe gets the expected status. */
-export const startServer = async ({ program, env, stdin, probe }: Start): Promise<ServerProcess> => {
+export const startServer = async ({ program, env, stdin, probe }: Start) => {
   const port = await freePort()
   const startedAt = performance.now()
   const child = spawn(process.execPath, programs[program], {
@@ -107,8 +92,11 @@ export const startServer = async ({ program, env, stdin, probe }: Start): Promis
   }
   return {
     port,
+    /** The time from the start to the first expected response, in milliseconds. */
     startDuration: performance.now() - startedAt,
-    memory: () => readResidentMiB(child.pid!),
+    /** Returns the resident memory in MiB. */
+    memory: () => readMemoryMiB(child.pid!, "VmRSS"),
+    /** Returns the CPU time that the process has used so far, in seconds. Linux only. */
     cpuTime: () => readCpuTime(child.pid!),
     stop
   }
