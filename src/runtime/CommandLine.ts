@@ -15,6 +15,7 @@ import type { Unavailable } from "../application/ports/Unavailable.ts"
 import { toMessage } from "../application/observability/ErrorMessage.ts"
 import { readConfig, type ServiceConfig } from "./config/Config.ts"
 import { findSimilarNames } from "./config/SimilarNames.ts"
+import type { makeOperations } from "./layers/CommandLayers.ts"
 import { installSignalHandlers } from "./Signals.ts"
 import * as Logging from "./telemetry/Logging.ts"
 
@@ -50,21 +51,21 @@ const toCommandError = Effect.fnUntraced(function* (
 /** Makes the operations of the runtime. The modules of an operation are imported when a command runs the operation. */
 const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] => {
   const explainErrors = <A, R>(operation: Effect.Effect<A, RuntimeError, R>) =>
-    Effect.catch(
-      operation,
-      Effect.fnUntraced(function* (error) {
-        // Waits for one turn of the event loop, so that the logger writes its lines before the error is printed.
-        yield* Effect.promise(() => setImmediate())
-        return yield* yield* toCommandError(error, config)
-      })
+    Effect.catch(operation, (error) =>
+      // The logger writes its lines in the next turn of the event loop, before the error is printed.
+      Effect.andThen(
+        Effect.promise(() => setImmediate()),
+        Effect.flip(toCommandError(error, config))
+      )
     )
-  const operations = Effect.map(
-    Effect.promise(() => import("./layers/CommandLayers.ts")),
-    ({ makeOperations }) => makeOperations(config)
-  )
   const run = <A, R>(
-    select: (available: Effect.Success<typeof operations>) => Effect.Effect<A, RuntimeError, R>
-  ) => operations.pipe(Effect.flatMap(select), Effect.provideService(OutageLogLevel, "Debug"), explainErrors)
+    select: (operations: ReturnType<typeof makeOperations>) => Effect.Effect<A, RuntimeError, R>
+  ) =>
+    Effect.promise(() => import("./layers/CommandLayers.ts")).pipe(
+      Effect.flatMap(({ makeOperations }) => select(makeOperations(config))),
+      Effect.provideService(OutageLogLevel, "Debug"),
+      explainErrors
+    )
   return {
     serve: (options) =>
       Effect.promise(() => import("./Service.ts")).pipe(
@@ -96,16 +97,13 @@ const runServeOrCommand = Effect.fnUntraced(function* (args: ReadonlyArray<strin
   return yield* Effect.provide(runCommandLine(args), NodeServices.layer)
 })
 
-/** The longest time that a command may take to stop, in milliseconds. `serve` gets additional time to drain. */
+/** The longest time that a command may take to stop, in milliseconds. `serve` also drains its connections. */
 const stopTimeoutMs = 5_000
-
-/** The longest time that `serve` takes to drain after a stop signal, in milliseconds. */
-const maxDrainMs = ({ shutdownGraceMs }: ServiceConfig): number =>
-  shutdownGraceMs + connectionLimits.drainTimeoutMs
 
 const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isServe: boolean) {
   const config = yield* readConfig(process.env)
-  installSignalHandlers(isServe ? stopTimeoutMs + maxDrainMs(config) : stopTimeoutMs)
+  const drainMs = isServe ? config.shutdownGraceMs + connectionLimits.drainTimeoutMs : 0
+  installSignalHandlers(stopTimeoutMs + drainMs)
   return yield* Effect.forEach(findSimilarNames(process.env), (warning) => Effect.logWarning(warning)).pipe(
     Effect.andThen(runServeOrCommand(args)),
     Effect.provideService(CommandRuntime, makeCommandRuntime(config)),
@@ -113,10 +111,7 @@ const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isS
   )
 })
 
-/**
- * Describes an error that no command expects. For an error of PostgreSQL, the driver's message is replaced, because it
- * does not say why the statement failed.
- */
+/** The driver's message of an error of PostgreSQL does not say why the statement failed. */
 const describeDefect = (error: unknown): string =>
   isSqlError(error) ? `PostgreSQL rejected a statement: ${describeSqlError(error)}` : toMessage(error)
 

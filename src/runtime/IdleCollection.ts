@@ -3,28 +3,18 @@ import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as Effect from "effect/Effect"
 
-/** The interval at which the process is observed, in milliseconds. */
-const intervalMs = 10_000
 /** A process that is busy for less than this fraction of an interval is idle. */
 const idleUtilization = 0.05
 /** The smallest growth of resident memory, in bytes, after which garbage is collected. */
 const worthwhileBytes = 32 * 1024 * 1024
 
 /**
- * How much the heap may grow between two garbage collections, as a percentage. By default, V8 lets a small heap grow to
- * four times its size, so the garbage of a burst of large requests would take several hundred MiB.
+ * Lets the heap grow by half between two garbage collections. By default, V8 lets a small heap grow to four times its
+ * size, so the garbage of a burst of large requests would take several hundred MiB.
  */
-const heapGrowthPercent = 50
+export const limitHeapGrowth = (): void => setFlagsFromString("--heap-growing-percent=50")
 
 type Collect = (options: { readonly type: "major"; readonly flavor: "last-resort" }) => void
-
-const exposeCollect = (): Collect => {
-  setFlagsFromString("--expose-gc")
-  return runInNewContext("gc") as Collect
-}
-
-/** Limits the garbage in the heap of this process. */
-export const limitHeapGrowth = (): void => setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
 
 /**
  * Collects garbage whenever the process is idle and its resident memory has grown by `worthwhileBytes`, so that memory
@@ -32,7 +22,8 @@ export const limitHeapGrowth = (): void => setFlagsFromString(`--heap-growing-pe
  * keep the memory of a burst until the next burst.
  */
 export const collectWhenIdle: Effect.Effect<never> = Effect.suspend(() => {
-  const collect = exposeCollect()
+  setFlagsFromString("--expose-gc")
+  const collect = runInNewContext("gc") as Collect
   let residentBytes = process.memoryUsage.rss()
   let last = performance.eventLoopUtilization()
   const observe = Effect.sync(() => {
@@ -42,5 +33,5 @@ export const collectWhenIdle: Effect.Effect<never> = Effect.suspend(() => {
     collect({ type: "major", flavor: "last-resort" })
     residentBytes = process.memoryUsage.rss()
   })
-  return Effect.forever(Effect.delay(observe, intervalMs))
+  return Effect.forever(Effect.delay(observe, "10 seconds"))
 })

@@ -4,6 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
+import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import {
   type InProcessPrompts,
@@ -11,11 +12,11 @@ import {
 } from "../adapters/inbound/embedding/InProcessPrompts.ts"
 import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/WebHandler.ts"
 import { assertReadable, assertSchemaCurrent } from "../adapters/outbound/postgres/schema/SchemaVersion.ts"
+import { Lifecycle } from "../application/Lifecycle.ts"
 import { metricRegistry } from "../application/observability/Instrumentation.ts"
 import { makeRepeatingLog } from "../application/observability/RepeatingLog.ts"
 import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"
 import { promptApiLayer } from "./layers/EmbeddingLayers.ts"
-import { startServing } from "./Startup.ts"
 import * as HostLogger from "./telemetry/HostLogger.ts"
 import { formatJson, toLogEntry } from "./telemetry/Logging.ts"
 
@@ -51,10 +52,7 @@ const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
 
 const checkSchema = Effect.andThen(assertSchemaCurrent, assertReadable)
 
-/**
- * Makes the check of the schema that logs each problem immediately, and again every minute while the problem lasts. The
- * check does not log that PostgreSQL is unavailable, because `Database` logs this.
- */
+/** Makes the check of the schema that logs each problem except that PostgreSQL is unavailable: `Database` logs this. */
 const makeLoggedSchemaCheck = () => {
   const report = makeRepeatingLog((message) => Effect.logError(message))
   return checkSchema.pipe(
@@ -70,11 +68,15 @@ const makeLoggedSchemaCheck = () => {
  * readable. If PostgreSQL is unavailable, the check is retried in the background until it succeeds. These retries
  * continue even if the schema is not current, so that the database can be created first and migrated later.
  */
-const startServingOrRetry = Effect.catchTag(
-  startServing(checkSchema, () => false),
-  "Unavailable",
-  () => Effect.forkScoped(startServing(makeLoggedSchemaCheck(), () => true))
-)
+const startServing = Effect.gen(function* () {
+  const { markServing } = yield* Lifecycle
+  const retried = Effect.suspend(() =>
+    Effect.retry(makeLoggedSchemaCheck(), { schedule: Schedule.spaced("500 millis") })
+  )
+  yield* Effect.andThen(checkSchema, markServing).pipe(
+    Effect.catchTag("Unavailable", () => Effect.forkScoped(Effect.andThen(retried, markServing)))
+  )
+})
 
 /** Measures the process if metrics are collected. Returns the function that formats all metrics. */
 const startMetrics = Effect.fnUntraced(function* (isCollected: boolean) {
@@ -112,7 +114,7 @@ export const createPromptApi = async (options: PromptApiOptions): Promise<Prompt
   const start = Effect.gen(function* () {
     const services = yield* Layer.build(promptApiLayer(settings))
     return yield* Effect.gen(function* () {
-      yield* startServingOrRetry
+      yield* startServing
       return {
         handler: yield* makeWebHandler,
         prompts: yield* makeInProcessPrompts,

@@ -5,16 +5,17 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
+import * as Schedule from "effect/Schedule"
 import * as HttpServer from "../adapters/inbound/http/transport/Server.ts"
 import { migrate } from "../adapters/outbound/postgres/schema/Migrations.ts"
 import { assertReadable } from "../adapters/outbound/postgres/schema/SchemaVersion.ts"
+import { Lifecycle } from "../application/Lifecycle.ts"
 import { isUnavailable } from "../application/ports/Unavailable.ts"
 import { programVersion } from "../application/ProgramVersion.ts"
 import type { ServiceConfig } from "./config/Config.ts"
 import { collectWhenIdle, limitHeapGrowth } from "./IdleCollection.ts"
 import { serveLayer } from "./layers/ServeLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ConfigRules.ts"
-import { startServing } from "./Startup.ts"
 
 export interface ServeOptions {
   /** Whether to create a demo workspace if the embedded database has no workspace. */
@@ -45,12 +46,7 @@ const logStart = ({ databaseUrl, databaseFeedUrl, dataDir, redisUrl, rateLimits,
 const exportLayer = ({ otlpEndpoint }: ServiceConfig) =>
   otlpEndpoint === undefined
     ? Layer.succeed(References.TracerEnabled, false)
-    : Layer.unwrap(
-        Effect.map(
-          Effect.promise(() => import("./telemetry/Otlp.ts")),
-          ({ layer }) => layer
-        )
-      )
+    : Layer.unwrap(Effect.promise(async () => (await import("./telemetry/Otlp.ts")).layer))
 
 /** Measures this process if its metrics are exported or served. Serves the metrics if a port is configured. */
 const startMetrics = Effect.fnUntraced(function* (config: ServiceConfig) {
@@ -96,7 +92,11 @@ export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
       })
     )
     yield* Effect.logInfo(`Listening on ${url}`)
-    yield* startServing(Effect.andThen(migrate, assertReadable), isUnavailable)
+    yield* Effect.retry(Effect.andThen(migrate, assertReadable), {
+      while: isUnavailable,
+      schedule: Schedule.spaced("500 millis")
+    })
+    yield* (yield* Lifecycle).markServing
     yield* Effect.logInfo("Ready to serve requests")
     limitHeapGrowth()
     if (config.databaseUrl === undefined) yield* seedOrWarn(config, demo, url)

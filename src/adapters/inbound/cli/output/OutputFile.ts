@@ -6,7 +6,6 @@ import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import { type CommandError, makeWriteError } from "./CommandError.ts"
 
 type Chunks = ReadonlyArray<Uint8Array>
@@ -22,18 +21,6 @@ export const isStdout = (path: string): boolean => {
 export const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {
   if (error.code !== "ENOENT") throw error
 }
-
-/**
- * Creates a directory that is removed with its contents when the scope closes. The path is `prefix` followed by random
- * characters. If the directory cannot be created, `toError` converts the error.
- */
-export const makeTemporaryDirectory = <E>(
-  prefix: string,
-  toError: (error: unknown) => E
-): Effect.Effect<string, E, Scope.Scope> =>
-  Effect.acquireRelease(Effect.tryPromise({ try: () => mkdtemp(prefix), catch: toError }), (directory) =>
-    Effect.promise(() => rm(directory, { recursive: true, force: true }))
-  )
 
 /** Opens a FIFO once it has a reader. A blocking open would occupy a thread, and the process could not exit. */
 const openFifo = async (path: string, signal: AbortSignal): Promise<number> => {
@@ -81,14 +68,16 @@ export const writeOutput = Effect.fnUntraced(function* (path: string, chunks: Ch
   if (existing?.isFile() === false)
     return yield* attempt((signal) => writeInPlace(path, existing, chunks, signal))
   const target = existing === undefined ? resolve(path) : yield* attempt(() => realpath(path))
-  const directory = yield* makeTemporaryDirectory(join(dirname(target), ".export-"), toError)
-  const file = join(directory, basename(target))
-  // Not interruptible, so that nothing is written while the temporary directory is removed.
-  yield* Effect.uninterruptible(
-    attempt(async () => {
-      await writeFile(file, chunks, { flag: "wx", mode: 0o600, flush: true })
+  const replace = async () => {
+    const directory = await mkdtemp(join(dirname(target), ".export-"))
+    try {
+      const file = join(directory, basename(target))
+      await writeFile(file, chunks, { mode: 0o600, flush: true })
       if (existing !== undefined) await copyOwnership(file, existing)
       await rename(file, target)
-    })
-  )
-}, Effect.scoped)
+    } finally {
+      await rm(directory, { recursive: true })
+    }
+  }
+  yield* Effect.uninterruptible(attempt(replace))
+})

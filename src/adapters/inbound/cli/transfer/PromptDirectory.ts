@@ -1,12 +1,12 @@
 import { isUtf8 } from "node:buffer"
 import type { Dirent } from "node:fs"
-import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from "node:fs/promises"
+import { mkdir, readdir, readFile, stat, unlink, writeFile } from "node:fs/promises"
 import { dirname, join, posix } from "node:path"
 import * as Effect from "effect/Effect"
 import { extension, InvalidFiles, type Texts } from "../../../../application/transfer/PromptFile.ts"
 import type { Problem } from "../../../../domain/WorkspaceContent.ts"
 import { type CommandError, makeReadError, makeWriteError } from "../output/CommandError.ts"
-import { ignoreMissing, makeTemporaryDirectory } from "../output/OutputFile.ts"
+import { ignoreMissing } from "../output/OutputFile.ts"
 
 const listEntries = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
   (await readdir(directory, { withFileTypes: true }).catch(ignoreMissing)) ?? []
@@ -61,38 +61,26 @@ const requireNoDirectory = async (path: string): Promise<void> => {
 }
 
 /**
- * Writes and removes files of a directory, which is created if it does not exist. First writes all texts into a
- * temporary directory. If this step fails or is interrupted, no file has changed. Directories that become empty stay.
+ * Writes and removes files of a directory, which is created if it does not exist. Changes nothing if a file cannot have
+ * one of the paths. Directories that become empty stay. Not interruptible, so that no file is missing.
  */
 export const updateDirectory = (
   directory: string,
   textsToWrite: Texts,
   pathsToRemove: ReadonlyArray<string>
-): Effect.Effect<void, CommandError> => {
-  const toError = (error: unknown) => makeWriteError(directory, error)
-  // No step is interruptible, so that nothing is written while the temporary directory is removed.
-  const attempt = <A>(step: () => Promise<A>) =>
-    Effect.uninterruptible(Effect.tryPromise({ try: step, catch: toError }))
-  const stage = async (staging: string, path: string, text: string) => {
-    await requireNoDirectory(join(directory, path))
-    await mkdir(join(staging, dirname(path)), { recursive: true })
-    await writeFile(join(staging, path), text)
-  }
-  const moveIntoPlace = async (staging: string) => {
-    await mkdir(join(directory, "prompts"), { recursive: true })
-    for (const path of textsToWrite.keys()) {
-      await mkdir(join(directory, dirname(path)), { recursive: true })
-      await rename(join(staging, path), join(directory, path))
-    }
-    for (const path of pathsToRemove) await unlink(join(directory, path))
-  }
-  return Effect.gen(function* () {
-    yield* attempt(() => mkdir(directory, { recursive: true }))
-    const staging = yield* makeTemporaryDirectory(join(directory, ".export-"), toError)
-    for (const [path, text] of textsToWrite) yield* attempt(() => stage(staging, path, text))
-    yield* attempt(() => moveIntoPlace(staging))
-  }).pipe(Effect.scoped)
-}
+): Effect.Effect<void, CommandError> =>
+  Effect.tryPromise({
+    try: async () => {
+      for (const path of textsToWrite.keys()) await requireNoDirectory(join(directory, path))
+      await mkdir(join(directory, "prompts"), { recursive: true })
+      for (const [path, text] of textsToWrite) {
+        await mkdir(join(directory, dirname(path)), { recursive: true })
+        await writeFile(join(directory, path), text)
+      }
+      for (const path of pathsToRemove) await unlink(join(directory, path))
+    },
+    catch: (error) => makeWriteError(directory, error)
+  }).pipe(Effect.uninterruptible)
 
 /** Fails if a directory contains `prompts/` or `fragments/`. */
 export const requireNoFiles = (directory: string): Effect.Effect<void, CommandError> =>

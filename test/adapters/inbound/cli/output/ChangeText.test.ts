@@ -28,97 +28,71 @@ const state = (overrides: Partial<PromptState> = {}): PromptState => ({
   ...overrides
 })
 
+const path = "prompts/agent.md"
+
 const change = (before: PromptState | null, after: PromptState | null): FileChange => ({
   kind: "prompt",
   id: newId(),
-  path: "prompts/agent.md",
+  path,
   name: "Agent",
   change: "changed",
   before,
   after
 })
 
-const tone = newId<string>()
-const names = new Map([[tone, "tone"]])
-
 /** Renders the diff of a change whose file an export has written. */
-const render = (change: FileChange): string =>
+const render = (before: PromptState | null, after: PromptState | null): string =>
   renderDiff(
-    change,
-    new Map(
-      change.path !== null && change.after !== null ? [[change.path, renderState(change.after, names)]] : []
-    ),
-    names
+    change(before, after),
+    new Map(after === null ? [] : [[path, renderState(after, new Map())]]),
+    new Map()
   )
 
 describe("renderDiff", () => {
-  it("renderDiff shows the lines of the file, with their comments and their formatting", () => {
-    const after = state({
-      current_content: "One\n2\nThree",
-      tags: ["a", "b"],
-      fragments: [{ fragment_id: tone, variable_overrides: { x: 1 } }]
-    })
-    const lines = [
-      "---",
-      "id: 6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51",
-      "tags: [b,  a]   # two",
-      "title:   'Agent'",
-      "fragments: [{fragment: tone, with: {x: 1}}]",
-      "---",
-      "One",
-      "2",
-      "Three"
-    ]
+  it("renderDiff shows the lines of the file, with their comments, their formatting and any line ending", () => {
+    const after = state({ current_content: "One\n2\nThree", tags: ["a", "b"] })
     const before = { ...after, title: "Old", current_content: "One\nTwo\nThree" }
+    const lines = ["---", "tags: [b,  a]   # two", "title:   'Agent'", "---", "One", "2", "Three"]
+    const diff = [
+      " ---",
+      " tags: [b,  a]   # two",
+      "-title: Old",
+      "+title:   'Agent'",
+      " ---",
+      " One",
+      "-Two"
+    ]
     for (const newline of ["\n", "\r\n"])
       assert.strictEqual(
-        renderDiff(
-          change(before, after),
-          new Map([["prompts/agent.md", `${lines.join(newline)}${newline}`]]),
-          names
-        ),
-        `@@ -1,9 +1,9 @@
- ---
- id: 6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51
- tags: [b,  a]   # two
--title: Old
-+title:   'Agent'
- fragments: [{fragment: tone, with: {x: 1}}]
- ---
- One
--Two
-+2
- Three`
+        renderDiff(change(before, after), new Map([[path, `${lines.join(newline)}${newline}`]]), new Map()),
+        ["@@ -1,7 +1,7 @@", ...diff, "+2", " Three"].join("\n")
       )
   })
 
   it("renderDiff shows all lines of an added prompt and of a removed fragment, and no line of an archived prompt", () => {
     assert.strictEqual(
-      render(change(null, state())),
+      render(null, state()),
       "@@ -0,0 +1,7 @@\n+---\n+title: Agent\n+type: user\n+---\n+One\n+Two\n+Three"
     )
-    assert.strictEqual(render(change(state(), null)), "")
+    assert.strictEqual(render(state(), null), "")
     const removed: FileChange = {
       kind: "fragment",
-      id: tone,
+      id: newId(),
       path: null,
       name: "Tone",
       change: "removed",
       before: { kind: "fragment", name: "Tone", content: "Kind" },
       after: null
     }
-    assert.strictEqual(render(removed), "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind")
-  })
-
-  it("renderDiff keeps empty lines at the end, and shows nothing if no line differs", () => {
-    const [before, after] = [state({ current_content: "One\n\n" }), state({ current_content: "1\n\n" })]
-    assert.match(render(change(before, after)), /\n-One\n\+1\n \n $/)
-    assert.strictEqual(render(change(before, before)), "")
+    assert.strictEqual(
+      renderDiff(removed, new Map(), new Map()),
+      "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind"
+    )
   })
 
   it("renderDiff and describeChange replace characters that control the terminal, and keep tabs", () => {
     const after = state({ current_content: "One\nTwo\nThree\n\ta\u001b[2J" })
-    assert.match(render(change(state(), after)), /^\+\ta\ufffd\[2J$/m)
+    assert.match(render(state(), after), /^\+\ta\ufffd\[2J$/m)
     assert.strictEqual(
       describeChange({ ...change(null, state()), name: "\u001b[2J" }),
       "changed: prompt prompts/agent.md (\ufffd[2J)"
@@ -126,10 +100,9 @@ describe("renderDiff", () => {
   })
 
   it("renderDiff renders one line instead of a diff if more than 2,000 lines differ", () => {
-    const lines = (letter: string) =>
-      Array.from({ length: 20_000 }, (_, index) => `${letter}${index}`).join("\n")
+    const lines = (letter: string) => Array.from({ length: 20_000 }, (_, index) => letter + index).join("\n")
     assert.strictEqual(
-      render(change(state({ current_content: lines("a") }), state({ current_content: lines("b") }))),
+      render(state({ current_content: lines("a") }), state({ current_content: lines("b") })),
       "(more than 2000 lines differ)"
     )
   })
