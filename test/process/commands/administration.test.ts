@@ -25,19 +25,13 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
     expect(result).toMatchObject({ code: 0, stderr: "" })
     return JSON.parse(result.stdout)
   }
+  const createWorkspace = (name: string) => json("workspaces", "create", "--name", name, "--tier", "solo")
   /** Waits until the service has applied a change, so that it responds with `status` to a key. */
-  const waitForStatus = (key: string, status: number) =>
-    expect
-      .poll(
-        async () => {
-          const headers = { authorization: `Bearer ${key}` }
-          const response = await fetch(`${service.url}/api/v1/prompts`, { headers })
-          await response.arrayBuffer()
-          return response.status
-        },
-        { timeout: 5_000 }
-      )
-      .toBe(status)
+  const waitForStatus = (key: string, status: number) => {
+    const headers = { authorization: `Bearer ${key}` }
+    const readStatus = async () => (await fetch(`${service.url}/api/v1/prompts`, { headers })).status
+    return expect.poll(readStatus, { timeout: 5_000 }).toBe(status)
+  }
 
   /** Expects a time to be this many hours from now, with a tolerance of a minute. */
   const expectHoursFromNow = (text: string, hours: number) => {
@@ -46,36 +40,31 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
   }
 
   it("a running service applies the tiers, billing statuses, password resets and revocations that commands set", async () => {
-    const acme = await json("workspaces", "create", "--name", "Acme", "--tier", "solo")
-    expect(acme).toEqual({
-      id: expect.stringMatching(uuid),
-      name: "Acme",
-      tier: "solo",
-      billing_status: "active"
-    })
+    const acme = await createWorkspace("Acme")
+    const status = { tier: "solo", billing_status: "active" }
+    expect(acme).toEqual({ id: expect.stringMatching(uuid), name: "Acme", ...status })
     expect(await json("workspaces", "list")).toContainEqual(acme)
     const issue = ["keys", "issue", "--workspace", acme.id, "--user", "Ada@example.com"]
     const { id, key } = await json(...issue, "--name", "Production")
-    const listing = {
-      id,
-      workspace_id: acme.id,
-      key: `key_live_${key.slice(9, 13)}...${key.slice(-4)}`,
-      name: "Production",
-      owner: "Ada@example.com",
-      created_at: expect.stringMatching(time),
-      expires_at: null,
-      last_used_at: null,
-      revoked_at: null
-    }
     const listed = await json("keys", "list", "--workspace", acme.id)
-    expect(listed).toEqual([listing])
+    const shown = `key_live_${key.slice(9, 13)}...${key.slice(-4)}`
+    expect(listed).toEqual([
+      {
+        id,
+        workspace_id: acme.id,
+        key: shown,
+        name: "Production",
+        owner: "Ada@example.com",
+        created_at: expect.stringMatching(time),
+        expires_at: null,
+        last_used_at: null,
+        revoked_at: null
+      }
+    ])
     expectHoursFromNow(listed[0].created_at, 0)
     await waitForStatus(key, 200)
-    await expect
-      .poll(async () => (await json("keys", "list", "--workspace", acme.id))[0].last_used_at, {
-        timeout: 10_000
-      })
-      .toMatch(time)
+    const readLastUse = async () => (await json("keys", "list", "--workspace", acme.id))[0].last_used_at
+    await expect.poll(readLastUse, { timeout: 10_000 }).toMatch(time)
 
     expect(await json("workspaces", "set", acme.id, "--tier", "free")).toEqual({ ...acme, tier: "free" })
     await waitForStatus(key, 403)
@@ -85,32 +74,25 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
     await waitForStatus(key, 200)
 
     const [ada] = await json("users", "list", "--workspace", acme.id)
-    expect(ada).toEqual({
-      id: expect.stringMatching(uuid),
-      email: "Ada@example.com",
-      must_reset_password: false
-    })
-    expect(await json("users", "set", "ada@example.com", "--must-reset", "on")).toEqual({
-      ...ada,
-      must_reset_password: true
-    })
+    const user = { id: expect.stringMatching(uuid), email: "Ada@example.com" }
+    expect(ada).toEqual({ ...user, must_reset_password: false })
+    const reset = await json("users", "set", "ada@example.com", "--must-reset", "on")
+    expect(reset).toEqual({ ...ada, must_reset_password: true })
     await waitForStatus(key, 401)
     await json("users", "set", "ada@example.com", "--must-reset", "off")
     await waitForStatus(key, 200)
 
     const revoked = await json("keys", "revoke", id.toUpperCase())
-    expect(revoked).toMatchObject({ id, key: listing.key })
+    expect(revoked).toMatchObject({ id, key: shown })
     expectHoursFromNow(revoked.revoked_at, 0)
     await waitForStatus(key, 401)
-    const table = await run(["keys", "list", "--workspace", acme.id], env)
-    expect(table.stdout.split("\n")[0]).toMatch(
-      /^ID +KEY +NAME +OWNER +CREATED +EXPIRES +LAST USED +REVOKED$/
-    )
-    expect(table.stdout).toContain(listing.key)
+    const { stdout } = await run(["keys", "list", "--workspace", acme.id], env)
+    expect(stdout).toMatch(/^ID +KEY +NAME +OWNER +CREATED +EXPIRES +LAST USED +REVOKED\n/)
+    expect(stdout).toContain(shown)
   })
 
   it("neither the database nor a log line contains a key that a command has issued or rotated", async () => {
-    const shop = await json("workspaces", "create", "--name", "Shop", "--tier", "solo")
+    const shop = await createWorkspace("Shop")
     const first = await json("keys", "issue", "--workspace", shop.id, "--user", "eve@example.com")
     const second = await json("keys", "rotate", first.id)
     for (const { key } of [first, second]) await waitForStatus(key, 200)
@@ -129,7 +111,7 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
   })
 
   it("keys issue and keys rotate set the expiry of keys, print it, and say that a key is shown only once", async () => {
-    const shop = await json("workspaces", "create", "--name", "Expiring", "--tier", "solo")
+    const shop = await createWorkspace("Expiring")
     const issue = ["keys", "issue", "--workspace", shop.id, "--user", `${randomUUID()}@example.com`]
     const first = await json(...issue, "--expires", "90d")
     expectHoursFromNow(first.expires_at, 90 * 24)
@@ -141,10 +123,8 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
     })
 
     const second = await json("keys", "rotate", first.id, "--expires", "2098-01-31T12:00+01:00")
-    expect(second).toMatchObject({
-      expires_at: "2098-01-31T11:00:00.000Z",
-      replaced: { id: first.id, revoked_at: null }
-    })
+    expect(second.expires_at).toBe("2098-01-31T11:00:00.000Z")
+    expect(second.replaced).toMatchObject({ id: first.id, revoked_at: null })
     expectHoursFromNow(second.replaced.expires_at, 24)
     const third = await json("keys", "rotate", second.id, "--ends", "12h")
     expectHoursFromNow(third.expires_at, (Date.parse(second.expires_at) - Date.now()) / 3_600_000)
@@ -158,13 +138,13 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
     const named = await json(...issue, "--name", "Production")
     const inShop = ["Production", "--workspace", shop.id]
     const next = await json("keys", "rotate", ...inShop)
-    expect(next.replaced).toMatchObject({ id: named.id, name: "Production (replaced)" })
+    expect(next).toMatchObject({
+      expires_at: null,
+      replaced: { id: named.id, name: "Production (replaced)" }
+    })
     const ended = await json("keys", "revoke", "Production (replaced)", "--workspace", shop.id)
     expect(ended).toMatchObject({ id: named.id })
     expect(await json("keys", "revoke", ...inShop)).toMatchObject({ id: next.id })
-
-    const unlimited = await json(...issue)
-    expect(await json("keys", "rotate", unlimited.id)).toMatchObject({ expires_at: null })
   })
 
   it("workspaces rename, workspaces delete and users delete make their changes, and `audit list` shows the actor of each change", async () => {
@@ -172,47 +152,32 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
     const [owner, shop] = [original.users[0]!, original.workspace]
     await importArchive(original)
 
-    const rejected = await run(["users", "delete", owner.email], env)
-    expect(rejected).toEqual({
+    expect(await run(["users", "delete", owner.email], env)).toEqual({
       code: 1,
       stdout: "",
       stderr: `prompt-retrieval: "${owner.email}" owns 3 active keys; revoke them first, or add --yes to delete them too\n`
     })
     const deleted = await json("users", "delete", owner.email.toUpperCase(), "--yes")
     expect(deleted).toEqual({ ...owner, api_keys: 5 })
+    expect(await run(["users", "set", owner.email, "--must-reset", "on"], env)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: there is no user "${owner.email}"; see 'prompt-retrieval users list'\n`
+    })
     const renamed = { ...shop, name: "Store" }
     expect(await json("workspaces", "rename", shop.id, "Store")).toEqual(renamed)
-    expect(await json("workspaces", "delete", shop.id, "--yes")).toEqual({
-      ...renamed,
-      prompts: original.prompts.length,
-      api_keys: 2
-    })
-    expect((await json("workspaces", "list")).map(({ id }: { id: string }) => id)).not.toContain(shop.id)
+    const counts = { prompts: original.prompts.length, api_keys: 2 }
+    expect(await json("workspaces", "delete", shop.id, "--yes")).toEqual({ ...renamed, ...counts })
+    expect(await json("workspaces", "list")).not.toContainEqual(expect.objectContaining({ id: shop.id }))
 
     expect(await json("audit", "list", "--limit", "1", "--workspace", shop.id)).toMatchObject([
       { action: "workspace.deleted", subject: "Store", actor: `${userInfo().username}@${hostname()}` }
     ])
     const named = { ...env, PROMPT_RETRIEVAL_ACTOR: "pipeline 7" }
-    expect(await run(["workspaces", "create", "--name", "Named"], named)).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/^[0-9a-f-]{36}\n$/),
-      stderr: ""
-    })
+    const created = await run(["workspaces", "create", "--name", "Named"], named)
+    expect(created).toEqual({ code: 0, stdout: expect.stringMatching(/^[0-9a-f-]{36}\n$/), stderr: "" })
     const log = await run(["audit", "list"], env)
     expect(log.stdout).toMatch(/^TIME +ACTOR +ACTION +WORKSPACE +SUBJECT +DETAILS\n/)
     expect(log.stdout).toMatch(/Z +pipeline 7 +workspace\.created +\S+ +Named +tier="free"\n/)
-  })
-
-  it("a failed command prints a message without a stack and exits with 1", async () => {
-    const unknownId = "00000000-0000-0000-0000-000000000000"
-    const cases: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
-      [["keys", "revoke", unknownId], `there is no key "${unknownId}"; see 'prompt-retrieval keys list'`],
-      [
-        ["users", "set", "nobody@example.com", "--must-reset", "on"],
-        `there is no user "nobody@example.com"; see 'prompt-retrieval users list'`
-      ]
-    ]
-    for (const [args, message] of cases)
-      expect(await run(args, env)).toEqual({ code: 1, stdout: "", stderr: `prompt-retrieval: ${message}\n` })
   })
 })

@@ -8,12 +8,16 @@ import { makeTestDatabase } from "../../support/testDatabase.ts"
 describe("workspaces delete on a terminal", () => {
   const { env, sql, importArchive } = makeTestDatabase()
 
-  /**
-   * Runs a command on a pseudo terminal and types a line when the command asks for confirmation. Returns exit code and
-   * output.
-   */
-  const runOnTerminal = async (command: string, line: string) => {
-    const child = spawn("script", ["-qec", `${process.execPath} ${currentProgram} ${command}`, "/dev/null"], {
+  it.each([
+    ["deletes the workspace and exits with 0", "its name", "Acme Inc\n", true],
+    ["deletes nothing and exits with 1", "another text", "acme inc\n", false],
+    ["deletes nothing and exits with 1", "Ctrl+D", "\u0004", false],
+    ["deletes nothing and exits with 1", "Ctrl+C", "\u0003", false]
+  ])("on a terminal, workspaces delete %s if the user types %s", async (_, __, line, isDeleted) => {
+    const { home, archive } = makeTenant({ workspace: { name: "Acme Inc" }, prompts: [prompt()] })
+    await importArchive(archive)
+    const command = `${process.execPath} ${currentProgram} workspaces delete ${home.id}`
+    const child = spawn("script", ["-qec", command, "/dev/null"], {
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
       stdio: "pipe"
     })
@@ -26,36 +30,12 @@ describe("workspaces delete on a terminal", () => {
       child.stdin.write(line)
     })
     const [code] = await once(child, "close")
-    return { code, output }
-  }
-  const importWorkspace = async () => {
-    const { home, archive } = makeTenant({ workspace: { name: "Acme Inc" }, prompts: [prompt()] })
-    await importArchive(archive)
-    return home.id
-  }
-  const exists = async (id: string) => (await sql("select from workspaces where id = $1", [id])).length === 1
-
-  it("on a terminal, workspaces delete deletes the workspace if the user types its name", async () => {
-    const id = await importWorkspace()
-    const { code, output } = await runOnTerminal(`workspaces delete ${id}`, "Acme Inc\n")
-    expect(output).toContain(`Deleted workspace ${id} (Acme Inc) with 1 prompt and 1 key`)
-    expect(code).toBe(0)
-    expect(await exists(id)).toBe(false)
+    expect(output).toContain(
+      isDeleted
+        ? `Deleted workspace ${home.id} (Acme Inc) with 1 prompt and 1 key`
+        : "not confirmed; nothing was deleted"
+    )
+    expect(code).toBe(isDeleted ? 0 : 1)
+    expect(await sql("select from workspaces where id = $1", [home.id])).toHaveLength(isDeleted ? 0 : 1)
   })
-
-  it.each([
-    ["another text", "acme inc\n"],
-    ["nothing", "\n"],
-    ["Ctrl+D", "\u0004"],
-    ["Ctrl+C", "\u0003"]
-  ])(
-    "on a terminal, workspaces delete deletes nothing and exits with 1 if the user types %s",
-    async (_, line) => {
-      const id = await importWorkspace()
-      const { code, output } = await runOnTerminal(`workspaces delete ${id}`, line)
-      expect(output).toContain("not confirmed; nothing was deleted")
-      expect(code).toBe(1)
-      expect(await exists(id)).toBe(true)
-    }
-  )
 })

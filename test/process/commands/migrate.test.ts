@@ -22,30 +22,21 @@ describe("the command migrate", { timeout: 120_000 }, () => {
 
   it("migrate prints the migrations that it ran, and migrate --status exits with 1 while migrations are pending", async () => {
     const message = `the schema is not up to date (pending: ${version}); run 'prompt-retrieval migrate'`
-    const notCurrent = `prompt-retrieval: ${message}\n`
-    const notCurrentJson = `${JSON.stringify({ error: { message, exit_code: 1 } })}\n`
-    expect(await runMigrate(["--status"], 1, notCurrent)).toBe(
-      ["Schema version: 0", "Pending migrations:", ...all.map(({ id, name }) => `  ${id}, ${name}`), ""].join(
-        "\n"
-      )
+    const list = (prefix: string) => all.map(({ id, name }) => `${prefix}${id}, ${name}\n`).join("")
+    expect(await runMigrate(["--status"], 1, `prompt-retrieval: ${message}\n`)).toBe(
+      `Schema version: 0\nPending migrations:\n${list("  ")}`
     )
-    expect(JSON.parse(await runMigrate(["--status", "--json"], 1, notCurrentJson))).toEqual({
-      version: 0,
-      pending: all
-    })
+    const error = `${JSON.stringify({ error: { message, exit_code: 1 } })}\n`
+    const pending = await runMigrate(["--status", "--json"], 1, error)
+    expect(JSON.parse(pending)).toEqual({ version: 0, pending: all })
 
-    expect(await runMigrate([])).toBe(all.map(({ id, name }) => `Ran ${id}, ${name}\n`).join(""))
+    expect(await runMigrate([])).toBe(list("Ran "))
     expect(await runMigrate([])).toBe(`The schema is up to date (version ${version})\n`)
     const empty = await run(["migrate", "--json"], await resources.acquire(postgres.acquire))
     expect(JSON.parse(empty.stdout)).toEqual({ migrated: true, version, ran: all })
 
-    expect(await runMigrate(["--status"])).toBe(
-      [`Schema version: ${version}`, "Pending migrations: none", ""].join("\n")
-    )
-    expect(JSON.parse(await runMigrate(["--status", "--json"]))).toEqual({
-      version,
-      pending: []
-    })
+    expect(await runMigrate(["--status"])).toBe(`Schema version: ${version}\nPending migrations: none\n`)
+    expect(JSON.parse(await runMigrate(["--status", "--json"]))).toEqual({ version, pending: [] })
   })
 
   it("import --dry-run of an archive or of a directory runs no migration", async () => {
@@ -65,7 +56,6 @@ describe("the command migrate", { timeout: 120_000 }, () => {
     const emptyEnv = await resources.acquire(postgres.acquire)
     const created = await run(["workspaces", "create", "--name", "Acme"], emptyEnv)
     expect(created).toMatchObject({ code: 0, stderr: "" })
-    expect((await run(["workspaces", "list"], emptyEnv)).stdout).toContain(created.stdout.trim())
   })
 
   it("a command on a new embedded database says that DATABASE_URL is not set, and where the database is", async () => {
