@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
@@ -37,16 +37,12 @@ describe("the command check", () => {
   }
 
   it("check prints the names, types and slots of the prompts, without a database", async () => {
-    expect(await run(["check", example])).toEqual({
-      code: 0,
-      stdout: [
-        "NAME           TYPE      SLOTS  FILE",
-        "support-agent  system    shop   prompts/Support/agent.md",
-        "summary        template  text   prompts/summary.md",
-        ""
-      ].join("\n"),
-      stderr: ""
-    })
+    const table = [
+      "NAME           TYPE      SLOTS  FILE",
+      "support-agent  system    shop   prompts/Support/agent.md",
+      "summary        template  text   prompts/summary.md\n"
+    ]
+    expect(await run(["check", example])).toEqual({ code: 0, stdout: table.join("\n"), stderr: "" })
     const { stdout } = await run(["check", example, "--against", example, "--json"])
     expect(JSON.parse(stdout)).toEqual({
       prompts: [
@@ -60,10 +56,10 @@ describe("the command check", () => {
 
   it("check --against a directory that does not exist is wrong usage", async () => {
     const missing = join(scratch, "missing")
-    expect(await run(["check", example, "--against", missing])).toMatchObject({
+    expect(await run(["check", example, "--against", missing])).toEqual({
       code: 2,
       stdout: "",
-      stderr: expect.stringContaining(`the directory of --against does not exist: ${missing}`)
+      stderr: `prompt-retrieval: the directory of --against does not exist: ${missing}\n`
     })
   })
 
@@ -73,10 +69,8 @@ describe("the command check", () => {
     const result = await run(["check", changed, "--against", example])
     expect(result).toMatchObject({ code: 2, stderr: "" })
     expect(result.stdout.split("\n").slice(4, -1)).toEqual(breakingChanges)
-    renameSync(join(changed, "prompts/Support"), join(changed, "prompts/Moved"))
     rmSync(join(changed, "prompts/summary.md"))
     const json = await run(["check", changed, "--against", example, "--json"])
-    expect(json.code).toBe(2)
     const slots = { removed_slots: [], added_slots: [] }
     expect(JSON.parse(json.stdout).caller_changes).toEqual([
       { name: "summary", new_name: null, type: "template", new_type: null, ...slots },
@@ -84,30 +78,19 @@ describe("the command check", () => {
     ])
   })
 
-  it("check exits with 1 and lists the problems if files are invalid or two prompts have the same name", async () => {
+  it("check exits with 1 and lists the problems of the directory, or of the directory of --against", async () => {
     const invalid = copy("invalid")
     writeFileSync(join(invalid, "prompts/copy.md"), "---\ntitle: summary!\n---\n")
     const message = "has the name summary, like prompts/copy.md: change one of the titles"
-    expect(await run(["check", invalid])).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: `prompt-retrieval: ${invalid} has 1 problem:\nprompts/summary.md: ${message}\n`
-    })
-    expect(await run(["check", example, "--against", invalid])).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: `prompt-retrieval: ${example} has 1 problem:\n${join(invalid, "prompts/summary.md")}: ${message}\n`
-    })
-  })
-
-  it("check warns about bindings that name no slot", async () => {
-    const unbound = copy("unbound")
-    writeFileSync(join(unbound, "fragments/tone.md"), "Be kind.\n")
-    expect(await run(["check", unbound])).toMatchObject({
-      code: 0,
-      stderr:
-        "prompt-retrieval: warning: prompts/Support/agent.md: binds tone, which is no slot of fragments/tone.md\n"
-    })
+    for (const [args, path] of [
+      [[invalid], "prompts/summary.md"],
+      [[example, "--against", invalid], join(invalid, "prompts/summary.md")]
+    ] as const)
+      expect(await run(["check", ...args])).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: `prompt-retrieval: ${args[0]} has 1 problem:\n${path}: ${message}\n`
+      })
   })
 
   it("the example workflow checks the files of a pull request, and warns about changes that can break applications", () => {
@@ -117,23 +100,16 @@ describe("the command check", () => {
     mkdirSync(bin)
     const program = `#!/bin/sh\nexec '${process.execPath}' '${currentProgram}' "$@"\n`
     writeFileSync(join(bin, "prompt-retrieval"), program, { mode: 0o755 })
-    const env = {
-      PATH: `${bin}:${dirname(process.execPath)}:${process.env.PATH}`,
-      HOME: scratch,
-      ...Object.fromEntries(
-        ["AUTHOR", "COMMITTER"].flatMap((role) => [
-          [`GIT_${role}_NAME`, "Ada"],
-          [`GIT_${role}_EMAIL`, "ada@example.com"]
-        ])
-      )
-    }
-    const runScript = (script: string, base = "") =>
+    const runScript = (script: string, BASE = "") =>
       spawnSync("bash", ["-e", "-c", script], {
         cwd: repository,
-        env: { ...env, BASE: base },
+        env: { PATH: `${bin}:${dirname(process.execPath)}:${process.env.PATH}`, HOME: scratch, BASE },
         encoding: "utf8"
       })
-    const commit = () => runScript("git add . && git commit --quiet --message x && git rev-parse HEAD")
+    const commit = () => {
+      const author = "-c user.name=Ada -c user.email=ada@example.com"
+      return runScript(`git add . && git ${author} commit --quiet --message x && git rev-parse HEAD`)
+    }
     const findScript = (name: string): string =>
       workflow.jobs.check.steps.find((step: { readonly name?: string }) => step.name === name).run
 

@@ -6,11 +6,9 @@ import { describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { archive, prompt, sample, version, workspace } from "../../support/archives.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
-import { currentProgram, run as runProgram } from "../../support/service.ts"
+import { currentProgram } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
-
-const MiB = 1024 * 1024
 
 describe("the command import", { timeout: 240_000 }, () => {
   const scratch = makeTestDirectory("imports-")
@@ -48,11 +46,12 @@ describe("the command import", { timeout: 240_000 }, () => {
     expect(await load("--detailed-exitcode")).toMatchObject({ code: 2, stderr: "" })
     expect(await load("--detailed-exitcode")).toMatchObject({ code: 0, stderr: "" })
     const unchanged = await run([...update, "--json"], env)
-    expect(unchanged).toMatchObject({ code: 0, stderr: "" })
     expect(JSON.parse(unchanged.stdout)).toMatchObject({ written: [], removed: [] })
 
+    // The same prompt is edited in the workspace and in the directory.
     await edit("Answer briefly.")
-    write("prompts/agent.md", agent.replace("[draft]", "[draft, new]"))
+    const edited = agent.replace("[draft]", "[draft, new]").replace("Answer.", "Answer {{who}}.")
+    write("prompts/agent.md", edited)
     const rejected = {
       code: 1,
       stdout: "",
@@ -67,16 +66,15 @@ describe("the command import", { timeout: 240_000 }, () => {
     expect(await load("--dry-run", "--detailed-exitcode")).toEqual(rejected)
     const preview = await load("--dry-run", "--overwrite", "--detailed-exitcode")
     expect(preview).toMatchObject({ code: 2, stderr: "" })
-    expect(preview.stdout).toContain("new version: prompt prompts/agent.md (agent)\n@@ ")
-    expect(preview.stdout).toContain("\n-tags: [draft]\n+tags: [draft, new]\n")
-    expect(preview.stdout).toContain("\n-Answer briefly.\n+Answer.\n")
-    write("prompts/agent.md", agent.replace("Answer.", "Answer {{who}}."))
-    const breaking = "\nThese changes can break applications:\nagent: slots: +who\n\n1 change would be made"
-    expect((await load("--dry-run", "--overwrite")).stdout).toContain(breaking)
-    const breakingJson = JSON.parse((await load("--dry-run", "--overwrite", "--json")).stdout)
-    expect(breakingJson.caller_changes).toMatchObject([{ name: "agent", added_slots: ["who"] }])
-    write("prompts/agent.md", agent.replace("[draft]", "[draft, new]"))
-
+    for (const part of [
+      "new version: prompt prompts/agent.md (agent)\n@@ ",
+      "\n-tags: [draft]\n+tags: [draft, new]\n",
+      "\n-Answer briefly.\n+Answer {{who}}.\n",
+      "\nThese changes can break applications:\nagent: slots: +who\n\n1 change would be made"
+    ])
+      expect(preview.stdout).toContain(part)
+    const previewJson = JSON.parse((await load("--dry-run", "--overwrite", "--json")).stdout)
+    expect(previewJson.caller_changes).toMatchObject([{ name: "agent", added_slots: ["who"] }])
     expect(await run(update, env)).toEqual({
       code: 1,
       stdout: "",
@@ -88,9 +86,8 @@ describe("the command import", { timeout: 240_000 }, () => {
       ].join("\n")
     })
     expect(await run([...update, "--overwrite", "--json"], env)).toMatchObject({ code: 0, stderr: "" })
-    expect(readFileSync(join(directory, "prompts/agent.md"), "utf8")).toBe(
-      agent.replace("Answer.", "Answer briefly.")
-    )
+    const exported = agent.replace("Answer.", "Answer briefly.")
+    expect(readFileSync(join(directory, "prompts/agent.md"), "utf8")).toBe(exported)
 
     // To merge both edits: export into the files of the latest import, import the result, and then merge.
     write("prompts/agent.md", agent)
@@ -99,7 +96,7 @@ describe("the command import", { timeout: 240_000 }, () => {
       stdout: `written: prompts/agent.md\n1 file changed in ${directory}\n`,
       stderr: ""
     })
-    // The export records nothing, so the next import still fails if it would undo the edit.
+    // The export records nothing, so the import of other files still fails if it would undo the edit.
     write("other/prompts/agent.md", agent)
     write("other/fragments/tone.md", "Write in a {{tone}} tone.\n")
     expect(await run(["import", join(directory, "other"), "--workspace", home.id], env)).toEqual(rejected)
@@ -108,7 +105,7 @@ describe("the command import", { timeout: 240_000 }, () => {
       stdout: `Nothing changed in workspace ${home.id}\n`,
       stderr: ""
     })
-    write("prompts/agent.md", agent.replace("Answer.", "Answer briefly.").replace("[draft]", "[draft, new]"))
+    write("prompts/agent.md", exported.replace("[draft]", "[draft, new]"))
     expect(await load()).toMatchObject({ code: 0, stderr: "" })
 
     // A binding without a slot and a slot without a binding cause warnings.
@@ -176,44 +173,45 @@ describe("the command import", { timeout: 240_000 }, () => {
     }
   )
 
-  const invalid = "prompt-retrieval: nothing was imported; the archive has 1 problem:\nthe archive: "
   const text = JSON.stringify(archive({ workspace: workspace({ name: "Ä" }) }))
 
   it.each<readonly [string, string | Uint8Array]>([
-    ["no bytes", ""],
     ["half an archive", text.slice(0, 100)],
     ["Latin-1", Buffer.from(text, "latin1")],
     ["half a character", Buffer.from([...Buffer.from("{}"), 0xc3])]
   ])("import rejects a file that contains %s", async (_, content) => {
     const file = join(scratch, "invalid.json")
     writeFileSync(file, content)
-    const { code, stdout, stderr } = await run(["import", file], env)
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
-    expect(stderr).toContain(`${invalid}is not a JSON document in UTF-8: `)
+    expect(await run(["import", file], env)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(
+        /^prompt-retrieval: nothing was imported; the archive has 1 problem:\nthe archive: is not a JSON document in UTF-8: /
+      )
+    })
   })
 
   it("import accepts a byte order mark", async () => {
     expect(await run(["import", "-"], env, `\ufeff${text}`)).toMatchObject({ code: 0, stderr: "" })
   })
 
-  it("import stops reading a file or a pipe after 256 MiB, and names the limit and pg_dump", async () => {
-    const rejected = {
-      code: 1,
-      stdout: "",
-      stderr: expect.stringMatching(
-        /^prompt-retrieval: the archive is larger than 256 MiB; copy the database with pg_dump instead\n$/
-      )
-    }
+  it("import stops reading a file or a pipe after 256 MiB, and names the limit and pg_dump", () => {
     const file = join(scratch, "large.json")
     writeFileSync(file, "")
-    truncateSync(file, 256 * MiB + 1)
-    expect(await runProgram(["import", file], env)).toEqual(rejected)
+    truncateSync(file, 256 * 1024 * 1024 + 1)
+    const program = `"${process.execPath}" "${currentProgram}"`
     // The pipe never ends.
-    const command = `yes | "${process.execPath}" "${currentProgram}" import -`
-    const { status, stdout, stderr } = spawnSync("sh", ["-c", command], {
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
-      encoding: "utf8"
-    })
-    expect({ code: status, stdout, stderr }).toEqual(rejected)
+    for (const command of [`${program} import "${file}"`, `yes | ${program} import -`])
+      expect(
+        spawnSync("sh", ["-c", command], {
+          env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+          encoding: "utf8"
+        })
+      ).toMatchObject({
+        status: 1,
+        stdout: "",
+        stderr:
+          "prompt-retrieval: the archive is larger than 256 MiB; copy the database with pg_dump instead\n"
+      })
   })
 })

@@ -19,20 +19,15 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
 
   const withDefault = (name: string) => ({ ...env, PROMPT_RETRIEVAL_WORKSPACE: name })
 
-  it("--workspace and the argument of workspaces set accept the name or the id of a workspace", async () => {
-    const byId = await run(["export", "--workspace", acme.id.toUpperCase()], env)
+  it("a workspace is found by its id, its name or PROMPT_RETRIEVAL_WORKSPACE, unless the variable is empty", async () => {
+    const byId = await run(["export", "--workspace", acme.id.toUpperCase()], withDefault("Twin"))
     expect(byId).toMatchObject({ code: 0, stderr: "" })
     expect(JSON.parse(byId.stdout).workspace.id).toBe(acme.id)
     expect(await run(["export", "--workspace", "Acme Inc."], env)).toEqual(byId)
+    expect(await run(["export"], withDefault("Acme Inc."))).toEqual(byId)
+    expect(await run(["export"], withDefault(""))).toMatchObject({ code: 2 })
     const set = await run(["workspaces", "set", "Acme Inc.", "--billing", "active", "--json"], env)
     expect(JSON.parse(set.stdout)).toMatchObject({ id: acme.id })
-  })
-
-  it("PROMPT_RETRIEVAL_WORKSPACE is the default of --workspace, and an empty value is ignored", async () => {
-    const byFlag = await run(["export", "--workspace", acme.id], env)
-    expect(await run(["export"], withDefault("Acme Inc."))).toEqual(byFlag)
-    expect(await run(["export", "--workspace", acme.id], withDefault("Twin"))).toEqual(byFlag)
-    expect(await run(["export"], withDefault(""))).toMatchObject({ code: 2 })
   })
 
   it("import of a directory uses PROMPT_RETRIEVAL_WORKSPACE, but import of an archive ignores the variable", async () => {
