@@ -70,15 +70,15 @@ it("each request, including a request that the cache serves, has one log line wi
     sentCount++
     await exchange(service.port, request)
   }
-  const authorize = ({ plaintext }: archives.Key) => [`Authorization: Bearer ${plaintext}`]
+  const sendWithKey = (path: string, { plaintext }: archives.Key = keys.active, method = "GET") =>
+    send(rawRequest(path, [`Authorization: Bearer ${plaintext}`], method))
   const prompt = `/api/v1/prompts/${id}`
   const reads = ["/api/v1/prompts", prompt, `${prompt}/resolved`]
   for (const path of [...reads, `${prompt}/versions`, `${prompt}/versions/1`, "/healthz", "/openapi.json"])
-    for (const method of ["GET", "HEAD", "DELETE"])
-      await send(rawRequest(path, authorize(keys.active), method))
+    for (const method of ["GET", "HEAD", "DELETE"]) await sendWithKey(path, keys.active, method)
   for (const key of [free.keys.active, disputed.keys.active, keys.revoked])
-    await send(rawRequest("/api/v1/prompts", authorize(key)))
-  await send(rawRequest("/api/v1/prompts?page=0", authorize(keys.active)))
+    await sendWithKey("/api/v1/prompts", key)
+  await sendWithKey("/api/v1/prompts?page=0")
   await send(rawRequest("/nothing"))
 
   // The service rejects these requests before they reach the application.
@@ -100,34 +100,20 @@ it("each request, including a request that the cache serves, has one log line wi
   // PostgreSQL.
   await sql("alter table prompts drop constraint prompts_prompt_type_check")
   await sql("update prompts set prompt_type = 'none'")
-  for (const path of reads) await send(rawRequest(path, authorize(keys.active)))
+  for (const path of reads) await sendWithKey(path)
   await sql("alter table prompts rename column title to renamed")
-  for (const path of reads) await send(rawRequest(path, authorize(keys.active)))
+  for (const path of reads) await sendWithKey(path)
   await sql("alter table prompts rename column renamed to title")
   await sql("update prompts set prompt_type = 'system'")
 
   expect(await service.stop()).toBe(0)
   const lines = parseRequestLines(service.output()).slice(before)
   expect(lines).toHaveLength(sentCount)
-  for (const line of lines)
-    expect(Object.keys(line)).toEqual([
-      "time",
-      "level",
-      "msg",
-      "method",
-      "route",
-      "status",
-      "duration_ms",
-      "request_id",
-      "workspace_id",
-      "key_id"
-    ])
+  const fields = "time level msg method route status duration_ms request_id workspace_id key_id".split(" ")
+  for (const line of lines) expect(Object.keys(line)).toEqual(fields)
   // These lines include the lines of responses from the cache.
   for (const line of lines.filter(({ route, status }) => status === 200 && /^\/api/.test(String(route))))
-    expect(line).toMatchObject({
-      workspace_id: archive.workspace.id,
-      key_id: keys.active.stored.id
-    })
+    expect(line).toMatchObject({ workspace_id: archive.workspace.id, key_id: keys.active.stored.id })
   const statuses = new Set(lines.map(({ status }) => status))
   expect([...statuses].sort()).toEqual([200, 400, 401, 402, 403, 404, 405, 417, 431, 500])
   expect(lines.filter(({ status }) => status === 500).map((line) => line.request_id)).toEqual(
@@ -212,41 +198,37 @@ it("OTLP export sends metrics, and sends the spans of cached and uncached reques
       .spans()
       .filter((span) => span.traceId === traceId)
       .sort((a, b) => (a.name < b.name ? -1 : 1))
-  const describeSpan = (span: ReturnType<typeof listSpans>[number]) => ({
-    name: span.name,
-    parentSpanId: span.parentSpanId,
-    kind: span.kind,
-    attributes: toAttributes(span),
-    status: span.status
-  })
+      .map((span) => ({ ...span, attributes: toAttributes(span) }))
+  const spans = listSpans(uncached)
+  const route = "/api/v1/prompts/:id/resolved"
   const server = ({ callerSpan }: typeof cached) => ({
-    name: "GET /api/v1/prompts/:id/resolved",
+    name: `GET ${route}`,
     parentSpanId: callerSpan,
     kind: 2,
     attributes: {
       "http.request.method": "GET",
-      "http.route": "/api/v1/prompts/:id/resolved",
+      "http.route": route,
       "http.response.status_code": 200
     },
     status: { code: 1 }
   })
   const child = (name: string, parent: string) => ({
     name,
-    parentSpanId: listSpans(uncached).find((span) => span.name === parent)!.spanId,
+    parentSpanId: spans.find((span) => span.name === parent)!.spanId,
     kind: 1,
     attributes: {},
     status: { code: 1 }
   })
-  expect(listSpans(uncached).map(describeSpan)).toEqual([
-    child("Admission.admit", server(uncached).name),
+  expect(spans).toMatchObject([
+    child("Admission.admit", `GET ${route}`),
     server(uncached),
     child("KeyStore.find", "Admission.admit"),
     child("PromptRepo.getSource", "Prompts.getResolvedVersion"),
-    child("Prompts.getResolvedVersion", server(uncached).name)
+    child("Prompts.getResolvedVersion", `GET ${route}`)
   ])
-  expect(listSpans(cached).map(describeSpan)).toEqual([server(cached)])
+  expect(listSpans(cached)).toMatchObject([server(cached)])
   const routes = otlpCollector.sums("prompt_retrieval_http_requests_total").map(toAttributes)
-  expect(routes).toContainEqual({ route: "/api/v1/prompts/:id/resolved", status: "200" })
+  expect(routes).toContainEqual({ route, status: "200" })
 })
 
 it("the service responds as usual while the OTLP collector is unreachable", async () => {
