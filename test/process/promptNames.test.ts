@@ -67,52 +67,47 @@ describe("a name denotes the same prompt in every interface", { timeout: 60_000 
   }
 
   it.each(names)("over HTTP, the four paths with the name %s return the prompt %s", async (name, title) => {
-    for (const [suffix, message] of [
-      ["", "Prompt not found"],
-      ["/resolved", "Prompt not found"],
-      ["/versions", "Prompt not found"],
-      ["/versions/1", "Version not found"]
-    ] as const) {
+    for (const suffix of ["", "/resolved", "/versions", "/versions/1"]) {
       const byName = await fetchPrompt(name + suffix)
       if (title === undefined) {
+        const message = suffix === "/versions/1" ? "Version not found" : "Prompt not found"
         const error = { code: "NOT_FOUND", message }
         expect(byName).toMatchObject({ status: 404, text: JSON.stringify({ error }) })
         continue
       }
-      const { id } = JSON.parse((await fetchPrompt(name)).text).data
+      const { id, title: found } = JSON.parse((await fetchPrompt(name)).text).data
+      expect(found).toBe(title)
       const byId = await fetchPrompt(id + suffix)
       expect({ status: byName.status, text: byName.text }).toEqual({ status: 200, text: byId.text })
       for (const header of ["etag", "prompt-version", "cache-control", "vary"])
         expect(byName.headers.get(header)).toBe(byId.headers.get(header))
-      expect(JSON.parse((await fetchPrompt(name)).text).data.title).toBe(title)
     }
   })
 
-  it.each(names)("the client reads %s as the prompt %s", async (name, title) => {
-    const client = new PromptClient({ apiKey: key, baseUrl: service.url })
-    const read = client.prompts.getResolved(name)
-    if (title === undefined) await expect(read).rejects.toThrow(NotFoundError)
-    else expect((await read).data.title).toBe(title)
-  })
-
-  it.each(names)("createPromptApi reads %s as the prompt %s", async (name, title) => {
-    const read = api.prompts.getResolved({ workspaceId, tier: "solo" }, name)
-    if (title === undefined) await expect(read).rejects.toThrow(PromptApiError)
-    else expect((await read).data.title).toBe(title)
-  })
-
-  it.each(names)("the command prompts get reads %s as the prompt %s", async (name, title) => {
-    const result = await runInProcess(["prompts", "get", name, "--workspace", workspaceId, "--json"], env)
-    if (title === undefined)
-      expect(result).toMatchObject({ code: 1, stderr: expect.stringContaining("has no prompt") })
-    else expect(JSON.parse(result.stdout).title).toBe(title)
-  })
-
-  it.each(names)("MCP reads %s as the prompt %s", async (name, title) => {
-    const { body } = await call(service, key, "prompts/get", { name })
-    if (title === undefined) expect(body.error).toMatchObject({ code: -32602 })
-    else expect(body.result.messages[0].content.text).toBe(title)
-  })
+  it.each(names)(
+    "the client, createPromptApi, the command prompts get and MCP read %s as the prompt %s",
+    async (name, title) => {
+      const client = new PromptClient({ apiKey: key, baseUrl: service.url })
+      const reads = await Promise.allSettled([
+        client.prompts.getResolved(name),
+        api.prompts.getResolved({ workspaceId, tier: "solo" }, name)
+      ])
+      const command = await runInProcess(["prompts", "get", name, "--workspace", workspaceId, "--json"], env)
+      const { body } = await call(service, key, "prompts/get", { name })
+      if (title === undefined) {
+        expect(reads).toEqual([
+          { status: "rejected", reason: expect.any(NotFoundError) },
+          { status: "rejected", reason: expect.any(PromptApiError) }
+        ])
+        expect(command).toMatchObject({ code: 1, stderr: expect.stringContaining("has no prompt") })
+        expect(body.error).toMatchObject({ code: -32602 })
+      } else {
+        for (const read of reads) expect(read).toMatchObject({ value: { data: { title } } })
+        expect(JSON.parse(command.stdout).title).toBe(title)
+        expect(body.result.messages[0].content.text).toBe(title)
+      }
+    }
+  )
 
   it("a workspace with the same files has the same names", async () => {
     const files = join(import.meta.dirname, "../../examples/prompts-as-files")

@@ -7,136 +7,113 @@ const key = `key_live_${"0".repeat(64)}`
 
 const long = "x".repeat(257)
 
-/** Command lines, their errors, and the command whose help an error names. */
-const wrongUsages: ReadonlyArray<readonly [line: string, message: string, help?: string]> = [
-  [
-    "keys issue --user ada@example.com --workspace=",
-    `--workspace must be 1 to 256 characters (got "")`,
-    "keys issue"
+/** Command lines of each command, their errors, and whether an error names the help. */
+const wrongUsages: Readonly<
+  Record<string, ReadonlyArray<readonly [line: string, message: string, hasHelp?: false]>>
+> = {
+  "keys issue": [
+    ["--user ada@example.com --workspace=", `--workspace must be 1 to 256 characters (got "")`],
+    ["--user ada@example.com", "--workspace is required unless PROMPT_RETRIEVAL_WORKSPACE is set"],
+    ["--workspace Acme", "--user is required"],
+    ["--workspace Acme --user", "--user needs a value"],
+    ["--workspace Acme --user Ada", '--user must be an email address of at most 256 characters (got "Ada")'],
+    ["--workspace Acme --workspace Acme --user a@b", "--workspace must be given only once"],
+    [`--workspace Acme --user a@b --name ${long}`, `--name must be at most 256 characters (got "${long}")`],
+    ["--workspace Acme --user a@b --expires 0d", "--expires must be in the future", false],
+    [
+      "--workspace Acme --user a@b --expires soon",
+      '--expires must be a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m (got "soon")'
+    ]
   ],
-  [
-    "keys issue --user ada@example.com",
-    "--workspace is required unless PROMPT_RETRIEVAL_WORKSPACE is set",
-    "keys issue"
+  "keys rotate": [
+    ["CI --workspace Acme --ends 2020-01-01", "--ends must be in the future", false],
+    ["CI --workspace Acme --ends 9999999d", "--ends must be before the year 10000", false],
+    ["CI --workspace Acme --expires now", "--expires must be in the future", false]
   ],
-  ["keys issue --workspace Acme", "--user is required", "keys issue"],
-  ["keys issue --workspace Acme --user", "--user needs a value", "keys issue"],
-  [
-    "keys issue --workspace Acme --user Ada",
-    '--user must be an email address of at most 256 characters (got "Ada")',
-    "keys issue"
+  "keys revoke": [
+    [
+      "Production",
+      "a key name requires a workspace: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE",
+      false
+    ],
+    [
+      key,
+      "<key> must be the id or the name of a key, as shown by 'prompt-retrieval keys list', not the key itself (got an API key)"
+    ],
+    ["", "<key> is required"]
   ],
-  [
-    "keys issue --workspace Acme --workspace Acme --user a@b",
-    "--workspace must be given only once",
-    "keys issue"
+  "workspaces rename": [[`Acme ${long}`, `<name> must be 1 to 256 characters (got "${long}")`]],
+  "workspaces set": [
+    ["Acme --tier gold", '--tier must be one of free, solo, team (got "gold")'],
+    ["Acme", "nothing to set: give --tier, --billing or both", false]
   ],
-  [
-    `keys issue --workspace Acme --user a@b --name ${long}`,
-    `--name must be at most 256 characters (got "${long}")`,
-    "keys issue"
+  "workspaces delete": [["Acme", "to delete without a terminal, add --yes", false]],
+  "workspaces list": [
+    ["Acme\u0007", 'unexpected argument "Acme\ufffd"'],
+    ["--jsn", "unknown flag --jsn (did you mean --json?)"],
+    ["-- --json", 'unexpected argument "--json"']
   ],
-  ["keys issue --workspace Acme --user a@b --expires 0d", "--expires must be in the future"],
-  [
-    "keys issue --workspace Acme --user a@b --expires soon",
-    '--expires must be a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m (got "soon")',
-    "keys issue"
+  workspaces: [
+    [
+      "",
+      "a command is missing after 'prompt-retrieval workspaces': one of list, create, set, rename, delete"
+    ],
+    ["crate --help", 'unknown command "crate" (did you mean create?)']
   ],
-  ["keys rotate CI --workspace Acme --ends 2020-01-01", "--ends must be in the future"],
-  ["keys rotate CI --workspace Acme --ends 9999999d", "--ends must be before the year 10000"],
-  ["keys rotate CI --workspace Acme --expires now", "--expires must be in the future"],
-  [
-    "keys revoke Production",
-    "a key name requires a workspace: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE"
+  "audit list": [["--limit 0", '--limit must be an integer from 1 to 10000 (got "0")']],
+  "prompts diff": [
+    ["agent --workspace Acme --from 0", '--from must be a version number, 1 to 2147483647 (got "0")'],
+    ["agent --workspace Acme --to 2", "--to needs a version to compare: add --from VERSION", false]
   ],
-  [
-    `keys revoke ${key}`,
-    "<key> must be the id or the name of a key, as shown by 'prompt-retrieval keys list', not the key itself (got an API key)",
-    "keys revoke"
+  completion: [["tcsh", '<shell> must be one of bash, zsh, fish (got "tcsh")']],
+  import: [
+    [tmpdir(), `${tmpdir()} is a directory: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE`, false],
+    [
+      "- --overwrite",
+      "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything",
+      false
+    ]
   ],
-  ["keys revoke", "<key> is required", "keys revoke"],
-  [
-    `workspaces rename Acme ${long}`,
-    `<name> must be 1 to 256 characters (got "${long}")`,
-    "workspaces rename"
-  ],
-  [
-    "workspaces set Acme --tier gold",
-    '--tier must be one of free, solo, team (got "gold")',
-    "workspaces set"
-  ],
-  ["workspaces set Acme", "nothing to set: give --tier, --billing or both"],
-  ["workspaces delete Acme", "to delete without a terminal, add --yes"],
-  ["workspaces list Acme\u0007", 'unexpected argument "Acme\ufffd"', "workspaces list"],
-  [
-    "workspaces",
-    "a command is missing after 'prompt-retrieval workspaces': one of list, create, set, rename, delete",
-    "workspaces"
-  ],
-  ["workspaces crate --help", 'unknown command "crate" (did you mean create?)', "workspaces"],
-  ["workspaces list --jsn", "unknown flag --jsn (did you mean --json?)", "workspaces list"],
-  ["audit list --limit 0", '--limit must be an integer from 1 to 10000 (got "0")', "audit list"],
-  [
-    "prompts diff agent --workspace Acme --from 0",
-    '--from must be a version number, 1 to 2147483647 (got "0")',
-    "prompts diff"
-  ],
-  ["prompts diff agent --workspace Acme --to 2", "--to needs a version to compare: add --from VERSION"],
-  ["completion tcsh", '<shell> must be one of bash, zsh, fish (got "tcsh")', "completion"],
-  [`import ${tmpdir()}`, `${tmpdir()} is a directory: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE`],
-  [
-    "import - --overwrite",
-    "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
-  ],
-  ["export --workspace Acme --format files", "--format files needs a directory: add --out DIR"],
-  ["export --workspace Acme --update", "--update is for --format files"],
-  ["export --workspace Acme --overwrite", "--overwrite needs --update"]
-]
+  export: [
+    ["--workspace Acme --format files", "--format files needs a directory: add --out DIR", false],
+    ["--workspace Acme --update", "--update is for --format files", false],
+    ["--workspace Acme --overwrite", "--overwrite needs --update", false]
+  ]
+}
 
-it.each(wrongUsages.map(([line, message, help]) => ({ line, message, help })))(
-  "the wrong command line $line exits with 2 and prints one line to stderr",
-  async ({ line, message, help }) => {
-    const hint = help === undefined ? "" : `; see 'prompt-retrieval ${help} --help'`
-    expect(await runInProcess(line.split(" "))).toEqual({
-      code: 2,
-      stdout: "",
-      stderr: `prompt-retrieval: ${message}${hint}\n`
-    })
-  }
-)
+it.each(
+  Object.entries(wrongUsages).flatMap(([command, usages]) =>
+    usages.map(([line, message, hasHelp = true]) => ({
+      line: `${command} ${line}`.trim(),
+      message: hasHelp ? `${message}; see 'prompt-retrieval ${command} --help'` : message
+    }))
+  )
+)("the wrong command line $line exits with 2 and prints one line to stderr", async ({ line, message }) => {
+  expect(await runInProcess(line.split(" "))).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: `prompt-retrieval: ${message}\n`
+  })
+})
 
 it("help of an unknown command exits with 2 and names the command", async () => {
   const stderr = `prompt-retrieval: unknown command "nonsense"; see 'prompt-retrieval --help'\n`
   expect(await runInProcess(["help", "nonsense"])).toEqual({ code: 2, stdout: "", stderr })
 })
 
-describe("with --json anywhere before --, an error is one line of JSON on stderr", () => {
-  const errors: ReadonlyArray<readonly [args: ReadonlyArray<string>, message: string, code: number]> = [
-    [["nonsense", "--json"], `unknown command "nonsense"; see 'prompt-retrieval --help'`, 2],
-    [
-      ["import", join(tmpdir(), "missing"), "--json"],
-      `cannot read ${tmpdir()}/missing: ENOENT: no such file or directory, stat '${tmpdir()}/missing'`,
-      1
-    ],
-    [["--json", "version"], "unknown flag --json; see 'prompt-retrieval version --help'", 2]
-  ]
-
-  it.each(errors)(
-    "the arguments %j are rejected with one line of JSON on stderr",
-    async (args, message, code) => {
-      const result = await runInProcess(args)
-      expect(result).toMatchObject({ code, stdout: "" })
-      expect(result.stderr).toMatch(/^[^\n]+\n$/)
-      expect(JSON.parse(result.stderr)).toEqual({ error: { message, exit_code: code } })
-    }
-  )
-
-  it("--json after -- is an argument, not a flag", async () => {
-    expect(await runInProcess(["workspaces", "list", "--", "--json"])).toEqual({
-      code: 2,
-      stdout: "",
-      stderr: `prompt-retrieval: unexpected argument "--json"; see 'prompt-retrieval workspaces list --help'\n`
-    })
+it.each<readonly [args: ReadonlyArray<string>, message: string, code: number]>([
+  [["nonsense", "--json"], `unknown command "nonsense"; see 'prompt-retrieval --help'`, 2],
+  [
+    ["import", join(tmpdir(), "missing"), "--json"],
+    `cannot read ${tmpdir()}/missing: ENOENT: no such file or directory, stat '${tmpdir()}/missing'`,
+    1
+  ],
+  [["--json", "version"], "unknown flag --json; see 'prompt-retrieval version --help'", 2]
+])("with --json anywhere, the error of %j is one line of JSON on stderr", async (args, message, code) => {
+  expect(await runInProcess(args)).toEqual({
+    code,
+    stdout: "",
+    stderr: `${JSON.stringify({ error: { message, exit_code: code } })}\n`
   })
 })
 
