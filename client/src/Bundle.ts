@@ -1,21 +1,14 @@
-import { PromptClientError } from "./Errors.ts"
+import { named, PromptClientError } from "./Errors.ts"
+import type { ResolvedPrompt } from "./Resources.ts"
 
 /** A prompt of a bundle: its resolved content, as the service returned it to `pull`. */
-export interface BundledPrompt {
-  /** Id of the prompt. */
-  readonly id: string
+export interface BundledPrompt
+  extends Pick<ResolvedPrompt, "id" | "title" | "target_model" | "fragment_count"> {
   /** Name of the prompt in its workspace (docs/names.md). */
   readonly name: string
-  /** Title of the prompt. */
-  readonly title: string
-  /** Type of the prompt. */
   readonly prompt_type: string
-  /** Model that the prompt is written for. */
-  readonly target_model: string
   /** Content of the prompt, followed by its fragments with their slots filled. */
   readonly content: string
-  /** Number of fragments appended. */
-  readonly fragment_count: number
   /** Version number of the prompt; absent if the service's store reports no version. */
   readonly version?: number | undefined
   /** Names of the slots left in `content`, without duplicates, in order of first occurrence. */
@@ -43,10 +36,7 @@ export const bundleFormat = "prompt-retrieval-bundle"
 export const bundleFormatVersion = 1
 
 /** A bundle was rejected: it is damaged, was changed by hand, or is not a bundle. */
-export class BundleError extends PromptClientError {
-  override get name(): string {
-    return "BundleError"
-  }
+export class BundleError extends named("BundleError", PromptClientError) {
   /** Id of the first prompt whose hash does not match; absent if the error concerns the whole bundle. */
   readonly promptId?: string
   constructor(message: string, promptId?: string) {
@@ -98,8 +88,8 @@ export const serializeHashes = (prompts: ReadonlyArray<Pick<BundledPrompt, "sha2
  * ```
  */
 export const verifyBundle = async (value: unknown): Promise<PromptBundle> => {
-  const bundle = (value ?? {}) as PromptBundle
-  const isKnown = bundle.format === bundleFormat && bundle.formatVersion === bundleFormatVersion
+  const bundle = value as PromptBundle
+  const isKnown = bundle?.format === bundleFormat && bundle.formatVersion === bundleFormatVersion
   if (!isKnown || !Array.isArray(bundle.prompts)) {
     throw new BundleError("Not a prompt bundle of format version 1; run 'pull' again")
   }
@@ -119,13 +109,13 @@ export const verifyBundle = async (value: unknown): Promise<PromptBundle> => {
   return bundle
 }
 
-/** Finds a prompt by its name or its id. Rejects with a `BundleError` if a hash of the bundle does not match. */
-export type FindBundled = (name: string) => Promise<BundledPrompt | undefined>
-
-/** Makes a function that finds the prompts of a bundle. Verifies the bundle when the first prompt is needed. */
-export const makeFindBundled = (bundle: PromptBundle): FindBundled => {
+/**
+ * Makes a function that finds a prompt of a bundle by its name or its id. The first call verifies the bundle. Every call
+ * rejects with a `BundleError` if a hash does not match.
+ */
+export const makeFindBundled = (bundle: PromptBundle) => {
   let verified: Promise<PromptBundle> | undefined
-  return async (prompt) => {
+  return async (prompt: string): Promise<BundledPrompt | undefined> => {
     verified ??= verifyBundle(bundle)
     const { prompts } = await verified
     // Ids are accepted in upper case.

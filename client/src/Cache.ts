@@ -7,24 +7,9 @@ import {
   toTimeoutError,
   withLimits
 } from "./transport/Limits.ts"
+import type { CacheLimits } from "./Options.ts"
 import type { Source } from "./Resources.ts"
 import type { ConfirmedText } from "./transport/Transport.ts"
-
-/** Options of the cache. The default times are the times that the service allows to shared caches. */
-export interface CacheOptions {
-  /** How long a cached result is returned without a request, in milliseconds. Default: 30,000. */
-  readonly ttl?: number | undefined
-  /**
-   * How long after `ttl` a cached result may still be returned, in milliseconds. Default: 300,000. Such a result is
-   * returned immediately and refreshed in the background, so reads survive an outage of this length.
-   */
-  readonly maxStale?: number | undefined
-  /** Maximum number of cached results; the least recently used result is evicted first. Default: 1,000. */
-  readonly maxEntries?: number | undefined
-}
-
-/** The options of the cache, with their defaults applied. */
-export type CacheLimits = Readonly<Record<keyof CacheOptions, number>>
 
 /** Requests a target from the service. */
 export type Loader = (settings: CallSettings, previous?: ConfirmedText) => Promise<ConfirmedText>
@@ -50,10 +35,7 @@ interface InFlightRead {
   waiters: number
 }
 
-/**
- * Returns true if the headers of a call only identify the request or the caller, so that they do not change the
- * response. Any other header bypasses the cache.
- */
+/** Returns true if the headers of a call only identify the request or the caller. Other headers bypass the cache. */
 export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
   Object.keys(headers).every((name) =>
     /^(x-request-id|traceparent|tracestate|baggage|user-agent)$/i.test(name)
@@ -61,11 +43,7 @@ export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
 
 /**
  * Caches the bodies of successful responses by target (path and query). Entries are text, so that callers never share
- * an object. A 404 evicts the entry of its target. After a 401 or 403 to any client of the key, texts that were
- * requested earlier are not returned. Any other failure leaves the entries unchanged.
- *
- * No call returns text that the service last confirmed more than `ttl + maxStale` before the call. docs/client.md has
- * the states, events and invariants.
+ * an object. docs/client.md has the states, events and invariants.
  */
 export class Cache {
   readonly #options: CacheLimits
@@ -80,9 +58,9 @@ export class Cache {
   }
 
   /**
-   * Returns a target's body. Within `ttl`, the body comes from the cache. Within `maxStale` after `ttl`, the body comes
-   * from the cache and a background refresh starts. Otherwise the body comes from the service. Background refreshes use
-   * `refreshSettings`. `rejections` is the number of rejections of the key so far.
+   * Returns a target's body: within `ttl` from the cache; within `maxStale` after `ttl` from the cache, while a refresh
+   * with `refreshSettings` runs in the background; otherwise from the service. `rejections` is the number of rejections
+   * of the key so far.
    */
   async read(
     target: string,
@@ -178,9 +156,8 @@ export class Cache {
   }
 
   /**
-   * Requests a target and stores its entry. While the service is not available, requests are separated by pauses, and
-   * requests after the first are not retried. The first pauses are random, so that the requests of many clients are
-   * spread evenly.
+   * Requests a target and stores its entry. After a failure, starts a pause, and does not retry the next request. The
+   * first pauses are random, so that the requests of many clients are spread evenly.
    */
   async #load(target: string, settings: CallSettings, load: Loader): Promise<ConfirmedText> {
     const previous = this.#entries.get(target)

@@ -1,21 +1,17 @@
-/** The part of Node's global `process` that the client uses. Browsers have no `process`. */
-interface ProcessLike {
-  readonly process?: {
-    readonly env?: Readonly<Record<string, string | undefined>>
-    getBuiltinModule?(name: string): DiagnosticsChannel | undefined
-  }
-}
-
-/** The part of Node's module `node:diagnostics_channel` that the client uses. */
-interface DiagnosticsChannel {
-  subscribe(channel: string, listener: (message: SentRequest) => void): void
-  unsubscribe(channel: string, listener: (message: SentRequest) => void): void
-}
-
 /** What Node's `fetch` publishes when it sends a request. */
 interface SentRequest {
   readonly request: { readonly origin: string; readonly path: string }
   readonly socket: { unref(): void }
+}
+
+type Subscribe = (channel: string, listener: (message: SentRequest) => void) => void
+
+/** The part of Node's global `process` and of its module `node:diagnostics_channel` that the client uses. */
+interface Runtime {
+  readonly process?: {
+    readonly env?: Readonly<Record<string, string | undefined>>
+    getBuiltinModule?(name: string): { subscribe: Subscribe; unsubscribe: Subscribe } | undefined
+  }
 }
 
 /**
@@ -24,7 +20,7 @@ interface SentRequest {
  */
 export const readVariable = (name: string): string | undefined => {
   try {
-    return (globalThis as ProcessLike).process?.env?.[name] || undefined
+    return (globalThis as Runtime).process?.env?.[name] || undefined
   } catch {
     return undefined
   }
@@ -35,7 +31,7 @@ export const readVariable = (name: string): string | undefined => {
  * the connection is established. Until then, and in other runtimes, the function changes nothing.
  */
 export const withoutHolding = async <A>(url: string, fetch: () => Promise<A>): Promise<A> => {
-  const channels = (globalThis as ProcessLike).process?.getBuiltinModule?.("node:diagnostics_channel")
+  const channels = (globalThis as Runtime).process?.getBuiltinModule?.("node:diagnostics_channel")
   const channel = "undici:client:sendHeaders"
   const unrefSocket = ({ request, socket }: SentRequest) => {
     if (request.origin + request.path === url) socket.unref()

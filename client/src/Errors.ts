@@ -41,74 +41,72 @@ export class PromptApiError extends PromptClientError implements ErrorResponse {
   }
 }
 
-/** Makes a base class of errors with this name. The name of the class itself would change in minified programs. */
-const named = <Name extends string>(
-  name: Name
-): (new (
-  response: ErrorResponse
-) => PromptApiError & { readonly name: Name }) =>
-  class extends PromptApiError {
-    override get name(): Name {
+/**
+ * Makes a class of errors with this name. The name of a class itself would change in minified programs. TypeScript
+ * distinguishes the classes by their names.
+ */
+export const named = <Name extends string, Parameters extends Array<unknown>, A extends PromptClientError>(
+  name: Name,
+  Base: new (...parameters: Parameters) => A
+) =>
+  class extends (Base as unknown as typeof PromptClientError) {
+    override get name(): string {
       return name
     }
-  }
+  } as unknown as new (
+    ...parameters: Parameters
+  ) => A & { readonly name: Name }
 
 /** 400 or 417 `BAD_REQUEST`: the request is invalid; the message names the parameter, if any, and its rule. */
-export class BadRequestError extends named("BadRequestError") {}
+export class BadRequestError extends named("BadRequestError", PromptApiError) {}
 
 /** 401 `UNAUTHORIZED`: the API key was rejected; the message says why. */
-export class UnauthorizedError extends named("UnauthorizedError") {}
+export class UnauthorizedError extends named("UnauthorizedError", PromptApiError) {}
 
 /** 402 `DISPUTED`: the workspace has an active payment dispute. */
-export class DisputedError extends named("DisputedError") {}
+export class DisputedError extends named("DisputedError", PromptApiError) {}
 
 /** 402 `PAST_DUE`: the subscription is past due or over its limit. */
-export class PastDueError extends named("PastDueError") {}
+export class PastDueError extends named("PastDueError", PromptApiError) {}
 
 /** 403 `API_NOT_ALLOWED`: the workspace's tier does not include API access. */
-export class ApiNotAllowedError extends named("ApiNotAllowedError") {}
+export class ApiNotAllowedError extends named("ApiNotAllowedError", PromptApiError) {}
 
 /** 404 `NOT_FOUND`: the key's workspace has no such prompt or version. */
-export class NotFoundError extends named("NotFoundError") {}
+export class NotFoundError extends named("NotFoundError", PromptApiError) {}
 
 /** 405 `METHOD_NOT_ALLOWED`: a proxy changed the request's method. */
-export class MethodNotAllowedError extends named("MethodNotAllowedError") {}
+export class MethodNotAllowedError extends named("MethodNotAllowedError", PromptApiError) {}
 
 /** 408 `REQUEST_TIMEOUT`: the service did not receive the whole request in time. */
-export class RequestTimeoutError extends named("RequestTimeoutError") {}
+export class RequestTimeoutError extends named("RequestTimeoutError", PromptApiError) {}
 
 /** 422 `RESOLVED_TOO_LARGE`: the prompt and its fragments together are larger than the service allows. */
-export class ResolvedTooLargeError extends named("ResolvedTooLargeError") {}
+export class ResolvedTooLargeError extends named("ResolvedTooLargeError", PromptApiError) {}
 
 /**
  * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait: the received number
  * or, if no request was sent, the remaining seconds of the client's delay. The client itself waits at most one minute.
  */
-export class RateLimitedError extends named("RateLimitedError") {}
+export class RateLimitedError extends named("RateLimitedError", PromptApiError) {}
 
 /** 431 `HEADERS_TOO_LARGE`: the request's headers exceed the service's limit. */
-export class HeadersTooLargeError extends named("HeadersTooLargeError") {}
+export class HeadersTooLargeError extends named("HeadersTooLargeError", PromptApiError) {}
 
 /** 500 `INTERNAL_ERROR`: the service failed unexpectedly. */
-export class InternalServerError extends named("InternalServerError") {}
+export class InternalServerError extends named("InternalServerError", PromptApiError) {}
 
 /** 503 `SERVICE_UNAVAILABLE`: the service is not available, or its response is older than the cache allows. */
-export class ServiceUnavailableError extends named("ServiceUnavailableError") {}
+export class ServiceUnavailableError extends named("ServiceUnavailableError", PromptApiError) {}
 
 /**
  * The response did not come from an endpoint of the API: it is a redirect, an HTML page, malformed JSON or JSON of
  * another shape, or the service has no such path. Either `baseUrl` is wrong, or a proxy responded in place of the
  * service.
  */
-export class InvalidResponseError extends PromptClientError {
-  override get name(): "InvalidResponseError" {
-    return "InvalidResponseError"
-  }
-  /** HTTP status code. */
+export class InvalidResponseError extends named("InvalidResponseError", PromptClientError) {
   declare readonly status: number
-  /** The response's `X-Request-Id`, if any. */
   declare readonly requestId: string | undefined
-  /** Seconds to wait before retrying, if the response has a `Retry-After` header. */
   declare readonly retryAfter: number | undefined
   constructor(response: Omit<ErrorResponse, "code">) {
     super(response.message)
@@ -121,41 +119,30 @@ export class InvalidResponseError extends PromptClientError {
  * host is unknown. The message includes the messages of the underlying errors. `cause` is not set, because an
  * underlying error may contain the API key.
  */
-export class ConnectionError extends PromptClientError {
-  override get name(): "ConnectionError" {
-    return "ConnectionError"
-  }
-}
+export class ConnectionError extends named("ConnectionError", PromptClientError) {}
 
 /** The call did not complete within its `timeout`. */
-export class TimeoutError extends PromptClientError {
-  override get name(): "TimeoutError" {
-    return "TimeoutError"
-  }
-}
+export class TimeoutError extends named("TimeoutError", PromptClientError) {}
 
 /** The call's `signal` was aborted; `cause` is the signal's reason. */
-export class AbortError extends PromptClientError {
-  override get name(): "AbortError" {
-    return "AbortError"
-  }
-}
+export class AbortError extends named("AbortError", PromptClientError) {}
 
 /** Returns the HTTP status of an error, or `undefined` if there was no response. */
-export const getStatus = (error: unknown): number | undefined =>
-  error instanceof PromptApiError || error instanceof InvalidResponseError ? error.status : undefined
+export const getStatus = (error: unknown): number | undefined => (error as Partial<ErrorResponse>).status
+
+/** Returns true if the same request may succeed later. */
+export const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**
- * Returns true if the service did not decide about the request. There are three cases: there was no complete response
- * in time, the status was 402, 408, 429 or 5xx, or the response was a redirect or a success with a body of another
- * shape. Any other error is a decision, even if a proxy sent the response. The client must not hide a decision behind a
- * substitute text.
+ * Returns true if the service did not decide about the request: there was no complete response in time, the status is
+ * 402 or transient, or the response was a redirect or a success with a body of another shape. Any other error is a
+ * decision, even if a proxy sent the response. The client must not hide a decision behind a substitute text.
  */
 export const isOutage = (error: unknown): error is PromptClientError => {
   const status = getStatus(error)
   return status === undefined
     ? error instanceof ConnectionError || error instanceof TimeoutError
-    : status < 400 || status >= 500 || [402, 408, 429].includes(status)
+    : status < 400 || status === 402 || isTransient(status)
 }
 
 /** The error classes by code: the class of `NOT_FOUND` is `NotFoundError`. */

@@ -3,7 +3,7 @@ import type { ClientOptions } from "./Options.ts"
 import { TimeoutError } from "./Errors.ts"
 import { PromptClient } from "./PromptClient.ts"
 import { toResolvedPrompt } from "./Results.ts"
-import type { Fetch, FetchInit } from "./transport/Fetch.ts"
+import type { Fetch } from "./transport/Fetch.ts"
 import { withLimits } from "./transport/Limits.ts"
 
 /**
@@ -30,6 +30,7 @@ const errors = {
   401: ["UNAUTHORIZED", "API key has been revoked"],
   402: ["PAST_DUE", "Subscription is past due or over its limit"],
   403: ["API_NOT_ALLOWED", "API access requires the Solo plan or higher"],
+  404: ["NOT_FOUND", "Prompt not found"],
   429: ["RATE_LIMITED", "Rate limit exceeded"],
   500: ["INTERNAL_ERROR", "Internal error"],
   503: ["SERVICE_UNAVAILABLE", "Service unavailable"]
@@ -49,22 +50,21 @@ const toSummary = ({ id, title, prompt_type, target_model, version }: StoredProm
   updated_at: epoch
 })
 
-const toVersion = (prompt: StoredPrompt) => ({
-  id: prompt.id,
-  prompt_id: prompt.id,
-  version_number: prompt.version ?? 1,
-  content: prompt.content,
+const toVersionSummary = ({ version = 1 }: StoredPrompt) => ({
+  version_number: version,
   change_summary: "",
   change_source: "manual",
-  parent_version_id: null,
-  metadata: {},
   created_at: epoch
 })
 
-const toVersionSummary = (version: ReturnType<typeof toVersion>) => {
-  const { version_number, change_summary, change_source, created_at } = version
-  return { version_number, change_summary, change_source, created_at }
-}
+const toVersion = (prompt: StoredPrompt) => ({
+  id: prompt.id,
+  prompt_id: prompt.id,
+  content: prompt.content,
+  ...toVersionSummary(prompt),
+  parent_version_id: null,
+  metadata: {}
+})
 
 const toResolved = (prompt: StoredPrompt) =>
   toResolvedPrompt({ ...prompt, prompt_type: prompt.prompt_type ?? "system" })
@@ -97,7 +97,6 @@ const toPrompt = (prompt: StoredPrompt) => ({
  */
 export class FakeService {
   readonly #prompts = new Map<string, StoredPrompt>()
-  /** The number of ids that the fake has made. */
   #madeIds = 0
   #failure: FakeFailure | undefined
   /** The functions that wake the requests that wait for a change. */
@@ -123,7 +122,7 @@ export class FakeService {
     this.#wake()
   }
 
-  /** Finds a prompt by its id or its name. If several prompts have the name, finds the prompt that was added first. */
+  /** Finds a prompt by its id or its name. Of several prompts with this name, finds the prompt that was added first. */
   #find(prompt: string): StoredPrompt | undefined {
     return (
       this.#prompts.get(prompt.toLowerCase()) ??
@@ -142,67 +141,62 @@ export class FakeService {
     this.#waiting.clear()
   }
 
-  /**
-   * Creates a client of this service. Sets `fetch`. By default, also sets an `apiKey`, and failed requests are not
-   * retried.
-   */
+  /** Creates a client of this service. By default, it has an `apiKey`, and does not retry failed requests. */
   connect(options: ClientOptions = {}): PromptClient {
     return new PromptClient({ apiKey: "key_live_test", maxRetries: 0, ...options, fetch: this.fetch })
   }
 
-  /**
-   * The function that responds to requests. If a request would get a 304 and asks the service to wait, waits for a
-   * change.
-   */
+  /** Responds to a request. If a request asks the service to wait and would get a 304, waits for a change. */
   readonly fetch: Fetch = async (url, { headers, signal }) => {
     const { pathname, search, searchParams } = new URL(url)
     this.requests.push(pathname + search)
-    const respond = () => this.#respond(pathname, searchParams, headers)
+    const respond = () => toResponse(this.#reply(pathname, searchParams), headers["if-none-match"])
     const wait = Math.min(Number(/\bwait=(\d+)/.exec(headers.prefer ?? "")?.[1]), 50)
     if (!wait) return respond()
     const waitForChange = async () => {
       for (;;) {
-        const change = new Promise<void>((resolve) => this.#waiting.add(resolve))
-        const response = await respond()
+        const response = respond()
         if (response.status !== 304) return response
-        await change
+        await new Promise<void>((resolve) => this.#waiting.add(resolve))
       }
     }
     return withLimits({ timeout: wait * 1_000, signal }, waitForChange).catch((error) => {
       if (signal.aborted) throw signal.reason
       if (!(error instanceof TimeoutError)) throw error
-      return send(304, null, { "preference-applied": `wait=${wait}` })
+      const response = respond()
+      response.headers.set("preference-applied", `wait=${wait}`)
+      return response
     })
   }
 
-  async #respond(path: string, query: URLSearchParams, headers: FetchInit["headers"]): Promise<Response> {
+  #reply(path: string, query: URLSearchParams): Reply {
     if (this.#failure === "no connection") throw new TypeError("fetch failed")
-    if (this.#failure !== undefined) return respondWithError(this.#failure)
-    if (/\/resolved$/.test(path) && !/\/prompts\//.test(path)) return this.#respondResolved(query, headers)
+    if (this.#failure !== undefined) return toError(this.#failure)
+    if (/\/v1\/resolved$/.test(path)) return this.#replyResolved(query)
     const match = /\/prompts(?:\/([^/]+)(?:\/(resolved|versions)(?:\/(\d+))?)?)?$/.exec(path)
-    if (match === null) return respondNotFound("Route not found")
+    if (match === null) return toError(404, "Route not found")
     const [, id, kind, number] = match
-    if (id === undefined) return respondWithPage(this.#list(query), toSummary, query, headers)
+    if (id === undefined) return toPage(this.#list(query), toSummary, query)
     const prompt = this.#find(id)
-    if (prompt === undefined) return respondNotFound(number ? "Version not found" : "Prompt not found")
-    const version = toVersion(prompt)
-    if (kind === "versions" && !number) return respondWithPage([version], toVersionSummary, query, headers)
-    if (kind === "versions" && Number(number) !== version.version_number)
-      return respondNotFound("Version not found")
-    if (kind === "versions") return respond({ data: version }, headers)
+    const notFound = toError(404, number && "Version not found")
+    if (prompt === undefined) return notFound
+    if (kind === "versions") {
+      if (!number) return toPage([prompt], toVersionSummary, query)
+      return Number(number) === (prompt.version ?? 1) ? { body: { data: toVersion(prompt) } } : notFound
+    }
     const data = kind === "resolved" ? toResolved(prompt) : toPrompt(prompt)
-    return respond({ data }, headers, { "prompt-version": String(prompt.version ?? 1) })
+    return { body: { data }, headers: { "prompt-version": String(prompt.version ?? 1) } }
   }
 
-  /** Responds with a page of resolved prompts, or with the prompts that the query names. */
-  #respondResolved(query: URLSearchParams, headers: FetchInit["headers"]): Promise<Response> {
+  /** Replies with a page of resolved prompts, or with the prompts that the query names. */
+  #replyResolved(query: URLSearchParams): Reply {
     const named = query.getAll("prompt").flatMap((name) => {
       const prompt = this.#find(name)
       return prompt ? [{ ...prompt, name }] : []
     })
     const isNamed = query.has("prompt")
     if (isNamed) query.set("per_page", "100")
-    return respondWithPage(isNamed ? named : this.#list(query), toResolved, query, headers, (listed) =>
+    return toPage(isNamed ? named : this.#list(query), toResolved, query, (listed) =>
       query.has("names")
         ? { prompts: listed.map(({ id, name = id, version = 1 }) => ({ name, version })) }
         : {}
@@ -218,55 +212,53 @@ export class FakeService {
   }
 }
 
-const send = (status: number, body: string | null, headers: Readonly<Record<string, string>>): Response =>
-  new Response(body, {
-    status,
-    headers: { "content-type": "application/json", "x-request-id": crypto.randomUUID(), ...headers }
+interface Reply {
+  /** Default: 200. */
+  readonly status?: number
+  readonly body: object
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+const toError = (status: keyof typeof errors, message: string = errors[status][1]): Reply => ({
+  status,
+  body: { error: { code: errors[status][0], message } },
+  headers: status === 429 || status === 503 ? { "retry-after": "1" } : {}
+})
+
+const toPage = <A>(
+  items: ReadonlyArray<A>,
+  toData: (item: A) => unknown,
+  query: URLSearchParams,
+  toMeta: (items: ReadonlyArray<A>) => object = () => ({})
+): Reply => {
+  const page = Number(query.get("page") ?? 1)
+  const per_page = Math.min(Number(query.get("per_page") ?? 20), 100)
+  if (!(page >= 1 && per_page >= 1)) return toError(400)
+  const listed = items.slice((page - 1) * per_page, page * per_page)
+  return {
+    body: { data: listed.map(toData), meta: { page, per_page, total: items.length, ...toMeta(listed) } }
+  }
+}
+
+/** Makes a response. A success becomes a 304 if the request has its ETag. */
+const toResponse = ({ status = 200, body, headers = {} }: Reply, ifNoneMatch?: string): Response => {
+  const text = JSON.stringify(body)
+  const etag = status === 200 ? toEtag(text) : ""
+  const isCurrent = etag !== "" && etag === ifNoneMatch
+  const fixed = { "content-type": "application/json", "x-request-id": crypto.randomUUID() }
+  return new Response(isCurrent ? null : text, {
+    status: isCurrent ? 304 : status,
+    headers: { ...fixed, ...(etag && { etag }), ...headers }
   })
+}
 
 /**
- * Returns the ETag of a text without waiting, so that tests may replace the clock. With the large factor, texts that
- * differ in a few characters get different ETags.
+ * Returns the ETag of a text. `crypto.subtle` would wait, which tests with a fake clock cannot. With the large factor,
+ * texts that differ in a few characters get different ETags.
  */
 const toEtag = (text: string): string => {
   let hash = 0
   for (let index = 0; index < text.length; index++)
     hash = (Math.imul(hash, 0x9e3779b1) + text.charCodeAt(index)) | 0
   return `"${text.length}.${hash}"`
-}
-
-/** Responds 200 with a body, or 304 if the request has the ETag of the body. */
-const respond = async (
-  body: unknown,
-  requestHeaders: FetchInit["headers"],
-  headers: Readonly<Record<string, string>> = {}
-): Promise<Response> => {
-  const text = JSON.stringify(body)
-  const etag = toEtag(text)
-  const isCurrent = requestHeaders["if-none-match"] === etag
-  return send(isCurrent ? 304 : 200, isCurrent ? null : text, { etag, ...headers })
-}
-
-const respondWithError = (status: keyof typeof errors): Response => {
-  const [code, message] = errors[status]
-  const headers = status === 429 || status === 503 ? { "retry-after": "1" } : {}
-  return send(status, JSON.stringify({ error: { code, message } }), headers)
-}
-
-const respondNotFound = (message: string): Response =>
-  send(404, JSON.stringify({ error: { code: "NOT_FOUND", message } }), {})
-
-const respondWithPage = async <A>(
-  items: ReadonlyArray<A>,
-  toData: (item: A) => unknown,
-  query: URLSearchParams,
-  headers: FetchInit["headers"],
-  toMeta: (items: ReadonlyArray<A>) => object = () => ({})
-): Promise<Response> => {
-  const page = Number(query.get("page") ?? 1)
-  const per_page = Math.min(Number(query.get("per_page") ?? 20), 100)
-  if (!(page >= 1 && per_page >= 1)) return respondWithError(400)
-  const listed = items.slice((page - 1) * per_page, page * per_page)
-  const meta = { page, per_page, total: items.length, ...toMeta(listed) }
-  return respond({ data: listed.map(toData), meta }, headers)
 }

@@ -1,14 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import type { CacheLimits, CacheResult } from "./Cache.ts"
+import type { CacheResult } from "./Cache.ts"
 import { isOutage } from "./Errors.ts"
-import {
-  countPages,
-  isTooLarge,
-  maxPageSize,
-  type NormalSelection,
-  toEntries,
-  toPageTarget
-} from "./Selection.ts"
+import type { CacheLimits } from "./Options.ts"
+import { countPages, isTooLarge, maxPageSize, type NormalSelection, toPageTarget } from "./Selection.ts"
 import { isResolvedPage } from "./transport/Envelopes.ts"
 import {
   type CallSettings,
@@ -18,7 +12,7 @@ import {
   subtract,
   toTimeoutError
 } from "./transport/Limits.ts"
-import type { ConfirmedText, ResponseInfo, Transport } from "./transport/Transport.ts"
+import type { ConfirmedText, ResponseInfo, Transport, UnknownJson } from "./transport/Transport.ts"
 
 /** Options of `live`. */
 export interface LiveOptions {
@@ -161,24 +155,14 @@ export class LivePrompts implements Live {
         const target = toPageTarget(this.#selection, number, this.#size)
         const isBackground = this.#isLoaded || (last ?? error) !== undefined
         const previous = last && { text: "", info: last }
-        const response = await transport.send(
-          target,
-          { ...settings, signal, isBackground },
-          isResolvedPage,
-          previous
-        )
-        const { text, info } = response
+        const request = { ...settings, signal, isBackground }
+        const { text, info } = await transport.send(target, request, isResolvedPage, previous)
         signal.throwIfAborted()
         // Timers stop while the machine is suspended.
         if (getElapsed(sentAt) > settings.timeout) throw toTimeoutError(settings.timeout)
-        if (text) this.#update(page, response)
+        if (text) this.#update(page, JSON.parse(text), info)
         page.info = last ? { ...info, confirmedAt: subtract(readClocks(), info.age) } : info
         error = undefined
-        if (text) {
-          const { total } = JSON.parse(text).meta
-          this.totals.add(total)
-          this.#resize(total)
-        }
         if (info.headers.get("preference-applied")) isPolling = false
         else if (last && last.etag === info.etag) {
           pause = isPolling ? Math.max(limits.ttl, 1_000) : pauseAtRandom()
@@ -201,11 +185,16 @@ export class LivePrompts implements Live {
     }
   }
 
-  /** Stores the prompts of a page, and reports the changes. */
-  #update(page: LivePage, response: ConfirmedText): void {
+  /**
+   * Stores the prompts of a page as bodies of responses for one prompt each, reports the changes, and adapts the number of
+   * pages. The bodies have no ETag, because the ETag of the page is not valid for them.
+   */
+  #update(page: LivePage, { data, meta }: UnknownJson, info: ResponseInfo): void {
     const entries = new Map<string, ConfirmedText>()
-    for (const [name, entry, id] of toEntries(response)) {
-      entries.set(id, entry).set(name, entry)
+    for (const [index, prompt] of data.entries()) {
+      const { name, version } = meta.prompts[index]
+      const entry = { text: JSON.stringify({ data: prompt }), info: { ...info, etag: undefined, version } }
+      entries.set(prompt.id, entry).set(name, entry)
       const last = this.texts.get(name)
       this.texts.set(name, entry)
       if (last?.text !== entry.text && (last || page.info))
@@ -217,5 +206,7 @@ export class LivePrompts implements Live {
       for (const name of this.texts.keys())
         if (!this.#pages.some(({ entries }) => entries.has(name))) this.texts.delete(name)
     }
+    this.totals.add(meta.total)
+    this.#resize(meta.total)
   }
 }

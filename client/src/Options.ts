@@ -1,16 +1,21 @@
 import type { PromptBundle } from "./Bundle.ts"
-import type { CacheOptions } from "./Cache.ts"
 import type { PromptClientError } from "./Errors.ts"
-import type { Signal } from "./transport/Limits.ts"
+import type { CallSettings, Signal } from "./transport/Limits.ts"
 import type { Fetch, Logger } from "./transport/Fetch.ts"
 
-/** The defaults of the options, with times in milliseconds. */
+/** The options of a client with their defaults. Times are in milliseconds. */
 export const defaultOptions = {
+  apiKey: undefined,
   baseUrl: "http://127.0.0.1:3000",
   timeout: 30_000,
   maxRetries: 2,
-  cache: { ttl: 30_000, maxStale: 300_000, maxEntries: 1_000 }
-} as const
+  headers: undefined,
+  fetch: ((url, init) => globalThis.fetch(url, init)) as Fetch,
+  logger: {},
+  cache: { ttl: 30_000, maxStale: 300_000, maxEntries: 1_000 },
+  bundle: undefined,
+  mode: "service-first"
+} as const satisfies ClientOptions
 
 /** Options of the client that a call may override. */
 interface SharedOptions {
@@ -23,6 +28,19 @@ interface SharedOptions {
    * overridden. Default: none.
    */
   readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** Options of the cache. The default times are the times that the service allows to shared caches. */
+export interface CacheOptions {
+  /** How long a cached result is returned without a request, in milliseconds. Default: 30,000. */
+  readonly ttl?: number | undefined
+  /**
+   * How long after `ttl` a cached result may still be returned, in milliseconds. Default: 300,000. Such a result is
+   * returned immediately and refreshed in the background, so reads survive an outage of this length.
+   */
+  readonly maxStale?: number | undefined
+  /** Maximum number of cached results; the least recently used result is evicted first. Default: 1,000. */
+  readonly maxEntries?: number | undefined
 }
 
 /** Options of a client. */
@@ -79,15 +97,36 @@ export interface PrefetchResult {
   readonly missing: ReadonlyArray<string>
 }
 
-/**
- * Returns `value` if it is an integer from `minimum` to the maximum delay of a timer. Otherwise throws a `RangeError`.
- */
-export const requireInteger = (name: string, value: number, minimum: number): number => {
+/** Returns an integer from `minimum` to the maximum delay of a timer. Otherwise throws a `RangeError`. */
+const requireInteger = (name: string, value: number, minimum: number): number => {
   if (Number.isInteger(value) && value >= minimum && value < 2 ** 31) return value
   throw new RangeError(`${name} must be an integer from ${minimum} to ${2 ** 31 - 1}`)
 }
 
-/** Returns the URL without trailing slashes. The error does not repeat the URL, which may contain credentials. */
+/** The options of the cache, with their defaults applied. */
+export type CacheLimits = Readonly<Record<keyof CacheOptions, number>>
+
+export const toCacheLimits = (options: CacheOptions = {}): CacheLimits => {
+  const defaults = defaultOptions.cache
+  const { ttl = defaults.ttl, maxStale = defaults.maxStale, maxEntries = defaults.maxEntries } = options
+  return {
+    ttl: requireInteger("cache.ttl", ttl, 0),
+    maxStale: requireInteger("cache.maxStale", maxStale, 0),
+    maxEntries: requireInteger("cache.maxEntries", maxEntries, 1)
+  }
+}
+
+export const toSettings = (options: CallOptions, defaults: CallSettings): CallSettings => {
+  const { timeout = defaults.timeout, maxRetries = defaults.maxRetries, headers, signal } = options
+  return {
+    timeout: requireInteger("timeout", timeout, 1),
+    maxRetries: requireInteger("maxRetries", maxRetries, 0),
+    headers,
+    signal
+  }
+}
+
+/** Returns the URL without trailing slashes. The error does not repeat the URL, because it may contain credentials. */
 export const normalizeBaseUrl = (baseUrl: string): string => {
   if (!/^https?:\/\/[^/?#@]+(\/[^?#]*)?$/i.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new TypeError("baseUrl must be an http or https URL without credentials, query or fragment")
@@ -95,9 +134,7 @@ export const normalizeBaseUrl = (baseUrl: string): string => {
   return new URL(baseUrl).href.replace(/\/+$/, "")
 }
 
-/**
- * Returns the key if a header can contain the key; otherwise throws a `TypeError`. The error does not repeat the key.
- */
+/** Returns the key, or throws a `TypeError` if no header can contain the key. The error does not repeat the key. */
 export const requireApiKey = (apiKey: unknown): string => {
   if (!apiKey) throw new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
   if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey))
@@ -105,7 +142,7 @@ export const requireApiKey = (apiKey: unknown): string => {
   return apiKey
 }
 
-/** Checks the options `bundle` and `mode`. */
+/** Throws a `TypeError` if `bundle` or `mode` is invalid. */
 export const requireMode = ({ mode = "service-first", bundle }: ClientOptions): void => {
   if (bundle !== undefined && !Array.isArray(bundle?.prompts))
     throw new TypeError("bundle must be a bundle of prompts")

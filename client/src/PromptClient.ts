@@ -1,11 +1,12 @@
-import { type FindBundled, makeFindBundled } from "./Bundle.ts"
-import { Cache, type CacheLimits, isCacheable, type Loader } from "./Cache.ts"
+import { makeFindBundled } from "./Bundle.ts"
+import { Cache, isCacheable, type Loader } from "./Cache.ts"
 import { isPageEnvelope, isSingleEnvelope } from "./transport/Envelopes.ts"
 import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { type Live, type LiveOptions, LivePrompts } from "./Live.ts"
 import { type CallSettings, withLimits } from "./transport/Limits.ts"
 import {
+  type CacheLimits,
   type CallOptions,
   type ClientOptions,
   defaultOptions,
@@ -13,9 +14,10 @@ import {
   type PrefetchOptions,
   type PrefetchResult,
   requireApiKey,
-  requireInteger,
   requireMode,
-  type ResolvedOptions
+  type ResolvedOptions,
+  toCacheLimits,
+  toSettings
 } from "./Options.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { Prompts } from "./Prompts.ts"
@@ -26,11 +28,8 @@ import { normalizeHeaders, Transport, type UnknownJson } from "./transport/Trans
 const promptsPath = "/api/v1/prompts"
 
 /**
- * A client of the prompt-retrieval API. It has no dependencies, and does not need to be closed; only the result of
- * `live` does. The constructor throws a `TypeError` or `RangeError` that names the invalid option.
- *
- * After a 429, the client delays all its requests until the time in `Retry-After` has passed. If the timeout of a call
- * would expire before the delay ends, the call rejects immediately with a `RateLimitedError` and sends no request.
+ * A client of the prompt-retrieval API. Only the result of `live` needs to be closed. The constructor throws a
+ * `TypeError` or `RangeError` that names the invalid or unknown option.
  *
  * @example
  * ```ts
@@ -45,39 +44,33 @@ const promptsPath = "/api/v1/prompts"
 export class PromptClient {
   readonly #options: ClientOptions
   readonly #transport: Transport
-  #defaults: CallSettings = defaultOptions
-  /** Identifies the service and the key. Clients that `withOptions` creates share state only within an account. */
+  readonly #defaults: CallSettings
+  /** Identifies the service and the key. The clients of `withOptions` share state only within an account. */
   readonly #account: string
   readonly #cacheLimits: CacheLimits
   #cache: Cache | undefined
   #lives = new Set<LivePrompts>()
-  #findBundled: FindBundled | undefined
+  #findBundled: ReturnType<typeof makeFindBundled> | undefined
 
   constructor(options: ClientOptions = {}) {
-    const { timeout, maxRetries, cache, bundle } = options
-    const baseUrl = options.baseUrl ?? readVariable("PROMPT_RETRIEVAL_URL")
+    const { cache, bundle } = options
+    const apiKey = requireApiKey(options.apiKey ?? readVariable("PROMPT_RETRIEVAL_KEY"))
+    const baseUrl = normalizeBaseUrl(
+      options.baseUrl ?? readVariable("PROMPT_RETRIEVAL_URL") ?? defaultOptions.baseUrl
+    )
     this.#options = options
-    this.#defaults = this.#toSettings({ timeout, maxRetries })
-    const account = {
-      apiKey: requireApiKey(options.apiKey ?? readVariable("PROMPT_RETRIEVAL_KEY")),
-      baseUrl: normalizeBaseUrl(baseUrl ?? defaultOptions.baseUrl)
-    }
-    this.#account = `${account.baseUrl} ${account.apiKey}`
+    this.#defaults = toSettings({ timeout: options.timeout, maxRetries: options.maxRetries }, defaultOptions)
+    this.#account = `${baseUrl} ${apiKey}`
     this.#transport = new Transport({
-      ...account,
+      apiKey,
+      baseUrl,
       headers: normalizeHeaders(options.headers),
-      fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
-      logger: options.logger ?? {}
+      fetch: options.fetch ?? defaultOptions.fetch,
+      logger: options.logger ?? defaultOptions.logger
     })
     requireMode(options)
     if (bundle !== undefined) this.#findBundled = makeFindBundled(bundle)
-    const defaults = defaultOptions.cache
-    const { ttl = defaults.ttl, maxStale = defaults.maxStale, maxEntries = defaults.maxEntries } = cache ?? {}
-    this.#cacheLimits = {
-      ttl: requireInteger("cache.ttl", ttl, 0),
-      maxStale: requireInteger("cache.maxStale", maxStale, 0),
-      maxEntries: requireInteger("cache.maxEntries", maxEntries, 1)
-    }
+    this.#cacheLimits = toCacheLimits(cache)
     if (cache) this.#cache = new Cache(this.#cacheLimits)
   }
 
@@ -118,17 +111,14 @@ export class PromptClient {
   }
 
   /**
-   * Loads resolved prompts into the cache, with one request per 100 prompts: the prompts with the given names or ids, or
-   * all prompts that match a filter. The results are stored under the given names and ids or, with a filter, under the
-   * names of the prompts.
-   *
-   * Rejects if a request fails, if the client has no cache (`TypeError`), and if the cache is smaller than the selection
-   * (`RangeError`).
+   * Loads resolved prompts into the cache, with one request per 100 prompts. The results are stored under the given names
+   * and ids or, with a filter, under the names of the prompts. Rejects if a request fails, if the client has no cache
+   * (`TypeError`), and if the cache is smaller than the selection (`RangeError`).
    */
   async prefetch(selection: PromptSelection, options: PrefetchOptions = {}): Promise<PrefetchResult> {
     const { maxEntries } = this.#cacheLimits
     if (this.#cache === undefined) throw new TypeError("prefetch needs the option cache")
-    const call = this.#toSettings(options)
+    const call = toSettings(options, this.#defaults)
     const normalized = normalizeSelection(selection)
     const live = new LivePrompts(normalized, { transport: this.#transport, limits: this.#cacheLimits, call })
     await withLimits({ signal: call.signal }, () => live.load()).finally(() => live.close())
@@ -141,11 +131,9 @@ export class PromptClient {
   }
 
   /**
-   * Loads resolved prompts into memory, and keeps them current until the result is closed: `getResolved` returns them
-   * without a request, and an edit takes effect as soon as the service knows of the edit. For each 100 prompts, one
-   * request waits for changes.
-   *
-   * Rejects if the service rejects a request. If the service is not available, resolves without texts and keeps trying.
+   * Loads resolved prompts into memory, and keeps them current until the result is closed. `getResolved` returns them
+   * without a request. For each 100 prompts, one request waits for changes. Rejects if the service rejects a request. If
+   * the service is not available, resolves without texts and keeps trying.
    */
   async live(selection: PromptSelection, { onChange }: LiveOptions = {}): Promise<Live> {
     const live = new LivePrompts(normalizeSelection(selection), {
@@ -155,13 +143,11 @@ export class PromptClient {
       call: this.#defaults,
       lives: this.#lives
     })
-    try {
-      await live.load()
-      return live
-    } catch (error) {
+    await live.load().catch((error) => {
       live.close()
       throw error
-    }
+    })
+    return live
   }
 
   /**
@@ -211,20 +197,6 @@ export class PromptClient {
     return this.#read(toPromptTarget(name, path), isEnvelope, options, name)
   }
 
-  #toSettings({
-    timeout = this.#defaults.timeout,
-    maxRetries = this.#defaults.maxRetries,
-    headers,
-    signal
-  }: CallOptions) {
-    return {
-      timeout: requireInteger("timeout", timeout, 1),
-      maxRetries: requireInteger("maxRetries", maxRetries, 0),
-      headers,
-      signal
-    } satisfies CallSettings
-  }
-
   /** Reads a target from the cache or the service. */
   async #read<E>(
     target: string,
@@ -232,7 +204,7 @@ export class PromptClient {
     options: CallOptions = {},
     name?: string
   ): Promise<E> {
-    const settings = this.#toSettings(options)
+    const settings = toSettings(options, this.#defaults)
     const load: Loader = (settings, previous) => this.#transport.send(target, settings, isEnvelope, previous)
     if (!this.#cache || !isCacheable(options.headers)) return toServiceResult(await load(settings), name)
     // The service responds within 5 s. A longer timeout would only keep some programs running longer.

@@ -7,11 +7,10 @@ import type { ResolvedPrompt } from "./Resources.ts"
 export interface PromptReference<Slots extends string = string> {
   /** Name of the prompt, which can be the same in several workspaces. */
   readonly name: string
-  /** Type of the prompt, for a fallback. */
+  /** The `prompt_type` of a fallback. */
   readonly type?: string
-  /** Model that the prompt is written for, for a fallback. */
+  /** The `target_model` of a fallback. */
   readonly model?: string
-  /** Names of the slots. */
   readonly slots: ReadonlyArray<Slots>
 }
 
@@ -24,7 +23,7 @@ export const toName = (prompt: string | PromptReference): string => {
 
 declare const slotNames: unique symbol
 
-/** Marks the type of resolved content whose slots are known. The property exists only in the type. */
+/** Marks resolved content whose slots are known. The property exists only in the type. */
 export interface WithSlots<Slots extends string> {
   readonly [slotNames]: Slots
 }

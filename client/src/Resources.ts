@@ -3,33 +3,25 @@ export type PromptType = "system" | "user" | "assistant" | "template" | "few-sho
 
 /** A label of a prompt. */
 export interface Tag {
-  /** Id of the tag. */
   readonly id: string
-  /** Name of the tag, for the filter `tag` of the prompt list. */
+  /** The value for the filter `tag` of the prompt list. */
   readonly name: string
   /** Color in the form `#rrggbb`. */
   readonly color: string
 }
 
-/** An item of the prompt list, without content, tags and folder. */
+/** An item of the prompt list, without content, tags and folder. Timestamps are in ISO 8601, in UTC with milliseconds. */
 export interface PromptSummary {
-  /** Id of the prompt. */
   readonly id: string
-  /** Title of the prompt. */
   readonly title: string
-  /** What the prompt does. */
   readonly description: string
-  /** Type of the prompt. */
   readonly prompt_type: PromptType
   /** Model that the prompt is written for. */
   readonly target_model: string
-  /** Purpose of the prompt. */
   readonly intent: string
   /** Version number of `current_content`. */
   readonly current_version: number
-  /** ISO 8601 timestamp in UTC with milliseconds. */
   readonly created_at: string
-  /** ISO 8601 timestamp in UTC with milliseconds. */
   readonly updated_at: string
 }
 
@@ -39,7 +31,6 @@ export interface Prompt extends PromptSummary {
   readonly current_content: string
   /** Id of the folder that contains the prompt, or null. */
   readonly folder_id: string | null
-  /** True if the prompt is marked as a favorite in the editor. */
   readonly is_favorite: boolean
   /** True if the prompt is archived. Lists omit archived prompts. */
   readonly is_archived: boolean
@@ -55,7 +46,6 @@ export interface ResolvedPrompt extends Pick<PromptSummary, "id" | "title" | "ta
   readonly prompt_type: PromptType | undefined
   /** Content of the prompt, followed by its fragments with their slots filled. */
   readonly resolved_content: string
-  /** Number of fragments appended. */
   readonly fragment_count: number
 }
 
@@ -63,21 +53,15 @@ export interface ResolvedPrompt extends Pick<PromptSummary, "id" | "title" | "ta
 export interface VersionSummary {
   /** Number of the version, starting at 1 for each prompt. */
   readonly version_number: number
-  /** Description of the change. */
   readonly change_summary: string
-  /** Origin of the change. */
   readonly change_source: string
-  /** ISO 8601 timestamp in UTC with milliseconds. */
   readonly created_at: string
 }
 
 /** One version of a prompt, with its content. */
 export interface Version extends VersionSummary {
-  /** Id of the version. */
   readonly id: string
-  /** Id of the prompt. */
   readonly prompt_id: string
-  /** Content of the prompt in this version. */
   readonly content: string
   /** Id of the version that this version was made from, or null. */
   readonly parent_version_id: string | null
@@ -88,13 +72,12 @@ export interface Version extends VersionSummary {
 /** Any JSON value. */
 export type Json = null | number | boolean | string | ReadonlyArray<Json> | { readonly [name: string]: Json }
 
-/** Pagination details. */
+/** Describes a page of a list. */
 export interface PageMeta {
   /** Page number, starting at 1. */
   readonly page: number
   /** Maximum number of items per page. */
   readonly per_page: number
-  /** Number of items on all pages. */
   readonly total: number
 }
 
@@ -151,15 +134,12 @@ export interface PromptResponse {
 
 /** A single resource. */
 export interface Single<A, From extends Source = ServiceSource> extends Provenance<From> {
-  /** The resource. */
   readonly data: A
 }
 
 /** One page of a list. */
 export interface Page<A> extends Provenance {
-  /** The items of the page. */
   readonly data: ReadonlyArray<A>
-  /** Pagination details. */
   readonly meta: PageMeta
 }
 
@@ -177,6 +157,5 @@ export interface ListParams extends PageParams {
   readonly folder_id?: string | undefined
   /** Only prompts with a tag of this name. */
   readonly tag?: string | undefined
-  /** Only prompts of this type. */
   readonly type?: PromptType | undefined
 }

@@ -65,7 +65,7 @@ export const toResolvedPrompt = (prompt: PartialPrompt): ResolvedPrompt => {
   return Object.fromEntries(entries)
 }
 
-/** Makes the result of a text that does not come from the service now. Absent fields get fixed values. */
+/** Makes the result of a bundled text or a fallback. Absent fields get fixed values. */
 export const toSubstitute = (
   source: "bundled" | "fallback",
   name: string,
@@ -107,11 +107,8 @@ export const traceAttributes = ({
   "prompt_retrieval.prompt.request_id": requestId
 })
 
-/** A result with the response that it comes from. */
-export type WithResponse<Result, Response = PromptResponse> = Result & {
-  /** The response that confirmed the result. */
-  readonly response: Response
-}
+/** A result with the response that confirmed it. */
+export type WithResponse<Result, Response = PromptResponse> = Result & { readonly response: Response }
 
 /** A call. Await it for its result. */
 export interface Call<Result, Response = PromptResponse> extends Promise<Result> {
@@ -140,10 +137,7 @@ export const toCall = <Result, Response>(promise: Promise<Result>): Call<Result,
  */
 export interface List<A> extends Call<Page<A>>, AsyncIterable<A> {}
 
-/**
- * Reads the first page of a list. Iterating over the result reads the other pages when they are needed. An item that
- * moves to a later page meanwhile occurs only once.
- */
+/** Reads the first page of a list. Iterating over the result reads the other pages when they are needed. */
 export const readList = <A>(
   readPage: (query: string) => Promise<Page<A>>,
   params: ListParams & PageParams = {}

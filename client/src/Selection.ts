@@ -2,7 +2,6 @@ import { getStatus } from "./Errors.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { ListParams, PageParams } from "./Resources.ts"
 import { toQuery } from "./transport/Envelopes.ts"
-import type { ConfirmedText, UnknownJson } from "./transport/Transport.ts"
 
 /** Selects the prompts that match all filters; `{}` selects all prompts. */
 export type PromptFilter = Omit<ListParams, keyof PageParams>
@@ -36,20 +35,3 @@ export const toPageTarget = ({ names, filter }: NormalSelection, page: number, s
 
 /** Returns true if a response or its request would be too large, so that a smaller page may succeed. */
 export const isTooLarge = (error: unknown): boolean => [414, 422, 431].includes(getStatus(error)!)
-
-/**
- * Returns an entry for each prompt of a page, with the name or id that was asked for or, with a filter, with the name
- * of the prompt. The text is the body of a response for this prompt alone. The entry has no ETag, because the page's
- * ETag is not valid for it.
- */
-export const toEntries = ({
-  text,
-  info
-}: ConfirmedText): Array<[name: string, entry: ConfirmedText, id: string]> => {
-  const { data, meta } = JSON.parse(text)
-  return data.map((prompt: UnknownJson, index: number) => {
-    const { name, version } = meta.prompts[index]
-    const entry = { text: JSON.stringify({ data: prompt }), info: { ...info, etag: undefined, version } }
-    return [name, entry, prompt.id]
-  })
-}

@@ -1,4 +1,4 @@
-import { PromptClientError } from "./Errors.ts"
+import { named, PromptClientError } from "./Errors.ts"
 import type { VariablesFor } from "./PromptReference.ts"
 import type { ResolvedPrompt } from "./Resources.ts"
 
@@ -11,10 +11,7 @@ export interface Message {
 }
 
 /** `fillSlots` found slots without a variable. */
-export class MissingVariablesError extends PromptClientError {
-  override get name(): string {
-    return "MissingVariablesError"
-  }
+export class MissingVariablesError extends named("MissingVariablesError", PromptClientError) {
   /** The names of the slots, without duplicates, in order of first occurrence. */
   readonly missing: ReadonlyArray<string>
   constructor(missing: ReadonlyArray<string>) {
@@ -45,13 +42,12 @@ export const fillSlots = <Prompt extends string | Pick<ResolvedPrompt, "resolved
   variables: VariablesFor<Prompt>
 ): string => {
   const content = typeof prompt === "string" ? prompt : prompt.resolved_content
+  const values = new Map<string, unknown>(Object.entries(variables))
   const missing = new Set<string>()
   const filled = content.replace(slotPattern, (slot: string, inner: string) => {
     const name = inner.trim()
     if (name === "") return slot
-    const value: unknown = Object.hasOwn(variables, name)
-      ? (variables as Readonly<Record<string, unknown>>)[name]
-      : undefined
+    const value = values.get(name)
     if (/^(string|number|boolean)$/.test(typeof value)) return String(value)
     missing.add(name)
     return slot

@@ -1,5 +1,4 @@
 export { BundleError, type BundledPrompt, type PromptBundle, verifyBundle } from "./Bundle.ts"
-export type { CacheOptions } from "./Cache.ts"
 export {
   AbortError,
   ApiNotAllowedError,
@@ -24,6 +23,7 @@ export {
 } from "./Errors.ts"
 export type { Signal, SignalLike } from "./transport/Limits.ts"
 export type {
+  CacheOptions,
   CallOptions,
   ClientOptions,
   PrefetchOptions,
@@ -34,7 +34,25 @@ export type { Live, LiveOptions } from "./Live.ts"
 export { PromptClient } from "./PromptClient.ts"
 export type { PromptReference, ResolvedFor, SlotValue, VariablesFor, WithSlots } from "./PromptReference.ts"
 export type { Prompts, Versions } from "./Prompts.ts"
-export type * from "./Resources.ts"
+export type {
+  Json,
+  ListParams,
+  Page,
+  PageMeta,
+  PageParams,
+  Prompt,
+  PromptResponse,
+  PromptSummary,
+  PromptType,
+  Provenance,
+  ResolvedPrompt,
+  ServiceSource,
+  Single,
+  Source,
+  Tag,
+  Version,
+  VersionSummary
+} from "./Resources.ts"
 export { type Call, type List, traceAttributes, type WithResponse } from "./Results.ts"
 export type { PromptFilter, PromptSelection } from "./Selection.ts"
 export { fillSlots, type Message, MissingVariablesError, toMessage } from "./Slots.ts"

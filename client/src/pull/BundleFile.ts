@@ -5,7 +5,6 @@ import {
   bundledFields,
   bundleFormat,
   bundleFormatVersion,
-  type PromptBundle,
   serializeHashes,
   serializePrompt,
   verifyBundle
@@ -36,14 +35,12 @@ export const renderBundle = (prompts: ReadonlyArray<BundledPrompt>): string => {
 }
 
 /**
- * Parses the bytes of `prompts.bundle.json`. Verifies the hashes. Also verifies that the text equals the result of
- * `renderBundle`, except for Windows line endings. Rejects with a `BundleError`.
+ * Parses the text of `prompts.bundle.json`. Verifies the hashes, and that the text equals the result of `renderBundle`.
+ * Rejects with a `BundleError`.
  */
-export const parseBundleFile = async (bytes: Uint8Array): Promise<ReadonlyArray<BundledPrompt>> => {
-  let text: string
-  let bundle: PromptBundle
+export const parseBundleFile = async (text: string): Promise<ReadonlyArray<BundledPrompt>> => {
+  let bundle: unknown
   try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes).replaceAll("\r\n", "\n")
     bundle = JSON.parse(text)
   } catch {
     throw new BundleError("The file is not JSON; run 'pull' again")

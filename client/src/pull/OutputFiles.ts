@@ -4,10 +4,10 @@ import { CommandError } from "./CommandError.ts"
 
 const describe = (error: unknown): string => (error as Error).message
 
-/** Reads a file. Returns `undefined` if the file does not exist. */
-export const readIfExists = (directory: string, name: string): Buffer | undefined => {
+/** Reads a file, with the line endings of Unix. Returns `undefined` if the file does not exist. */
+export const readText = (directory: string, name: string): string | undefined => {
   try {
-    return readFileSync(join(directory, name))
+    return readFileSync(join(directory, name), "utf8").replaceAll("\r\n", "\n")
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined
     throw new CommandError(`cannot read ${name}: ${describe(error)}`)

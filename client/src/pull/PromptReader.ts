@@ -1,19 +1,12 @@
 import type { BundledPrompt } from "../Bundle.ts"
 import { LivePrompts } from "../Live.ts"
 import { defaultOptions, normalizeBaseUrl, requireApiKey } from "../Options.ts"
-import type { PromptType, ResolvedPrompt } from "../Resources.ts"
+import type { ResolvedPrompt } from "../Resources.ts"
 import { fillSlots, MissingVariablesError } from "../Slots.ts"
 import { Transport } from "../transport/Transport.ts"
 import { sealPrompt } from "./BundleFile.ts"
 import { CommandError } from "./CommandError.ts"
-
-/** The prompts to read, and the service to read them from. */
-export interface PullSource {
-  readonly apiKey: string
-  readonly baseUrl: string
-  readonly tag: string | undefined
-  readonly type: PromptType | undefined
-}
+import type { PullOptions } from "./CommandLine.ts"
 
 /** The time limit of a request with its retries, in milliseconds. It is longer than the wait after a 429. */
 const timeout = 70_000
@@ -48,12 +41,10 @@ const maxReads = 20
  * Reads the prompts of the API key's workspace, ordered by name. Rejects with a `CommandError` or a
  * `PromptClientError`, and with a `TypeError` if the key or the URL is invalid.
  */
-export const readPrompts = async ({
-  apiKey,
-  baseUrl,
-  tag,
-  type
-}: PullSource): Promise<ReadonlyArray<BundledPrompt>> => {
+export const readPrompts = async (
+  { baseUrl, tag, type }: Pick<PullOptions, "baseUrl" | "tag" | "type">,
+  apiKey: string
+): Promise<ReadonlyArray<BundledPrompt>> => {
   const transport = new Transport({
     apiKey: requireApiKey(apiKey),
     baseUrl: normalizeBaseUrl(baseUrl),

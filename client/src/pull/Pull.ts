@@ -3,27 +3,20 @@ import { PromptClientError, UnauthorizedError } from "../Errors.ts"
 import { bundleFileName, parseBundleFile, renderBundle } from "./BundleFile.ts"
 import { CommandError, printable, toUsageError } from "./CommandError.ts"
 import { help, parseCommandLine, type PullOptions } from "./CommandLine.ts"
-import { readIfExists, writeFiles } from "./OutputFiles.ts"
+import { readText, writeFiles } from "./OutputFiles.ts"
 import { readPrompts } from "./PromptReader.ts"
 import { isTypesFile, renderTypes, typesFileName } from "./TypesFile.ts"
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Reads a file and converts its line endings to those of Unix. Returns `undefined` if the file does not exist. */
-const readText = (directory: string, name: string): string | undefined =>
-  readIfExists(directory, name)?.toString().replaceAll("\r\n", "\n")
-
 /** Reads the prompts of the bundle in a directory. Rejects with a `CommandError` if it is missing or damaged. */
 const readBundle = async (directory: string): Promise<ReadonlyArray<BundledPrompt>> => {
-  const bytes = readIfExists(directory, bundleFileName)
-  if (bytes === undefined)
+  const text = readText(directory, bundleFileName)
+  if (text === undefined)
     throw new CommandError(`there is no ${bundleFileName} in the directory of --out; run 'pull'`)
-  try {
-    return await parseBundleFile(bytes)
-  } catch (error) {
-    if (error instanceof BundleError) throw new CommandError(`${bundleFileName}: ${error.message}`)
-    throw error
-  }
+  return parseBundleFile(text).catch((error) => {
+    throw error instanceof BundleError ? new CommandError(`${bundleFileName}: ${error.message}`) : error
+  })
 }
 
 /**
@@ -37,7 +30,7 @@ const readService = async (
   if (!apiKey)
     throw toUsageError("the environment variable PROMPT_RETRIEVAL_KEY is required: set it to an API key")
   try {
-    const prompts = await readPrompts({ ...options, apiKey })
+    const prompts = await readPrompts(options, apiKey)
     if (prompts.length > 0 || options.allowEmpty) return prompts
   } catch (error) {
     // The client's constructor throws a `TypeError` for an invalid option.
@@ -56,16 +49,13 @@ const readService = async (
   throw new CommandError("no prompt matches; check --tag and --type, or allow it with --allow-empty")
 }
 
-const renderFiles = (prompts: ReadonlyArray<BundledPrompt>): Map<string, string> =>
-  new Map([
-    [bundleFileName, renderBundle(prompts)],
-    [typesFileName, renderTypes(prompts)]
-  ])
-
 /** Reads the prompts, and returns the files that would change. */
 const listChanges = async (options: PullOptions, env: Environment) => {
   const prompts = await readService(options, env.PROMPT_RETRIEVAL_KEY)
-  const files = renderFiles(prompts)
+  const files = new Map([
+    [bundleFileName, renderBundle(prompts)],
+    [typesFileName, renderTypes(prompts)]
+  ])
   for (const [name, text] of files) if (text === readText(options.out, name)) files.delete(name)
   return { prompts, files }
 }

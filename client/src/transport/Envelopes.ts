@@ -6,6 +6,7 @@ export const toQuery = (params: object): string => {
   return defined.length ? `?${new URLSearchParams(defined.sort())}` : ""
 }
 
+/** Returns true for an object that is not an array. */
 const isObject = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 

@@ -4,7 +4,7 @@ import type { Signal } from "./Limits.ts"
 export interface FetchInit {
   /** Always GET, because the client only reads. */
   readonly method: "GET"
-  /** Header values by lowercase name. They include the API key. */
+  /** By lowercase name. They include the API key. */
   readonly headers: Record<string, string>
   /** Redirects are not followed, because they could carry the API key to another host. */
   readonly redirect: "manual"
@@ -14,14 +14,10 @@ export interface FetchInit {
 
 /** The part of `Response` that the client uses. */
 export interface FetchResponse {
-  /** HTTP status code. */
   readonly status: number
-  /** Response headers. Their names are case-insensitive. */
+  /** The names are case-insensitive. */
   readonly headers: { get(name: string): string | null }
-  /**
-   * The body as a stream of bytes. The client reads at most 8 MiB of the body, and calls `text` if the body is not
-   * iterable.
-   */
+  /** The client reads at most 8 MiB of the body, and calls `text` if the body is not iterable. */
   readonly body: { cancel(): Promise<void>; [Symbol.asyncIterator]?(): AsyncIterator<Uint8Array> } | null
   /** Reads the body as UTF-8, if the body cannot be read as a stream. */
   text(): Promise<string>
@@ -32,7 +28,6 @@ export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
 
 /** Log fields of one attempt. They never contain the API key, the query string or a body. */
 export interface LogFields {
-  /** HTTP method. */
   readonly method: "GET"
   /** Path of the request, without the query string. */
   readonly path: string
@@ -48,12 +43,10 @@ export interface LogFields {
 
 /**
  * Receives one line for each attempt: `warn` after a connection error, a timeout, 408, 429 or 5xx, otherwise `debug`.
- * Also receives a `warn` when a call waits because another call got a 429.
- * `console` is a valid logger. Exceptions thrown by a logger are ignored.
+ * Also receives a `warn` when a call waits because another call got a 429. `console` is a valid logger. Exceptions of a
+ * logger are ignored.
  */
 export interface Logger {
-  /** Receives the line of each attempt that `warn` does not receive. */
   debug?(message: string, fields: LogFields): void
-  /** Receives the line of an attempt whose failure may be temporary. */
   warn?(message: string, fields: LogFields): void
 }

@@ -1,10 +1,7 @@
 import { getStatus, toApiError } from "../Errors.ts"
-import { type Limits, now, type Signal, sleep } from "./Limits.ts"
+import { now } from "./Limits.ts"
 
-/**
- * The state of the API key according to the responses so far. The clients that `withOptions` creates for the key share
- * it.
- */
+/** The state of the API key according to the responses so far. The clients of `withOptions` share the state. */
 export class KeyState {
   /**
    * True since the last 401 or 403, until a request that starts later succeeds. A rejected key gets neither a bundled
@@ -40,26 +37,20 @@ export class KeyState {
     this.#requestId = requestId
   }
 
-  /** Returns true if a call with this deadline has to wait for the end of a pause. */
-  isPaused(deadline: number): boolean {
-    return this.#pausedUntil > now() && this.#pausedUntil < deadline
-  }
-
-  /** Waits until the pause ends. Rejects immediately if the pause does not end before the deadline. */
-  async waitForPause(limits: Limits, signal: Signal, deadline: number): Promise<void> {
-    for (;;) {
-      const delay = this.#pausedUntil - now()
-      if (delay <= 0) return
-      if (this.#pausedUntil >= deadline) {
-        throw toApiError({
-          status: 429,
-          code: "RATE_LIMITED",
-          message: "Rate limit exceeded; no request was sent",
-          requestId: this.#requestId,
-          retryAfter: Math.ceil(delay / 1000)
-        })
-      }
-      await sleep(delay, signal, limits)
-    }
+  /**
+   * Returns the milliseconds until the pause ends, or 0 without a pause. Throws if the pause does not end before the
+   * deadline of a call.
+   */
+  getDelay(deadline: number): number {
+    const delay = this.#pausedUntil - now()
+    if (delay <= 0) return 0
+    if (this.#pausedUntil < deadline) return delay
+    throw toApiError({
+      status: 429,
+      code: "RATE_LIMITED",
+      message: "Rate limit exceeded; no request was sent",
+      requestId: this.#requestId,
+      retryAfter: Math.ceil(delay / 1000)
+    })
   }
 }

@@ -89,7 +89,7 @@ export const withLimits = <A>(
   })
 
 /** Resolves after a delay in milliseconds, or rejects with the signal's reason when the signal is aborted. */
-export const sleep = (timeout: number, signal: Signal, { isBackground }: Limits): Promise<void> =>
-  withLimits({ timeout, signal, isBackground }, () => new Promise<void>(() => {})).catch(() =>
+export const sleep = (timeout: number, signal: Signal, limits: Limits): Promise<void> =>
+  withLimits({ ...limits, timeout, signal }, () => new Promise<void>(() => {})).catch(() =>
     signal.throwIfAborted()
   )

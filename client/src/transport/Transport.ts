@@ -3,6 +3,7 @@ import {
   ConnectionError,
   getStatus,
   InvalidResponseError,
+  isTransient,
   type PromptApiError,
   toApiError
 } from "../Errors.ts"
@@ -43,6 +44,12 @@ export interface ConfirmedText {
   readonly info: ResponseInfo
 }
 
+/** A response after its body was read. The text is undefined if it is too large. */
+interface Response {
+  readonly text: string | undefined
+  readonly info: Omit<ResponseInfo, "rejections">
+}
+
 export interface TransportOptions {
   readonly apiKey: string
   readonly baseUrl: string
@@ -51,26 +58,16 @@ export interface TransportOptions {
   readonly logger: Logger
 }
 
-/**
- * Validates headers and converts their names to lower case. Uses the class `Headers` only if there are headers, because
- * Node takes 20 ms to load this class.
- */
+/** Validates headers and converts their names to lower case. Node takes 20 ms to load the class `Headers`. */
 export const normalizeHeaders = (headers: CallSettings["headers"]): Readonly<Record<string, string>> =>
   headers ? Object.fromEntries(new Headers(headers)) : {}
 
-/** Returns true if the same request may succeed later. */
-const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
-
-/**
- * The longest delay that the client accepts from a `Retry-After`, in milliseconds. The service sends at most one
- * minute. A larger value comes from a proxy, and must not stop the client for longer.
- */
+/** The longest accepted `Retry-After`, in milliseconds. The service sends at most one minute; a proxy may send more. */
 const maxRetryAfterMs = 60_000
 
 /**
- * Returns the backoff before a retry, in milliseconds. The backoff is exponential with jitter. The maximum is 500
- * before the first retry and doubles with each further retry, up to 8,000. The backoff is between half of the maximum
- * and the maximum, at random.
+ * Returns the backoff before a retry, in milliseconds: at random between half of the maximum and the maximum, which is 500
+ * before the first retry and doubles with each further retry, up to 8,000.
  */
 const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
@@ -114,7 +111,7 @@ const parseJson = (text: string | undefined): UnknownJson => {
 }
 
 const parseCount = (value: string | null): number | undefined =>
-  value !== null && /^\d{1,15}$/.test(value) ? Number(value) : undefined
+  /^\d{1,15}$/.test(value!) ? Number(value) : undefined
 
 /** Returns the age that a cache on the way has sent, in milliseconds. */
 const parseAge = (value: string | null): number => Math.max(Number.parseInt(value!, 10) || 0, 0) * 1000
@@ -153,20 +150,17 @@ export class Transport {
     const deadline = now() + settings.timeout
     const run = async (signal: Signal) => {
       for (let attempt = 1; ; attempt++) {
-        if (this.key.isPaused(deadline)) this.#log(true, target, "waits for the rate limit", attempt)
-        await this.key.waitForPause(settings, signal, deadline)
-        const sentAt = readClocks()
+        while (this.key.getDelay(deadline) > 0) {
+          this.#log(true, target, "waits for the rate limit", attempt, now())
+          await sleep(this.key.getDelay(deadline), signal, settings)
+        }
         try {
           const init = { method: "GET", headers, redirect: "manual", signal } as const
-          const [response, text] = await this.#fetch(target, init, attempt, settings)
-          const age = parseAge(response.headers.get("age"))
-          const info = { ...this.#describe(response), age, confirmedAt: subtract(sentAt, age), rejections }
-          if (response.status !== 304 || !etag) return { text: this.#parse(response, text, isEnvelope), info }
-          const { version } = previous!.info
-          return {
-            text: previous!.text,
-            info: { ...info, etag: info.etag ?? etag, version: info.version ?? version }
-          }
+          const response = await this.#fetch(target, init, attempt, settings)
+          const info = { ...response.info, rejections }
+          if (info.status !== 304 || !etag) return { text: this.#parse(response, isEnvelope), info }
+          const version = info.version ?? previous!.info.version
+          return { text: previous!.text, info: { ...info, etag: info.etag ?? etag, version } }
         } catch (error) {
           const status = getStatus(error)
           const { retryAfter, requestId } = error as PromptApiError
@@ -188,18 +182,19 @@ export class Transport {
     init: FetchInit,
     attempt: number,
     { isBackground }: CallSettings
-  ): Promise<[response: FetchResponse, text: string | undefined]> {
+  ): Promise<Response> {
     const { baseUrl, fetch } = this.#options
     const url = baseUrl + target
-    const start = now()
+    const sentAt = readClocks()
     try {
       const request = () => fetch(url, init)
       const response = await (isBackground ? withoutHolding(url, request) : request())
       const text = await readBody(response)
-      this.#log(isTransient(response.status), target, response.status, attempt, start, response)
-      return [response, text]
+      const info = this.#describe(response, sentAt)
+      this.#log(isTransient(info.status), target, info.status, attempt, sentAt[0], info)
+      return { text, info }
     } catch (error) {
-      this.#log(!(init.signal.reason instanceof AbortError), target, "without a response", attempt, start)
+      this.#log(!(init.signal.reason instanceof AbortError), target, "without a response", attempt, sentAt[0])
       throw new ConnectionError(this.#redact(`No response from ${baseUrl}: ${describeCauses(error)}`))
     }
   }
@@ -209,11 +204,10 @@ export class Transport {
     target: string,
     outcome: string | number,
     attempt: number,
-    start = now(),
-    response?: FetchResponse
+    start: number,
+    { status, requestId }: Partial<ResponseInfo> = {}
   ): void {
     const path = this.#redact(target.replace(/\?.*/, ""))
-    const { status, requestId } = response ? this.#describe(response) : {}
     const fields = { method: "GET", path, status, duration: now() - start, requestId, attempt } as const
     try {
       this.#options.logger[isWarning ? "warn" : "debug"]?.(`GET ${path} ${outcome}`, fields)
@@ -222,20 +216,14 @@ export class Transport {
     }
   }
 
-  /** Returns the text, or throws the error that the response represents. The text is undefined if it is too large. */
-  #parse(
-    response: FetchResponse,
-    text: string | undefined,
-    isEnvelope: (body: UnknownJson) => boolean
-  ): string {
-    const { status, headers } = response
+  /** Returns the text, or throws the error that the response represents. */
+  #parse({ text, info }: Response, isEnvelope: (body: UnknownJson) => boolean): string {
+    const { status, headers, requestId } = info
     const body = parseJson(text)
     if (status >= 200 && status < 300 && isEnvelope(body)) return text!
-    const { requestId } = this.#describe(response)
-    const retryAfter = parseCount(headers.get("retry-after"))
     const { code, message } = body?.error ?? {}
     const isUnknownPath = status === 404 && message === "Route not found"
-    const details = { status, requestId, retryAfter }
+    const details = { status, requestId, retryAfter: parseCount(headers.get("retry-after")) }
     if (status >= 400 && typeof code === "string" && typeof message === "string" && !isUnknownPath)
       throw toApiError({ ...details, code: this.#redact(code), message: this.#redact(message) })
     // Browsers report a redirect that is not followed as status 0.
@@ -253,14 +241,16 @@ export class Transport {
     })
   }
 
-  #describe({ status, headers }: FetchResponse) {
-    const requestId = headers.get("x-request-id")
+  #describe({ status, headers }: FetchResponse, sentAt: Instant) {
+    const age = parseAge(headers.get("age"))
     return {
       status,
       headers,
       etag: headers.get("etag") ?? undefined,
       version: parseCount(headers.get("prompt-version")),
-      requestId: requestId ? this.#redact(requestId) : undefined,
+      requestId: this.#redact(headers.get("x-request-id") ?? "") || undefined,
+      age,
+      confirmedAt: subtract(sentAt, age),
       source: servedStalePattern.test(headers.get("cache-status") ?? "") ? "stale" : "fresh"
     } as const
   }

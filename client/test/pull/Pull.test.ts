@@ -119,6 +119,13 @@ describe("pull", () => {
     const frozen = () => pull(["--out", out, "--frozen"], offline)
     expect(await frozen()).toEqual(success)
     const [bundle, types] = readBoth(out)
+    for (const [name, text] of [
+      [bundleFile, bundle],
+      [typesFile, types]
+    ] as const)
+      writeFileSync(join(out, name), text!.replaceAll("\n", "\r\n"))
+    expect(await frozen(), "with Windows line endings").toEqual(success)
+    writeFileSync(join(out, typesFile), types!)
     writeFileSync(join(out, bundleFile), bundle!.replace("Be brief", "Be rude"))
     expect(await frozen()).toMatchObject({ code: 1, stderr: expect.stringContaining(agent.id) })
     writeFileSync(join(out, bundleFile), bundle!)

@@ -31,8 +31,8 @@ it.effect.prop(
       const service = new FakeService({ prompts })
       const server = await serveFake(service)
       try {
-        const selection = { apiKey: "key_live_0", baseUrl: server.url, tag: undefined, type: undefined }
-        const bundle = JSON.parse(renderBundle(await readPrompts(selection)))
+        const selection = { baseUrl: server.url, tag: undefined, type: undefined }
+        const bundle = JSON.parse(renderBundle(await readPrompts(selection, "key_live_0")))
         for (const { id } of prompts) {
           const fresh = await service.connect().prompts.getResolved(id)
           const bundled = await service.connect({ bundle, mode: "bundle-first" }).prompts.getResolved(id)
