@@ -97,6 +97,12 @@ export interface PrefetchResult {
   readonly missing: ReadonlyArray<string>
 }
 
+/** Throws a `TypeError` if an option is not among the known options, for example because it is misspelled. */
+export const requireKnown = (options: object, known: object, prefix = ""): void => {
+  for (const name of Object.keys(options))
+    if (!Object.hasOwn(known, name)) throw new TypeError(`unknown option ${prefix}${name}`)
+}
+
 /** Returns an integer from `minimum` to the maximum delay of a timer. Otherwise throws a `RangeError`. */
 const requireInteger = (name: string, value: number, minimum: number): number => {
   if (Number.isInteger(value) && value >= minimum && value < 2 ** 31) return value
@@ -108,6 +114,7 @@ export type CacheLimits = Readonly<Record<keyof CacheOptions, number>>
 
 export const toCacheLimits = (options: CacheOptions = {}): CacheLimits => {
   const defaults = defaultOptions.cache
+  requireKnown(options, defaults, "cache.")
   const { ttl = defaults.ttl, maxStale = defaults.maxStale, maxEntries = defaults.maxEntries } = options
   return {
     ttl: requireInteger("cache.ttl", ttl, 0),

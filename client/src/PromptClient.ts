@@ -14,6 +14,7 @@ import {
   type PrefetchOptions,
   type PrefetchResult,
   requireApiKey,
+  requireKnown,
   requireMode,
   type ResolvedOptions,
   toCacheLimits,
@@ -53,6 +54,7 @@ export class PromptClient {
   #findBundled: ReturnType<typeof makeFindBundled> | undefined
 
   constructor(options: ClientOptions = {}) {
+    requireKnown(options, defaultOptions)
     const { cache, bundle } = options
     const apiKey = requireApiKey(options.apiKey ?? readVariable("PROMPT_RETRIEVAL_KEY"))
     const baseUrl = normalizeBaseUrl(

@@ -6,6 +6,7 @@ import type {
   Page,
   PageParams,
   PromptResponse,
+  PromptType,
   Provenance,
   ResolvedPrompt,
   Single,
@@ -43,26 +44,16 @@ export const toServiceResult = <Result>(
   })
 }
 
-/** The fields of a resolved prompt, in the order of the service, with the values that absent fields get. */
-const emptyPrompt: ResolvedPrompt = {
-  id: "",
-  title: "",
-  prompt_type: undefined,
-  target_model: "",
-  resolved_content: "",
-  fragment_count: 0
-}
-
 /** A bundled prompt, or another prompt without some of its fields. */
 type PartialPrompt = { readonly [Field in keyof BundledPrompt]?: BundledPrompt[Field] | undefined } & {
   readonly content: string
 }
 
-/** Returns the resolved prompt that the service would return for a prompt. */
+/** Returns the resolved prompt that the service would return for a prompt, with its fields in the same order. */
 export const toResolvedPrompt = (prompt: PartialPrompt): ResolvedPrompt => {
-  const fields: Readonly<Record<string, unknown>> = { ...prompt, resolved_content: prompt.content }
-  const entries = Object.entries(emptyPrompt).map(([name, empty]) => [name, fields[name] ?? empty])
-  return Object.fromEntries(entries)
+  const { id = "", title = "", prompt_type, target_model = "", content, fragment_count = 0 } = prompt
+  const type = prompt_type as PromptType | undefined
+  return { id, title, prompt_type: type, target_model, resolved_content: content, fragment_count }
 }
 
 /** Makes the result of a bundled text or a fallback. Absent fields get fixed values. */
@@ -71,10 +62,7 @@ export const toSubstitute = (
   name: string,
   prompt: PartialPrompt
 ): Single<ResolvedPrompt, Source> =>
-  toResult(
-    { data: toResolvedPrompt({ ...prompt, id: prompt.id ?? name }) },
-    { name, source, version: prompt.version }
-  )
+  toResult({ data: toResolvedPrompt({ id: name, ...prompt }) }, { name, source, version: prompt.version })
 
 /**
  * Returns attributes for a trace of a call to a model: which prompt the call used, and where its text comes from. The

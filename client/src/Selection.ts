@@ -1,7 +1,7 @@
 import { getStatus } from "./Errors.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { ListParams, PageParams } from "./Resources.ts"
-import { toQuery } from "./transport/Envelopes.ts"
+import { isObject, toQuery } from "./transport/Envelopes.ts"
 
 /** Selects the prompts that match all filters; `{}` selects all prompts. */
 export type PromptFilter = Omit<ListParams, keyof PageParams>
@@ -15,8 +15,12 @@ export interface NormalSelection {
   readonly filter?: PromptFilter
 }
 
-export const normalizeSelection = (selection: PromptSelection): NormalSelection =>
-  Symbol.iterator in selection ? { names: [...new Set(selection.map(toName))] } : { filter: selection }
+/** Throws a `TypeError` if the selection, or a prompt in it, is not of the right kind. */
+export const normalizeSelection = (selection: PromptSelection): NormalSelection => {
+  if (Array.isArray(selection)) return { names: [...new Set(selection.map(toName))] }
+  if (isObject(selection)) return { filter: selection as PromptFilter }
+  throw new TypeError("selection must be a filter or an array")
+}
 
 /** The largest number of prompts in one response of the service. */
 export const maxPageSize = 100

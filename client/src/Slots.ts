@@ -41,8 +41,9 @@ export const fillSlots = <Prompt extends string | Pick<ResolvedPrompt, "resolved
   prompt: Prompt,
   variables: VariablesFor<Prompt>
 ): string => {
-  const content = typeof prompt === "string" ? prompt : prompt.resolved_content
-  const values = new Map<string, unknown>(Object.entries(variables))
+  const content: unknown = typeof prompt === "string" ? prompt : prompt?.resolved_content
+  if (typeof content !== "string") throw new TypeError("prompt must be a text or the data of getResolved")
+  const values = new Map<string, unknown>(Object.entries(variables ?? {}))
   const missing = new Set<string>()
   const filled = content.replace(slotPattern, (slot: string, inner: string) => {
     const name = inner.trim()

@@ -7,16 +7,19 @@ import {
   captureError,
   connectionRefused,
   errorResponse,
-  useFakeTime,
   jsonResponse,
   key,
   makeScriptedClient,
-  promptId
+  page,
+  type Responder,
+  useFakeTime
 } from "./support.ts"
 
 useFakeTime()
 
-const noRetries = { maxRetries: 0 }
+/** Returns the error that a client gets for a response. */
+const captureResponseError = (respond: Responder) =>
+  captureError(makeScriptedClient([respond], { maxRetries: 0 }).client.prompts.get("p"))
 
 /** Returns the name of the error class for an error code: `NotFoundError` for `NOT_FOUND`. */
 const toClassName = (code: string): string =>
@@ -28,23 +31,21 @@ describe("an error response", () => {
   it.each(Object.values(errors).map(({ status, code }) => ({ status, code })))(
     "a call rejects with the error class for $code and with the status $status, code, requestId and retryAfter of the response",
     async ({ status, code }) => {
-      const { client } = makeScriptedClient(
-        [() => errorResponse(status, code, "What happened", { "retry-after": "7", "x-request-id": "req-1" })],
-        noRetries
-      )
-      const error = await captureError(client.prompts.get(promptId))
-      expect(error).toBeInstanceOf(new Map(Object.entries(Client)).get(toClassName(code)))
-      expect(error).toBeInstanceOf(Client.PromptApiError)
-      expect(error).toBeInstanceOf(Client.PromptClientError)
+      const headers = { "retry-after": "7", "x-request-id": "req-1" }
+      const error = await captureResponseError(() => errorResponse(status, code, "What happened", headers))
+      const name = toClassName(code)
+      expect(error.constructor).toBe(new Map<string, unknown>(Object.entries(Client)).get(name))
+      for (const Class of [Client.PromptApiError, Client.PromptClientError])
+        expect(error).toBeInstanceOf(Class)
       expect({ ...error, name: error.name, message: error.message }).toEqual({
-        name: toClassName(code),
+        name,
         message: "What happened",
         status,
         code,
         requestId: "req-1",
         retryAfter: 7
       })
-      expect(error.stack).toMatch(`${toClassName(code)}: What happened\n`)
+      expect(error.stack).toMatch(`${name}: What happened\n`)
       expect(error).toMatchObject({ documentation: `docs/http-api.md#${code.toLowerCase()}` })
     }
   )
@@ -52,47 +53,46 @@ describe("an error response", () => {
   it.each(["TEAPOT", "__proto__", "constructor", ""])(
     "an error response with the unknown code %j rejects the call with a PromptApiError",
     async (code) => {
-      const { client } = makeScriptedClient([() => errorResponse(418, code, "Short and stout")])
-      const error = await captureError(client.prompts.get(promptId))
+      const error = await captureResponseError(() => errorResponse(418, code, "Short and stout"))
       expect(error.constructor).toBe(Client.PromptApiError)
-      expect(error).toMatchObject({ documentation: "docs/http-api.md#errors" })
-      expect({ ...error, message: error.message }).toEqual({
+      const details = {
         status: 418,
         code,
         message: "Short and stout",
-        requestId: undefined,
-        retryAfter: undefined
-      })
+        documentation: "docs/http-api.md#errors"
+      }
+      expect(error).toMatchObject(details)
     }
   )
+
+  it("the message of a ConnectionError names the URL of the service and the causes, by their codes if they have no message", async () => {
+    const cause = Object.assign(new AggregateError([], ""), { code: "ECONNREFUSED" })
+    const error = await captureResponseError(() => {
+      throw new TypeError("fetch failed", { cause })
+    })
+    expect(error.message).toBe("No response from http://127.0.0.1:3000: fetch failed: ECONNREFUSED")
+  })
 })
 
-const html = (status: number): Response =>
-  new Response("<html>secret</html>", {
-    status,
-    headers: { "content-type": "text/html", "x-request-id": "r" }
-  })
-const text = (status: number, body: string, type = "application/json"): Response =>
-  new Response(body, { status, headers: { "content-type": type, "x-request-id": "r" } })
-
 describe("a response that is not from the service", () => {
+  const respond =
+    (
+      status: number,
+      body: string | null,
+      headers: Record<string, string> = { "content-type": "application/json" }
+    ) =>
+    () =>
+      new Response(body, { status, headers: { ...headers, "x-request-id": "req-page" } })
   const bodies = ["", "{", "null", "7", '"data"', "[]", "{}", '{"data":null}', '{"data":7}', '{"error":{}}']
   const foreign: ReadonlyArray<readonly [() => Response, reason: string]> = [
-    [() => html(200), "200 text/html"],
-    [() => html(502), "502 text/html"],
-    [() => new Response("{}", { headers: { "content-type": "", "x-request-id": "r" } }), "200 "],
-    [
-      () => new Response(null, { status: 304, headers: { "x-request-id": "r" } }),
-      "304 without a content type"
-    ],
-    [() => text(200, '{"error":{"code":"NOT_FOUND","message":"Prompt not found"}}'), "200 application/json"],
-    [() => text(404, '{"error":{"code":404,"message":["no"]}}'), "404 application/json"],
-    [
-      () => new Response(null, { status: 307, headers: { location: "http://x.test/", "x-request-id": "r" } }),
-      "307 redirect; set baseUrl to its target"
-    ],
+    [page(200) as () => Response, "200 text/html"],
+    [page(502) as () => Response, "502 text/html"],
+    [respond(304, null, {}), "304 without a content type"],
+    [respond(200, '{"error":{"code":"NOT_FOUND","message":"Prompt not found"}}'), "200 application/json"],
+    [respond(404, '{"error":{"code":404,"message":["no"]}}'), "404 application/json"],
+    [respond(307, null, { location: "http://x.test/" }), "307 redirect; set baseUrl to its target"],
     ...bodies.flatMap((body) =>
-      [200, 400].map((status) => [() => text(status, body), `${status} application/json`] as const)
+      [200, 400].map((status) => [respond(status, body), `${status} application/json`] as const)
     )
   ]
 
@@ -107,32 +107,31 @@ describe("a response that is not from the service", () => {
           name: "InvalidResponseError",
           message: `Unexpected response: ${reason}`,
           status,
-          requestId: "r"
+          requestId: "req-page"
         })
       }
   })
 
   const meta = { page: 1, per_page: 20, total: 1 }
-  it("a list method rejects with an InvalidResponseError if the body is not a valid page", async () => {
-    for (const body of [
-      { data: [] },
-      { data: {}, meta },
-      { data: [null], meta },
-      { data: [], meta: null },
-      { data: [], meta: { ...meta, total: "1" } },
-      { data: [], meta: { ...meta, per_page: 0 } }
-    ]) {
-      const { client } = makeScriptedClient([() => jsonResponse(200, body)])
-      for (const list of [() => client.prompts.list(), () => client.prompts.versions.list(promptId)])
-        expect(await captureError(list())).toBeInstanceOf(Client.InvalidResponseError)
-    }
-  })
+  const [list, get, getResolved, listVersions, getVersion] = allCalls
 
-  it("a method for a single resource rejects with an InvalidResponseError if the body is a page of a list", async () => {
-    const { client } = makeScriptedClient([() => jsonResponse(200, { data: [], meta })])
-    for (const call of [allCalls[1]!, allCalls[2]!, allCalls[4]!]) {
-      expect(await captureError(call(client))).toBeInstanceOf(Client.InvalidResponseError)
-    }
+  it("a list method rejects with an InvalidResponseError if the body is not a page, and any other method if the body is a page", async () => {
+    const invalid: ReadonlyArray<readonly [body: object, calls: typeof allCalls]> = [
+      ...[
+        { data: [] },
+        { data: {}, meta },
+        { data: [null], meta },
+        { data: [], meta: null },
+        { data: [], meta: { ...meta, total: "1" } },
+        { data: [], meta: { ...meta, per_page: 0 } }
+      ].map((body) => [body, [list!, listVersions!]] as const),
+      [{ data: [], meta }, [get!, getResolved!, getVersion!]]
+    ]
+    for (const [body, calls] of invalid)
+      for (const call of calls) {
+        const { client } = makeScriptedClient([() => jsonResponse(200, body)])
+        expect(await captureError(call(client))).toBeInstanceOf(Client.InvalidResponseError)
+      }
   })
 })
 
@@ -147,50 +146,32 @@ describe("the API key", () => {
   })
 
   it("errors and log lines do not contain the API key, even if a response or a failure repeats the key", async () => {
-    const responders = [
+    const fail = (error: unknown) => () => {
+      throw error
+    }
+    const headers = { authorization: `Bearer ${key}` }
+    const responders: ReadonlyArray<Responder> = [
       () => errorResponse(400, key, `Bad key ${key}`, { "x-request-id": key }),
+      () => errorResponse(429, "RATE_LIMITED", key, { "retry-after": "600", "x-request-id": key }),
       () => new Response(key, { status: 502, headers: { "content-type": key, "x-request-id": key } }),
       () => new Response(null, { status: 302, headers: { location: `http://x.test/?${key}` } }),
-      () => rateLimited(key),
-      ({ headers }: { headers: object }) => {
-        throw new Error(`cannot send ${JSON.stringify(headers)}`, { cause: { headers } })
-      },
-      () => {
-        throw Object.assign(new Error("no"), { config: { headers: { authorization: `Bearer ${key}` } } })
-      },
-      () => {
-        throw { headers: { authorization: `Bearer ${key}` } }
-      },
+      fail(new Error(`cannot send ${JSON.stringify(headers)}`, { cause: { headers } })),
+      fail(Object.assign(new Error("no"), { config: { headers } })),
+      fail({ headers }),
       () => {
         const body = new ReadableStream({ start: (stream) => stream.error(new Error(`torn at ${key}`)) })
         return new Response(body, { headers: { "content-type": "application/json", "x-request-id": key } })
       }
     ]
-    const rateLimited = (id: string) =>
-      errorResponse(429, "RATE_LIMITED", id, { "retry-after": "600", "x-request-id": id })
     for (const respond of responders) {
       const { client, log, requests } = makeScriptedClient([respond], { maxRetries: 1 })
       const error = await captureError(client.prompts.list({ tag: key }))
       expect(error).toBeInstanceOf(Client.PromptClientError)
       // During the pause after a 429, the error of a call repeats the request id of the 429.
       const paused = await captureError(client.prompts.list({ tag: key }))
-      for (const value of [error, paused, log]) {
+      for (const value of [error, paused, log])
         expect(inspectAll(value) + (value as Error).stack).not.toContain(key.slice(9, 25))
-      }
       expect(log.length).toBe(requests.length)
     }
-  })
-
-  it.each([
-    [undefined, "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"],
-    [null, "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"],
-    ["", "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"],
-    [7, "apiKey contains invalid characters"],
-    [" ", "apiKey contains invalid characters"],
-    ["key live", "apiKey contains invalid characters"],
-    ["key\n", "apiKey contains invalid characters"],
-    ["clé", "apiKey contains invalid characters"]
-  ])("the constructor throws a TypeError that does not repeat an invalid API key: %j", (apiKey, message) => {
-    expect(() => new Client.PromptClient({ apiKey: apiKey as string })).toThrow(new TypeError(message))
   })
 })

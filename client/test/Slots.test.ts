@@ -86,49 +86,34 @@ describe("fillSlots", () => {
   )
 
   it("MissingVariablesError lists each missing name once, in order of occurrence", () => {
-    const error = (() => {
-      try {
-        return fillSlots("{{b}} {{ a }} {{b}} {{c}}", { c: "x" })
-      } catch (error) {
-        return error
-      }
-    })() as MissingVariablesError
+    let error: unknown
+    try {
+      fillSlots("{{b}} {{ a }} {{b}} {{c}}", { c: "x" })
+    } catch (thrown) {
+      error = thrown
+    }
     assert.instanceOf(error, PromptClientError)
-    assert.deepStrictEqual(
-      { name: error.name, message: error.message, missing: error.missing },
-      { name: "MissingVariablesError", message: "No value for {{b}}, {{a}}", missing: ["b", "a"] }
-    )
+    assert.include(error, { name: "MissingVariablesError", message: "No value for {{b}}, {{a}}" })
   })
 
-  it("fillSlots reads only own properties of the variables", () => {
-    const inherited = Object.create({ a: "WRONG" })
-    assert.deepStrictEqual(tryFill("{{a}}{{toString}}{{__proto__}}", inherited), {
-      missing: ["a", "toString", "__proto__"]
-    })
-    const own = JSON.parse('{"__proto__":"p","toString":"t"}')
-    assert.strictEqual(fillSlots("{{__proto__}}{{toString}}", own), "pt")
+  it("fillSlots and toMessage throw a TypeError for a prompt that is neither a text nor the data of getResolved", () => {
+    const envelope = { data: { resolved_content: "Hi" } }
+    for (const prompt of [envelope, undefined, null, 7, { resolved_content: 7 }])
+      for (const fill of [fillSlots, toMessage] as ReadonlyArray<
+        (prompt: never, variables: object) => unknown
+      >)
+        assert.throws(() => fill(prompt as never, {}), TypeError)
+    assert.throws(() => fillSlots("{{a}}", undefined as never), MissingVariablesError)
   })
 
   it("toMessage fills the slots, and its role is system or assistant for a prompt of this type, otherwise user", () => {
-    const roles: Record<PromptType | "undefined", string> = {
-      system: "system",
-      assistant: "assistant",
-      user: "user",
-      template: "user",
-      "few-shot": "user",
-      "chain-of-thought": "user",
-      undefined: "user"
+    const toRole = (prompt_type: PromptType | undefined) => {
+      const { role, content } = toMessage({ prompt_type, resolved_content: "Hi {{a}}" }, { a: 1 })
+      assert.strictEqual(content, "Hi 1")
+      return role
     }
-    for (const [type, role] of Object.entries(roles)) {
-      const prompt_type = type === "undefined" ? undefined : (type as PromptType)
-      assert.deepStrictEqual(toMessage({ prompt_type, resolved_content: "Hi {{a}}" }, { a: 1 }), {
-        role,
-        content: "Hi 1"
-      })
-    }
-    assert.throws(
-      () => toMessage({ prompt_type: "user", resolved_content: "{{a}}" }, {}),
-      MissingVariablesError
-    )
+    for (const type of ["system", "assistant"] as const) assert.strictEqual(toRole(type), type)
+    for (const type of ["user", "template", "few-shot", "chain-of-thought", undefined] as const)
+      assert.strictEqual(toRole(type), "user")
   })
 })

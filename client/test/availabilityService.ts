@@ -1,10 +1,15 @@
-import { type ClientOptions, type ResolvedOptions } from "../src/index.ts"
-import { makeBundle } from "./makeBundle.ts"
-import { jsonResponse, makeScriptedClient, type Responder, settle } from "./support.ts"
+import type { ClientOptions, ResolvedOptions } from "../src/index.ts"
+import { makeBundle } from "./pull/bundles.ts"
+import { jsonResponse, makeScriptedClient, type Responder, resolved } from "./support.ts"
 
 export const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
-export const otherId = "00000000-0000-4000-8000-000000000000"
-export const bundle = makeBundle([{ id, content: "Bundled {{shop}}" }])
+export const bundle = makeBundle({
+  id,
+  name: "bundled",
+  title: "Bundled",
+  content: "Bundled {{shop}}",
+  version: 7
+})
 
 export const respondWithText =
   (text: string, headers: Record<string, string> = {}): Responder =>
@@ -12,22 +17,19 @@ export const respondWithText =
     jsonResponse(200, { data: { id, resolved_content: text } }, headers)
 
 /** Makes a service that gives every request the response that the test set last. */
-export const makeService = (options: Partial<ClientOptions> = {}) => {
+export const makeService = (options: ClientOptions = {}) => {
   let respond: Responder = respondWithText("From the service")
   const scripted = makeScriptedClient([(request) => respond(request)], {
     maxRetries: 0,
     timeout: 1_000,
     ...options
   })
-  const read = async (call: ResolvedOptions = {}, promptId = id) => {
-    const outcome = await settle(scripted.client.prompts.getResolved(promptId, call))
-    if ("error" in outcome) throw outcome.error
-    return outcome.value
-  }
+  const read = (call: ResolvedOptions = {}, prompt = id) =>
+    resolved(scripted.client.prompts.getResolved(prompt, call))
   /** Reads a prompt. Returns its text and the source of the text. */
-  const readText = async (call?: ResolvedOptions, promptId?: string) => {
-    const { data, source } = await read(call, promptId)
-    return [data.resolved_content, source]
+  const readText = async (call?: ResolvedOptions, prompt?: string) => {
+    const { data, source } = await read(call, prompt)
+    return `${data.resolved_content} (${source})`
   }
   return { ...scripted, read, readText, respondWith: (next: Responder) => (respond = next) }
 }

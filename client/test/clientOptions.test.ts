@@ -1,17 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { PromptClient } from "../src/index.ts"
+import { FakeService } from "../src/testing.ts"
 import {
+  allCalls,
   captureError,
   connectionRefused,
-  errorResponse,
   installFakeTime,
-  jsonResponse,
   key,
   makeScriptedClient,
   neverResponds,
+  ok,
   rateLimited,
   settle,
-  promptId
+  unauthorized
 } from "./support.ts"
 
 afterEach(() => {
@@ -20,7 +21,57 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-const respondOk = () => jsonResponse(200, { data: { title: "a" } })
+const missingKey = "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"
+
+describe("the constructor", () => {
+  const invalidKey = "apiKey contains invalid characters"
+  const invalidUrl = "baseUrl must be an http or https URL without credentials, query or fragment"
+  const invalidMode = "mode must be service-first, or bundle-first with a bundle"
+
+  it.each<[options: object, message: string]>([
+    ...[null, ""].map((apiKey): [object, string] => [{ apiKey }, missingKey]),
+    ...[7, " ", "key live", "key\n", "clé"].map((apiKey): [object, string] => [{ apiKey }, invalidKey]),
+    ...["ftp://host", "http://user:pass@host", "http://host?a=b", "http://host#a", "host", ""].map(
+      (baseUrl): [object, string] => [{ baseUrl }, invalidUrl]
+    ),
+    [{ mode: "bundle-first" }, invalidMode],
+    [{ mode: "bundled", bundle: { prompts: [] } }, invalidMode],
+    [{ bundle: {} }, "bundle must be a bundle of prompts"],
+    [{ timeOut: 1_000 }, "unknown option timeOut"],
+    [{ cache: { maxAge: 1 } }, "unknown option cache.maxAge"]
+  ])(
+    "the options %j cause a TypeError that names the option and does not repeat its value",
+    (options, message) => {
+      expect(() => new PromptClient({ apiKey: key, ...options })).toThrow(new TypeError(message))
+    }
+  )
+
+  it.each([
+    { timeout: 0 },
+    { timeout: 1.5 },
+    { timeout: 2 ** 31 },
+    { timeout: Number.NaN },
+    { maxRetries: -1 },
+    { maxRetries: Number.POSITIVE_INFINITY }
+  ])("invalid limits make the constructor and every call fail with a RangeError: %j", async (options) => {
+    installFakeTime()
+    expect(() => makeScriptedClient([ok], options)).toThrow(RangeError)
+    const { client, requests } = makeScriptedClient([ok])
+    for (const call of allCalls) expect(await captureError(call(client, options))).toBeInstanceOf(RangeError)
+    expect(requests).toEqual([])
+  })
+
+  it.each([
+    [undefined, "http://127.0.0.1:3000"],
+    ["https://prompts.example.com/", "https://prompts.example.com"],
+    ["http://host:8080/a/b//", "http://host:8080/a/b"],
+    ["http://[::1]:3000", "http://[::1]:3000"]
+  ])("a client with baseUrl %s sends its requests to %s/api/v1", async (baseUrl, base) => {
+    const { client, requests } = makeScriptedClient([ok], { baseUrl })
+    await client.prompts.get("p")
+    expect(requests[0]!.url).toBe(`${base}/api/v1/prompts/p`)
+  })
+})
 
 describe("withOptions", () => {
   beforeEach(installFakeTime)
@@ -28,94 +79,84 @@ describe("withOptions", () => {
   it("withOptions changes the given options and keeps all other options", async () => {
     const { client, requests } = makeScriptedClient([neverResponds], { headers: { a: "1" }, timeout: 1_000 })
     const derived = client.withOptions({ timeout: 50, headers: { b: "2" } })
-    expect(await settle(derived.prompts.get(promptId))).toMatchObject({
+    expect(await settle(derived.prompts.get("p"))).toMatchObject({
       error: { name: "TimeoutError" },
       took: 50
     })
     expect(requests[0]!.headers).toMatchObject({ b: "2", authorization: `Bearer ${key}` })
     expect(requests[0]!.headers.a).toBeUndefined()
-    expect(await settle(client.prompts.get(promptId))).toMatchObject({ took: 1_000 })
-    expect(requests[1]!.headers.a).toBe("1")
+    expect(await settle(client.prompts.get("p"))).toMatchObject({ took: 1_000 })
     expect(() => client.withOptions({ timeout: 0 })).toThrow(RangeError)
   })
 
-  it("a client from withOptions shares the cache of the original client if apiKey, baseUrl, cache, fetch and headers are equal", async () => {
-    const { client, requests } = makeScriptedClient([respondOk], { cache: {} })
-    await client.prompts.get(promptId)
-    expect((await client.withOptions({ timeout: 50 }).prompts.get(promptId)).source).toBe("cached")
+  it("a client from withOptions shares the cache and the live prompts if apiKey, baseUrl, cache, fetch and headers are equal", async () => {
+    const service = new FakeService({ prompts: ["a", "b"].map((name) => ({ name, content: name })) })
+    const client = service.connect({ cache: {} })
+    await client.prompts.getResolved("a")
+    await using _ = await client.live(["b"])
+    const readSources = async ({ prompts }: PromptClient) => [
+      (await prompts.getResolved("a")).source,
+      (await prompts.getResolved("b")).source
+    ]
+    for (const same of [
+      client.withOptions({ timeout: 50 }),
+      client.withOptions({}).withOptions({ maxRetries: 1 })
+    ])
+      expect(await readSources(same)).toEqual(["cached", "live"])
     for (const options of [
       { apiKey: "other" },
       { baseUrl: "http://other.test" },
       { cache: { ttl: 1 } },
       { cache: undefined },
-      { fetch: async () => respondOk() },
+      { fetch: service.fetch.bind(service) },
       { headers: { a: "1" } }
-    ]) {
-      expect((await client.withOptions(options).prompts.get(promptId)).source).toBe("fresh")
-    }
-    expect((await client.withOptions({}).withOptions({ maxRetries: 0 }).prompts.get(promptId)).source).toBe(
-      "cached"
-    )
-    expect(requests).toHaveLength(6)
+    ])
+      expect(await readSources(client.withOptions(options)), JSON.stringify(options)).toEqual([
+        "fresh",
+        "fresh"
+      ])
   })
 
   it("a client from withOptions shares the pause after a 429 only with clients of the same key", async () => {
-    const { client, requests } = makeScriptedClient([() => rateLimited("30"), respondOk], { maxRetries: 0 })
+    const { client, requests } = makeScriptedClient([() => rateLimited("30"), ok], { maxRetries: 0 })
     const derived = client.withOptions({ timeout: 1_000 })
-    expect(await captureError(client.prompts.get(promptId))).toMatchObject({ status: 429 })
-    expect(await captureError(derived.prompts.get(promptId))).toMatchObject({ status: 429 })
+    for (const { prompts } of [client, derived])
+      expect(await captureError(prompts.get("p"))).toMatchObject({ status: 429 })
     expect(requests).toHaveLength(1)
-    expect((await client.withOptions({ apiKey: "other" }).prompts.get(promptId)).source).toBe("fresh")
+    expect((await client.withOptions({ apiKey: "other" }).prompts.get("p")).source).toBe("fresh")
   })
 
   it("after one client receives a 401, the clients that withOptions derived from this client return neither a cached result nor a fallback", async () => {
-    const { client } = makeScriptedClient([
-      respondOk,
-      () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked"),
-      connectionRefused
-    ])
+    const { client } = makeScriptedClient([ok, unauthorized, connectionRefused])
     const derived = client.withOptions({ maxRetries: 0, cache: {} })
-    await derived.prompts.getResolved(promptId)
+    await derived.prompts.getResolved("p")
     expect(await captureError(client.prompts.list())).toMatchObject({ status: 401 })
-    expect(await captureError(derived.prompts.getResolved(promptId, { fallback: "x" }))).toMatchObject({
+    expect(await captureError(derived.prompts.getResolved("p", { fallback: "x" }))).toMatchObject({
       name: "ConnectionError"
     })
   })
 })
 
 describe("environment variables", () => {
-  const readRequest = async (client: () => PromptClient) => {
-    const requests: Array<{ readonly url: string; readonly authorization: string | undefined }> = []
-    const spy = async (url: string, { headers }: { readonly headers: Record<string, string> }) => {
-      requests.push({ url, authorization: headers.authorization })
-      return respondOk()
-    }
-    vi.stubGlobal("fetch", spy)
-    await client().prompts.get(promptId)
-    return requests[0]!
-  }
-
   it("PROMPT_RETRIEVAL_KEY and PROMPT_RETRIEVAL_URL replace options that are absent", async () => {
     vi.stubEnv("PROMPT_RETRIEVAL_KEY", "key_from_environment")
     vi.stubEnv("PROMPT_RETRIEVAL_URL", "https://environment.test/prefix/")
-    expect(await readRequest(() => new PromptClient())).toEqual({
-      url: `https://environment.test/prefix/api/v1/prompts/${promptId}`,
-      authorization: "Bearer key_from_environment"
-    })
-    const options = { apiKey: "key_of_option", baseUrl: "https://option.test" }
-    expect(await readRequest(() => new PromptClient(options))).toEqual({
-      url: `https://option.test/api/v1/prompts/${promptId}`,
-      authorization: "Bearer key_of_option"
-    })
+    const fetch = vi.fn(async (_url: string, _init: RequestInit) => ok())
+    vi.stubGlobal("fetch", fetch)
+    await new PromptClient().prompts.get("p")
+    await new PromptClient({ apiKey: "key_of_option", baseUrl: "https://option.test" }).prompts.get("p")
+    expect(
+      fetch.mock.calls.map(([url, { headers }]) => [url, new Headers(headers).get("authorization")])
+    ).toEqual([
+      ["https://environment.test/prefix/api/v1/prompts/p", "Bearer key_from_environment"],
+      ["https://option.test/api/v1/prompts/p", "Bearer key_of_option"]
+    ])
     // An empty option is an error, not a reason to use another key.
-    expect(() => new PromptClient({ apiKey: "" })).toThrow(
-      new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
-    )
+    expect(() => new PromptClient({ apiKey: "" })).toThrow(new TypeError(missingKey))
   })
 
   it.each([
     ["no process", undefined],
-    ["a process without an environment", {}],
     [
       "an environment that may not be read",
       {
@@ -126,16 +167,15 @@ describe("environment variables", () => {
     ]
   ])("in a runtime with %s, the constructor treats environment variables as absent", (_, process) => {
     vi.stubGlobal("process", process)
+    const construct = () => new PromptClient()
     let error: unknown
     try {
-      new PromptClient()
+      construct()
     } catch (thrown) {
       error = thrown
     } finally {
       vi.unstubAllGlobals()
     }
-    expect(error).toEqual(
-      new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
-    )
+    expect(error).toEqual(new TypeError(missingKey))
   })
 })

@@ -5,15 +5,14 @@ import {
   allCalls,
   captureError,
   flush,
-  useFakeTime,
   makeScriptedClient,
-  ok,
   neverResponds,
+  ok,
   type Responder,
   rateLimited,
   serviceUnavailable,
   settle,
-  promptId
+  useFakeTime
 } from "./support.ts"
 
 useFakeTime()
@@ -25,38 +24,20 @@ describe("the timeout", () => {
     [5_000, 70, 70]
   ])(
     "with the timeout %s of the client and %s of the call, an attempt without a response is aborted after %i ms",
-    async (client, call, took) => {
-      const { client: stalled, requests, log } = makeScriptedClient([neverResponds], { timeout: client })
-      expect(await settle(stalled.prompts.get(promptId, { timeout: call }))).toEqual({
-        error: new TimeoutError(`No result within ${took} ms`),
-        took
-      })
-      expect(requests).toHaveLength(1)
-      expect(requests[0]!.signal.aborted).toBe(true)
-      expect(log).toEqual([
-        [
-          "warn",
-          "GET /api/v1/prompts/p without a response",
-          {
-            method: "GET",
-            path: "/api/v1/prompts/p",
-            status: undefined,
-            duration: took,
-            requestId: undefined,
-            attempt: 1
-          }
-        ]
-      ])
+    async (timeout, ofCall, took) => {
+      const { client, requests, log } = makeScriptedClient([neverResponds], { timeout })
+      const error = new TimeoutError(`No result within ${took} ms`)
+      expect(await settle(client.prompts.get("p", { timeout: ofCall }))).toEqual({ error, took })
+      expect([requests.length, requests[0]!.signal.aborted]).toEqual([1, true])
+      expect(log).toMatchObject([["warn", "GET /api/v1/prompts/p without a response", { duration: took }]])
     }
   )
 
-  it("a call times out even if fetch ignores its signal, and a late error response is not retried", async () => {
+  it("a call times out when fetch ignores its signal, and a late response starts no further request", async () => {
     const response = Promise.withResolvers<Response>()
     const { client, requests } = makeScriptedClient([() => response.promise])
-    expect(await settle(client.prompts.get(promptId))).toMatchObject({
-      error: { name: "TimeoutError" },
-      took: 30_000
-    })
+    const outcome = await settle(client.prompts.get("p"))
+    expect(outcome).toMatchObject({ error: { name: "TimeoutError" }, took: 30_000 })
     response.resolve(serviceUnavailable())
     await advance(60_000)
     expect(requests).toHaveLength(1)
@@ -65,17 +46,13 @@ describe("the timeout", () => {
   it("the timeout covers all attempts and the delays between the attempts", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0)
     const { client, requests } = makeScriptedClient([serviceUnavailable, neverResponds])
-    expect(await settle(client.prompts.get(promptId, { timeout: 1_000 }))).toMatchObject({
-      error: { name: "TimeoutError" },
-      took: 1_000
-    })
+    const outcome = await settle(client.prompts.get("p", { timeout: 1_000 }))
+    expect(outcome).toMatchObject({ error: { name: "TimeoutError" }, took: 1_000 })
     expect(requests).toHaveLength(2)
     // The third attempt would come 750 ms after the first.
     const short = makeScriptedClient([serviceUnavailable])
-    expect(await settle(short.client.prompts.get(promptId, { timeout: 700 }))).toMatchObject({
-      error: { status: 503 },
-      took: 250
-    })
+    const shortOutcome = await settle(short.client.prompts.get("p", { timeout: 700 }))
+    expect(shortOutcome).toMatchObject({ error: { status: 503 }, took: 250 })
     expect(short.requests).toHaveLength(2)
   })
 })
@@ -99,14 +76,11 @@ describe("a signal", () => {
     async (kind) => {
       const { client, requests } = makeScriptedClient([aborts[kind]!])
       const controller = new AbortController()
-      const call = client.prompts.get(promptId, { signal: controller.signal })
+      const call = client.prompts.get("p", { signal: controller.signal })
       await flush()
-      expect(requests).toHaveLength(1)
       controller.abort("why not")
-      expect(await settle(call)).toEqual({
-        error: new AbortError("The call was aborted", { cause: "why not" }),
-        took: 0
-      })
+      const error = new AbortError("The call was aborted", { cause: "why not" })
+      expect(await settle(call)).toEqual({ error, took: 0 })
       await advance(60_000)
       expect(requests).toHaveLength(1)
       expect(vi.getTimerCount()).toBe(0)
@@ -116,14 +90,11 @@ describe("a signal", () => {
   it("an abort is not logged as a warning", async () => {
     const { client, log } = makeScriptedClient([neverResponds])
     const controller = new AbortController()
-    const call = client.prompts.get(promptId, { signal: controller.signal })
+    const call = client.prompts.get("p", { signal: controller.signal })
     await flush()
     controller.abort()
-    expect(await captureError(call)).toBeInstanceOf(AbortError)
-    await flush()
-    expect(log.map(([level, message]) => [level, message])).toEqual([
-      ["debug", "GET /api/v1/prompts/p without a response"]
-    ])
+    await captureError(call)
+    expect(log).toMatchObject([["debug", "GET /api/v1/prompts/p without a response", {}]])
   })
 
   it("every method rejects with an AbortError and sends no request if the signal is already aborted", async () => {

@@ -3,9 +3,9 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { expect, vi } from "vitest"
-import type { Live, PromptClientError } from "../src/index.ts"
+import type { PromptClientError } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
-import { advance, flush, installFakeTime, settle } from "./support.ts"
+import { advance, flush, installFakeTime, resolved, settle } from "./support.ts"
 
 const ttl = 30_000
 const maxAge = ttl + 300_000
@@ -18,38 +18,21 @@ const margin = 10_000
 type Behavior = "waits" | "does not wait" | "no connection" | 401 | 503
 
 /** One step of a test. While the machine is suspended, the wall clock advances and no timer runs. */
-type Step =
-  | { readonly kind: "read" }
-  | { readonly kind: "pass" | "suspend"; readonly millis: number }
-  | { readonly kind: "edit" | "remove" }
-  | { readonly kind: "behave"; readonly behavior: Behavior }
+interface Step {
+  readonly kind: "read" | "pass" | "suspend" | "edit" | "remove" | "behave"
+  readonly millis: number
+  readonly behavior: Behavior
+}
 
+const oneOf = <A extends string | number>(...values: ReadonlyArray<A>) =>
+  Arbitrary.schema(Schema.Literals(values))
 const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
   Arbitrary.all([
-    Arbitrary.schema(
-      Schema.Literals([
-        "read",
-        "read",
-        "read",
-        "pass",
-        "pass",
-        "pass",
-        "suspend",
-        "edit",
-        "edit",
-        "remove",
-        "behave",
-        "behave"
-      ])
-    ),
-    Arbitrary.schema(
-      Schema.Literals([1, 999, 1_000, 5_000, 12_500, 24_999, 25_000, 29_999, 30_000, 60_000, 330_000])
-    ),
-    Arbitrary.schema(
-      Schema.Literals(["waits", "waits", "waits", "does not wait", "no connection", 401, 503] as const)
-    )
+    oneOf("read", "read", "pass", "pass", "suspend", "edit", "remove", "behave"),
+    oneOf(1, 999, 1_000, 5_000, 12_500, 24_999, 25_000, 29_999, 30_000, 60_000, 330_000),
+    oneOf<Behavior>("waits", "waits", "waits", "does not wait", "no connection", 401, 503)
   ]),
-  ([kind, millis, behavior]) => ({ kind, millis, behavior }) as Step
+  ([kind, millis, behavior]) => ({ kind, millis, behavior })
 )
 
 const errorNames = {
@@ -259,11 +242,8 @@ describe("live prompts as a state machine", () => {
   it.live.prop(
     "an edit between two waits is always seen, however long requests and responses take and whenever the edits happen",
     {
-      delays: Arbitrary.array(Arbitrary.schema(Schema.Literals([0, 1, 20, 300])), {
-        minLength: 1,
-        maxLength: 10
-      }),
-      gaps: Arbitrary.array(Arbitrary.schema(Schema.Literals([0, 1, 19, 40, 301, 24_990])), { maxLength: 20 })
+      delays: Arbitrary.array(oneOf(0, 1, 20, 300), { minLength: 1, maxLength: 10 }),
+      gaps: Arbitrary.array(oneOf(0, 1, 19, 40, 301, 24_990), { maxLength: 20 })
     },
     ({ delays, gaps }) =>
       Effect.promise(async () => {
@@ -282,8 +262,7 @@ describe("live prompts as a state machine", () => {
             }
           })
           const changes: Array<string> = []
-          const call = await settle(client.live({}, { onChange: (prompt) => changes.push(prompt) }))
-          await using _ = (call as { readonly value: Live }).value
+          await using _ = await resolved(client.live({}, { onChange: (prompt) => changes.push(prompt) }))
           for (const [index, gap] of gaps.entries()) {
             await vi.advanceTimersByTimeAsync(gap)
             service.set({ name: "p", content: String(index) })

@@ -1,62 +1,51 @@
 import { describe, expect, it } from "vitest"
 import type { PromptClient } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
-import { makeBundle } from "./makeBundle.ts"
 
 const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
 
 /** Calls every method that takes a prompt. */
-const calls = {
-  get: ({ prompts }: PromptClient, prompt: string) => prompts.get(prompt),
-  getResolved: ({ prompts }: PromptClient, prompt: string) => prompts.getResolved(prompt, { fallback: "x" }),
-  "versions.list": ({ prompts }: PromptClient, prompt: string) => prompts.versions.list(prompt),
-  "versions.get": ({ prompts }: PromptClient, prompt: string) => prompts.versions.get(prompt, 1)
-}
-
-const paths = {
-  get: "",
-  getResolved: "/resolved",
-  "versions.list": "/versions",
-  "versions.get": "/versions/1"
-}
+const methods = [
+  { path: "", call: ({ prompts }: PromptClient, prompt: string) => prompts.get(prompt) },
+  {
+    path: "/resolved",
+    call: ({ prompts }: PromptClient, prompt: string) => prompts.getResolved(prompt, { fallback: "x" })
+  },
+  { path: "/versions", call: ({ prompts }: PromptClient, prompt: string) => prompts.versions.list(prompt) },
+  {
+    path: "/versions/1",
+    call: ({ prompts }: PromptClient, prompt: string) => prompts.versions.get(prompt, 1)
+  }
+]
 
 const makeService = () => new FakeService({ prompts: [{ id, name: "support-agent", content: "Text" }] })
 
-describe.each(Object.keys(calls) as Array<keyof typeof calls>)("%s", (method) => {
-  it.each(["support-agent", id, id.toUpperCase()])(
-    "sends %s in the path, and no other request",
-    async (prompt) => {
-      const service = makeService()
-      await calls[method](service.connect(), prompt)
-      expect(service.requests).toEqual([`/api/v1/prompts/${prompt}${paths[method]}`])
-    }
-  )
-
-  it("rejects with a NotFoundError if no prompt has the name, after one request", async () => {
+describe.each(methods)("/prompts/NAME$path", ({ path, call }) => {
+  it("a call sends one request, with the given name or id in the path, and rejects with a NotFoundError if no prompt has the name", async () => {
     const service = makeService()
-    await expect(calls[method](service.connect({ cache: {} }), "suport-agent")).rejects.toMatchObject({
+    const prompts = ["support-agent", id, id.toUpperCase()]
+    for (const prompt of prompts) await call(service.connect(), prompt)
+    await expect(call(service.connect({ cache: {} }), "suport-agent")).rejects.toMatchObject({
       name: "NotFoundError",
-      message: method === "versions.get" ? "Version not found" : "Prompt not found"
+      message: path === "/versions/1" ? "Version not found" : "Prompt not found"
     })
-    expect(service.requests).toHaveLength(1)
+    expect(service.requests).toEqual(
+      [...prompts, "suport-agent"].map((prompt) => `/api/v1/prompts/${prompt}${path}`)
+    )
   })
 
-  it.each(["Support agent", "..", ".", "a/b", "a?b", "a%20b", "größe"])(
-    "rejects the text %j, which cannot be a name, with a NotFoundError and without a request",
-    async (text) => {
-      const service = makeService()
-      await expect(calls[method](service.connect(), text)).rejects.toMatchObject({
+  it("a call rejects a text that cannot be a name with a NotFoundError, and a value of another type with a TypeError, without a request", async () => {
+    const service = makeService()
+    for (const text of ["Support agent", "..", ".", "a/b", "a?b", "a%20b", "größe"])
+      await expect(call(service.connect(), text)).rejects.toMatchObject({
         name: "NotFoundError",
         message: "Prompt not found; names look like support-agent"
       })
-      expect(service.requests).toEqual([])
-    }
-  )
-
-  it.each(["", undefined, 1])("rejects %j with a TypeError", async (value) => {
-    await expect(calls[method](makeService().connect(), value as string)).rejects.toEqual(
-      new TypeError("prompt must be a name or an id")
-    )
+    for (const value of ["", undefined, 1])
+      await expect(call(service.connect(), value as string)).rejects.toEqual(
+        new TypeError("prompt must be a name or an id")
+      )
+    expect(service.requests).toEqual([])
   })
 })
 
@@ -77,27 +66,5 @@ describe("names", () => {
     await expect.poll(() => prompts.getResolved("support-agent").catch(({ status }) => status)).toBe(404)
     expect((await prompts.getResolved(id)).source).toBe("stale")
     expect((await prompts.getResolved("renamed")).source).toBe("fresh")
-  })
-
-  it("a bundled text is found by its name, by its id, and by a reference", async () => {
-    const bundle = makeBundle([
-      { id, name: "support-agent", content: "Bundled" },
-      // Another prompt of the workspace has the same slug.
-      { id: "0000000a-0000-4000-8000-000000000001", name: "twin-0000000a", content: "Twin" }
-    ])
-    const service = new FakeService()
-    const bundled = service.connect({ bundle, mode: "bundle-first" })
-    service.failWith("no connection")
-    for (const client of [bundled, service.connect({ bundle })]) {
-      const read = async (prompt: Parameters<typeof client.prompts.getResolved>[0]) => {
-        const { data, source } = await client.prompts.getResolved(prompt, { fallback: "Fallback" })
-        return `${source}: ${data.resolved_content}`
-      }
-      expect(await read("support-agent")).toBe("bundled: Bundled")
-      expect(await read(id.toUpperCase())).toBe("bundled: Bundled")
-      expect(await read("twin-0000000a")).toBe("bundled: Twin")
-      expect(await read({ name: "support-agent", slots: [] })).toBe("bundled: Bundled")
-      expect(await read("twin")).toBe("fallback: Fallback")
-    }
   })
 })

@@ -4,15 +4,17 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { expect, it, onTestFinished } from "vitest"
 import { FakeService } from "../src/testing.ts"
-import { serveFake } from "./serveFake.ts"
+import { type Handler, serveFake } from "./serveFake.ts"
 
 const client = pathToFileURL(join(import.meta.dirname, "../src/index.ts")).href
 
+type Fault = Handler<boolean>
+
 /**
- * Runs a program that prints the failures of its requests. Returns what it prints until it exits by itself, and the
- * number of requests that it sends. The service does not respond to the second request, or responds as `fault` says.
+ * Runs a program that prints the failures of its requests. Returns what it prints until it exits by itself. The service
+ * does not respond to requests after the first, or responds as `fault` says.
  */
-const run = async (source: string, fault: Parameters<typeof serveFake>[1] = () => true) => {
+const run = async (source: string, fault: Fault = () => true) => {
   const service = new FakeService({ prompts: [{ name: "p", content: "Text" }] })
   let requests = 0
   const server = await serveFake(service, (...exchange) => ++requests > 1 && fault(...exchange))
@@ -36,7 +38,7 @@ const run = async (source: string, fault: Parameters<typeof serveFake>[1] = () =
   let stdout = ""
   child.stdout.on("data", (chunk) => (stdout += chunk))
   const [code] = await once(child, "close")
-  return { code, stdout, requests }
+  return { code, stdout }
 }
 
 const refresh = `
@@ -48,48 +50,41 @@ const live = `
   console.log((await client.prompts.getResolved("p")).source)
 `
 
-it("a program exits while a background refresh gets no response", async () => {
-  expect(await run(refresh)).toEqual({ code: 0, stdout: "fresh\nstale\n", requests: 2 })
-})
-
-it("a program exits while a background refresh waits for its retry", async () => {
-  const result = await run(refresh, (_, response) => {
-    response.writeHead(503, { "retry-after": "5" }).end()
-    return true
-  })
-  expect(result).toEqual({
-    code: 0,
-    stdout: "fresh\nstale\nGET /api/v1/prompts/p/resolved 503\n",
-    requests: 2
-  })
-})
-
-it("a program exits while live prompts wait for a change", async () => {
-  expect(await run(live)).toEqual({ code: 0, stdout: "live\n", requests: 2 })
-})
-
-it("a program exits while live prompts pause after a failure", async () => {
-  const result = await run(live, (request) => {
-    request.socket.destroy()
-    return true
-  })
-  expect(result).toMatchObject({
-    code: 0,
-    stdout: expect.stringMatching(/GET \/api\/v1\/resolved without a response/)
-  })
+it.each<[name: string, source: string, fault: Fault | undefined, stdout: RegExp]>([
+  ["a background refresh gets no response", refresh, undefined, /^fresh\nstale\n$/],
+  [
+    "a background refresh waits for its retry",
+    refresh,
+    (_, response) => {
+      response.writeHead(503, { "retry-after": "5" }).end()
+      return true
+    },
+    /^fresh\nstale\nGET \/api\/v1\/prompts\/p\/resolved 503\n$/
+  ],
+  ["live prompts wait for a change", live, undefined, /^live\n$/],
+  [
+    "live prompts pause after a failure",
+    live,
+    (request) => {
+      request.socket.destroy()
+      return true
+    },
+    /GET \/api\/v1\/resolved without a response/
+  ]
+])("a program exits while %s", async (_, source, fault, stdout) => {
+  expect(await run(source, fault)).toEqual({ code: 0, stdout: expect.stringMatching(stdout) })
 })
 
 it("a call keeps its program running while it waits for its retry", async () => {
-  const first = `
+  const source = `
     await client.prompts.get("p")
-    const { source } = await client.prompts.getResolved("p", { timeout: 3_000 })
-    console.log(source)
+    console.log((await client.prompts.getResolved("p", { timeout: 3_000 })).source)
   `
   let failures = 0
-  const result = await run(first, (_, response) => {
+  const { stdout } = await run(source, (_, response) => {
     if (failures++) return false
     response.writeHead(503, { "retry-after": "1" }).end()
     return true
   })
-  expect(result.stdout).toMatch(/\nfresh\n$/)
+  expect(stdout).toMatch(/\nfresh\n$/)
 })

@@ -1,11 +1,27 @@
+import { once } from "node:events"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
 import type { FakeService } from "../src/testing.ts"
-import { type Fault, listen } from "./FaultyServer.ts"
+
+export type Handler<A = void> = (request: IncomingMessage, response: ServerResponse) => A
+
+/** Starts an HTTP server on a free port of the loopback interface. */
+export const listen = async (handle: Handler) => {
+  const server = createServer(handle)
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: async () => {
+      server.close()
+      server.closeAllConnections()
+      await once(server, "close")
+    }
+  }
+}
 
 /** Starts an HTTP server that responds as a fake service, except for requests that `fault` handles. */
-export const serveFake = (
-  service: FakeService,
-  fault: (...args: Parameters<Fault>) => boolean = () => false
-) =>
+export const serveFake = (service: FakeService, fault: Handler<boolean> = () => false) =>
   listen(async (request, response) => {
     if (fault(request, response)) return
     const controller = new AbortController()

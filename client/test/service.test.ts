@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { type ClientOptions, type FetchInit, fillSlots, PromptClient } from "../src/index.ts"
+import { type ClientOptions, type FetchInit, PromptClient } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 import { toSlug } from "../../src/domain/PromptName.ts"
 import { startDemoApi } from "../../test/api/startApi.ts"
@@ -76,22 +76,17 @@ describe("the client of a real service", () => {
       expect(Object.keys(faked)).toEqual(Object.keys(real))
     }
     const unknown = { name: "NotFoundError", code: "NOT_FOUND", message: "Prompt not found" }
-    for (const one of [client, fake.connect()])
-      await expect(one.prompts.getResolved("00000000-0000-4000-8000-000000000000")).rejects.toMatchObject(
-        unknown
-      )
+    for (const { prompts } of [client, fake.connect()])
+      await expect(prompts.getResolved("no-such-prompt")).rejects.toMatchObject(unknown)
   })
 
-  it.each(["/api/v1", "/elsewhere"])(
-    "every call rejects with an InvalidResponseError if baseUrl ends with %s",
-    async (path) => {
-      const { client } = connect({ baseUrl: api.service().url + path })
-      const message = "Unexpected response: 404 Route not found; check baseUrl"
-      const rejection = { name: "InvalidResponseError", message }
-      await expect(client.prompts.list()).rejects.toMatchObject(rejection)
-      await expect(client.prompts.get(prompts[0]!.id)).rejects.toMatchObject(rejection)
-    }
-  )
+  it("a call rejects with an InvalidResponseError if baseUrl ends with /api/v1", async () => {
+    const { client } = connect({ baseUrl: `${api.service().url}/api/v1` })
+    await expect(client.prompts.list()).rejects.toMatchObject({
+      name: "InvalidResponseError",
+      message: "Unexpected response: 404 Route not found; check baseUrl"
+    })
+  })
 
   it("every method returns the service's envelope unchanged", async () => {
     const { client } = connect()
@@ -106,12 +101,9 @@ describe("the client of a real service", () => {
       await fetchJson("/versions?per_page=2")
     )
     const numbers: Array<number> = []
-    for await (const version of client.prompts.versions.list(agent.id, { per_page: 1 })) {
+    for await (const version of client.prompts.versions.list(agent.id, { per_page: 1 }))
       numbers.push(version.version_number)
-    }
     expect(numbers).toEqual([3, 2, 1])
-    const { data } = await client.prompts.getResolved(agent.id)
-    expect(fillSlots(data.resolved_content, { shop: "Acme" })).toMatch(/^You are a support agent of Acme\. /)
   })
 
   it("prefetch and live return the texts and versions that getResolved returns, by the names of the prompts", async () => {

@@ -10,20 +10,6 @@ import {
 
 export const key = `key_live_${"0123456789abcdef".repeat(4)}`
 
-/**
- * Returns an id that represents a text of up to six characters. Scripted clients record the text in place of the id.
- */
-export const toId = (text: string): string =>
-  `00000000-0000-4000-8000-${Buffer.from(text).toString("hex").padStart(12, "0")}`
-
-/** Replaces ids with the texts that they represent. */
-const replaceIds = (url: string): string =>
-  url.replaceAll(/00000000-0000-4000-8000-([0-9a-f]{12})/g, (_, digits: string) =>
-    Buffer.from(digits, "hex").toString().replaceAll("\0", "")
-  )
-
-export const promptId = toId("p")
-
 /** The real `setTimeout`, which works even while the timers are fake. */
 const setRealTimeout = globalThis.setTimeout
 
@@ -44,6 +30,12 @@ export const useFakeTime = (): void => {
 export const useFakeTimeWithoutJitter = (): void => {
   useFakeTime()
   beforeEach(() => void vi.spyOn(Math, "random").mockReturnValue(0))
+}
+
+/** Makes `Math.random` return evenly distributed values, in whatever order the clients call it. */
+export const spreadRandomValues = (): void => {
+  let value = 0
+  vi.spyOn(Math, "random").mockImplementation(() => (value = (value + 0.6180339887) % 1))
 }
 
 /** Runs everything that does not wait for a timer. */
@@ -76,6 +68,13 @@ export const settle = async <A>(promise: Promise<A>) => {
   throw new Error("the call did not settle")
 }
 
+/** Advances the fake clock until a promise resolves. */
+export const resolved = async <A>(promise: Promise<A>): Promise<A> => {
+  const outcome = await settle(promise)
+  if ("error" in outcome) throw outcome.error
+  return outcome.value
+}
+
 /** Returns the error that a promise rejects with. Throws if the promise resolves. */
 export const captureError = async (promise: Promise<unknown>): Promise<Error> => {
   const outcome = await settle(promise)
@@ -93,10 +92,12 @@ export const ok = (): Response => jsonResponse(200, envelope, { "x-request-id": 
 
 export const errorResponse = (
   status: number,
-  code: string,
-  message: string,
+  code = "CODE",
+  message = "No",
   headers: Record<string, string> = {}
 ): Response => jsonResponse(status, { error: { code, message } }, headers)
+
+export const unauthorized = (): Response => errorResponse(401, "UNAUTHORIZED", "API key has been revoked")
 
 export const serviceUnavailable = (): Response =>
   errorResponse(503, "SERVICE_UNAVAILABLE", "Service unavailable", { "x-request-id": "req-503" })
@@ -105,7 +106,7 @@ export const serviceUnavailable = (): Response =>
 export const page =
   (status: number): Responder =>
   () =>
-    new Response("<html>", { status, headers: { "content-type": "text/html" } })
+    new Response("<html>", { status, headers: { "content-type": "text/html", "x-request-id": "req-page" } })
 
 export const rateLimited = (retryAfter: string): Response =>
   errorResponse(429, "RATE_LIMITED", "Rate limit exceeded", {
@@ -135,18 +136,16 @@ export const makeScriptedClient = (
 ) => {
   const requests: Array<Request> = []
   const log: Array<readonly [level: string, message: string, fields: LogFields]> = []
-  const record = (level: string, message: string, fields: LogFields) =>
-    void log.push([level, replaceIds(message), { ...fields, path: replaceIds(fields.path) }])
   const client = new PromptClient({
     apiKey: key,
     fetch: async (url, init) => {
-      const request = { url: replaceIds(url), ...init }
+      const request = { url, ...init }
       requests.push(request)
       return responders[Math.min(requests.length, responders.length) - 1]!(request)
     },
     logger: {
-      debug: (message, fields) => record("debug", message, fields),
-      warn: (message, fields) => record("warn", message, fields)
+      debug: (...line) => void log.push(["debug", ...line]),
+      warn: (...line) => void log.push(["warn", ...line])
     },
     ...options
   })
@@ -157,8 +156,8 @@ export const allCalls: ReadonlyArray<
   (client: PromptClient, options?: CallOptions, params?: PageParams) => Promise<unknown>
 > = [
   (client, options, params) => client.prompts.list(params, options),
-  (client, options) => client.prompts.get(promptId, options),
-  (client, options) => client.prompts.getResolved(promptId, options),
-  (client, options, params) => client.prompts.versions.list(promptId, params, options),
-  (client, options) => client.prompts.versions.get(promptId, 1, options)
+  (client, options) => client.prompts.get("p", options),
+  (client, options) => client.prompts.getResolved("p", options),
+  (client, options, params) => client.prompts.versions.list("p", params, options),
+  (client, options) => client.prompts.versions.get("p", 1, options)
 ]

@@ -7,7 +7,7 @@ export const toQuery = (params: object): string => {
 }
 
 /** Returns true for an object that is not an array. */
-const isObject = (value: unknown): boolean =>
+export const isObject = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 export const isSingleEnvelope = (body: UnknownJson): boolean => isObject(body?.data)

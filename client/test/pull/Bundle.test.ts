@@ -7,13 +7,12 @@ import { findSlots } from "../../../src/domain/Resolution.ts"
 import { BundleError, PromptClientError, verifyBundle } from "../../src/index.ts"
 import { parseBundleFile, renderBundle } from "../../src/pull/BundleFile.ts"
 import { listSlots } from "../../src/pull/PromptReader.ts"
-import { makeBundle } from "../makeBundle.ts"
-import { anyText, bundledPrompt } from "./bundles.ts"
+import { anyText, makeBundle } from "./bundles.ts"
 
 const texts = Arbitrary.array(Arbitrary.all([anyText, anyText]), { maxLength: 5 })
 
 const makeTextBundle = (pairs: ReadonlyArray<readonly [title: string, content: string]>) =>
-  makeBundle(pairs.map(([title, content]) => bundledPrompt({ title, content })))
+  makeBundle(...pairs.map(([title, content]) => ({ title, content })))
 
 /** Returns the `BundleError` that a promise rejects with. */
 const fails = async (promise: Promise<unknown>): Promise<BundleError> => {

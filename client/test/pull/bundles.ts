@@ -1,8 +1,8 @@
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import { newId } from "../../../test/support/archives.ts"
-import type { BundledPrompt } from "../../src/Bundle.ts"
-import { sealPrompt } from "../../src/pull/BundleFile.ts"
+import type { BundledPrompt, PromptBundle } from "../../src/Bundle.ts"
+import { renderBundle, sealPrompt } from "../../src/pull/BundleFile.ts"
 import { listSlots } from "../../src/pull/PromptReader.ts"
 
 /** Returns a prompt of a bundle. Its slots are the slots in its content. */
@@ -20,6 +20,10 @@ export const bundledPrompt = (overrides: Partial<BundledPrompt> = {}): BundledPr
   }
   return sealPrompt({ ...fields, slots: listSlots(fields.content) })
 }
+
+/** Makes a bundle with valid hashes. */
+export const makeBundle = (...prompts: ReadonlyArray<Partial<BundledPrompt>>): PromptBundle =>
+  JSON.parse(renderBundle(prompts.map(bundledPrompt)))
 
 const pieces = [
   ..."a b Z 0 9 _ - $ * / */ /* `` $ \\ ' \" { } {{a}} {{ b }} {{ä}} {{\u202e}} ß ŉ ǰ İ ΐ ﬃ é ñ 日本語 ー Ω я ع 한 😀 𝒜 ª".split(

@@ -1,13 +1,12 @@
-import { type ChildProcess, spawn } from "node:child_process"
-import { once } from "node:events"
-import { readFileSync } from "node:fs"
-import type { IncomingMessage, ServerResponse } from "node:http"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished } from "vitest"
 import { newId } from "../../../test/support/archives.ts"
+import { run } from "../../../test/support/programs/packages.ts"
+import { makeTestDirectory } from "../../../test/support/testDirectory.ts"
 import type { PromptBundle } from "../../src/index.ts"
-import { FakeService } from "../../src/testing.ts"
-import { serveFake } from "../serveFake.ts"
+import { type FakePrompt, FakeService } from "../../src/testing.ts"
+import { type Handler, serveFake } from "../serveFake.ts"
 import { key } from "../support.ts"
 
 const main = join(import.meta.dirname, "../../src/pull/main.ts")
@@ -23,58 +22,47 @@ export const agent = {
   fragment_count: 1,
   version: 3
 }
-export const template = {
-  id: newId<string>(),
+const template = {
   name: "announcement",
   title: "Announcement",
   prompt_type: "template",
   content: "{{ product }} is here"
 }
-export const others = Array.from({ length: 230 }, (_, index) => ({
-  id: newId<string>(),
+const others = Array.from({ length: 230 }, (_, index) => ({
   name: `prompt-${index}`,
   title: `Prompt ${index}`,
   prompt_type: "user",
   content: `Content ${index}`
 }))
-
-export const apiKey = key
+export const prompts: ReadonlyArray<FakePrompt & { readonly name: string }> = [agent, template, ...others]
 
 /**
- * Starts a service in memory until the end of the current test, with 232 prompts or the given prompts. `fault` may
+ * Starts a service in memory until the end of the current test, and creates an empty directory for `pull`. `fault` may
  * respond in place of the service.
  */
 export const startPullService = async (
-  prompts: ConstructorParameters<typeof FakeService>[0] = { prompts: [agent, template, ...others] },
-  fault?: (request: IncomingMessage, response: ServerResponse) => boolean
+  content: ReadonlyArray<FakePrompt> = [agent],
+  fault?: Handler<boolean>
 ) => {
-  const service = new FakeService(prompts)
+  const service = new FakeService({ prompts: content })
   const server = await serveFake(service, fault)
   onTestFinished(server.close)
-  /** Runs `pull` in a separate process, with the URL and the key of the service unless `env` replaces them. */
-  const pull = async (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) => {
-    const child: ChildProcess = spawn(process.execPath, [main, "pull", ...args], {
-      env: {
-        PATH: process.env.PATH,
-        PROMPT_RETRIEVAL_KEY: apiKey,
-        PROMPT_RETRIEVAL_URL: server.url,
-        ...env
-      },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    let [stdout, stderr] = ["", ""]
-    child.stdout!.on("data", (chunk) => (stdout += chunk))
-    child.stderr!.on("data", (chunk) => (stderr += chunk))
-    const [code] = (await once(child, "close")) as [number]
-    expect(stdout + stderr).not.toContain(apiKey)
-    return { code, stdout, stderr }
+  const directory = makeTestDirectory("pull-")
+  /** Runs `pull` in the directory, with the URL and the key of the service unless `env` replaces them. */
+  const pull = async (args: ReadonlyArray<string> = [], env: Readonly<Record<string, string>> = {}) => {
+    const variables = { PROMPT_RETRIEVAL_KEY: key, PROMPT_RETRIEVAL_URL: server.url, ...env }
+    const result = await run(directory, process.execPath, [main, "pull", ...args], variables)
+    expect(result.stdout + result.stderr).not.toContain(key)
+    return result
   }
-  return { service, pull, url: server.url }
+  const read = (name: string) => readFileSync(join(directory, name), "utf8")
+  return {
+    service,
+    pull,
+    directory,
+    read,
+    write: (name: string, text: string) => writeFileSync(join(directory, name), text),
+    readBundle: (): PromptBundle => JSON.parse(read(bundleFile)),
+    listFiles: () => readdirSync(directory).toSorted()
+  }
 }
-
-export const readText = (directory: string, name: string) => readFileSync(join(directory, name), "utf8")
-export const readBundle = (directory: string): PromptBundle => JSON.parse(readText(directory, bundleFile))
-export const readBoth = (directory: string) => [
-  readText(directory, bundleFile),
-  readText(directory, typesFile)
-]

@@ -1,23 +1,16 @@
 import type { ClientOptions, FetchInit, Live, LiveOptions, PromptSelection } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
-import { flush, type Request, settle, toId } from "./support.ts"
+import { flush, type Request, resolved, settle } from "./support.ts"
 
-export const ttl = 30_000
-/** How long a request waits with this `ttl`, in milliseconds. */
-export const wait = 25_000
-
-export const toPrompts = (count: number) =>
-  Array.from({ length: count }, (_, index) => ({
-    id: toId(`p${index}`),
-    name: `prompt-${index}`,
-    content: `Text ${index}`
-  }))
+/** The names of prompts. */
+export const toNames = (count: number) => Array.from({ length: count }, (_, index) => `prompt-${index}`)
 
 type Fault = (request: Request) => Response | Promise<Response> | undefined
 
 /** A service with prompts, and a client. A fault may respond in place of the service. */
-export const makeLiveClient = (count: number, options: ClientOptions = {}) => {
-  const service = new FakeService({ prompts: toPrompts(count) })
+export const makeFaultyService = (count: number, options: ClientOptions = {}) => {
+  const prompts = toNames(count).map((name, index) => ({ id: `p${index}`, name, content: `Text ${index}` }))
+  const service = new FakeService({ prompts })
   const state: { fault?: Fault | undefined; sent: number } = { sent: 0 }
   const fetch = async (url: string, init: FetchInit) => {
     state.sent++
@@ -25,10 +18,9 @@ export const makeLiveClient = (count: number, options: ClientOptions = {}) => {
   }
   const client = service.connect(options).withOptions({ fetch })
   const live = async (selection: PromptSelection, call?: LiveOptions): Promise<Live> => {
-    const outcome = await settle(client.live(selection, call))
-    if ("error" in outcome) throw outcome.error
+    const live = await resolved(client.live(selection, call))
     await flush()
-    return outcome.value
+    return live
   }
   /** Reads a prompt. Returns its text and the source of the text, or the name of the error. */
   const read = async (prompt: string) => {
@@ -38,4 +30,10 @@ export const makeLiveClient = (count: number, options: ClientOptions = {}) => {
     return `${data.resolved_content} (${source})`
   }
   return { service, client, live, read, state }
+}
+
+/** Returns how many prompts a request asks for. */
+export const countRequested = (url: string): number => {
+  const query = new URL(url, "http://host").searchParams
+  return Number(query.get("per_page") ?? query.getAll("prompt").length)
 }
