@@ -52,10 +52,7 @@ const Time = Schema.String.check(
   .pipe(
     Schema.decodeTo(
       Timestamp,
-      SchemaTransformation.transform<string, string>({
-        decode: normalizeTime,
-        encode: (text) => text
-      })
+      SchemaTransformation.transform<string, string>({ decode: normalizeTime, encode: (text) => text })
     )
   )
 
@@ -116,6 +113,9 @@ const lists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] a
 const writeItem = (item: object): string =>
   JSON.stringify("expires_at" in item && item.expires_at === null ? { ...item, expires_at: undefined } : item)
 
+/** The last piece of an archive. */
+const end = "}\n"
+
 /** Writes a workspace as the text of an archive, in pieces. Each item of a list is on its own line, for readable diffs. */
 export function* writeArchive(whole: WholeWorkspace): Generator<string> {
   yield `{"format":"${archiveFormat}",\n"workspace":${JSON.stringify(whole.workspace)}`
@@ -127,7 +127,7 @@ export function* writeArchive(whole: WholeWorkspace): Generator<string> {
     }
     yield whole[list].length === 0 ? `,\n"${list}":[]` : "\n]"
   }
-  yield "}\n"
+  yield end
 }
 
 /** The minimum number of characters of each chunk before the last chunk. */
@@ -138,20 +138,16 @@ export const encodeArchive = (
   whole: WholeWorkspace
 ): Result.Result<ReadonlyArray<Uint8Array>, ArchiveTooLarge> => {
   const chunks: Array<Uint8Array> = []
-  const encoder = new TextEncoder()
   let text = ""
   let bytes = 0
-  const encode = () => {
-    const chunk = encoder.encode(text)
-    chunks.push(chunk)
-    bytes += chunk.length
-    text = ""
-  }
   for (const piece of writeArchive(whole)) {
     text += piece
-    if (text.length >= chunkLength) encode()
+    if (text.length < chunkLength && piece !== end) continue
+    const chunk = new TextEncoder().encode(text)
+    bytes += chunk.length
     if (bytes > maxArchiveBytes) return Result.fail(ArchiveTooLarge)
+    chunks.push(chunk)
+    text = ""
   }
-  encode()
-  return bytes > maxArchiveBytes ? Result.fail(ArchiveTooLarge) : Result.succeed(chunks)
+  return Result.succeed(chunks)
 }

@@ -27,9 +27,7 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { Database } from "../Database.ts"
 import { makeFirstRowDecoder, makeRowDecoder, type RowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
-import { editContent } from "../transfer/WorkspaceEdit.ts"
-import { importWorkspace } from "../transfer/WorkspaceImport.ts"
-import { lockWorkspace } from "../transfer/WriteAttempts.ts"
+import { editContent, importWorkspace, lockWorkspace } from "../transfer/WorkspaceWriter.ts"
 import { decodeEvents, describeKey, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
 import {
   decodeKeys,

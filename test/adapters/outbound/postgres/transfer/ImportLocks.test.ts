@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
-import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/transfer/WriteAttempts.ts"
+import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/transfer/WorkspaceWriter.ts"
 import {
   type ContentEdit,
   emptyEdit,
