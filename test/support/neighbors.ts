@@ -13,7 +13,7 @@ import { connectClient } from "./postgres.ts"
 import { startService, unlimited } from "./service.ts"
 
 /** A kind of content, in most kinds as large as the database accepts, and the requests that read the content. */
-export interface Kind {
+interface Kind {
   readonly name: string
   /** The statements that fill the empty workspace `$1`. */
   readonly fill: ReadonlyArray<string>

@@ -1,13 +1,20 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { printModules } from "../../support/programs/printModules.ts"
 import { root } from "../../docs/markdown.ts"
 import { run, sourceProgram, startService } from "../../support/service.ts"
 
 /** Nothing listens on the port of this URL. */
 const DATABASE_URL = "postgres://127.0.0.1:1/none"
-const env = { DATABASE_URL, ...printModules }
+/** Makes a process print to stderr the URL of each module that it loads. */
+const hooks = `import { registerHooks } from "node:module"
+registerHooks({
+  load: (url, context, next) => {
+    process._rawDebug(url)
+    return next(url, context)
+  }
+})`
+const env = { DATABASE_URL, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hooks)}` }
 
 /** Returns the modules that a process has printed: paths in `src`, or the names of packages. */
 const readModules = (output: string): ReadonlySet<string | undefined> => {

@@ -11,7 +11,7 @@ export interface Reply {
 }
 
 /** A GET request that was sent. */
-export interface SentRequest {
+interface SentRequest {
   /** Never rejects. */
   readonly response: Promise<Reply>
   /** Closes the connection of the request. */

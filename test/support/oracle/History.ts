@@ -13,7 +13,7 @@ export interface Step {
 }
 
 /** Something that happens to the processes or their connections, and the pause before it. */
-export interface Disturbance {
+interface Disturbance {
   readonly pauseMs: number
   readonly name: string
   /** Resolves once the processes run again. */

@@ -8,7 +8,7 @@ import { programPath } from "./programs.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
-export interface ImageConfig {
+interface ImageConfig {
   readonly User: string
   readonly Env: ReadonlyArray<string>
   readonly Entrypoint: ReadonlyArray<string>

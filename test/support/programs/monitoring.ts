@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { parse } from "yaml"
@@ -7,7 +8,7 @@ const deploy = join(import.meta.dirname, "../../../deploy")
 /** The rules of all alerts, as a file for Prometheus. */
 export const alertsFile = join(deploy, "prometheus-alerts.yml")
 
-export interface Alert {
+interface Alert {
   readonly alert: string
   readonly expr: string
   readonly annotations: { readonly summary: string; readonly runbook_url: string }
@@ -39,3 +40,9 @@ export const readDashboardExpressions = (): ReadonlyArray<string> =>
       expr.replaceAll("$__rate_interval", "1m").replaceAll(/\$(?:job|instance)/g, ".*")
     )
   )
+
+/** Runs promtool and returns its output and its exit code, which is 0 if promtool found no problem. */
+export const promtool = (args: ReadonlyArray<string>) => {
+  const { status, stdout, stderr } = spawnSync("promtool", args, { encoding: "utf8" })
+  return { code: status, output: stdout + stderr }
+}

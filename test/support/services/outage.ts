@@ -33,7 +33,7 @@ export const makeOutageTenant = () => {
   ]
   return { ...tenant, archive, targets }
 }
-export type OutageTenant = ReturnType<typeof makeOutageTenant>
+type OutageTenant = ReturnType<typeof makeOutageTenant>
 
 /** Reads every target on every service, so that every service has a known response for every target. */
 export const warm = async (

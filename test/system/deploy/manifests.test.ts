@@ -10,7 +10,7 @@ import { defaultMaxConnections } from "../../../src/adapters/outbound/postgres/c
 import { parseConnectionUrl } from "../../../src/adapters/outbound/postgres/connection/ConnectionUrl.ts"
 import { bin, run } from "../../support/programs/packages.ts"
 import { programPath } from "../../support/programs/programs.ts"
-import { promtool } from "../../support/programs/promtool.ts"
+import { promtool } from "../../support/programs/monitoring.ts"
 import { toolsDirectory } from "../../support/programs/tools.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")

@@ -4,11 +4,11 @@ import { describe, expect, it } from "vitest"
 import { errors } from "../../../src/adapters/inbound/contract/Errors.ts"
 import {
   alertsFile,
+  promtool,
   readAlerts,
   readDashboard,
   readDashboardExpressions
 } from "../../support/programs/monitoring.ts"
-import { promtool } from "../../support/programs/promtool.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const root = join(import.meta.dirname, "../../..")

@@ -25,7 +25,7 @@ import {
 } from "../../../../support/archives.ts"
 import { inExportOrder } from "../../../../contracts/WorkspaceStore/support.ts"
 import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
-import { openStoreAndClient } from "../../../../support/database/storeAndClient.ts"
+import { openStoreAndClient } from "../../../../support/database/workspaceStore.ts"
 
 const withSetting = <E>(
   test: (setting: Effect.Success<typeof openStoreAndClient>) => Effect.Effect<void, E, Scope.Scope>

@@ -7,7 +7,7 @@ import type * as Scope from "effect/Scope"
 import { KeyNotFound } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import { archive, instant, key, makeTenant, newId } from "../../../../support/archives.ts"
 import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
-import { openStoreAndClient } from "../../../../support/database/storeAndClient.ts"
+import { openStoreAndClient } from "../../../../support/database/workspaceStore.ts"
 
 const late = instant("2099-01-01T00:00:00.000Z")
 
