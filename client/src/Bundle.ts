@@ -94,14 +94,11 @@ export const verifyBundle = async (value: unknown): Promise<PromptBundle> => {
     throw new BundleError("Not a prompt bundle of format version 1; run 'pull' again")
   }
   const { prompts, sha256 } = bundle
-  // Only well-formed texts have unambiguous hashes, because UTF-8 cannot represent other texts.
-  const hashes = await Promise.all(
-    prompts.map((prompt) => (prompt?.content?.isWellFormed?.() ? hash(serializePrompt(prompt)) : ""))
-  )
-  const damaged = hashes.findIndex((hash, index) => !hash || hash !== prompts[index]?.sha256)
-  if (damaged !== -1) {
-    const id = prompts[damaged]?.id ?? "without an id"
-    throw new BundleError(`Hash mismatch in prompt ${id} of the bundle; run 'pull' again`, id)
+  for (const prompt of prompts) {
+    // Only well-formed texts have unambiguous hashes, because UTF-8 cannot represent other texts.
+    const isWellFormed = prompt?.content?.isWellFormed?.()
+    if (isWellFormed && prompt.sha256 === (await hash(serializePrompt(prompt)))) continue
+    throw new BundleError(`Hash mismatch in prompt ${prompt?.id} of the bundle; run 'pull' again`, prompt?.id)
   }
   if (sha256 !== (await hash(serializeHashes(prompts)))) {
     throw new BundleError("Hash mismatch in the bundle; run 'pull' again")
