@@ -120,19 +120,11 @@ describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
         )
       )
       const observers = processes.map(observe)
-      const isEach = (matches: (last: Observation) => boolean) => () =>
-        observers.every(({ observations }) => {
-          const last = observations.at(-1)
-          return last !== undefined && matches(last)
-        })
       /** Waits until the latest response of each process contains a number. */
       const waitFor = (number: number) =>
         expect
-          .poll(
-            isEach((last) => last.number === number),
-            pollOptions
-          )
-          .toBe(true)
+          .poll(() => observers.map(({ observations }) => observations.at(-1)?.number), pollOptions)
+          .toEqual([number, number])
 
       for (let number = 1; number <= 20; number++) {
         await before.write(number)
@@ -141,8 +133,11 @@ describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
       const failedAt = performance.now()
       await fail(pair)
       // Cached responses may be served for another 3 s after the failure.
-      const isDown = isEach(({ isCacheable, status }) => isCacheable && status === 503)
-      await expect.poll(isDown, pollOptions).toBe(true)
+      const areDown = () =>
+        observers.every(({ observations }) =>
+          observations.some(({ isCacheable, status }) => isCacheable && status === 503)
+        )
+      await expect.poll(areDown, pollOptions).toBe(true)
 
       const after = await openWriter(pair.standby.url)
       await after.sql("select pg_promote(true, 60)")

@@ -49,7 +49,7 @@ const healthy: Series = {
 
 /** For each alert, series that make it fire, and series with which its condition is almost met. */
 const conditions: Readonly<Record<string, readonly [fires: Series, quiet: Series]>> = {
-  PromptRetrievalUnavailable: [{ [requests(503)]: "0+7x150" }, { [requests(503)]: "0+6x150" }],
+  PromptRetrievalUnavailable: [{ [requests(503)]: "0+8x150" }, { [requests(503)]: "0+7x150" }],
   PromptRetrievalOutage: [
     { outage_responses_total: "0x147 60 120 180" },
     { outage_responses_total: "0x100 600x50" }
