@@ -9,12 +9,12 @@ import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import {
-  WorkspaceRevisions,
-  elapsedBetween,
-  readInstant,
   ChangeFeed,
+  elapsedBetween,
+  FeedState,
   type Instant,
-  type LastContact
+  readInstant,
+  type WorkspaceRevisions
 } from "../../../../application/ports/ChangeFeed.ts"
 import { DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer.ts"
 import { checkOwnSession, serverIdentity } from "../connection/SessionSetup.ts"
@@ -35,46 +35,14 @@ const recordChange = (revisions: WorkspaceRevisions, payload: string): void =>
 /** Starts the payload of a heartbeat, which reports no change. Only the process that sent a heartbeat uses it. */
 const heartbeatPrefix = "heartbeat "
 
-const intervalMs = 100
-/** Maximum time between two runs of the timer, in milliseconds. A longer time is a pause. */
-const pauseMs = 500
-
-/**
- * Detects pauses of this process. The process pauses when it is suspended (SIGSTOP, a paused machine) or when its event
- * loop is blocked. During a pause, the process reads nothing that arrives.
- */
-class PauseDetector {
-  #aliveAt = readInstant()
-  #lastEnd = Number.NEGATIVE_INFINITY
-
-  /** Makes a detector that runs until the scope closes. The detector does not keep the process alive. */
-  static readonly make = Effect.acquireRelease(
-    Effect.sync(() => {
-      const detector = new PauseDetector()
-      const timer = setInterval(() => detector.lastEnd(), intervalMs).unref()
-      return { detector, timer }
-    }),
-    ({ timer }) => Effect.sync(() => clearInterval(timer))
-  ).pipe(Effect.map(({ detector }) => detector))
-
-  /**
-   * Returns the time at which the last pause ended, by the monotonic clock. Also detects a pause that ended after the
-   * last run of the timer.
-   */
-  lastEnd(): number {
-    const now = readInstant()
-    if (elapsedBetween(this.#aliveAt, now) > pauseMs) this.#lastEnd = now.monotonic
-    this.#aliveAt = now
-    return this.#lastEnd
-  }
-}
-
 const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
   description: "1 while the change feed is up, 0 while it is down and nothing is cached"
 })
 
 const setChangeFeedUp = (isUp: boolean): Effect.Effect<void> => Metric.update(changeFeedUp, isUp ? 1 : 0)
 
+/** How often the feed looks for a pause of the process, in milliseconds. */
+const pauseCheckIntervalMs = 100
 /** How long a heartbeat keeps the feed up after the heartbeat was sent, in milliseconds. */
 const heartbeatTtlMs = 3000
 const heartbeatInterval = "1 second"
@@ -102,7 +70,7 @@ const parseSentAt = (text: string): Instant => {
  * Listens for notifications on one connection, the listener. A second connection, the notifier, sends a heartbeat
  * notification every second. If no heartbeat that was sent within the last 3 s has arrived, the feed is down and
  * reconnects. In this way, the feed detects connections that were lost without an error. After a pause of the process
- * (`PauseDetector`), the feed is down until a heartbeat arrives that was sent after the pause.
+ * (`FeedState`), the feed is down until a heartbeat arrives that was sent after the pause.
  *
  * The notifier is a separate connection, because a pooler that drops notifications may still return a connection's own
  * notifications. The notifier uses the same URL as all queries, so the heartbeats also detect a listener that is
@@ -119,13 +87,12 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       listenerUrl === undefined
         ? notifierConfig
         : { ...notifierConfig, ...makeDatabaseServer(listenerUrl).config }
-    const revisions = new WorkspaceRevisions()
+    const state = new FeedState(heartbeatTtlMs)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => setInterval(() => state.findPauseEnd(), pauseCheckIntervalMs).unref()),
+      (timer) => Effect.sync(() => clearInterval(timer))
+    )
     const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
-    const revisionOf = (workspace: string) => revisions.revisionOf(workspace)
-    /** When the feed goes down if no other heartbeat arrives; `undefined` while the feed is down. */
-    let upUntil: Instant | undefined
-    /** Its time is the time at which the latest received heartbeat was sent. PostgreSQL delivers earlier changes first. */
-    let lastContact: LastContact | undefined
     /** Why the latest connections may receive no notifications; undefined once a heartbeat has arrived. */
     let suspectedReason: string | undefined
 
@@ -138,23 +105,8 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       Effect.andThen(setChangeFeedUp(false), stateLog.down(suspectedReason))
     )
 
-    // Checks both clocks: the monotonic clock stops during a suspension, so alone it would keep the feed up afterwards.
-    const isAlive = () =>
-      upUntil !== undefined && performance.now() < upUntil.monotonic && Date.now() < upUntil.wall
-
-    const pauses = yield* PauseDetector.make
-    // After a pause, the process has not read the changes that arrived during the pause. A heartbeat that was sent
-    // after the pause arrives after these changes.
-    const isUp = () => isAlive() && lastContact?.hasPausedSince() === false
-
-    const markDown = Effect.sync(() => {
-      upUntil = undefined
-      revisions.notify(undefined)
-    })
-
     const onHeartbeat = (sentAt: Instant): Effect.Effect<void> => {
-      upUntil = { monotonic: sentAt.monotonic + heartbeatTtlMs, wall: sentAt.wall + heartbeatTtlMs }
-      lastContact = { at: sentAt, revisionOf, hasPausedSince: () => sentAt.monotonic < pauses.lastEnd() }
+      state.recordContact(sentAt)
       suspectedReason = undefined
       return reportUp
     }
@@ -172,11 +124,11 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
           if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
           // The feed may have missed changes before this connection listened, so all workspaces are invalidated. This
           // happens only now: until the first heartbeat, `lastContact` must return the revisions of the last contact.
-          if (isFirst) revisions.invalidateAll()
+          if (isFirst) state.revisions.invalidateAll()
           isFirst = false
           return onHeartbeat(sentAt)
         }
-        if (!payload.startsWith(heartbeatPrefix)) recordChange(revisions, payload)
+        if (!payload.startsWith(heartbeatPrefix)) recordChange(state.revisions, payload)
         return Effect.void
       }
     }
@@ -192,7 +144,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       ).pipe(
         Effect.tap(({ rows }) =>
           Effect.suspend(() => {
-            if (!isUp()) suspectedReason = reason
+            if (!state.isUp()) suspectedReason = reason
             return confirmServer(rows)
           })
         ),
@@ -207,7 +159,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       Effect.gen(function* () {
         const connectDeadline = performance.now() + heartbeatTtlMs
         do yield* Effect.sleep(checkInterval)
-        while (isAlive() || performance.now() < connectDeadline)
+        while (state.isAlive() || performance.now() < connectDeadline)
         yield* disconnect
       })
 
@@ -243,7 +195,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
           : reasons.otherDatabase
         : reasons.pooler
       yield* Effect.raceFirst(handleNotifications, sendHeartbeats(notifier, reason))
-    }).pipe(Effect.ensuring(markDown))
+    }).pipe(Effect.ensuring(Effect.sync(() => state.markDown())))
 
     yield* Effect.scoped(listen).pipe(
       // Catches every cause, because `disconnect` interrupts the fibers that use the closed connections.
@@ -253,12 +205,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       Effect.forkScoped
     )
 
-    return ChangeFeed.of({
-      revision: () => (isUp() ? revisions.revision() : undefined),
-      revisionOf: (workspace) => (isUp() ? revisions.revisionOf(workspace) : undefined),
-      lastContact: () => lastContact,
-      onChange: (listener) => revisions.onChange(listener)
-    })
+    return ChangeFeed.of(state)
   })
 
 /**
