@@ -3,7 +3,7 @@ import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgPool from "@effect/sql-pg/PgPool"
-import type { PgConnection } from "@effect/sql-pg/PgConnection"
+import type { PgConnection, Result } from "@effect/sql-pg/PgConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
 import { makeWorkspacePermits, runUntil, type WithPermit } from "../../../../application/reading/ReadGate.ts"
@@ -14,114 +14,58 @@ import { connectTimeoutError, connectTimeoutMs, poolExhaustedError } from "./Tim
 import type { SqlErrorHandler } from "./SqlErrorHandler.ts"
 
 /** A statement first waits for a connection, then runs. */
-type StatementPhase = "waiting" | "running"
+type Phase = "waiting" | "running"
 
-/** Moves a statement to a phase; `undefined` means that the statement is done. */
-type SetPhase = (phase: StatementPhase | undefined) => void
+const makeGauge = (pool: string, name: string, description: string): Metric.Gauge<number> =>
+  Metric.gauge(`prompt_retrieval_postgres_statements_${name}`, { description, attributes: { pool } })
 
-interface PoolGauges {
-  readonly running: () => number
-  /** Adds a statement. The statement is in no phase until the returned function is called. */
-  readonly addStatement: () => SetPhase
-}
+/** Counts the statements of a pool that wait and that run, in gauges. */
+class StatementCounts {
+  readonly #counts = { waiting: 0, running: 0 }
+  readonly #gauges: Readonly<Record<Phase, Metric.Gauge<number>>>
 
-const makeGauge = (pool: string, name: string, description: string) => {
-  const gauge = Metric.gauge(name, { description, attributes: { pool } })
-  return (change: number): void => gauge.modifyUnsafe(change, metricRegistry)
-}
-
-/**
- * Registers the gauges of a pool that runs at most `limit` statements at the same time. Removes the pool from the
- * gauges when the scope closes.
- */
-const makePoolGauges = (pool: string, limit: number): Effect.Effect<PoolGauges, never, Scope.Scope> => {
-  const changeMax = makeGauge(
-    pool,
-    "prompt_retrieval_postgres_statements_max",
-    "Maximum number of statements that the pool's connections run at the same time"
-  )
-  const changeGauge = {
-    waiting: makeGauge(
-      pool,
-      "prompt_retrieval_postgres_statements_waiting",
-      "Statements that wait for a connection of the pool"
-    ),
-    running: makeGauge(
-      pool,
-      "prompt_retrieval_postgres_statements_running",
-      "Statements in flight on the pool's connections"
-    )
-  }
-  const counts = { waiting: 0, running: 0 }
-  const changeCount = (phase: StatementPhase, change: 1 | -1): void => {
-    counts[phase] += change
-    changeGauge[phase](change)
-  }
-  const gauges: PoolGauges = {
-    running: () => counts.running,
-    addStatement: () => {
-      let phase: StatementPhase | undefined
-      return (next) => {
-        if (phase !== undefined) changeCount(phase, -1)
-        if (next !== undefined) changeCount(next, 1)
-        phase = next
-      }
+  constructor(pool: string) {
+    this.#gauges = {
+      waiting: makeGauge(pool, "waiting", "Statements that wait for a connection of the pool"),
+      running: makeGauge(pool, "running", "Statements in flight on the pool's connections")
     }
   }
-  return Effect.acquireRelease(
-    Effect.sync(() => {
-      changeMax(limit)
-      return gauges
-    }),
-    () => Effect.sync(() => changeMax(-limit))
-  )
-}
 
-/**
- * Decides which connections of a pool can be trusted after a connection was lost. When one connection is lost, the
- * other connections are often lost too, but the pool does not know this yet. The loss of a connection of the latest
- * generation therefore starts a new generation, which contains only connections that are first acquired after the loss.
- */
-class ConnectionGenerations {
-  #latest = 0
-  readonly #generations = new WeakMap<PgConnection, number>()
-
-  /** Adds a connection that has no generation yet to the latest generation. */
-  add(connection: PgConnection): void {
-    if (!this.#generations.has(connection)) this.#generations.set(connection, this.#latest)
+  get running(): number {
+    return this.#counts.running
   }
 
-  /** Returns true if a connection belongs to the latest generation. Adds the connection if it has no generation yet. */
-  isLatest(connection: PgConnection): boolean {
-    this.add(connection)
-    return this.#generations.get(connection) === this.#latest
+  /** Moves a query to a phase; `undefined` means that the query is done. */
+  move(query: PooledQuery, phase: Phase | undefined): void {
+    if (query.phase !== undefined) this.#change(query.phase, -1)
+    if (phase !== undefined) this.#change(phase, 1)
+    query.phase = phase
   }
 
-  /** Starts a new generation if the lost connection belongs to the latest generation. */
-  recordLoss(connection: PgConnection): void {
-    if (this.isLatest(connection)) this.#latest++
+  #change(phase: Phase, change: 1 | -1): void {
+    this.#counts[phase] += change
+    this.#gauges[phase].modifyUnsafe(change, metricRegistry)
   }
 }
 
-interface InFlightQuery {
+interface PooledQuery {
   readonly statement: Statement
-  readonly setPhase: SetPhase
-  /** The connection of the latest attempt; undefined until the first attempt has a connection. */
+  phase: Phase | undefined
+  /** The connection of the attempt that runs; undefined while the query waits for a connection. */
   connection: PgConnection | undefined
 }
 
 /**
- * Runs queries on the connections of one pool. A query fails if it has no connection after `connectTimeout`. If the
- * caller of a running query is interrupted, for example by the deadline of its request, the pool discards the
+ * Runs queries on the connections of one pool. A query fails if it waits longer than `connectTimeout` for a connection.
+ * If the caller of a running query is interrupted, for example by the deadline of its request, the pool discards the
  * connection, because its server may be silently gone. The connections must be multiplexed: only those can be
  * interrupted without waiting for the server.
  */
 class QueryPool {
   readonly #pool: PgPool.PgPool
-  readonly #gauges: PoolGauges
   readonly #maxConnections: number
+  readonly #counts: StatementCounts
   readonly #setUpSession: SetUpSession
-  readonly #generations = new ConnectionGenerations()
   /**
    * For each connection whose session is set up: true if the session belongs to this connection alone. Statements on
    * other connections are not prepared, because a pooler may run each statement in another session.
@@ -133,35 +77,46 @@ class QueryPool {
    */
   readonly #withPermit: WithPermit
 
-  constructor(pool: PgPool.PgPool, gauges: PoolGauges, maxConnections: number, setUpSession: SetUpSession) {
+  constructor(pool: PgPool.PgPool, name: string, maxConnections: number, setUpSession: SetUpSession) {
     this.#pool = pool
-    this.#gauges = gauges
     this.#maxConnections = maxConnections
+    this.#counts = new StatementCounts(name)
     this.#setUpSession = setUpSession
     this.#withPermit = makeWorkspacePermits(Math.max(1, maxConnections - 1))
   }
 
-  /**
-   * Runs a statement, after the statement has waited for a permit of its workspace. If the connection is lost, runs the
-   * statement a second time on another connection.
-   */
-  run(statement: Statement) {
+  /** Runs a statement, after the statement has waited for a permit of its workspace. */
+  run(statement: Statement): Effect.Effect<ReadonlyArray<Row>, SqlError> {
     return Effect.suspend(() => {
-      const query: InFlightQuery = {
-        statement,
-        setPhase: this.#gauges.addStatement(),
-        connection: undefined
-      }
-      query.setPhase("waiting")
-      const attempts = this.#pool
-        .use((connection) => this.#send(query, connection))
-        .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
+      const query: PooledQuery = { statement, phase: undefined, connection: undefined }
+      this.#counts.move(query, "waiting")
+      const attempts = this.#attempt(query, "first")
       const { workspace } = statement
       const permitted = workspace === undefined ? attempts : this.#withPermit(workspace, attempts)
       return this.#withConnectTimeout(query, permitted).pipe(
-        Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
+        Effect.onExit(() => Effect.sync(() => this.#counts.move(query, undefined))),
         Effect.map(({ rows }) => rows as ReadonlyArray<Row>)
       )
+    })
+  }
+
+  /**
+   * Runs a query on a connection of the pool. If the connection is lost, runs the query again. A retry is only repeated
+   * if it was on a connection that had been used before: when one connection is lost, the other open connections are
+   * often lost too, but the pool does not know this yet.
+   */
+  #attempt(query: PooledQuery, attempt: "first" | "retry"): Effect.Effect<Result, SqlError> {
+    let wasUsed = false
+    const result = this.#pool.use((connection) => {
+      wasUsed = this.#hasOwnSession.has(connection)
+      return this.#send(query, connection)
+    })
+    return Effect.catchIf(result, isConnectionLost, (error) => {
+      if (attempt === "retry" && !wasUsed) return Effect.fail(error)
+      const discard = query.connection === undefined ? Effect.void : this.#pool.invalidate(query.connection)
+      query.connection = undefined
+      this.#counts.move(query, "waiting")
+      return Effect.andThen(discard, this.#attempt(query, "retry"))
     })
   }
 
@@ -169,11 +124,10 @@ class QueryPool {
    * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip. If
    * the setup fails, the query fails too, because the connection may lead to a server that must not run it.
    */
-  #send(query: InFlightQuery, connection: PgConnection) {
+  #send(query: PooledQuery, connection: PgConnection) {
     const hasOwnSession = this.#hasOwnSession.get(connection)
-    this.#generations.add(connection)
     query.connection = connection
-    query.setPhase("running")
+    this.#counts.move(query, "running")
     const { text, params } = query.statement
     const result = Effect.onInterrupt(connection.query(text, params, hasOwnSession === true), () =>
       this.#pool.invalidate(connection)
@@ -185,43 +139,19 @@ class QueryPool {
     return Effect.zipWith(setUp, result, (_, result) => result, { concurrent: true })
   }
 
-  #retryOnFreshConnection(query: InFlightQuery) {
-    return Effect.suspend(() => {
-      query.setPhase("waiting")
-      const discard = query.connection === undefined ? Effect.void : this.#discardLost(query.connection)
-      const retry = Effect.flatMap(this.#acquireFresh, (connection) => this.#send(query, connection))
-      return Effect.andThen(discard, Effect.scoped(retry))
-    })
-  }
-
-  #discardLost(connection: PgConnection): Effect.Effect<void> {
-    this.#generations.recordLoss(connection)
-    return this.#pool.invalidate(connection)
-  }
-
-  /** Acquires a connection of the latest generation. Discards connections of earlier generations. */
-  readonly #acquireFresh: Effect.Effect<PgConnection, SqlError, Scope.Scope> = Effect.suspend(() =>
-    Effect.flatMap(this.#pool.get, (connection) =>
-      this.#generations.isLatest(connection)
-        ? Effect.succeed(connection)
-        : Effect.andThen(this.#pool.invalidate(connection), this.#acquireFresh)
-    )
-  )
-
-  readonly #failWithoutConnection: Effect.Effect<never, SqlError> = Effect.suspend(() =>
-    Effect.fail(this.#gauges.running() < this.#maxConnections ? connectTimeoutError : poolExhaustedError)
-  )
-
-  /** Fails if the query has no connection after `connectTimeout`. This time includes the wait for a permit. */
+  /** Fails if the query waits for a connection for `connectTimeout`. This time includes the wait for a permit. */
   #withConnectTimeout<A>(
-    query: InFlightQuery,
+    query: PooledQuery,
     attempts: Effect.Effect<A, SqlError>
   ): Effect.Effect<A, SqlError> {
     return runUntil(attempts, (end) => {
-      const timer = setTimeout(() => {
-        if (query.connection === undefined) end(this.#failWithoutConnection)
+      const timer = setInterval(() => {
+        if (query.connection !== undefined) return
+        end(
+          Effect.fail(this.#counts.running < this.#maxConnections ? connectTimeoutError : poolExhaustedError)
+        )
       }, connectTimeoutMs)
-      return () => clearTimeout(timer)
+      return () => clearInterval(timer)
     })
   }
 }
@@ -240,7 +170,13 @@ export const makeQuery = (
 ): Effect.Effect<Query, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
     const connections = yield* PgPool.make({ ...config, maxConnections })
-    const gauges = yield* makePoolGauges(pool, maxConnections)
-    const queries = new QueryPool(connections, gauges, maxConnections, setUpSession)
+    const max = makeGauge(
+      pool,
+      "max",
+      "Maximum number of statements that the pool's connections run at the same time"
+    )
+    const changeMax = (change: number) => Effect.sync(() => max.modifyUnsafe(change, metricRegistry))
+    yield* Effect.acquireRelease(changeMax(maxConnections), () => changeMax(-maxConnections))
+    const queries = new QueryPool(connections, pool, maxConnections, setUpSession)
     return (statement) => Effect.catch(queries.run(statement), onSqlError)
   })
