@@ -38,31 +38,14 @@ const makeCachingKeyStore = Effect.gen(function* () {
   const store = yield* KeyStore
   const feed = yield* ChangeFeed
   const outage = yield* Outage
-  const cache = new RevisionedCache<KeyRecord>(feed, cacheLimits.keys, "keys")
+  const cache = new RevisionedCache<KeyRecord>(feed, cacheLimits.keys, Equal.equals, "keys")
 
-  /**
-   * Forgets all keys of a workspace if a lookup reveals a change that the feed has not reported: the record of a key
-   * differs from the last known one, or a key is rejected while the feed is down.
-   */
-  const forgetIfChanged = (hash: KeyHash, found: KeyRecord | undefined, now: number): void => {
-    const known = cache.findLastKnown(hash)
-    if (known?.workspace != null && !Equal.equals(known, found)) cache.invalidate(known.workspace.id)
-    const isRejected = found !== undefined && !isAccepted(found, now)
-    if (isRejected && found.workspace !== null && feed.revision() === undefined)
-      cache.invalidate(found.workspace.id)
-  }
-
-  const lookUp = (hash: KeyHash) =>
-    store.find(hash).pipe(
-      Effect.tap((record) =>
-        Effect.map(Clock.currentTimeMillis, (now) => forgetIfChanged(hash, record, now))
-      ),
-      Effect.tapError(({ _tag }) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          if (_tag === "InvalidKey") forgetIfChanged(hash, undefined, now)
-        })
-      )
-    )
+  /** Forgets all keys of a workspace if one of them is rejected while the feed is down. */
+  const forgetIfRejected = (found: KeyRecord): Effect.Effect<void> =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      if (found.workspace !== null && feed.revision() === undefined && !isAccepted(found, now))
+        cache.invalidate(found.workspace.id)
+    })
 
   return Context.make(
     KeyStore,
@@ -70,7 +53,10 @@ const makeCachingKeyStore = Effect.gen(function* () {
       find: (hash) => {
         const record = cache.get(hash)
         if (record !== undefined) return Effect.succeed(record)
-        const found = cache.load(hash, lookUp(hash), toCacheable)
+        const found = Effect.tap(
+          cache.load(hash, store.find(hash), toCacheable, ({ _tag }) => _tag === "InvalidKey"),
+          forgetIfRejected
+        )
         const known = cache.findLastKnown(hash)
         if (known === undefined) return found
         return Effect.flatMap(Clock.currentTimeMillis, (now) =>

@@ -15,23 +15,24 @@ const totalBytes = 128
  * does not count the matching prompts.
  */
 const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
-  const totals = new RevisionedCache<number>(feed, cacheLimits.totals)
+  const totals = new RevisionedCache<number>(feed, cacheLimits.totals, Object.is)
   return Effect.fnUntraced(function* (workspace, filter: PromptFilter, page) {
     const key = JSON.stringify([workspace, filter.folder_id, filter.tag, filter.type])
     const found = yield* totals.readWith(key, (total) =>
       Effect.map(repo.listPage(workspace, filter, page), (items) => ({ items, total }))
     )
     if (found !== undefined) return found
+    const size = 2 * key.length + totalBytes
     return yield* totals.load(key, repo.list(workspace, filter, page), ({ total }) => ({
       workspace,
       value: total,
-      size: 2 * key.length + totalBytes
+      size
     }))
   })
 }
 
 /**
- * Caches the totals of lists. Prompt contents are not cached here: `ResponseCache` caches whole responses, and
+ * Caches the totals of lists. Prompt contents are not cached here: `App` caches whole responses, and
  * identical concurrent requests find the response of the first request there.
  */
 export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed> = Layer.effect(

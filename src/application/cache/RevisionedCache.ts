@@ -137,7 +137,9 @@ interface CacheEntry<Value> extends FairEntry {
  * 3. The cache serves a value only while its workspace still has the revision that was stored with it, and for at most
  *    `maxAgeMs`.
  * 4. While the change feed is down, it reports no revision, and the cache serves and stores nothing.
- * 5. A call of `invalidate` counts as a change of the workspace.
+ * 5. If a result contradicts the value of its key and the feed reported no change during the read, the cache forgets all
+ *    values of the workspace: there is a change that the feed has not reported yet, and it is unknown which values are
+ *    current.
  *
  * Only `findLastKnown` returns older values, for responses during an outage of the database (`Outage`).
  */
@@ -146,17 +148,23 @@ export class RevisionedCache<Value> {
   readonly #maxAgeMs: number
   readonly #entries: FairMap<CacheEntry<Value>>
   readonly #invalidations = new WorkspaceRevisions()
+  readonly #isSame: (a: Value, b: Value) => boolean
   readonly #lookups: Readonly<Record<CacheLookup, Metric.Counter<number>>> | undefined
 
-  /** `name`, if given, is the label of this cache in the metrics of lookups. */
+  /**
+   * @param isSame returns true if two values of a key do not contradict each other
+   * @param name the label of this cache in the metrics of lookups; without a name, lookups are not counted
+   */
   constructor(
     feed: ChangeFeed["Service"],
     { maxSize, maxValueSize = maxSize, maxAgeMs }: CacheLimits,
+    isSame: (a: Value, b: Value) => boolean,
     name?: "keys" | "responses"
   ) {
     this.#feed = feed
     this.#maxAgeMs = maxAgeMs
     this.#entries = new FairMap(maxSize, maxValueSize)
+    this.#isSame = isSame
     this.#lookups =
       name === undefined
         ? undefined
@@ -191,28 +199,46 @@ export class RevisionedCache<Value> {
   }
 
   /**
-   * Runs `read`, and stores the value that `toCacheable` makes from the result, if any. Stores nothing if the workspace
-   * changed during the read, or if another read has stored a value of the key meanwhile.
+   * Runs `read`, and stores the value that `toCacheable` makes from the result, if any.
+   *
+   * @param isContradiction returns true if an error contradicts every value; by default, no error does
    */
   load<A, E>(
     key: string,
     read: Effect.Effect<A, E>,
-    toCacheable: (result: A) => Cacheable<Value> | undefined
+    toCacheable: (result: A) => Cacheable<Value> | undefined,
+    isContradiction: (error: E) => boolean = () => false
   ): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       const revisionAtStart = this.#feed.revision()
       const invalidationAtStart = this.#invalidations.revision()
-      const entryAtStart = this.#entries.get(key)
-      return Effect.map(read, (result) => {
-        const cacheable = toCacheable(result)
-        if (cacheable === undefined || this.#entries.get(key) !== entryAtStart) return result
+      const compare = (value: Value | undefined): void => {
+        const entry = this.#entries.get(key)
+        if (entry === undefined || !this.#isKnown(entry)) return
+        if (value !== undefined && this.#isSame(entry.value, value)) return
+        const revision = this.#feed.revisionOf(entry.workspace)
+        const isOutdated =
+          revision !== undefined && (revisionAtStart === undefined || revision > revisionAtStart)
+        if (!isOutdated) this.invalidate(entry.workspace)
+      }
+      const store = (cacheable: Cacheable<Value>): void => {
         const revision = this.#feed.revisionOf(cacheable.workspace)
         const invalidation = this.#invalidations.revisionOf(cacheable.workspace)
-        if (revisionAtStart === undefined || revision === undefined || revision > revisionAtStart)
-          return result
+        if (revisionAtStart === undefined || revision === undefined || revision > revisionAtStart) return
         if (invalidation <= invalidationAtStart)
           this.#entries.set(key, { ...cacheable, revision, invalidation, storedAt: performance.now() })
-        return result
+      }
+      return Effect.mapBoth(read, {
+        onSuccess: (result) => {
+          const cacheable = toCacheable(result)
+          compare(cacheable?.value)
+          if (cacheable !== undefined) store(cacheable)
+          return result
+        },
+        onFailure: (error) => {
+          if (isContradiction(error)) compare(undefined)
+          return error
+        }
       })
     })
   }
@@ -222,11 +248,7 @@ export class RevisionedCache<Value> {
    */
   findLastKnown(key: string): Value | undefined {
     const entry = this.#entries.get(key)
-    const isKnown =
-      entry !== undefined &&
-      this.#feed.lastContact()?.revisionOf(entry.workspace) === entry.revision &&
-      this.#invalidations.revisionOf(entry.workspace) === entry.invalidation
-    return isKnown ? entry.value : undefined
+    return entry !== undefined && this.#isKnown(entry) ? entry.value : undefined
   }
 
   /** Forgets all values of a workspace. The results of its in-flight reads are not stored. */
@@ -244,6 +266,13 @@ export class RevisionedCache<Value> {
 
   #isServed(entry: CacheEntry<Value>): boolean {
     return this.#isCurrent(entry) && performance.now() - entry.storedAt <= this.#maxAgeMs
+  }
+
+  #isKnown({ workspace, revision, invalidation }: CacheEntry<Value>): boolean {
+    return (
+      this.#feed.lastContact()?.revisionOf(workspace) === revision &&
+      this.#invalidations.revisionOf(workspace) === invalidation
+    )
   }
 
   #isCurrent({ workspace, revision, invalidation }: CacheEntry<Value>): boolean {

@@ -106,7 +106,11 @@ const Step = Schema.Union([
  */
 const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspend" | "set back") => {
   const world = setUp()
-  const cache = new RevisionedCache<number>(world.feed, { maxSize: 2, maxAgeMs: Number.POSITIVE_INFINITY })
+  const cache = new RevisionedCache<number>(
+    world.feed,
+    { maxSize: 2, maxAgeMs: Number.POSITIVE_INFINITY },
+    Object.is
+  )
   const stored = workspaces.map(() => 0)
   const received = workspaces.map(() => 0)
   /** The version of each workspace when the last heartbeat arrived. */
@@ -121,15 +125,15 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
     received[workspace] = version
   }
 
-  /** Reads from the database, and forgets the workspace if the result contradicts the known response. */
+  /** Reads from the database. A result that contradicts the known response makes the cache forget the workspace. */
   const readFresh = (workspace: number) => {
     const key = String(workspace)
     const id = workspaces[workspace]!
-    const known = cache.findLastKnown(key)
-    const load = cache.load(key, Effect.succeed(stored[workspace]!), (value) => {
-      if (known !== undefined && known !== value) cache.invalidate(id)
-      return { workspace: id, value, size: 1 }
-    })
+    const load = cache.load(key, Effect.succeed(stored[workspace]!), (value) => ({
+      workspace: id,
+      value,
+      size: 1
+    }))
     receive(workspace, Effect.runSync(load))
   }
 

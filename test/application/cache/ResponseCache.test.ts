@@ -1,42 +1,34 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { afterEach, vi } from "vitest"
-import type { AdmittedCaller } from "../../../src/application/access/Admission.ts"
-import { ResponseCache } from "../../../src/application/cache/ResponseCache.ts"
-import type { ApiKeyId, KeyHash } from "../../../src/domain/ApiKey.ts"
+import { cacheLimits } from "../../../src/application/cache/CacheLimits.ts"
+import { RevisionedCache } from "../../../src/application/cache/RevisionedCache.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
 import { switchedFeed } from "../../support/database/switchedFeed.ts"
 
-const makeCaller = (): AdmittedCaller => ({
-  keyId: newId<ApiKeyId>(),
-  keyHash: "a".repeat(64) as KeyHash,
-  keyExpiresAt: null,
-  workspaceId: newId<WorkspaceId>(),
-  tier: "solo"
-})
-const caller = makeCaller()
+const workspace = newId<WorkspaceId>()
 
-/** Makes a response cache whose representations are texts. */
+/** Makes a cache of texts with the limits of the response cache. */
 const setUp = () => {
   const feed = switchedFeed()
-  const cache = new ResponseCache<string>(
-    feed,
-    ({ length }) => length,
-    (a, b) => a === b
-  )
-  const load = (key: string, text: string, from = caller) =>
-    Effect.runSync(
-      cache.loadResponse(key, Effect.succeed({ caller: from, route: "/", representation: text }), () => false)
+  const cache = new RevisionedCache<string>(feed, cacheLimits.responses, Object.is)
+  const respond = <E>(key: string, read: Effect.Effect<string, E>, from = workspace) =>
+    cache.load(
+      key,
+      read,
+      (value) => ({ workspace: from, value, size: value.length + 1024 }),
+      (error) => error === "not found"
     )
-  const fail = (key: string, error: string) =>
-    Effect.runSync(Effect.flip(cache.loadResponse(key, Effect.fail(error), (error) => error === "not found")))
+  const load = (key: string, text: string, from?: WorkspaceId) =>
+    Effect.runSync(respond(key, Effect.succeed(text), from))
+  const fail = (key: string, error: string) => Effect.runSync(Effect.flip(respond(key, Effect.fail(error))))
   const listKnown = (keys: ReadonlyArray<string>) =>
     keys.filter((key) => cache.findLastKnown(key) !== undefined)
-  return { feed, cache, load, fail, listKnown }
+  return { feed, cache, respond, load, fail, listKnown }
 }
 
-describe("ResponseCache", () => {
+describe("RevisionedCache with the limits of responses", () => {
   afterEach(() => {
     vi.restoreAllMocks()
   })
@@ -46,24 +38,24 @@ describe("ResponseCache", () => {
     const { cache, feed, load } = setUp()
     load("a", "x")
     now.mockReturnValue(31_000)
-    assert.strictEqual(cache.get("a")?.representation, "x")
+    assert.strictEqual(cache.get("a"), "x")
     now.mockReturnValue(31_001)
     assert.isUndefined(cache.get("a"))
     feed.isUp = false
-    assert.strictEqual(cache.findLastKnown("a")?.representation, "x")
+    assert.strictEqual(cache.findLastKnown("a"), "x")
   })
 
   it("findLastKnown returns no response from before a change of the workspace, and no response that was read while the feed was down", () => {
     const { feed, load, listKnown } = setUp()
     load("a", "x")
-    feed.changes.invalidate(caller.workspaceId)
+    feed.changes.invalidate(workspace)
     feed.isUp = false
     load("b", "x")
     assert.deepStrictEqual(listKnown(["a", "b"]), [])
   })
 
   describe("a result that contradicts the known response deletes all responses of the workspace, and of no other workspace", () => {
-    const other = makeCaller()
+    const other = newId<WorkspaceId>()
     const contradictions: Record<string, (world: ReturnType<typeof setUp>) => unknown> = {
       "another body": ({ load }) => load("a", "y"),
       "another body that is too large for the cache": ({ load }) => load("a", "y".repeat(2 ** 20)),
@@ -73,15 +65,15 @@ describe("ResponseCache", () => {
     for (const isDown of [false, true]) {
       it.each(Object.keys(contradictions))(`while the feed is ${isDown ? "down" : "up"}: %s`, (name) => {
         const world = setUp()
-        const { cache, feed, load, listKnown } = world
+        const { respond, feed, load, listKnown } = world
         for (const key of ["a", "b"]) load(key, "x")
         load("other", "x", other)
         const readOverlapping = Effect.sync(() => {
           feed.isUp = !isDown
           contradictions[name]!(world)
-          return { caller, route: "/", representation: "x" }
+          return "x"
         })
-        Effect.runSync(cache.loadResponse("c", readOverlapping, () => false))
+        Effect.runSync(respond("c", readOverlapping))
         feed.isUp = false
         assert.deepStrictEqual(listKnown(["a", "b", "c", "other"]), ["other"])
       })
@@ -89,17 +81,17 @@ describe("ResponseCache", () => {
   })
 
   it("neither an equal response, nor another error, nor a response from before a reported change deletes a known response", () => {
-    const { cache, feed, load, fail } = setUp()
+    const { cache, feed, respond, load, fail } = setUp()
     for (const _ of [1, 2]) load("a", "x")
     fail("a", "unavailable")
     const readOlder = Effect.sync(() => {
-      feed.changes.invalidate(caller.workspaceId)
+      feed.changes.invalidate(workspace)
       load("a", "y")
-      return { caller, route: "/", representation: "x" }
+      return "x"
     })
-    Effect.runSync(cache.loadResponse("a", readOlder, () => false))
+    Effect.runSync(respond("a", readOlder))
     feed.isUp = false
-    assert.strictEqual(cache.findLastKnown("a")?.representation, "y")
+    assert.strictEqual(cache.findLastKnown("a"), "y")
   })
 
   it("the cache holds at most 32 MiB, and evicts the oldest responses first, a sixteenth at a time", () => {
@@ -114,7 +106,7 @@ describe("ResponseCache", () => {
 
   it("a workspace with more responses than fit evicts only its own responses while other workspaces have less than an equal share", () => {
     const { load, listKnown } = setUp()
-    const others = Array.from({ length: 3 }, makeCaller)
+    const others = Array.from({ length: 3 }, () => newId<WorkspaceId>())
     const small = others.flatMap((other, n) =>
       Array.from({ length: 50 }, (_, i) => [`small ${n} ${i}`, other] as const)
     )

@@ -1,10 +1,10 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { Admission } from "../../../application/access/Admission.ts"
+import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
 import { KnownKeys } from "../../../application/cache/CachingKeyStore.ts"
-import { SingleFlight } from "../../../application/cache/SingleFlight.ts"
 import { Outage } from "../../../application/cache/Outage.ts"
-import * as ResponseCache from "../../../application/cache/ResponseCache.ts"
+import { cacheLimits } from "../../../application/cache/CacheLimits.ts"
+import { type Cacheable, RevisionedCache } from "../../../application/cache/RevisionedCache.ts"
 import { checkIsTraced } from "../../../application/observability/Instrumentation.ts"
 import { toError } from "../../../application/observability/InternalError.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
@@ -40,7 +40,21 @@ import { UnsentBytes } from "./response/UnsentBytes.ts"
 /** Responds to a request, and never fails. */
 export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>
 
-type CachedResponse = ResponseCache.CachedResponse<Representation>
+/** A response with the status 200, the caller for whom it was read, and the pattern of the route. */
+interface CachedResponse {
+  readonly caller: AdmittedCaller
+  readonly route: string
+  readonly representation: Representation
+}
+
+/** The approximate size of a cached response without its body, in bytes. */
+const entryBytes = 1024
+
+const toCacheable = (response: CachedResponse): Cacheable<CachedResponse> => ({
+  workspace: response.caller.workspaceId,
+  value: response,
+  size: response.representation.full.body.length + entryBytes
+})
 
 /** Returns true if a request target is this path, with or without a query. */
 const isPathOf = (target: string, path: string): boolean =>
@@ -81,13 +95,17 @@ export const makeApp = Effect.fnUntraced(function* (
   const operationalRoutes = yield* makeOperationalRoutes
   const respondMounted = yield* makeRespondMounted
   const feed = yield* ChangeFeed
-  const responseCache = new ResponseCache.ResponseCache<Representation>(
+  /**
+   * Caches whole responses by a hash of the `Authorization` header and the request target. A request passes every check
+   * before its response is cached. While nothing in the workspace changes, only the two checks that depend on the time
+   * can fail for later requests: the expiry of the key and the rate limits.
+   */
+  const responseCache = new RevisionedCache<CachedResponse>(
     feed,
-    ({ full }) => full.body.length,
-    isSameRepresentation
+    cacheLimits.responses,
+    (a, b) => isSameRepresentation(a.representation, b.representation),
+    "responses"
   )
-  /** Many requests that wait for a change make the same read at the same time. */
-  const sharedReads = new SingleFlight<CachedResponse, ApiError>(feed)
   const knownKeys = yield* KnownKeys
   const outage = yield* Outage
   const isTraced = yield* checkIsTraced
@@ -173,7 +191,7 @@ export const makeApp = Effect.fnUntraced(function* (
     const { cacheKey } = context
     const read = admitAndRead(context, endpoint, matched)
     return Effect.map(
-      cacheKey === undefined ? read : responseCache.loadResponse(cacheKey, read, isContradiction),
+      cacheKey === undefined ? read : responseCache.load(cacheKey, read, toCacheable, isContradiction),
       ({ representation }) => respondConditionally(request, representation)
     )
   }
@@ -183,7 +201,7 @@ export const makeApp = Effect.fnUntraced(function* (
     endpoint: Endpoint,
     matched: MatchedRoute
   ): Effect.Effect<CachedResponse, ApiError> => {
-    const { request, isHeld, waitSeconds } = context
+    const { request, isHeld } = context
     const admit = isHeld ? admission.check : admission.admit
     return Effect.flatMap(admit(parseBearerToken(request.headers.authorization)), (caller) => {
       context.caller = caller
@@ -198,11 +216,7 @@ export const makeApp = Effect.fnUntraced(function* (
               representation: representResource(body, caller.workspaceId)
             }))
       })
-      const permitted = gate.withPermit(caller.workspaceId, read)
-      if (waitSeconds === undefined) return permitted
-      const { workspaceId, tier } = caller
-      const shared = sharedReads.run(`${workspaceId} ${tier} ${request.target}`, workspaceId, permitted)
-      return Effect.map(shared, (response) => ({ ...response, caller }))
+      return gate.withPermit(caller.workspaceId, read)
     })
   }
 
