@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { PromptType } from "../../../src/domain/Prompt.ts"
 import { startApi } from "../../api/startApi.ts"
-import { readModules, readTable, root } from "../../docs/markdown.ts"
+import { readCodeBlocks, readTable, root } from "../../docs/markdown.ts"
 import { makeTenant, prompt } from "../../support/archives.ts"
 import { makeResources } from "../../support/database.ts"
 import { listenOnFreePort } from "../../support/ports.ts"
@@ -13,19 +13,6 @@ import { bin, makeLinkedProject, run } from "../../support/programs/packages.ts"
 import { findTool } from "../../support/programs/tools.ts"
 
 const document = "docs/models.md"
-const packages = [
-  "@ai-sdk/openai",
-  "@ai-sdk/otel",
-  "@anthropic-ai/sdk",
-  "@langchain/core",
-  "@langchain/openai",
-  "@langfuse/tracing",
-  "@opentelemetry/api",
-  "ai",
-  "dd-trace",
-  "openai"
-]
-
 /** Template languages give these braces a meaning. */
 const braces = '{x} {{y}} {"a": {}} }} {{ {{{w}}} <%= z %> {% if %} $& \\n "é" 🙂\n'
 const content = `Reply in {language} as {"shop": "{{shop}}"}.`
@@ -37,21 +24,16 @@ const { key, archive } = makeTenant({
 const api = startApi([archive])
 
 const reply = { type: "text", text: "On its way" }
+const output = {
+  id: "1",
+  type: "message",
+  role: "assistant",
+  content: [{ ...reply, type: "output_text", annotations: [] }]
+}
 
 /** The responses of a model, and of the agent of Datadog, by path. */
 const responses: Readonly<Record<string, object>> = {
-  "/v1/responses": {
-    object: "response",
-    output: [
-      {
-        id: "1",
-        type: "message",
-        role: "assistant",
-        content: [{ ...reply, type: "output_text", annotations: [] }]
-      }
-    ],
-    usage: { input_tokens: 1, output_tokens: 1 }
-  },
+  "/v1/responses": { object: "response", output: [output], usage: { input_tokens: 1, output_tokens: 1 } },
   "/v1/messages": { content: [reply] },
   "/v1/chat/completions": { choices: [{ message: { role: "assistant", content: reply.text } }] },
   "/info": { endpoints: ["/evp_proxy/v2/"] }
@@ -75,18 +57,34 @@ context.setGlobalContextManager({
 })
 `
 
-const sections = [
-  "OpenAI Responses",
-  "Anthropic Messages",
-  "AI SDK 7",
-  "LangChain JS",
-  "fetch",
-  "OpenTelemetry",
-  "AI SDK 7 in traces",
-  "Langfuse",
-  "Datadog"
-]
-const files = sections.map((section) => `${section.replaceAll(" ", "-")}.mts`)
+/** The first block of the document, which all other examples continue. */
+const [beginning, ...examples] = readCodeBlocks(document).map(({ code }) => code)
+
+/** Modules that use the code in the last table of the document. */
+const tracers: Readonly<Record<string, (call: string) => string>> = {
+  OpenTelemetry: (call) => `import { trace } from "@opentelemetry/api"\n${call}\n`,
+  Langfuse: (call) => `import { updateActiveObservation } from "@langfuse/tracing"\n${call}\n`,
+  Datadog: (call) => `import tracer from "dd-trace"
+const { llmobs } = tracer.init({ llmobs: { mlApp: "shop" } })
+await llmobs.trace({ kind: "workflow", name: "answer" }, async () => { ${call} })
+`
+}
+const calls = readTable(document, "Traces").flatMap(([tracer, call]) =>
+  Object.hasOwn(tracers, tracer!) ? [tracers[tracer!]!(/`(.+?)`/.exec(call!)![1]!)] : []
+)
+
+/** The modules by the package that each of them uses first. */
+const modules = new Map(
+  [...examples, ...calls].map((code) => [/from "(.+)"/.exec(code)![1]!, `${beginning}\n${code}`])
+)
+const toFile = (name: string) => `example${name.replaceAll(/\W/g, "-")}.mts`
+
+/** The packages that the modules use. */
+const packages = new Set(
+  [...modules.values()]
+    .flatMap((code) => [...code.matchAll(/ from "((@[^"/]+\/)?[^"/]+)/g)].map(([, name]) => name!))
+    .filter((name) => name !== "@prompt-retrieval/client")
+)
 
 describe(document, () => {
   const resources = makeResources()
@@ -110,23 +108,20 @@ describe(document, () => {
       mkdirSync(dirname(link), { recursive: true })
       symlinkSync(findTool(name), link)
     }
-    const modules = readModules(document)
-    expect(modules).toHaveLength(files.length)
-    files.forEach((file, index) => {
+    for (const [name, code] of modules)
       writeFileSync(
-        join(project, file),
-        modules[index]!.code.replaceAll('"Acme"', () => JSON.stringify(braces))
+        join(project, toFile(name)),
+        code.replaceAll('"Acme"', () => JSON.stringify(braces))
       )
-    })
     writeFileSync(join(project, "printAttributes.mjs"), printAttributes)
   })
   afterAll(() => resources.release())
 
-  /** Runs the example of a section. Returns its output and the requests that the model received. */
-  const runExample = async (section: string) => {
+  /** Runs a module. Returns its output, the attributes that it records, and the requests that the model received. */
+  const runModule = async (name: string) => {
     requests.length = 0
-    const file = files[sections.indexOf(section)]!
-    const result = await run(project, process.execPath, ["--import", "./printAttributes.mjs", file], {
+    const args = ["--import", "./printAttributes.mjs", toFile(name)]
+    const { code, stdout, stderr } = await run(project, process.execPath, args, {
       PROMPT_RETRIEVAL_URL: api.service().url,
       PROMPT_RETRIEVAL_KEY: key.plaintext,
       OPENAI_BASE_URL: `${modelUrl}/v1`,
@@ -138,12 +133,16 @@ describe(document, () => {
       DD_INSTRUMENTATION_TELEMETRY_ENABLED: "false",
       DD_REMOTE_CONFIGURATION_ENABLED: "false"
     })
-    expect(result).toMatchObject({ code: 0, stderr: "" })
-    return { stdout: result.stdout, requests: [...requests] }
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+    const lines = stdout.split("\n").filter((line) => line.startsWith('{"attributes"'))
+    const attributes = lines.map((line): unknown => JSON.parse(line).attributes)
+    return { stdout, attributes, requests: [...requests] }
   }
 
   it("the examples of docs/models.md type-check with the packages of the providers", async () => {
-    const config = { extends: join(root, "tsconfig.json"), files, include: [] }
+    const files = [...modules.keys()].map(toFile)
+    const compilerOptions = { noUnusedLocals: false }
+    const config = { extends: join(root, "tsconfig.json"), compilerOptions, files, include: [] }
     writeFileSync(join(project, "tsconfig.json"), JSON.stringify(config))
     expect(await run(project, bin("tsc"), ["-p", "."])).toEqual({ code: 0, stdout: "", stderr: "" })
   })
@@ -154,15 +153,14 @@ describe(document, () => {
   const userInput = { role: "user", content: [{ type: "input_text", text: question }] }
 
   it.each([
-    { section: "OpenAI Responses", path: "/v1/responses", body: { instructions: filled, input: question } },
-    { section: "Anthropic Messages", path: "/v1/messages", body: { system: filled, messages: [user] } },
-    { section: "AI SDK 7", path: "/v1/responses", body: { input: [system, userInput] } },
-    { section: "LangChain JS", path: "/v1/chat/completions", body: { messages: [system, user] } },
-    { section: "fetch", path: "/v1/chat/completions", body: { messages: [system, user] } }
+    { name: "openai", path: "/v1/responses", body: { instructions: filled, input: question } },
+    { name: "@anthropic-ai/sdk", path: "/v1/messages", body: { system: filled, messages: [user] } },
+    { name: "@ai-sdk/openai", path: "/v1/responses", body: { input: [system, userInput] } },
+    { name: "@langchain/core/messages", path: "/v1/chat/completions", body: { messages: [system, user] } }
   ])(
-    "the example for $section in docs/models.md sends the filled text with all its braces to the target model, and prints the response",
-    async ({ section, path, body }) => {
-      const { stdout, requests } = await runExample(section)
+    "the example with $name in docs/models.md sends the filled text with all its braces to the target model, and prints the response",
+    async ({ name, path, body }) => {
+      const { stdout, requests } = await runModule(name)
       expect(requests).toEqual([{ path, body: expect.objectContaining({ model: "model-1", ...body }) }])
       expect(stdout).toContain(reply.text)
     }
@@ -177,32 +175,25 @@ describe(document, () => {
     "prompt_retrieval.prompt.age_ms": expect.toSatisfy((age) => Number(age) >= 0),
     "prompt_retrieval.prompt.request_id": expect.any(String)
   }
-  const addPrefix = (prefix: string) =>
-    Object.fromEntries(Object.entries(attributes).map(([name, value]) => [prefix + name, value]))
 
   it.each([
-    { section: "OpenTelemetry", prefix: "" },
-    { section: "AI SDK 7 in traces", prefix: "ai.settings.context.prompt." },
-    { section: "Langfuse", prefix: "langfuse.observation.metadata." }
-  ])(
-    "the example for $section in docs/models.md records the documented attributes",
-    async ({ section, prefix }) => {
-      const { stdout } = await runExample(section)
-      const printed = stdout.split("\n").filter((line) => line.startsWith('{"attributes"'))
-      expect(printed.map((line) => JSON.parse(line).attributes)).toContainEqual(
-        expect.objectContaining(addPrefix(prefix))
-      )
-    }
-  )
+    ["@opentelemetry/api", ""],
+    ["@ai-sdk/openai", "ai.settings.context.prompt."],
+    ["@langfuse/tracing", "langfuse.observation.metadata."]
+  ])("the call with %s in docs/models.md records the documented attributes", async (name, prefix) => {
+    const recorded = Object.entries(attributes).map(([name, value]) => [prefix + name, value])
+    const expected = expect.objectContaining(Object.fromEntries(recorded))
+    expect((await runModule(name)).attributes).toContainEqual(expected)
+  })
 
-  it("the example for Datadog in docs/models.md sends the documented attributes as metadata to the agent", async () => {
-    const { requests } = await runExample("Datadog")
+  it("the call with dd-trace in docs/models.md sends the documented attributes as metadata to the agent", async () => {
+    const { requests } = await runModule("dd-trace")
     const [spans] = requests.filter(({ path }) => path.endsWith("/llmobs"))
     expect(spans!.body).toMatchObject([{ spans: [{ name: "answer", meta: { metadata: attributes } }] }])
   })
 
   it("docs/models.md states for every type of prompt what its text becomes", () => {
-    const types = readTable(document, "What a prompt becomes").flatMap(([types]) =>
+    const types = readTable(document, "Send a prompt to a model").flatMap(([types]) =>
       [...types!.matchAll(/`(.+?)`/g)].map(({ 1: type }) => type!)
     )
     expect(types.toSorted()).toEqual([...PromptType.literals].toSorted())
