@@ -81,14 +81,6 @@ export interface ContentEdit {
   readonly importedStates?: ReadonlyArray<ImportedState> | undefined
 }
 
-export const emptyEdit: ContentEdit = {
-  folders: [],
-  tags: [],
-  fragments: [],
-  removedFragments: [],
-  prompts: []
-}
-
 /** Returns true if an edit changes no content; the edit may still replace the recorded states. */
 export const isEmptyEdit = (edit: ContentEdit): boolean =>
   [edit.folders, edit.tags, edit.fragments, edit.removedFragments, edit.prompts].every(

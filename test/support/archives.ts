@@ -5,7 +5,12 @@ import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { toSlug } from "../../src/domain/PromptName.ts"
 import { sizes } from "../../src/domain/Sizes.ts"
 import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"
-import type { CurrentPrompt, ImportedState, WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
+import type {
+  ContentEdit,
+  CurrentPrompt,
+  ImportedState,
+  WorkspaceContent
+} from "../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import { archive, key, user, workspace } from "../../src/testing/archives.ts"
 import { archives } from "../../src/testing/generatedArchives.ts"
@@ -65,6 +70,16 @@ export const shuffleMembers = (archive: Archive, order: ReadonlyArray<number>): 
 /** Imports an archive into the store of the current test. */
 export const loadArchive = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(archive))
+
+/** Makes an edit that changes nothing but `changes`. */
+export const makeEdit = (changes: Partial<ContentEdit> = {}): ContentEdit => ({
+  folders: [],
+  tags: [],
+  fragments: [],
+  removedFragments: [],
+  prompts: [],
+  ...changes
+})
 
 export const exportArchive = (workspace: WorkspaceId) =>
   Effect.map(

@@ -49,11 +49,8 @@ export interface RotationTimes {
   readonly expiresAt?: Timestamp | undefined
 }
 
-/**
- * Options of an import of files. With `overwrite`, the import undoes the edits that were made in the workspace since
- * the latest import. Without it, the import fails because of such edits.
- */
-export interface FileImportOptions extends ChangeOptions {
+interface FileImportOptions extends ChangeOptions {
+  /** If true, the import undoes the edits that were made in the workspace since the latest import. */
   readonly overwrite?: boolean
 }
 
@@ -151,10 +148,9 @@ export class Administration extends Context.Service<Administration>()("prompt-re
 
       /**
        * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), either completely or not
-       * at all. Returns the changes and the warnings about slots and moved files; a dry run returns the changes that
-       * the import would make, and those among them that can break applications. Importing the same files again changes
-       * nothing, if nothing was edited in between. Without `overwrite`, fails with `ConflictingEdits` if the import
-       * would undo an edit that was made in the workspace since the latest import.
+       * at all. Returns the changes and warnings, and in a dry run also the changes that can break applications.
+       * Without `overwrite`, fails with `ConflictingEdits` if the import would undo an edit that was made in the
+       * workspace since the latest import.
        */
       importFiles: Effect.fn("Administration.importFiles")(function* (
         workspace: WorkspaceId,

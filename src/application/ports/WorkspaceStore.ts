@@ -254,8 +254,7 @@ export class WorkspaceStore extends Context.Service<
      *
      * A concurrent change of the same rows is never overwritten: `makeEdit` runs again on the new content. Concurrent
      * edits of one workspace run one after another. Fails with `InvalidContent` if the edit uses an id of another
-     * workspace; the paths of the problems are paths in the edit. Replacing the recorded states notifies no reader,
-     * because they are not content.
+     * workspace; the paths of the problems are paths in the edit.
      */
     readonly editContent: <A, E>(
       workspace: WorkspaceId,

@@ -238,27 +238,23 @@ const parsePrompt = (path: string, text: string): Parsed<PromptFile> =>
       return Result.fail([
         { path, message: `the folder's name must be at most ${sizes.nameLength} characters` }
       ])
-    return Result.succeed({
-      path,
-      file_id: toFileId(frontMatter.id),
-      state: {
-        kind: "prompt",
-        folder,
-        title: frontMatter.title ?? posix.basename(path, extension),
-        description: frontMatter.description,
-        current_content: body,
-        prompt_type: frontMatter.type,
-        target_model: frontMatter.model,
-        intent: frontMatter.intent,
-        is_favorite: frontMatter.favorite,
-        sort_order: frontMatter.sort_order,
-        tags: [...new Set(frontMatter.tags)].sort(),
-        fragments: frontMatter.fragments.map(({ fragment, with: variable_overrides = {} }) => ({
-          fragment_id: fragment,
-          variable_overrides
-        }))
-      }
-    })
+    const { id, title, type, model, favorite, tags, fragments, ...others } = frontMatter
+    const state = {
+      ...others,
+      kind: "prompt",
+      folder,
+      title: title ?? posix.basename(path, extension),
+      current_content: body,
+      prompt_type: type,
+      target_model: model,
+      is_favorite: favorite,
+      tags: [...new Set(tags)].sort(),
+      fragments: fragments.map(({ fragment: fragment_id, with: variable_overrides = {} }) => ({
+        fragment_id,
+        variable_overrides
+      }))
+    } as const
+    return Result.succeed({ path, file_id: toFileId(id), state })
   })
 
 export const parseFile = (path: string, text: string): Parsed<PromptFile> =>

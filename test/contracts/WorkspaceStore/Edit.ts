@@ -4,8 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/Workspace.ts"
-import { type ContentEdit, emptyEdit, type ImportedState } from "../../../src/domain/WorkspaceContent.ts"
+import type { WorkspacePrompt } from "../../../src/domain/Workspace.ts"
+import type { ContentEdit, ImportedState } from "../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   loadArchive,
@@ -15,8 +15,8 @@ import {
   exportArchive,
   folder,
   fragment,
+  makeEdit,
   newId,
-  sample,
   toWorkspaceContent,
   fragmentBinding,
   version,
@@ -25,62 +25,51 @@ import {
 import {
   type ContractTests,
   assertReads,
+  editContent,
   foreignIdError,
   inExportOrder,
-  makeOneOfEach,
-  makeOneOfEachWithNilId
+  makeOneOfEach
 } from "./support.ts"
 
 const naturals = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 })))
 
-/** Makes an edit of a stored workspace from the content of another archive. Returns the edit and the edited archive. */
-const makeEdit = (
+/**
+ * Makes an edit of a stored workspace that adds the content of another archive, and rewrites or removes some of the
+ * items. Returns the edit and the edited archive.
+ */
+const makeAnyEdit = (
   before: Archive,
   other: Archive,
   picks: ReadonlyArray<number>
 ): { readonly edit: ContentEdit; readonly after: Archive } => {
   const pick = (index: number): number => picks[index % Math.max(1, picks.length)] ?? 0
-  const removed = new Set(before.fragments.filter((_, i) => pick(i) % 5 === 0).map(({ id }) => id))
+  const removed = before.fragments.filter((_, i) => pick(i) % 5 === 0).map(({ id }) => id)
   const rewritten = before.fragments
-    .filter(({ id }, i) => !removed.has(id) && pick(i + 1) % 2 === 0)
+    .filter(({ id }, i) => !removed.includes(id) && pick(i + 1) % 2 === 0)
     .map((fragment) => ({ ...fragment, content: `${fragment.content}!` }))
-  const names = new Set(before.tags.map(({ name }) => name))
-  const tags = other.tags.filter(({ name }) => !names.has(name))
-  const fragments = [...rewritten, ...other.fragments]
+  const tags = other.tags.filter(({ name }) => !before.tags.some((tag) => tag.name === name))
   const allTags = [...before.tags, ...tags].map(({ id }) => id)
-  const allFragments = [...before.fragments, ...other.fragments].filter(({ id }) => !removed.has(id))
   const folders = [...before.folders, ...other.folders]
-  const withoutRemoved = (uses: ReadonlyArray<PromptFragment>) =>
-    uses.filter(({ fragment_id }) => !removed.has(fragment_id))
+  const fragments = [...before.fragments, ...other.fragments].filter(({ id }) => !removed.includes(id))
 
-  const edits: Array<WorkspacePrompt> = []
-  const changed = before.prompts.map((prompt, i): WorkspacePrompt => {
-    const remaining = { ...prompt, fragments: withoutRemoved(prompt.fragments) }
-    if (pick(i) % 3 === 0) return remaining
+  const edited = before.prompts.map((prompt, i): WorkspacePrompt => {
+    const uses = prompt.fragments.filter(({ fragment_id }) => !removed.includes(fragment_id))
+    const added = fragments.slice(0, pick(i) % 4).map((of, n) => fragmentBinding(of, n))
     const last = Math.max(0, ...prompt.versions.map(({ version_number }) => version_number))
-    const edit: WorkspacePrompt = {
-      ...remaining,
+    return {
+      ...prompt,
       title: `${prompt.title}!`,
       is_archived: pick(i + 1) % 2 === 0,
       folder_id: folders[pick(i)]?.id ?? null,
-      ...(pick(i + 2) % 2 === 0 ? { tags: allTags.filter((_, n) => pick(n + i) % 2 === 0) } : {}),
-      ...(pick(i + 3) % 2 === 0
-        ? {
-            fragments: allFragments
-              .filter((_, n) => pick(n + i) % 2 === 0)
-              .map((of, n) =>
-                fragmentBinding(of, n, n === 0 ? { id: prompt.fragments[0]?.id ?? newId() } : {})
-              )
-          }
-        : {}),
+      tags: pick(i + 2) % 2 === 0 ? prompt.tags : allTags.filter((_, n) => pick(n + i) % 2 === 0),
+      fragments: [...uses.slice(pick(i + 3) % 2), ...added],
       versions:
         pick(i + 4) % 2 === 0
           ? [version(last + 1, { parent_version_id: prompt.versions[0]?.id ?? null })]
           : []
     }
-    edits.push(edit)
-    return { ...edit, versions: [...prompt.versions, ...edit.versions] }
   })
+  const isEdited = (index: number) => pick(index) % 3 > 0
   const added = other.prompts.map(
     (prompt): WorkspacePrompt => ({
       ...prompt,
@@ -88,118 +77,43 @@ const makeEdit = (
       versions: prompt.versions.slice(0, 1).map((first) => ({ ...first, parent_version_id: null }))
     })
   )
-  const rewrittenById = new Map(rewritten.map((fragment) => [fragment.id, fragment]))
   return {
     edit: {
       folders: other.folders,
       tags,
-      fragments,
-      removedFragments: [...removed],
-      prompts: [...edits, ...added]
+      fragments: [...rewritten, ...other.fragments],
+      removedFragments: removed,
+      prompts: [...edited.filter((_, index) => isEdited(index)), ...added]
     },
     after: {
       ...before,
       folders,
       tags: [...before.tags, ...tags],
-      fragments: allFragments.map((fragment) => rewrittenById.get(fragment.id) ?? fragment),
-      prompts: [...changed, ...added]
+      fragments: fragments.map((fragment) => rewritten.find(({ id }) => id === fragment.id) ?? fragment),
+      prompts: [
+        ...before.prompts.map((prompt, index) => ({
+          ...prompt,
+          fragments: prompt.fragments.filter(({ fragment_id }) => !removed.includes(fragment_id)),
+          ...(isEdited(index)
+            ? { ...edited[index]!, versions: [...prompt.versions, ...edited[index]!.versions] }
+            : {})
+        })),
+        ...added
+      ]
     }
   }
 }
 
 export const testEdit = (it: ContractTests): void => {
-  it.effect("editContent applies the edit, and changes nothing in a dry run or after a failure", () =>
-    Effect.gen(function* () {
-      const { editContent, readContent } = yield* WorkspaceStore
-      const { archive: own } = sample()
-      const home = own.workspace.id
-      yield* loadArchive(own)
-      const before = yield* exportArchive(home)
-      assert.deepStrictEqual(yield* readContent(home), toWorkspaceContent(before))
-      const edit = { ...emptyEdit, folders: [folder({ name: "Added" })], fragments: [fragment("Added")] }
-      const after = {
-        ...before,
-        folders: [...before.folders, ...edit.folders].sort(compareIds),
-        fragments: [...before.fragments, ...edit.fragments].sort(compareIds)
-      }
-      const returnEdit = () => Effect.succeed([edit, "edited"] as const)
-      assert.strictEqual(yield* editContent(home, returnEdit, { dryRun: true }), "edited")
-      assert.deepStrictEqual(yield* exportArchive(home), before)
-      assert.strictEqual(yield* Effect.flip(editContent(home, () => Effect.fail("no"))), "no")
-      assert.deepStrictEqual(yield* exportArchive(home), before)
-      const taken = sample().archive
-      yield* loadArchive(taken)
-      for (const dryRun of [true, false]) {
-        assert.deepStrictEqual(
-          yield* Effect.flip(
-            editContent(
-              home,
-              () =>
-                Effect.succeed([
-                  { ...edit, folders: [...edit.folders, taken.folders[0]!] },
-                  undefined
-                ] as const),
-              { dryRun }
-            )
-          ),
-          foreignIdError("folders[1].id")
-        )
-      }
-      assert.deepStrictEqual(yield* exportArchive(home), before)
-      assert.strictEqual(yield* editContent(home, returnEdit), "edited")
-      assert.deepStrictEqual(yield* exportArchive(home), after)
-      assert.deepStrictEqual(
-        yield* Effect.flip(editContent(newId<WorkspaceId>(), returnEdit)),
-        WorkspaceNotFound
-      )
-    })
-  )
-
-  it.effect(
-    "editContent rejects a prompt, a fragment, a version and a fragment binding with an id that belongs to another workspace",
-    () =>
-      Effect.gen(function* () {
-        const { editContent } = yield* WorkspaceStore
-        const [other, own] = [makeOneOfEach(), makeOneOfEach()]
-        yield* loadArchive(other)
-        yield* loadArchive(own)
-        const [theirs] = other.prompts
-        const mine = { ...own.prompts[0]!, versions: [] }
-        const attempts: ReadonlyArray<readonly [Partial<ContentEdit>, string]> = [
-          [{ prompts: [{ ...mine, id: theirs!.id, fragments: [] }] }, "prompts[0].id"],
-          [{ fragments: other.fragments }, "fragments[0].id"],
-          [{ prompts: [{ ...mine, versions: theirs!.versions }] }, "prompts[0].versions[0].id"],
-          [
-            {
-              prompts: [{ ...mine, fragments: [fragmentBinding(own.fragments[0]!, 1, theirs!.fragments[0])] }]
-            },
-            "prompts[0].fragments[0].id"
-          ]
-        ]
-        for (const [changes, path] of attempts) {
-          const edit = { ...emptyEdit, ...changes }
-          assert.deepStrictEqual(
-            yield* Effect.flip(
-              editContent(own.workspace.id, () => Effect.succeed([edit, undefined] as const))
-            ),
-            foreignIdError(path)
-          )
-        }
-        yield* assertReads(other)
-        yield* assertReads(own)
-      })
-  )
-
   it.effect.prop(
     "editContent gives any workspace the content that the edit describes",
     { before: archives, other: archives, picks: Arbitrary.array(naturals, { maxLength: 12 }) },
     Effect.fnUntraced(function* ({ before, other, picks }) {
-      const { editContent, readContent } = yield* WorkspaceStore
+      const { readContent } = yield* WorkspaceStore
       const home = before.workspace.id
       yield* loadArchive(before)
-      const stored = yield* exportArchive(home)
-      const { edit, after } = makeEdit(stored, other, picks)
-      yield* editContent(home, () => Effect.succeed([edit, undefined] as const))
+      const { edit, after } = makeAnyEdit(yield* exportArchive(home), other, picks)
+      yield* editContent(home, edit)
       assert.deepStrictEqual(yield* exportArchive(home), inExportOrder(after))
       assert.deepStrictEqual(yield* readContent(home), toWorkspaceContent(inExportOrder(after)))
       yield* assertReads(after)
@@ -208,80 +122,91 @@ export const testEdit = (it: ContractTests): void => {
   )
 
   it.effect(
+    "editContent returns the result of the edit, and changes nothing in a dry run or after a failure",
+    () =>
+      Effect.gen(function* () {
+        const store = yield* WorkspaceStore
+        const [own, other] = [makeOneOfEach(), makeOneOfEach()]
+        const home = own.workspace.id
+        for (const each of [own, other]) yield* loadArchive(each)
+        const added = { folders: [folder({ name: "Added" })], fragments: [fragment("Added")] }
+        const returnEdit = () => Effect.succeed([makeEdit(added), "edited"] as const)
+        assert.strictEqual(yield* store.editContent(home, returnEdit, { dryRun: true }), "edited")
+        assert.strictEqual(yield* Effect.flip(store.editContent(home, () => Effect.fail("no"))), "no")
+        const [mine, theirs] = [{ ...own.prompts[0]!, versions: [] }, other.prompts[0]!]
+        const rejected: ReadonlyArray<readonly [Partial<ContentEdit>, path: string]> = [
+          [{ folders: [...added.folders, ...other.folders] }, "folders[1].id"],
+          [{ prompts: [{ ...mine, id: theirs.id, fragments: [] }] }, "prompts[0].id"],
+          [{ fragments: other.fragments }, "fragments[0].id"],
+          [{ prompts: [{ ...mine, versions: theirs.versions }] }, "prompts[0].versions[0].id"],
+          [
+            {
+              prompts: [{ ...mine, fragments: [fragmentBinding(own.fragments[0]!, 1, theirs.fragments[0])] }]
+            },
+            "prompts[0].fragments[0].id"
+          ]
+        ]
+        for (const [changes, path] of rejected)
+          for (const dryRun of [true, false])
+            assert.deepStrictEqual(
+              yield* Effect.flip(editContent(home, changes, { dryRun })),
+              foreignIdError(path)
+            )
+        for (const each of [own, other])
+          assert.deepStrictEqual(yield* exportArchive(each.workspace.id), inExportOrder(each))
+        assert.strictEqual(yield* store.editContent(home, returnEdit), "edited")
+        const { folders, fragments } = yield* exportArchive(home)
+        assert.deepStrictEqual(folders, [...own.folders, ...added.folders].sort(compareIds))
+        assert.deepStrictEqual(fragments, [...own.fragments, ...added.fragments].sort(compareIds))
+        assert.deepStrictEqual(
+          yield* Effect.flip(editContent(newId<WorkspaceId>(), added)),
+          WorkspaceNotFound
+        )
+      })
+  )
+
+  it.effect(
     "editContent replaces the recorded states of its workspace, however many there are, and readContent returns them",
     () =>
       Effect.gen(function* () {
-        const { editContent, readContent, importWorkspace } = yield* WorkspaceStore
-        const [home, other] = [workspace(), workspace()]
-        yield* loadArchive(archive({ workspace: home }))
-        yield* loadArchive(archive({ workspace: other }))
+        const { readContent } = yield* WorkspaceStore
+        const [home, other] = [archive(), archive()]
+        for (const each of [home, other]) yield* loadArchive(each)
         const makeState = (): ImportedState => ({ kind: "prompt", id: newId(), hash: "0".repeat(64) })
-        const sort = (states: ReadonlyArray<ImportedState>) =>
-          states.toSorted((a, b) => (a.kind + a.id < b.kind + b.id ? -1 : 1))
-        const readStates = Effect.map(readContent(home.id), ({ importedStates }) => sort(importedStates))
+        const readStates = Effect.map(readContent(home.workspace.id), ({ importedStates }) => importedStates)
         const replace = (importedStates: ReadonlyArray<ImportedState> | undefined, dryRun = false) =>
-          editContent(home.id, () => Effect.succeed([{ ...emptyEdit, importedStates }, undefined] as const), {
-            dryRun
-          })
+          editContent(home.workspace.id, { importedStates }, { dryRun })
         const [one, two] = [makeState(), makeState()]
         yield* replace([one, two, makeState()])
         // A prompt and a fragment can have the same id.
         const states = [{ ...one, hash: "f".repeat(64) }, two, { ...one, kind: "fragment" as const }]
         yield* replace(states, true)
-        assert.strictEqual((yield* readStates).length, 3)
+        assert.lengthOf(yield* readStates, 3)
         yield* replace(states)
         yield* replace(undefined)
-        assert.deepStrictEqual(yield* readStates, sort(states))
         // An archive contains no states, so importing an archive keeps them.
-        yield* importWorkspace(archive({ workspace: home }))
-        assert.deepStrictEqual(yield* readStates, sort(states))
-        assert.deepStrictEqual((yield* readContent(other.id)).importedStates, [])
+        yield* loadArchive(home)
+        assert.sameDeepMembers([...(yield* readStates)], states)
+        assert.deepStrictEqual((yield* readContent(other.workspace.id)).importedStates, [])
         // Together, these states are larger than the maximum size of a row that the driver reads.
         yield* replace(Array.from({ length: 130_000 }, makeState))
-        assert.strictEqual((yield* readContent(home.id)).importedStates.length, 130_000)
+        assert.lengthOf(yield* readStates, 130_000)
       })
   )
 
   it.effect("concurrent calls of editContent lose no edit", () =>
     Effect.gen(function* () {
-      const { editContent } = yield* WorkspaceStore
+      const store = yield* WorkspaceStore
       const home = workspace()
       yield* loadArchive(archive({ workspace: home }))
       const add = (name: string) =>
-        editContent(home.id, ({ folders }) =>
-          Effect.succeed([
-            {
-              ...emptyEdit,
-              folders: folders.some((folder) => folder.name === name) ? [] : [folder({ name })]
-            },
-            name
-          ] as const)
-        )
+        store.editContent(home.id, ({ folders }) => {
+          const exists = folders.some((folder) => folder.name === name)
+          return Effect.succeed([makeEdit({ folders: exists ? [] : [folder({ name })] }), name] as const)
+        })
       yield* Effect.all(["a", "b", "c", "a", "b", "c"].map(add), { concurrency: "unbounded" })
-      assert.deepStrictEqual((yield* exportArchive(home.id)).folders.map(({ name }) => name).sort(), [
-        "a",
-        "b",
-        "c"
-      ])
-    })
-  )
-
-  it.effect("rows with the nil UUID can be imported, exported and edited", () =>
-    Effect.gen(function* () {
-      const { editContent, importWorkspace } = yield* WorkspaceStore
-      const original = makeOneOfEachWithNilId()
-      const home = original.workspace
-      yield* loadArchive(original)
-      assert.deepStrictEqual(yield* exportArchive(home.id), original)
-      yield* loadArchive(yield* exportArchive(home.id))
-      yield* editContent(home.id, (content) => {
-        assert.deepStrictEqual(content, toWorkspaceContent(original))
-        return Effect.succeed([{ ...emptyEdit, folders: [folder()] }, undefined] as const)
-      })
-      const { folders, ...rest } = yield* exportArchive(home.id)
-      assert.deepStrictEqual({ ...rest, folders: [folders[0]!] }, original)
-      // Deletes the content, so that other tests of the same database can use its ids.
-      yield* importWorkspace(archive({ workspace: home }))
+      const { folders } = yield* exportArchive(home.id)
+      assert.deepStrictEqual(folders.map(({ name }) => name).sort(), ["a", "b", "c"])
     })
   )
 }

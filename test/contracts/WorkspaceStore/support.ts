@@ -1,7 +1,7 @@
 import type { Vitest } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { KeyRecord, UserId } from "../../../src/domain/ApiKey.ts"
-import { InvalidContent } from "../../../src/domain/WorkspaceContent.ts"
+import { type ContentEdit, InvalidContent } from "../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
@@ -18,14 +18,11 @@ import {
   compareIds,
   folder,
   fragment,
-  key,
-  newId,
+  makeEdit,
   prompt,
   tag,
   fragmentBinding,
-  user,
-  version,
-  workspace
+  version
 } from "../../support/archives.ts"
 
 export { assertReads } from "../../../src/testing/promptReads.ts"
@@ -92,32 +89,27 @@ export const inExportOrder = (archive: Archive): Archive => ({
   }))
 })
 
-/** Returns one folder, tag, fragment and prompt for an archive. `makeId` makes the ids of all items. */
-const makeContent = (makeId: <Id extends string>() => Id) => {
-  const drawer = folder({ id: makeId() })
-  const label = tag("label", { id: makeId() })
-  const snippet = fragment("Snippet", { id: makeId() })
+/** Returns an archive with one item of each kind of content. */
+export const makeOneOfEach = () => {
+  const [drawer, label, snippet] = [folder(), tag("label"), fragment("Snippet")]
   const one = prompt({
-    id: makeId(),
     folder_id: drawer.id,
     tags: [label.id],
-    fragments: [fragmentBinding(snippet, 1, { id: makeId() })],
-    versions: [version(1, { id: makeId() })]
+    fragments: [fragmentBinding(snippet, 1)],
+    versions: [version(1)]
   })
-  return { folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] }
+  return archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] })
 }
 
-/** Returns an archive with one item of each kind of content. */
-export const makeOneOfEach = () => archive(makeContent(newId))
-
-/** Returns an archive with one item of each kind of content, a user and a key. All of them have the nil UUID. */
-export const makeOneOfEachWithNilId = () => {
-  const makeNilId = <Id extends string>() => "00000000-0000-0000-0000-000000000000" as string as Id
-  const home = workspace()
-  const owner = user({ id: makeNilId() })
-  const { stored } = key(home.id, owner, { id: makeNilId() })
-  return archive({ workspace: home, users: [owner], api_keys: [stored], ...makeContent(makeNilId) })
-}
+/** Edits the content of a workspace in the store of the current test. */
+export const editContent = (
+  workspace: WorkspaceId,
+  changes: Partial<ContentEdit>,
+  options?: { readonly dryRun?: boolean; readonly source?: string }
+) =>
+  Effect.flatMap(WorkspaceStore, (store) =>
+    store.editContent(workspace, () => Effect.succeed([makeEdit(changes), undefined] as const), options)
+  )
 
 /** Returns the error with which a write rejects an item at `path` whose id belongs to another workspace. */
 export const foreignIdError = (path: string): InvalidContent =>

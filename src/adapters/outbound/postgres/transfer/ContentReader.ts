@@ -19,26 +19,25 @@ import {
 import { ArchiveTooLarge, ImportedState, type WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { findById } from "../driver/Query.ts"
-import { makeFirstRowDecoder, makeRowDecoder, type RowDecoder } from "../driver/RowDecoder.ts"
+import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
 import { decodeWorkspaces, fromKeyOwners, selectWorkspace } from "../workspaces/WorkspaceRows.ts"
 
-/** A query that selects a list of workspace `$1`, and the decoder of its rows. */
-interface ListQuery<A> {
-  readonly text: string
-  readonly decode: RowDecoder<A>
-}
-
-/** Selects the columns of a schema. `expressions` has the SQL expressions of computed columns. */
+/**
+ * Makes the query of a list of workspace `$1` from the columns of a schema. `expressions` has the SQL expressions of
+ * computed columns.
+ */
 const selectList = <Fields extends Schema.Struct.Fields>(
   row: Schema.Struct<Fields> & Schema.Decoder<Schema.Struct<Fields>["Type"]>,
   from: string,
   expressions: Readonly<Record<string, string>> = {},
   order = "id"
-): ListQuery<Schema.Struct<Fields>["Type"]> => {
+) => {
   const columns = Object.keys(row.fields).map((name) =>
     name in expressions ? `${expressions[name]} as ${name}` : name
   )
-  return { text: `select ${columns.join(", ")} from ${from} order by ${order}`, decode: makeRowDecoder(row) }
+  const text = `select ${columns.join(", ")} from ${from} order by ${order}`
+  const decode = makeRowDecoder(row)
+  return { text, read: (sql: PgClient, id: WorkspaceId) => Effect.map(sql.unsafe(text, [id]), decode) }
 }
 
 const users = selectList(User, fromKeyOwners)
@@ -116,11 +115,6 @@ const groupByPrompt = <A extends { readonly prompt_id: PromptId }>(rows: Readonl
   return (id: PromptId) => (groups.get(id) ?? []).map(({ prompt_id: _, ...row }) => row)
 }
 
-const makeReader =
-  (sql: PgClient, workspace: WorkspaceId) =>
-  <A>({ text, decode }: ListQuery<A>) =>
-    Effect.map(sql.unsafe(text, [workspace]), decode)
-
 /** Reads a workspace without its content. */
 const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   const [row] = decodeWorkspaces(yield* sql.unsafe(selectWorkspace, [workspace]))
@@ -130,17 +124,16 @@ const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: Wor
 /** Reads the current state of a workspace's content. Must run in a transaction with one snapshot. */
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   yield* readWorkspace(sql, workspace)
-  const read = makeReader(sql, workspace)
-  const listFragments = groupByPrompt(yield* read(bindings))
+  const listFragments = groupByPrompt(yield* bindings.read(sql, workspace))
   return {
-    folders: yield* read(folders),
-    tags: yield* read(tags),
-    fragments: yield* read(fragments),
-    prompts: (yield* read(currentPrompts)).map((prompt) => ({
+    folders: yield* folders.read(sql, workspace),
+    tags: yield* tags.read(sql, workspace),
+    fragments: yield* fragments.read(sql, workspace),
+    prompts: (yield* currentPrompts.read(sql, workspace)).map((prompt) => ({
       ...prompt,
       fragments: listFragments(prompt.id)
     })),
-    importedStates: yield* read(importedStates)
+    importedStates: yield* importedStates.read(sql, workspace)
   } satisfies WorkspaceContent
 })
 
@@ -167,17 +160,16 @@ export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, works
   const info = yield* readWorkspace(sql, workspace)
   const { bytes } = decodeSize(yield* sql.unsafe(selectSize, [workspace]))
   if (bytes > maxArchiveBytes) return yield* Effect.fail(ArchiveTooLarge)
-  const read = makeReader(sql, workspace)
-  const listFragments = groupByPrompt(yield* read(bindings))
-  const listVersions = groupByPrompt(yield* read(versions))
+  const listFragments = groupByPrompt(yield* bindings.read(sql, workspace))
+  const listVersions = groupByPrompt(yield* versions.read(sql, workspace))
   return {
     workspace: info,
-    users: yield* read(users),
-    api_keys: yield* read(keys),
-    folders: yield* read(folders),
-    tags: yield* read(tags),
-    fragments: yield* read(fragments),
-    prompts: (yield* read(prompts)).map((prompt) => ({
+    users: yield* users.read(sql, workspace),
+    api_keys: yield* keys.read(sql, workspace),
+    folders: yield* folders.read(sql, workspace),
+    tags: yield* tags.read(sql, workspace),
+    fragments: yield* fragments.read(sql, workspace),
+    prompts: (yield* prompts.read(sql, workspace)).map((prompt) => ({
       ...prompt,
       fragments: listFragments(prompt.id),
       versions: listVersions(prompt.id)

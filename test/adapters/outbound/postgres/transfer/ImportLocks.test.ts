@@ -7,7 +7,6 @@ import type { Archive } from "../../../../../src/application/transfer/Archive.ts
 import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/transfer/WorkspaceWriter.ts"
 import {
   type ContentEdit,
-  emptyEdit,
   InvalidContent,
   type WorkspaceContent
 } from "../../../../../src/domain/WorkspaceContent.ts"
@@ -17,6 +16,7 @@ import {
   archive,
   exportArchive,
   folder,
+  makeEdit,
   prompt,
   sample,
   user,
@@ -63,7 +63,7 @@ const retitle = (content: WorkspaceContent, id: string, title: string): ContentE
     parent_version_id: __,
     ...prompt
   } = content.prompts.find((prompt) => prompt.id === id)!
-  return { ...emptyEdit, prompts: [{ ...prompt, title, versions: [] }] }
+  return makeEdit({ prompts: [{ ...prompt, title, versions: [] }] })
 }
 
 describe("imports and concurrent writers", () => {
@@ -147,7 +147,7 @@ describe("imports and concurrent writers", () => {
             union all select 'o', id, xmin::text from users
             union all select 'w', id, xmin::text from workspaces order by t, id`)
         const all = yield* rows("true")
-        yield* store.editContent(own.workspace.id, () => Effect.succeed([emptyEdit, undefined] as const))
+        yield* store.editContent(own.workspace.id, () => Effect.succeed([makeEdit(), undefined] as const))
         assert.deepStrictEqual(yield* rows("true"), all)
         const [first] = own.prompts
         const others = yield* rows(`id <> '${first!.id}'`)
@@ -371,7 +371,7 @@ describe("imports and concurrent writers", () => {
         )
         const edited = yield* Effect.forkScoped(
           store.editContent(home, ({ folders }) =>
-            Effect.succeed([emptyEdit, folders.map(({ name }) => name)] as const)
+            Effect.succeed([makeEdit(), folders.map(({ name }) => name)] as const)
           )
         )
         yield* waitForBlocked(other)

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { tables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentWriter.ts"
-import { ArchiveTooLarge, emptyEdit, InvalidContent } from "../../../../../src/domain/WorkspaceContent.ts"
+import { ArchiveTooLarge, InvalidContent } from "../../../../../src/domain/WorkspaceContent.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,
@@ -12,6 +12,7 @@ import {
   fragment,
   instant,
   key,
+  makeEdit,
   newId,
   prompt,
   sample,
@@ -84,7 +85,7 @@ describe("the PostgreSQL workspace store", () => {
         const { workspace_id: _, created_by: __, revoked_at: ___, ...added } = key(home.id, owner).stored
         const { name: ____, ...replacement } = added
         const at = instant("2026-04-01T00:00:00.000Z")
-        const edit = { ...emptyEdit, tags: [tag("new")] }
+        const edit = makeEdit({ tags: [tag("new")] })
         const changes: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
           addWorkspace: store.addWorkspace(workspace()),
           setWorkspace: store.setWorkspace(home.id, { name: "Renamed" }),
