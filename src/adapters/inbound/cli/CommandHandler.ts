@@ -1,6 +1,7 @@
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
+import { json } from "./input/Flags.ts"
 import { CommandError } from "./output/CommandError.ts"
 import { type CommandInput, type Failure, toExitError } from "./output/ErrorMessages.ts"
 import { print } from "./output/Output.ts"
@@ -32,33 +33,45 @@ export const handle =
   (input: Input) =>
     Effect.mapError(run(input), (error) => toExitError(error, input))
 
+type JsonParams<Params> = Params & { readonly json: typeof json }
+type Input<Params extends Command.Command.Config> = Command.Command.Config.Infer<JsonParams<Params>>
+
 /**
- * Makes the handler of a command that prints its result: as JSON with `--json`, otherwise as the text of `render`, with
- * the text of `describeHint` on stderr. If the result cannot be printed, the error ends with the text of `describeLoss`,
- * which says what is lost and how to recover.
+ * Makes a command that prints its result: as JSON with `--json`, otherwise as the text of `render`, with the text of
+ * `describeHint` on stderr. If the result cannot be printed, the error ends with the text of `describeLoss`, which says
+ * what is lost and how to recover.
  */
-export const handleAndPrint = <
-  Input extends CommandInput & { readonly json: boolean },
+export const makeCommand = <
+  const Name extends string,
+  const Params extends Command.Command.Config,
   A,
   E extends Failure,
   R
 >(
-  run: (input: Input) => Effect.Effect<A, E, R>,
+  name: Name,
+  params: Params,
+  run: (input: Input<Params>) => Effect.Effect<A, E, R>,
   render: (result: A) => string,
   texts: {
     readonly describeLoss?: (result: A) => string
     readonly describeHint?: (result: A) => string
   } = {}
 ) =>
-  handle(
-    Effect.fnUntraced(function* (input: Input) {
-      const { describeLoss, describeHint } = texts
-      const result = yield* run(input)
-      yield* Effect.mapError(print(input.json, result, render(result)), (error) =>
-        describeLoss === undefined
-          ? error
-          : new CommandError({ message: `${error.message}; ${describeLoss(result)}` })
-      )
-      if (describeHint !== undefined && !input.json) yield* Console.error(describeHint(result))
-    })
+  Command.make(
+    name,
+    { ...params, json } as JsonParams<Params>,
+    Effect.fnUntraced(
+      function* (input) {
+        const { json } = input as { readonly json: boolean }
+        const { describeLoss, describeHint } = texts
+        const result = yield* run(input)
+        yield* Effect.mapError(print(json, result, render(result)), (error) =>
+          describeLoss === undefined
+            ? error
+            : new CommandError({ message: `${error.message}; ${describeLoss(result)}` })
+        )
+        if (describeHint !== undefined && !json) yield* Console.error(describeHint(result))
+      },
+      (run, input) => Effect.mapError(run, (error) => toExitError(error, input as CommandInput))
+    )
   )

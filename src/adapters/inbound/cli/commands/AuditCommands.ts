@@ -1,8 +1,7 @@
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { AuditEvent } from "../../../../domain/AuditEvent.ts"
-import { handleAndPrint, makeGroup, withHelp } from "../CommandHandler.ts"
-import { explicitWorkspace, json, optional } from "../input/Flags.ts"
+import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
+import { explicitWorkspace, optional } from "../input/Flags.ts"
 import { makeTable } from "../output/Output.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
 
@@ -21,7 +20,7 @@ const formatEvents = makeTable<AuditEvent>({
       .join(" ")
 })
 
-const list = Command.make(
+const list = makeCommand(
   "list",
   {
     workspace: optional(explicitWorkspace).pipe(
@@ -36,16 +35,13 @@ const list = Command.make(
         (limit) => limit >= 1 && limit <= maxLimit,
         () => `an integer from 1 to ${maxLimit}`
       )
-    ),
-    json
+    )
   },
-  handleAndPrint(
-    ({ workspace, limit }) =>
-      workspace === undefined
-        ? administer(({ auditEvents }) => auditEvents({ limit }))
-        : administerWorkspace(workspace, ({ auditEvents }, id) => auditEvents({ workspace: id, limit })),
-    formatEvents
-  )
+  ({ workspace, limit }) =>
+    workspace === undefined
+      ? administer(({ auditEvents }) => auditEvents({ limit }))
+      : administerWorkspace(workspace, ({ auditEvents }, id) => auditEvents({ workspace: id, limit })),
+  formatEvents
 ).pipe(
   withHelp(
     "List administrative changes, the latest first",

@@ -1,21 +1,15 @@
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import type {
-  Administration,
-  IssuedKey,
-  RotatedKey
-} from "../../../../application/administration/Administration.ts"
+import type { Administration, IssuedKey } from "../../../../application/administration/Administration.ts"
 import type { KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
 import { formatKeySummary } from "../../../../domain/ApiKey.ts"
 import { paidTiers } from "../../../../domain/Billing.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
 import type { TimeInput } from "../../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { handleAndPrint, makeGroup, withHelp } from "../CommandHandler.ts"
+import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import {
   emailRule,
-  json,
   keyArgument,
   keyWorkspace,
   optional,
@@ -26,19 +20,13 @@ import {
 import { makeTable, quote, warn } from "../output/Output.ts"
 import { administerKey, administerWorkspace } from "../WithDatabase.ts"
 
-/** Returns the listing of a key, which shows only the key's first and last digits (specification 5.4). */
+/** Shows only the first and last digits of a key (specification 5.4). */
 const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
   id,
   key: formatKeySummary({ key_start, key_end }),
   ...info
 })
 type ListedKey = ReturnType<typeof toListedKey>
-
-const toListedRotation = ({ replaced, ...issued }: RotatedKey) => ({
-  ...issued,
-  replaced: toListedKey(replaced)
-})
-type ListedRotation = ReturnType<typeof toListedRotation>
 
 const formatKeys = makeTable<ListedKey>({
   ID: "id",
@@ -89,7 +77,7 @@ const warnWithoutAccess = Effect.fnUntraced(function* (
   )
 })
 
-const issue = Command.make(
+const issue = makeCommand(
   "issue",
   {
     workspace,
@@ -102,22 +90,19 @@ const issue = Command.make(
       Flag.filter(fitsName, () => `at most ${sizes.nameLength} characters`),
       Flag.withDefault("")
     ),
-    expires,
-    json
+    expires
   },
-  handleAndPrint(
-    Effect.fnUntraced(function* ({ workspace, user, name, expires, json }) {
-      const expiresAt = yield* resolveExpiry(expires)
-      return yield* administerWorkspace(workspace, (administration, id) =>
-        Effect.andThen(
-          warnWithoutAccess(administration, id, json),
-          administration.issueKey(id, user, name, expiresAt)
-        )
+  Effect.fnUntraced(function* ({ workspace, user, name, expires, json }) {
+    const expiresAt = yield* resolveExpiry(expires)
+    return yield* administerWorkspace(workspace, (administration, id) =>
+      Effect.andThen(
+        warnWithoutAccess(administration, id, json),
+        administration.issueKey(id, user, name, expiresAt)
       )
-    }),
-    ({ key }) => key,
-    { describeHint: describeIssuedKey, describeLoss: describeLostKey }
-  )
+    )
+  }),
+  ({ key }) => key,
+  { describeHint: describeIssuedKey, describeLoss: describeLostKey }
 ).pipe(
   withHelp(
     "Issue an API key and print it (shown only once)",
@@ -126,20 +111,18 @@ const issue = Command.make(
   )
 )
 
-const list = Command.make(
+const list = makeCommand(
   "list",
-  { workspace, json },
-  handleAndPrint(
-    ({ workspace }) =>
-      administerWorkspace(workspace, ({ keys }, id) => Effect.map(keys(id), (keys) => keys.map(toListedKey))),
-    formatKeys
-  )
+  { workspace },
+  ({ workspace }) =>
+    administerWorkspace(workspace, ({ keys }, id) => Effect.map(keys(id), (keys) => keys.map(toListedKey))),
+  formatKeys
 ).pipe(withHelp("List a workspace's keys", "keys list --workspace Acme"))
 
 /** How long a replaced key still works by default. During this time, applications can switch to the new key. */
 const rotationPeriod: TimeInput = { fromNow: 24 * 60 * 60 * 1000 }
 
-const rotate = Command.make(
+const rotate = makeCommand(
   "rotate",
   {
     key: keyArgument,
@@ -154,25 +137,25 @@ const rotate = Command.make(
       Flag.withDescription(
         "When the new key expires, as for keys issue (default: it gets the lifetime of the old key)"
       )
-    ),
-    json
+    )
   },
-  handleAndPrint(
-    Effect.fnUntraced(function* ({ ends, expires, ...reference }) {
-      const endsAt = yield* resolveTimeFlag("ends", ends, "now")
-      const expiresAt = yield* resolveExpiry(expires)
-      return yield* administerKey(reference, ({ rotateKey }, id) =>
-        Effect.map(rotateKey(id, { endsAt, expiresAt }), toListedRotation)
-      )
-    }),
-    ({ key }) => key,
-    {
-      describeHint: (rotated: ListedRotation) =>
-        `${describeIssuedKey(rotated)}\nThe replaced key ${describeEnd(rotated.replaced)}.`,
-      describeLoss: (rotated: ListedRotation) =>
-        `${describeLostKey(rotated)}; the replaced key ${describeEnd(rotated.replaced)}`
-    }
-  )
+  Effect.fnUntraced(function* ({ ends, expires, ...reference }) {
+    const endsAt = yield* resolveTimeFlag("ends", ends, "now")
+    const expiresAt = yield* resolveExpiry(expires)
+    return yield* administerKey(reference, ({ rotateKey }, id) =>
+      Effect.map(rotateKey(id, { endsAt, expiresAt }), ({ replaced, ...issued }) => ({
+        ...issued,
+        replaced: toListedKey(replaced)
+      }))
+    )
+  }),
+  ({ key }) => key,
+  {
+    describeHint: (rotated) =>
+      `${describeIssuedKey(rotated)}\nThe replaced key ${describeEnd(rotated.replaced)}.`,
+    describeLoss: (rotated) =>
+      `${describeLostKey(rotated)}; the replaced key ${describeEnd(rotated.replaced)}`
+  }
 ).pipe(
   withHelp(
     "Issue a new key in place of an API key and print it (shown only once)",
@@ -181,13 +164,11 @@ const rotate = Command.make(
   )
 )
 
-const revoke = Command.make(
+const revoke = makeCommand(
   "revoke",
-  { key: keyArgument, workspace: keyWorkspace, json },
-  handleAndPrint(
-    (input) => administerKey(input, ({ revokeKey }, id) => Effect.map(revokeKey(id), toListedKey)),
-    (key) => formatKeys([key])
-  )
+  { key: keyArgument, workspace: keyWorkspace },
+  (input) => administerKey(input, ({ revokeKey }, id) => Effect.map(revokeKey(id), toListedKey)),
+  (key) => formatKeys([key])
 ).pipe(
   withHelp(
     "Revoke an API key permanently",

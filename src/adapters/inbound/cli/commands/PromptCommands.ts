@@ -1,8 +1,6 @@
 import * as Argument from "effect/cli/Argument"
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type { Caller } from "../../../../application/access/Admission.ts"
 import type { Prompts } from "../../../../application/reading/Prompts.ts"
 import {
@@ -15,8 +13,8 @@ import {
 import { maxInt32 } from "../../../../domain/Sizes.ts"
 import { maxVersionNumber, parseVersionNumber, type VersionNumber } from "../../../../domain/Version.ts"
 import type { Folder, WorkspaceTag } from "../../../../domain/Workspace.ts"
-import { handleAndPrint, makeGroup, withHelp } from "../CommandHandler.ts"
-import { json, optional, workspace } from "../input/Flags.ts"
+import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
+import { optional, parsedFlag, workspace } from "../input/Flags.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
 import { formatFields, makeTable, toOutputText } from "../output/Output.ts"
 import { administerWorkspace, readPrompt, readPrompts } from "../WithDatabase.ts"
@@ -34,19 +32,14 @@ const formatPrompts = makeTable<PromptSummary>({
   UPDATED: "updated_at"
 })
 
-const list = Command.make(
+const list = makeCommand(
   "list",
   {
     workspace,
-    folder: optional(
-      Flag.String("folder").pipe(
-        Flag.withMetavar("<id>"),
-        Flag.filterMap(
-          (text) => Option.map(Option.fromUndefinedOr(parseUuid(text)), (id) => FolderId.make(id)),
-          () => "a UUID"
-        )
-      )
-    ).pipe(
+    folder: parsedFlag("folder", parseUuid, "a UUID").pipe(
+      Flag.withMetavar("<id>"),
+      Flag.map((id) => FolderId.make(id)),
+      optional,
       Flag.withDescription("List only the prompts of the folder with this id, as shown by folders list")
     ),
     tag: optional(Flag.String("tag")).pipe(
@@ -54,17 +47,14 @@ const list = Command.make(
     ),
     type: optional(Flag.Literals("type", PromptType.literals)).pipe(
       Flag.withDescription("List only the prompts of this type")
-    ),
-    json
+    )
   },
-  handleAndPrint(
-    ({ workspace, folder, tag, type }) =>
-      // Reads one page, because a prompt that changes between two reads moves other prompts to other pages.
-      readPrompts(workspace, (prompts, operator) =>
-        prompts.list(operator, { folder_id: folder, tag, type }, { page: 1, per_page: maxInt32 })
-      ).pipe(Effect.map(({ items }) => items)),
-    formatPrompts
-  )
+  ({ workspace, folder, tag, type }) =>
+    // Reads one page, because a prompt that changes between two reads moves other prompts to other pages.
+    readPrompts(workspace, (prompts, operator) =>
+      prompts.list(operator, { folder_id: folder, tag, type }, { page: 1, per_page: maxInt32 })
+    ).pipe(Effect.map(({ items }) => items)),
+  formatPrompts
 ).pipe(
   withHelp(
     "List a workspace's prompts that are not archived, most recently updated first",
@@ -76,13 +66,11 @@ const list = Command.make(
 const formatPrompt = ({ current_content, tags, ...fields }: Prompt): string =>
   `${formatFields({ ...fields, tags: tags.map(({ name }) => name).join(", ") })}\n\n${toOutputText(current_content)}`
 
-const get = Command.make(
+const get = makeCommand(
   "get",
-  { prompt: promptArgument, workspace, json },
-  handleAndPrint(
-    (input) => readPrompt(input, (prompts, operator, id) => prompts.get(operator, id)),
-    formatPrompt
-  )
+  { prompt: promptArgument, workspace },
+  (input) => readPrompt(input, (prompts, operator, id) => prompts.get(operator, id)),
+  formatPrompt
 ).pipe(
   withHelp(
     "Show a prompt: its fields, then its current content",
@@ -90,13 +78,11 @@ const get = Command.make(
   )
 )
 
-const resolve = Command.make(
+const resolve = makeCommand(
   "resolve",
-  { prompt: promptArgument, workspace, json },
-  handleAndPrint(
-    (input) => readPrompt(input, (prompts, operator, id) => prompts.getResolved(operator, id)),
-    ({ resolved_content }) => toOutputText(resolved_content)
-  )
+  { prompt: promptArgument, workspace },
+  (input) => readPrompt(input, (prompts, operator, id) => prompts.getResolved(operator, id)),
+  ({ resolved_content }) => toOutputText(resolved_content)
 ).pipe(
   withHelp(
     "Print a prompt's content with its fragments appended and their slots filled",
@@ -105,12 +91,8 @@ const resolve = Command.make(
 )
 
 const versionFlag = (name: string) =>
-  Flag.String(name).pipe(
+  parsedFlag(name, parseVersionNumber, `a version number, 1 to ${maxVersionNumber}`).pipe(
     Flag.withMetavar("<version>"),
-    Flag.filterMap(
-      (text) => Option.fromUndefinedOr(parseVersionNumber(text)),
-      () => `a version number, 1 to ${maxVersionNumber}`
-    ),
     optional
   )
 
@@ -149,7 +131,7 @@ const findEarlierVersion = Effect.fnUntraced(function* (
   return (content === currentContent ? previous : last).version_number
 })
 
-const diff = Command.make(
+const diff = makeCommand(
   "diff",
   {
     prompt: promptArgument,
@@ -161,35 +143,32 @@ const diff = Command.make(
     to: versionFlag("to").pipe(
       Flag.withDescription("Version to compare with, if --from is given (default: the current content)")
     ),
-    workspace,
-    json
+    workspace
   },
-  handleAndPrint(
-    Effect.fnUntraced(function* ({ from, to, ...input }) {
-      if (from === undefined && to !== undefined)
-        return yield* new UsageError({ message: "--to needs a version to compare: add --from VERSION" })
-      const { diffTexts } = yield* Effect.promise(() => import("../output/ChangeText.ts"))
-      return yield* readPrompt(
-        input,
-        Effect.fnUntraced(function* (prompts, operator, id) {
-          const after = yield* readSide(prompts, operator, id, to)
-          const older = from ?? (yield* findEarlierVersion(prompts, operator, id, after.content))
-          const before = yield* readSide(prompts, operator, id, older)
-          const changes = diffTexts(before.content, after.content)
-          if (changes === undefined)
-            return yield* new CommandError({
-              message: `${before.name} and ${after.name} differ in too many lines to compare`
-            })
-          const diff = changes === "" ? "" : `--- ${before.name}\n+++ ${after.name}\n${changes}`
-          return { id, from: older, to: to ?? null, diff }
-        })
-      )
-    }),
-    ({ from, to, diff }) =>
-      diff === ""
-        ? `Version ${from} equals ${to === null ? "the current content" : `version ${to}`}`
-        : toOutputText(diff.trimEnd())
-  )
+  Effect.fnUntraced(function* ({ from, to, ...input }) {
+    if (from === undefined && to !== undefined)
+      return yield* new UsageError({ message: "--to needs a version to compare: add --from VERSION" })
+    const { diffTexts } = yield* Effect.promise(() => import("../output/ChangeText.ts"))
+    return yield* readPrompt(
+      input,
+      Effect.fnUntraced(function* (prompts, operator, id) {
+        const after = yield* readSide(prompts, operator, id, to)
+        const older = from ?? (yield* findEarlierVersion(prompts, operator, id, after.content))
+        const before = yield* readSide(prompts, operator, id, older)
+        const changes = diffTexts(before.content, after.content)
+        if (changes === undefined)
+          return yield* new CommandError({
+            message: `${before.name} and ${after.name} differ in too many lines to compare`
+          })
+        const diff = changes === "" ? "" : `--- ${before.name}\n+++ ${after.name}\n${changes}`
+        return { id, from: older, to: to ?? null, diff }
+      })
+    )
+  }),
+  ({ from, to, diff }) =>
+    diff === ""
+      ? `Version ${from} equals ${to === null ? "the current content" : `version ${to}`}`
+      : toOutputText(diff.trimEnd())
 ).pipe(
   withHelp(
     "Compare two versions of a prompt, or a version with the current content, by line",
@@ -205,24 +184,20 @@ export const promptCommands = makeGroup("prompts", "Read the prompts of a worksp
   diff
 ])
 
-const listFolders = Command.make(
+const listFolders = makeCommand(
   "list",
-  { workspace, json },
-  handleAndPrint(
-    ({ workspace }) => administerWorkspace(workspace, ({ folders }, id) => folders(id)),
-    makeTable<Folder>({ ID: "id", NAME: "name" })
-  )
+  { workspace },
+  ({ workspace }) => administerWorkspace(workspace, ({ folders }, id) => folders(id)),
+  makeTable<Folder>({ ID: "id", NAME: "name" })
 ).pipe(withHelp("List a workspace's folders by name, with their ids", "folders list --workspace Acme"))
 
 export const folderCommands = makeGroup("folders", "List the folders of a workspace", [listFolders])
 
-const listTags = Command.make(
+const listTags = makeCommand(
   "list",
-  { workspace, json },
-  handleAndPrint(
-    ({ workspace }) => administerWorkspace(workspace, ({ tags }, id) => tags(id)),
-    makeTable<WorkspaceTag>({ ID: "id", NAME: "name", COLOR: "color" })
-  )
+  { workspace },
+  ({ workspace }) => administerWorkspace(workspace, ({ tags }, id) => tags(id)),
+  makeTable<WorkspaceTag>({ ID: "id", NAME: "name", COLOR: "color" })
 ).pipe(withHelp("List a workspace's tags by name", "tags list --workspace Acme"))
 
 export const tagCommands = makeGroup("tags", "List the tags of a workspace", [listTags])

@@ -1,9 +1,8 @@
 import * as Argument from "effect/cli/Argument"
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { User } from "../../../../domain/Workspace.ts"
-import { handleAndPrint, makeGroup, withHelp } from "../CommandHandler.ts"
-import { booleanFlag, emailRule, json, workspace } from "../input/Flags.ts"
+import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
+import { booleanFlag, emailRule, workspace } from "../input/Flags.ts"
 import { makeTable, pluralize, toPrintable } from "../output/Output.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
 
@@ -13,10 +12,11 @@ const formatUsers = makeTable<User>({
   "MUST RESET": ({ must_reset_password }) => (must_reset_password ? "on" : "off")
 })
 
-const list = Command.make(
+const list = makeCommand(
   "list",
-  { workspace, json },
-  handleAndPrint(({ workspace }) => administerWorkspace(workspace, ({ users }, id) => users(id)), formatUsers)
+  { workspace },
+  ({ workspace }) => administerWorkspace(workspace, ({ users }, id) => users(id)),
+  formatUsers
 ).pipe(withHelp("List the owners of a workspace's keys", "users list --workspace Acme"))
 
 const email = Argument.String("email").pipe(
@@ -24,19 +24,16 @@ const email = Argument.String("email").pipe(
   Argument.filter(...emailRule)
 )
 
-const set = Command.make(
+const set = makeCommand(
   "set",
   {
     email,
     mustReset: Flag.Literals("must-reset", ["on", "off"]).pipe(
       Flag.withDescription("Whether the user must reset the password before the user's keys work again")
-    ),
-    json
+    )
   },
-  handleAndPrint(
-    ({ email, mustReset }) => administer(({ setUser }) => setUser(email, mustReset === "on")),
-    (user) => formatUsers([user])
-  )
+  ({ email, mustReset }) => administer(({ setUser }) => setUser(email, mustReset === "on")),
+  (user) => formatUsers([user])
 ).pipe(
   withHelp(
     "Require a user to reset the password, or lift the requirement",
@@ -44,17 +41,14 @@ const set = Command.make(
   )
 )
 
-const remove = Command.make(
+const remove = makeCommand(
   "delete",
   {
     email,
-    yes: booleanFlag("yes", "Delete the user even if keys of the user are neither revoked nor expired"),
-    json
+    yes: booleanFlag("yes", "Delete the user even if keys of the user are neither revoked nor expired")
   },
-  handleAndPrint(
-    ({ email, yes }) => administer(({ deleteUser }) => deleteUser(email, yes)),
-    ({ email, api_keys }) => toPrintable(`Deleted user ${email} with ${pluralize(api_keys, "key")}`)
-  )
+  ({ email, yes }) => administer(({ deleteUser }) => deleteUser(email, yes)),
+  ({ email, api_keys }) => toPrintable(`Deleted user ${email} with ${pluralize(api_keys, "key")}`)
 ).pipe(
   withHelp(
     "Delete a user and the user's keys",

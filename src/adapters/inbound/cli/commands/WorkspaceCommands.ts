@@ -1,14 +1,13 @@
 import { createInterface } from "node:readline"
 import * as Argument from "effect/cli/Argument"
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
 import { type WorkspaceInfo, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { BillingStatus, Tier } from "../../../../domain/Billing.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { handleAndPrint, makeGroup, withHelp } from "../CommandHandler.ts"
-import { booleanFlag, json, nameRule, optional } from "../input/Flags.ts"
+import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
+import { booleanFlag, nameRule, optional } from "../input/Flags.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
 import { makeTable, pluralize, toPrintable, warn } from "../output/Output.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
@@ -27,11 +26,9 @@ const workspaceArgument = Argument.String("workspace").pipe(
   Argument.filter(...nameRule)
 )
 
-const list = Command.make(
-  "list",
-  { json },
-  handleAndPrint(() => administer(({ workspaces }) => workspaces), formatWorkspaces)
-).pipe(withHelp("List all workspaces", "workspaces list"))
+const list = makeCommand("list", {}, () => administer(({ workspaces }) => workspaces), formatWorkspaces).pipe(
+  withHelp("List all workspaces", "workspaces list")
+)
 
 /** Warns if another workspace has the name that a workspace just got. */
 const warnIfNameIsTaken = Effect.fnUntraced(function* (
@@ -49,49 +46,43 @@ const warnIfNameIsTaken = Effect.fnUntraced(function* (
     )
 })
 
-const create = Command.make(
+const create = makeCommand(
   "create",
   {
     name: Flag.String("name").pipe(Flag.withDescription("Name of the workspace"), Flag.filter(...nameRule)),
     tier: tier.pipe(
       Flag.withDefault("free" as const),
       Flag.withDescription("Tier of the workspace; Free has no API access (default: free)")
-    ),
-    json
+    )
   },
-  handleAndPrint(
-    ({ name, tier, json }) =>
-      administer(
-        (administration) =>
-          Effect.tap(administration.createWorkspace(name, tier), (created) =>
-            warnIfNameIsTaken(administration, created, json)
-          ),
-        { migrate: true }
-      ),
-    ({ id }) => id
-  )
+  ({ name, tier, json }) =>
+    administer(
+      (administration) =>
+        Effect.tap(administration.createWorkspace(name, tier), (created) =>
+          warnIfNameIsTaken(administration, created, json)
+        ),
+      { migrate: true }
+    ),
+  ({ id }) => id
 ).pipe(withHelp("Create an empty workspace and print its id", "workspaces create --name Acme --tier solo"))
 
-const set = Command.make(
+const set = makeCommand(
   "set",
   {
     workspace: workspaceArgument,
     tier: optional(tier).pipe(Flag.withDescription("New tier")),
     billing: optional(Flag.Literals("billing", BillingStatus.literals)).pipe(
       Flag.withDescription("New billing status")
-    ),
-    json
+    )
   },
-  handleAndPrint(
-    Effect.fnUntraced(function* ({ workspace, tier, billing }) {
-      if (tier === undefined && billing === undefined)
-        return yield* new UsageError({ message: "nothing to set: give --tier, --billing or both" })
-      return yield* administerWorkspace(workspace, ({ setWorkspace }, id) =>
-        setWorkspace(id, { tier, billing_status: billing })
-      )
-    }),
-    (workspace) => formatWorkspaces([workspace])
-  )
+  Effect.fnUntraced(function* ({ workspace, tier, billing }) {
+    if (tier === undefined && billing === undefined)
+      return yield* new UsageError({ message: "nothing to set: give --tier, --billing or both" })
+    return yield* administerWorkspace(workspace, ({ setWorkspace }, id) =>
+      setWorkspace(id, { tier, billing_status: billing })
+    )
+  }),
+  (workspace) => formatWorkspaces([workspace])
 ).pipe(
   withHelp(
     "Change a workspace's tier or billing status",
@@ -100,25 +91,22 @@ const set = Command.make(
   )
 )
 
-const rename = Command.make(
+const rename = makeCommand(
   "rename",
   {
     workspace: workspaceArgument,
     name: Argument.String("name").pipe(
       Argument.withDescription("New name of the workspace"),
       Argument.filter(...nameRule)
-    ),
-    json
+    )
   },
-  handleAndPrint(
-    ({ workspace, name, json }) =>
-      administerWorkspace(workspace, (administration, id) =>
-        Effect.tap(administration.setWorkspace(id, { name }), (renamed) =>
-          warnIfNameIsTaken(administration, renamed, json)
-        )
-      ),
-    (workspace) => formatWorkspaces([workspace])
-  )
+  ({ workspace, name, json }) =>
+    administerWorkspace(workspace, (administration, id) =>
+      Effect.tap(administration.setWorkspace(id, { name }), (renamed) =>
+        warnIfNameIsTaken(administration, renamed, json)
+      )
+    ),
+  (workspace) => formatWorkspaces([workspace])
 ).pipe(withHelp("Rename a workspace", 'workspaces rename Acme "Acme Europe"'))
 
 /** Asks a question on the terminal. Returns the answer, or an empty string at the end of the input. */
@@ -150,29 +138,26 @@ const confirmDeletion = Effect.fnUntraced(function* (
     return yield* new CommandError({ message: "not confirmed; nothing was deleted" })
 })
 
-const remove = Command.make(
+const remove = makeCommand(
   "delete",
   {
     workspace: workspaceArgument,
-    yes: booleanFlag("yes", "Delete without asking for the name of the workspace"),
-    json
+    yes: booleanFlag("yes", "Delete without asking for the name of the workspace")
   },
-  handleAndPrint(
-    Effect.fnUntraced(function* ({ workspace, yes }) {
-      if (!yes && !(process.stdin.isTTY && process.stderr.isTTY))
-        return yield* new UsageError({ message: "to delete without a terminal, add --yes" })
-      return yield* administerWorkspace(workspace, (administration, id) =>
-        Effect.andThen(
-          yes ? Effect.void : confirmDeletion(administration, id),
-          administration.deleteWorkspace(id)
-        )
+  Effect.fnUntraced(function* ({ workspace, yes }) {
+    if (!yes && !(process.stdin.isTTY && process.stderr.isTTY))
+      return yield* new UsageError({ message: "to delete without a terminal, add --yes" })
+    return yield* administerWorkspace(workspace, (administration, id) =>
+      Effect.andThen(
+        yes ? Effect.void : confirmDeletion(administration, id),
+        administration.deleteWorkspace(id)
       )
-    }),
-    ({ id, name, prompts, api_keys }) =>
-      toPrintable(
-        `Deleted workspace ${id} (${name}) with ${pluralize(prompts, "prompt")} and ${pluralize(api_keys, "key")}`
-      )
-  )
+    )
+  }),
+  ({ id, name, prompts, api_keys }) =>
+    toPrintable(
+      `Deleted workspace ${id} (${name}) with ${pluralize(prompts, "prompt")} and ${pluralize(api_keys, "key")}`
+    )
 ).pipe(withHelp("Delete a workspace with its content and keys", "workspaces delete Acme --yes"))
 
 export const workspaceCommands = makeGroup("workspaces", "List, create, change and delete workspaces", [

@@ -28,8 +28,7 @@ export const emailRule = [
   () => `an email address of at most ${sizes.nameLength} characters`
 ] as const
 
-export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
-  flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> => Flag.withDefault(flag, undefined)
 
 export const booleanFlag = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
@@ -47,19 +46,17 @@ const requireDefaultWorkspace = Effect.flatMap(defaultWorkspace, (workspace) =>
     : new CliError.ValidationError({ message: `--workspace is required unless ${workspaceVariable} is set` })
 )
 
-/** The flag `--workspace` without a default. The value is an id or a name, for `administerWorkspace`. */
+/** The flag `--workspace` without a default. */
 export const explicitWorkspace = Flag.String("workspace").pipe(
   Flag.withMetavar("<id|name>"),
   Flag.filter(...nameRule)
 )
 
-/** The flag `--workspace`. The value is an id or a name, for `administerWorkspace`. */
 export const workspace = explicitWorkspace.pipe(
   Flag.withDefault(requireDefaultWorkspace),
   Flag.withDescription(`Id or unique name of the workspace (default: $${workspaceVariable})`)
 )
 
-/** The flag `--workspace` of a command that needs a workspace only to find a key by its name. */
 export const keyWorkspace = explicitWorkspace.pipe(
   Flag.withDefault(defaultWorkspace),
   Flag.withDescription(
@@ -67,7 +64,6 @@ export const keyWorkspace = explicitWorkspace.pipe(
   )
 )
 
-/** The id or the unique name of a key as an argument, for `administerKey`. */
 export const keyArgument = Argument.String("key").pipe(
   Argument.withDescription("Id of the key, or its name if no other working key of the workspace has it"),
   // An API key is rejected, because the shell saves the command line in its history.
@@ -77,21 +73,28 @@ export const keyArgument = Argument.String("key").pipe(
   )
 )
 
-/** Makes a flag whose value is a time. `parseTimeInput` describes the forms of a time. */
-export const timeFlag = (name: string): Flag.Flag<TimeInput> =>
+/** Makes a flag whose value has one form. `parse` returns undefined for any other text. */
+export const parsedFlag = <A>(
+  name: string,
+  parse: (text: string) => A | undefined,
+  form: string
+): Flag.Flag<A> =>
   Flag.String(name).pipe(
     Flag.filterMap(
-      (text) => Option.fromUndefinedOr(parseTimeInput(text)),
-      () =>
-        "a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m"
+      (text) => Option.fromUndefinedOr(parse(text)),
+      () => form
     )
   )
 
-/**
- * Resolves the value of a time flag to a timestamp. A duration counts from the current time.
- *
- * @param earliest `now` accepts the current time, `future` rejects it
- */
+/** Makes a flag whose value is a time. */
+export const timeFlag = (name: string): Flag.Flag<TimeInput> =>
+  parsedFlag(
+    name,
+    parseTimeInput,
+    "a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m"
+  )
+
+/** Resolves the value of a time flag to a timestamp. If `earliest` is `future`, the current time is rejected. */
 export const resolveTimeFlag = Effect.fnUntraced(function* (
   name: string,
   time: TimeInput,
