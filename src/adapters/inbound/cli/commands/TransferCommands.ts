@@ -4,7 +4,8 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { handle, withHelp } from "../CommandHandler.ts"
-import type { DirectoryImportOptions } from "../transfer/FileCommands.ts"
+import { exportArchive, importArchive } from "../transfer/ArchiveCommands.ts"
+import type { ImportOptions } from "../transfer/FileCommands.ts"
 import { workspaceVariable } from "../input/Environment.ts"
 import {
   booleanFlag,
@@ -25,38 +26,32 @@ const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
         catch: (error) => makeReadError(path, error)
       })
 
-/**
- * Imports an archive or a directory. Loads only the module for the one that is imported. Returns true if the import
- * changes anything, or would change anything without the dry run.
- */
-const runImport = Effect.fnUntraced(function* (
-  workspace: string | undefined,
-  options: DirectoryImportOptions
-) {
+// Only commands for a directory of prompts load the modules that parse and compare files.
+const fileCommands = Effect.promise(() => import("../transfer/FileCommands.ts"))
+
+const rejectUsage = (message: string) => Effect.fail(new UsageError({ message }))
+
+const importAny = Effect.fnUntraced(function* (workspace: string | undefined, options: ImportOptions) {
   const openOptions = { migrate: !options.dryRun }
   if (yield* isDirectory(options.path)) {
     if (workspace === undefined)
-      return yield* new UsageError({
-        message: `${options.path} is a directory: add --workspace ID or set ${workspaceVariable}`
-      })
-    const { importFiles } = yield* Effect.promise(() => import("../transfer/FileCommands.ts"))
+      return yield* rejectUsage(
+        `${options.path} is a directory: add --workspace ID or set ${workspaceVariable}`
+      )
+    const { importFiles } = yield* fileCommands
     return yield* administerWorkspace(
       workspace,
       (administration, id) => importFiles(administration, id, options),
       openOptions
     )
   }
-  // For an archive, the default workspace is ignored. A `--workspace` is an error only if its value differs from the
-  // default.
+  // For an archive, the default workspace is ignored, also if it is given as `--workspace`.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
-    return yield* new UsageError({
-      message: "an archive names its own workspace: remove --workspace"
-    })
+    return yield* rejectUsage("an archive names its own workspace: remove --workspace")
   if (options.overwrite || options.allowEmpty)
-    return yield* new UsageError({
-      message: "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
-    })
-  const { importArchive } = yield* Effect.promise(() => import("../transfer/ArchiveCommands.ts"))
+    return yield* rejectUsage(
+      "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
+    )
   return yield* administer((administration) => importArchive(administration, options), openOptions)
 })
 
@@ -83,7 +78,7 @@ export const importCommand = Command.make(
   },
   handle(
     Effect.fnUntraced(function* ({ workspace, detailedExitcode, ...options }) {
-      const isChanged = yield* runImport(workspace, options)
+      const isChanged = yield* importAny(workspace, options)
       if (detailedExitcode && isChanged) return yield* new ResultExit()
     })
   )
@@ -96,7 +91,6 @@ export const importCommand = Command.make(
   )
 )
 
-/** The command `export`. Only the module of the chosen format is loaded. */
 export const exportCommand = Command.make(
   "export",
   {
@@ -118,17 +112,13 @@ export const exportCommand = Command.make(
     json
   },
   handle(
-    Effect.fnUntraced(function* ({ workspace, format, out, update, overwrite, json }) {
-      if (overwrite && !update) return yield* new UsageError({ message: "--overwrite needs --update" })
-      if (format === "files") {
-        if (out === undefined)
-          return yield* new UsageError({ message: "--format files needs a directory: add --out DIR" })
-        const { exportFiles } = yield* Effect.promise(() => import("../transfer/FileCommands.ts"))
-        return yield* exportFiles(workspace, { out, update, overwrite, json })
-      }
-      if (update) return yield* new UsageError({ message: "--update is for --format files" })
-      const { exportArchive } = yield* Effect.promise(() => import("../transfer/ArchiveCommands.ts"))
-      yield* exportArchive(workspace, out, json)
+    Effect.fnUntraced(function* ({ workspace, format, out, ...options }) {
+      if (options.overwrite && !options.update) return yield* rejectUsage("--overwrite needs --update")
+      if (format === "archive" && options.update) return yield* rejectUsage("--update is for --format files")
+      if (format === "archive") return yield* exportArchive(workspace, out, options.json)
+      if (out === undefined) return yield* rejectUsage("--format files needs a directory: add --out DIR")
+      const { exportFiles } = yield* fileCommands
+      yield* exportFiles(workspace, out, options)
     })
   )
 ).pipe(
@@ -140,7 +130,6 @@ export const exportCommand = Command.make(
   )
 )
 
-/** The command `check`, which needs no database. */
 export const checkCommand = Command.make(
   "check",
   {
@@ -154,9 +143,9 @@ export const checkCommand = Command.make(
     json
   },
   handle(
-    Effect.fnUntraced(function* (options) {
-      const { checkDirectory } = yield* Effect.promise(() => import("../transfer/FileCommands.ts"))
-      if (yield* checkDirectory(options)) return yield* new ResultExit()
+    Effect.fnUntraced(function* ({ directory, against, json }) {
+      const { checkDirectory } = yield* fileCommands
+      if (yield* checkDirectory(directory, against, json)) return yield* new ResultExit()
     })
   )
 ).pipe(

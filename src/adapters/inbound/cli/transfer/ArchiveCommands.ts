@@ -8,6 +8,7 @@ import { makeReadError } from "../output/CommandError.ts"
 import { pluralize, print, printExported, Stdout } from "../output/Output.ts"
 import { isStdout, writeOutput } from "../output/OutputFile.ts"
 import { administerWorkspace } from "../WithDatabase.ts"
+import type { ImportOptions } from "./FileCommands.ts"
 
 // The commands for an archive: import and export.
 
@@ -49,19 +50,12 @@ const describeImport = (
     : `${dryRun ? "Would import" : "Imported"} ${items} into workspace ${workspace_id}: ${pluralize(added, "row")} added, ${changed} changed, ${removed} removed`
 }
 
-interface ArchiveImportOptions {
-  readonly path: string
-  readonly dryRun: boolean
-  readonly json: boolean
-}
-
 /**
- * Imports an archive and prints the result. Returns true if the import changes anything, or would change anything
- * without the dry run.
+ * Imports an archive and prints the result. Returns true if anything changes, or would change without the dry run.
  */
 export const importArchive = Effect.fnUntraced(function* (
   administration: Administration["Service"],
-  { path, dryRun, json }: ArchiveImportOptions
+  { path, dryRun, json }: ImportOptions
 ) {
   const source = path === "-" ? "standard input" : path
   const imported = yield* administration.importArchive(yield* readJson(path), { dryRun, source })

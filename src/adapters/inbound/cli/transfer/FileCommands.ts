@@ -17,7 +17,7 @@ import { readTexts, requireNoFiles, updateDirectory } from "./PromptDirectory.ts
 
 // The commands for a directory of prompts: import, export and check.
 
-export interface DirectoryImportOptions {
+export interface ImportOptions {
   readonly path: string
   readonly dryRun: boolean
   readonly json: boolean
@@ -32,12 +32,12 @@ const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId
 
 /**
  * Imports a directory of prompts and prints the result. In a dry run, each change is followed by its diff, unless the
- * diff is empty. Returns true if the import changes anything, or would change anything without the dry run.
+ * diff is empty. Returns true if anything changes, or would change without the dry run.
  */
 export const importFiles = Effect.fnUntraced(function* (
   administration: Administration["Service"],
   workspace: WorkspaceId,
-  { path, dryRun, overwrite, allowEmpty, json }: DirectoryImportOptions
+  { path, dryRun, overwrite, allowEmpty, json }: ImportOptions
 ) {
   const texts = yield* readTexts(path, true)
   if (!allowEmpty && ![...texts.keys()].some((path) => path.startsWith("prompts/")))
@@ -71,18 +71,14 @@ export const importFiles = Effect.fnUntraced(function* (
   return changes.length > 0
 })
 
-interface DirectoryExportOptions {
-  readonly out: string
-  /** If true, updates the files of an existing directory. */
-  readonly update: boolean
-  readonly overwrite: boolean
-  readonly json: boolean
-}
-
-/** Exports a workspace into a directory, as one file per prompt and one file per fragment. */
+/**
+ * Exports a workspace into a directory, as one file per prompt and one file per fragment. Without `update`, the directory
+ * must have no files.
+ */
 export const exportFiles = Effect.fnUntraced(function* (
   workspace: string,
-  { out, update, overwrite, json }: DirectoryExportOptions
+  out: string,
+  { update, overwrite, json }: Readonly<Record<"update" | "overwrite" | "json", boolean>>
 ) {
   const exported = yield* administerWorkspace(
     workspace,
@@ -107,13 +103,6 @@ export const exportFiles = Effect.fnUntraced(function* (
   yield* print(json, { workspace_id, out: resolve(out), written, removed }, lines.join("\n"))
 })
 
-interface DirectoryCheckOptions {
-  readonly directory: string
-  /** An earlier state of the directory; if undefined, the directory is only checked. */
-  readonly against: string | undefined
-  readonly json: boolean
-}
-
 const formatPrompts = makeTable<PromptInterface>({
   NAME: "name",
   TYPE: "type",
@@ -135,14 +124,14 @@ const checkEarlier = Effect.fnUntraced(function* (against: string) {
 })
 
 /**
- * Checks a directory of prompts, and prints its prompts and the changes that can break applications. Returns true if
- * there are such changes.
+ * Checks a directory of prompts, and prints its prompts and the changes since the state of the directory `against` that
+ * can break applications. Returns true if there are such changes.
  */
-export const checkDirectory = Effect.fnUntraced(function* ({
-  directory,
-  against,
-  json
-}: DirectoryCheckOptions) {
+export const checkDirectory = Effect.fnUntraced(function* (
+  directory: string,
+  against: string | undefined,
+  json: boolean
+) {
   const { prompts, warnings } = yield* Effect.fromResult(checkFiles(yield* readTexts(directory, true)))
   const earlier = against === undefined ? [] : (yield* checkEarlier(against)).prompts
   const changes = compareInterfaces(earlier, prompts)
