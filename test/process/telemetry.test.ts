@@ -261,11 +261,8 @@ it("while the OTLP collector does not respond, one export is in flight, at most 
 
 it("an export to an OTLP collector that does not respond ends after OTEL_EXPORTER_OTLP_TIMEOUT", async () => {
   const silent = await resources.acquire(silentCollector)
-  const { service } = await start({
-    ...otlp,
-    OTEL_EXPORTER_OTLP_TIMEOUT: "100",
-    OTEL_EXPORTER_OTLP_ENDPOINT: silent.url
-  })
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: silent.url, OTEL_EXPORTER_OTLP_TIMEOUT: "100" }
+  const { service } = await start({ ...otlp, ...endpoint })
   await sendTraced(service, `/api/v1/prompts/${id}`)
   await expect.poll(() => silent.counts().received).toBeGreaterThan(2)
   expect(silent.counts().mostOpen).toBe(1)

@@ -3,6 +3,7 @@ import { once } from "node:events"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it, onTestFailed } from "vitest"
+import { programVersion } from "../../../src/application/ProgramVersion.ts"
 import { embedded, makeResources } from "../../support/database.ts"
 import { parseLogLines } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
@@ -16,10 +17,8 @@ const root = join(import.meta.dirname, "../../..")
 const parseLines = (output: string) => parseLogLines(output).map(({ time: _, ...line }) => line)
 
 const resources = makeResources()
-let version: string
 let dataDir: string
 beforeAll(async () => {
-  version = (await run(["--version"], {})).stdout.trim().replace(/^.* v?/, "")
   dataDir = (await resources.acquire(embedded.acquire)).DATA_DIR!
 })
 afterAll(() => resources.release())
@@ -59,7 +58,7 @@ describe("the log of serve", () => {
     expect(lines[0]).toEqual({
       level: "info",
       msg: "Starting prompt-retrieval",
-      version,
+      version: programVersion,
       node: process.versions.node,
       database: `embedded in ${dataDir}`,
       redis: `redis://127.0.0.1:${redisPort}/1`,
@@ -70,10 +69,8 @@ describe("the log of serve", () => {
     expect(lines.map(({ msg }) => msg)).toEqual(
       expect.arrayContaining([`Listening on ${service.url}`, "Ready to serve requests"])
     )
-    expect(lines.slice(-2)).toEqual([
-      { level: "info", msg: "Shutting down prompt-retrieval", version, shutdown_grace_ms: 10 },
-      { level: "info", msg: "Stopped prompt-retrieval", version }
-    ])
+    const stopping = { msg: "Shutting down prompt-retrieval", shutdown_grace_ms: 10 }
+    expect(lines.slice(-2)).toMatchObject([stopping, { msg: "Stopped prompt-retrieval" }])
     expect(service.output()).not.toContain("s3cret")
   })
 
@@ -87,51 +84,19 @@ describe("the log of serve", () => {
     )
   })
 
-  describe("the log of serve with a PostgreSQL server", () => {
-    const { name, sql } = makeTestDatabase()
-
-    it("serve logs immediately that a database does not exist, without the password of the URL", async () => {
-      const database = freshName()
-      const url = new URL(toDatabaseUrl(database))
-      url.password = "s3cret"
-      const service = await startService({ DATABASE_URL: url.href }, "/healthz")
-      const problem = `PostgreSQL is unavailable: database "${database}" does not exist`
-      const findProblem = () => parseLines(service.output()).filter(({ msg }) => msg === problem)
-      await expect.poll(findProblem).toEqual([{ level: "warn", msg: problem }])
-      expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
-      expect(await service.stop()).toBe(0)
-      expect(parseLines(service.output())[0]?.database).toMatch(
-        new RegExp(`^postgres://${url.username}@[^@]+/${database}$`)
-      )
-      expect(service.output()).not.toContain("s3cret")
-    })
-
-    it("serve exits with 1 and the reason of the server if its database role lacks a privilege", async () => {
-      const role = await resources.acquire(
-        Effect.acquireRelease(
-          Effect.tap(Effect.sync(freshName), (role) => onServer(`create role ${role} login`)),
-          (role) => onServer(`drop role ${role}`)
-        )
-      )
-      const env = { DATABASE_URL: toDatabaseUrl(name, role), PORT: "0", LOG_LEVEL: "warn" }
-      const serveAndFail = async () => {
-        const { code, stderr } = await run(["serve"], env)
-        expect(code).toBe(1)
-        return stderr
-      }
-      expect(await serveAndFail()).toBe(
-        `prompt-retrieval: permission denied for table prompt_retrieval_migrations; deploy/roles.sql grants the privileges of each role\n`
-      )
-      await sql(`grant select on all tables in schema public to ${role}`)
-      await sql(`revoke select on prompts, api_keys from ${role}`)
-      expect(await serveAndFail()).toBe(
-        `prompt-retrieval: permission denied for table api_keys; deploy/roles.sql grants the privileges of each role\n`
-      )
-      await sql(`alter role ${role} in database ${name} set search_path = nowhere`)
-      expect(await serveAndFail()).toBe(
-        `prompt-retrieval: the database's schema needs a migration, which the server rejected: no schema has been selected to create in\n`
-      )
-    })
+  it("serve logs immediately that a database does not exist, without the password of the URL", async () => {
+    const database = freshName()
+    const url = new URL(toDatabaseUrl(database))
+    url.password = "s3cret"
+    const service = await startService({ DATABASE_URL: url.href }, "/healthz")
+    const problem = { level: "warn", msg: `PostgreSQL is unavailable: database "${database}" does not exist` }
+    await expect.poll(() => parseLines(service.output())).toContainEqual(problem)
+    expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
+    expect(await service.stop()).toBe(0)
+    expect(parseLines(service.output())[0]?.database).toMatch(
+      new RegExp(`^postgres://${url.username}@[^@]+/${database}$`)
+    )
+    expect(service.output()).not.toContain("s3cret")
   })
 
   it("serve logs the requests of probes only at the level debug", async () => {
@@ -140,8 +105,7 @@ describe("the log of serve", () => {
       ["debug", { "/healthz": "debug", "/readyz": "debug" }]
     ] as const) {
       const service = await startService({ DATA_DIR: dataDir, LOG_LEVEL })
-      await (await fetch(`${service.url}/healthz`)).text()
-      await (await fetch(`${service.url}/api/v1/prompts`)).text()
+      for (const path of ["/healthz", "/api/v1/prompts"]) await (await fetch(service.url + path)).text()
       expect(await service.stop()).toBe(0)
       const requests = parseLines(service.output()).filter(({ msg }) => msg === "request")
       expect(Object.fromEntries(requests.map(({ route, level }) => [route, level]))).toEqual({
@@ -149,5 +113,29 @@ describe("the log of serve", () => {
         ...levels
       })
     }
+  })
+})
+
+describe("serve with a role that lacks a privilege", () => {
+  const { name, sql } = makeTestDatabase()
+  const role = freshName()
+  beforeAll(() => Effect.runPromise(onServer(`create role ${role} login`)))
+  afterAll(async () => {
+    await sql(`drop owned by ${role}`)
+    await Effect.runPromise(onServer(`drop role ${role}`))
+  })
+
+  it("serve exits with 1 and the reason of the server if its database role lacks a privilege", async () => {
+    const env = { DATABASE_URL: toDatabaseUrl(name, role), PORT: "0", LOG_LEVEL: "warn" }
+    const expectFailure = async (message: string) =>
+      expect(await run(["serve"], env)).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: `prompt-retrieval: ${message}; deploy/roles.sql grants the privileges of each role\n`
+      })
+    await expectFailure("permission denied for table prompt_retrieval_migrations")
+    await sql(`grant select on all tables in schema public to ${role}`)
+    await sql(`revoke select on prompts, api_keys from ${role}`)
+    await expectFailure("permission denied for table api_keys")
   })
 })
