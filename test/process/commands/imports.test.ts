@@ -160,8 +160,8 @@ describe("the command import", { timeout: 240_000 }, () => {
         stdio: "ignore"
       })
       const exit = once(child, "exit")
-      const inside = `select from pg_stat_activity where datname = current_database() and query like '%insert into %'
-        and xact_start is not null and pid <> pg_backend_pid()`
+      const inside =
+        "select from pg_stat_activity where datname = current_database() and query like '%insert into %' and pid <> pg_backend_pid()"
       await expect.poll(async () => (await sql(inside)).length, { timeout: 30_000, interval: 20 }).toBe(1)
       child.kill(signal)
       const [code] = await exit

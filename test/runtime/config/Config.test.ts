@@ -5,78 +5,63 @@ import { serveVariables } from "../../../src/adapters/inbound/cli/input/Environm
 import { InvalidConfig, readConfig } from "../../../src/runtime/config/Config.ts"
 import { run } from "../../support/service.ts"
 
-const defaults = {
-  databaseUrl: undefined,
-  databaseFeedUrl: undefined,
-  databaseMaxConnections: 12,
-  dataDir: ".data",
-  redisUrl: undefined,
-  host: "127.0.0.1",
-  port: 3000,
-  publicUrl: undefined,
-  rateLimits: { perKey: 100, perProcess: 500 },
-  mcp: false,
-  metricsHost: undefined,
-  metricsPort: undefined,
-  otlpEndpoint: undefined,
-  outageMaxAgeMs: 300_000,
-  shutdownGraceMs: 0,
-  actor: undefined,
-  logLevel: "Info",
-  logFormat: process.stderr.isTTY ? "pretty" : "json"
-} as const
+/** Each variable, its setting, the default of the setting, and a text with its value. */
+const settings: ReadonlyArray<
+  readonly [name: string, setting: string, defaultValue: unknown, text: string, value: unknown]
+> = [
+  ["DATABASE_URL", "databaseUrl", undefined, "postgres://ada@db/prompts", "postgres://ada@db/prompts"],
+  ["DATABASE_FEED_URL", "databaseFeedUrl", undefined, "postgres://primary", "postgres://primary"],
+  ["DATABASE_MAX_CONNECTIONS", "databaseMaxConnections", 12, "10", 10],
+  ["DATA_DIR", "dataDir", ".data", "/data", "/data"],
+  ["REDIS_URL", "redisUrl", undefined, "rediss://cache/1", "rediss://cache/1"],
+  ["HOST", "host", "127.0.0.1", "::1", "::1"],
+  ["PORT", "port", 3000, "0", 0],
+  [
+    "PUBLIC_URL",
+    "publicUrl",
+    undefined,
+    "HTTPS://Prompts.example.com:443/api/",
+    "https://prompts.example.com/api"
+  ],
+  ["RATE_LIMIT_PER_KEY", "perKey", 100, "1", 1],
+  ["RATE_LIMIT_PER_PROCESS", "perProcess", 500, "2", 2],
+  ["MCP", "mcp", false, "on", true],
+  ["METRICS_HOST", "metricsHost", undefined, "10.0.0.1", "10.0.0.1"],
+  ["METRICS_PORT", "metricsPort", undefined, "9464", 9464],
+  [
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "otlpEndpoint",
+    undefined,
+    "http://collector:4318",
+    "http://collector:4318"
+  ],
+  ["OUTAGE_MAX_AGE", "outageMaxAgeMs", 300_000, "0 seconds", 0],
+  ["SHUTDOWN_GRACE", "shutdownGraceMs", 0, "5 seconds", 5_000],
+  ["PROMPT_RETRIEVAL_ACTOR", "actor", undefined, "ci", "ci"],
+  ["LOG_LEVEL", "logLevel", "Info", "dEbUg", "Debug"],
+  ["LOG_FORMAT", "logFormat", process.stderr.isTTY ? "pretty" : "json", "pretty", "pretty"]
+]
 
-const readFrom = (env: Record<string, string>) => Effect.runSync(readConfig(env))
+/** Reads the configuration. URLs are not redacted, and the rate limits are beside the other settings. */
+const readFrom = (env: Record<string, string>) => {
+  const { rateLimits, ...others } = Effect.runSync(readConfig(env))
+  const reveal = (value: unknown) => (Redacted.isRedacted(value) ? Redacted.value(value) : value)
+  return Object.fromEntries(
+    Object.entries({ ...others, ...rateLimits }).map(([name, value]) => [name, reveal(value)])
+  )
+}
 
 it("readConfig returns the defaults for variables that are unset, and for empty variables other than DATABASE_URL", () => {
+  const defaults = Object.fromEntries(settings.map(([, setting, value]) => [setting, value]))
   expect(readFrom({})).toEqual(defaults)
   const names = serveVariables.filter((name) => name !== "DATABASE_URL")
   expect(readFrom(Object.fromEntries(names.map((name) => [name, ""])))).toEqual(defaults)
 })
 
 it("readConfig returns the value of every variable", () => {
-  const databaseUrl = "postgres://ada:secret@db:5432/prompts"
-  const config = readFrom({
-    DATABASE_URL: databaseUrl,
-    DATABASE_FEED_URL: "postgres://ada:secret@primary/prompts",
-    DATABASE_MAX_CONNECTIONS: "10",
-    DATA_DIR: "/data",
-    REDIS_URL: "rediss://cache/1",
-    HOST: "::1",
-    PORT: "0",
-    PUBLIC_URL: "HTTPS://Prompts.example.com:443/api/",
-    RATE_LIMIT_PER_KEY: "1",
-    RATE_LIMIT_PER_PROCESS: "2",
-    MCP: "on",
-    METRICS_HOST: "10.0.0.1",
-    METRICS_PORT: "9464",
-    OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
-    OUTAGE_MAX_AGE: "0 seconds",
-    SHUTDOWN_GRACE: "5 seconds",
-    PROMPT_RETRIEVAL_ACTOR: "ci",
-    LOG_LEVEL: "dEbUg",
-    LOG_FORMAT: "pretty"
-  })
-  expect(Redacted.value(config.databaseUrl!)).toBe(databaseUrl)
-  expect(Redacted.value(config.databaseFeedUrl!)).toBe("postgres://ada:secret@primary/prompts")
-  expect(Redacted.value(config.redisUrl!)).toBe("rediss://cache/1")
-  expect(config).toMatchObject({
-    databaseMaxConnections: 10,
-    dataDir: "/data",
-    host: "::1",
-    port: 0,
-    publicUrl: "https://prompts.example.com/api",
-    rateLimits: { perKey: 1, perProcess: 2 },
-    mcp: true,
-    metricsHost: "10.0.0.1",
-    metricsPort: 9464,
-    otlpEndpoint: "http://collector:4318",
-    outageMaxAgeMs: 0,
-    shutdownGraceMs: 5_000,
-    actor: "ci",
-    logLevel: "Debug",
-    logFormat: "pretty"
-  })
+  const env = Object.fromEntries(settings.map(([name, , , text]) => [name, text]))
+  const values = Object.fromEntries(settings.map(([, setting, , , value]) => [setting, value]))
+  expect(readFrom(env)).toEqual(values)
 })
 
 it.each<readonly [Record<string, string>, string]>([

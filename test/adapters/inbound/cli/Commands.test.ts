@@ -119,21 +119,14 @@ it.each<readonly [args: ReadonlyArray<string>, message: string, code: number]>([
 
 describe("help and version", () => {
   it.each([
-    [["help"], ["--help"]],
-    [
-      ["help", "keys"],
-      ["keys", "--help"]
-    ],
-    [
-      ["help", "keys", "issue"],
-      ["keys", "issue", "-h"]
-    ],
-    [["version"], ["--version"]]
-  ])("the command %j prints the same text to stdout as %j", async (words, flags) => {
-    const expected = await runInProcess(flags)
-    expect(expected).toMatchObject({ code: 0, stderr: "" })
-    expect(expected.stdout).not.toBe("")
-    expect(await runInProcess(words)).toEqual(expected)
+    ["help", "--help", /^SUBCOMMANDS\n {2}serve /m],
+    ["help keys", "keys --help", /^SUBCOMMANDS\n {2}issue /m],
+    ["help keys issue", "keys issue -h", /^FLAGS\n/m],
+    ["version", "--version", /^prompt-retrieval v/]
+  ])("the command %s prints the same text to stdout as %s", async (words, flags, stdout) => {
+    const result = await runInProcess(words.split(" "))
+    expect(result).toEqual({ code: 0, stdout: expect.stringMatching(stdout), stderr: "" })
+    expect(await runInProcess(flags.split(" "))).toEqual(result)
   })
 
   it("--help names required flags, defaults, environment variables and examples", async () => {
@@ -154,21 +147,6 @@ FLAGS
 EXAMPLES
   prompt-retrieval keys issue --workspace Acme --user ada@example.com --name Production
   prompt-retrieval keys issue --workspace Acme --user ci@example.com --expires 90d
-`)
-  })
-
-  it("--help of a command with subcommands lists the subcommands", async () => {
-    const { stdout } = await runInProcess(["users", "--help"])
-    expect(stdout).toBe(`DESCRIPTION
-  List and delete users, and require them to reset their passwords
-
-USAGE
-  prompt-retrieval users <subcommand> [flags]
-
-SUBCOMMANDS
-  list      List the owners of a workspace's keys
-  set       Require a user to reset the password, or lift the requirement
-  delete    Delete a user and the user's keys
 `)
   })
 
