@@ -190,20 +190,6 @@ describe.concurrent("queries of a PostgreSQL server", () => {
     }
   )
 
-  it.live("a query fails with Unavailable if the server has no connection left", () =>
-    Effect.gen(function* () {
-      const database = yield* freshDatabase
-      const proxy = yield* proxyTo(database)
-      yield* onServer(`alter database ${database} connection limit 0`)
-      // The limit does not apply to superusers, so another role reads.
-      const role = `${database}_reader`
-      yield* Effect.acquireRelease(onServer(`create role ${role} login`), () => onServer(`drop role ${role}`))
-      const url = new URL(proxy.url)
-      url.username = role
-      assert.strictEqual(yield* Effect.flip(read("select 1")).pipe(withDatabase(url.href)), Unavailable)
-    })
-  )
-
   it.live(
     "an SQL error that is not an outage makes the query fail with a defect, and later queries succeed",
     () =>

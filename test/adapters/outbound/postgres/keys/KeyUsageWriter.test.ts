@@ -72,43 +72,6 @@ describe("last_used_at of keys", () => {
     }).pipe(Effect.provide(migratedDatabase))
   )
 
-  it.live("last_used_at of 2,000 keys is written without a sequential scan of the table", () =>
-    Effect.gen(function* () {
-      const database = yield* freshDatabase
-      const keys = yield* Effect.gen(function* () {
-        const sql = yield* PgClient.PgClient
-        yield* migrate
-        const [one] = yield* addTwoKeys
-        yield* sql`
-          insert into api_keys (workspace_id, created_by, key_hash)
-          select workspace_id, created_by, sha256(n::text::bytea) from api_keys, generate_series(1, 100000) n
-          where id = ${one}`
-        yield* sql`analyze api_keys`
-        return yield* sql<{ readonly id: ApiKeyId }>`select id from api_keys limit 2000`
-      }).pipe(Effect.provide(connect(database)))
-
-      // The statistics of the sessions above are complete, because the sessions have ended.
-      yield* Effect.gen(function* () {
-        const sql = yield* PgClient.PgClient
-        const readStatistics = Effect.map(
-          sql<{ readonly scans: number; readonly updates: number }>`
-            select seq_scan::int as scans, n_tup_upd::int as updates
-            from pg_stat_user_tables where relname = 'api_keys'`,
-          ([row]) => row!
-        )
-        const { scans } = yield* readStatistics
-        const usage = yield* makeKeyUsageWriter
-        for (const { id } of keys) usage.record(id, noon)
-        yield* usage.flush
-        const written = Effect.repeat(Effect.andThen(Effect.sleep("100 millis"), readStatistics), {
-          until: ({ updates }) => updates === keys.length,
-          times: 200
-        })
-        assert.deepStrictEqual(yield* written, { scans, updates: 2000 })
-      }).pipe(Effect.provide(connect(database)))
-    })
-  )
-
   it.live("last_used_at is written when the key store closes", () =>
     Effect.gen(function* () {
       const [one] = yield* addTwoKeys

@@ -1,8 +1,9 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, layer } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { countJsonBytes, maxInt32, minInt32, sizes } from "../../../../../src/domain/Sizes.ts"
@@ -22,6 +23,10 @@ const setUp = [
   `insert into prompt_versions (prompt_id) values ('${id(4)}')`,
   `insert into prompt_fragments (prompt_id, fragment_id) values ('${id(4)}', '${id(3)}')`
 ]
+
+const filledDatabase = Layer.effectDiscard(
+  Effect.flatMap(PgClient.PgClient, (sql) => Effect.forEach(setUp, (text) => sql.unsafe(text)))
+).pipe(Layer.provideMerge(migratedDatabase))
 
 const bytes = (count: number) => "é".repeat(count / 2)
 const characters = (count: number) => "😀".repeat(count)
@@ -45,12 +50,6 @@ const texts = Arbitrary.map(Arbitrary.schema(Schema.String), (text) =>
   text.replaceAll("\0", "").toWellFormed()
 )
 
-interface Limit {
-  readonly make: (size: number) => string
-  readonly max: number
-  readonly columns: Readonly<Record<string, Schema.Top>>
-}
-
 const { WorkspacePrompt, PromptVersion, Fragment, PromptFragment, StoredKey } = domain
 const contents = {
   "prompts.current_content": WorkspacePrompt.fields.current_content,
@@ -62,21 +61,24 @@ const objects = {
   "prompt_fragments.variable_overrides": PromptFragment.fields.variable_overrides
 }
 
-const limits: Readonly<Record<string, Limit>> = {
-  content: { make: bytes, max: sizes.contentBytes, columns: contents },
-  slots: { make: slots, max: sizes.contentSlots, columns: contents },
-  summary: {
-    make: bytes,
-    max: sizes.summaryBytes,
-    columns: {
+/** For each limit, a function that makes a value of a size, the largest size, and the columns with the limit. */
+const limits: Readonly<
+  Record<string, readonly [(size: number) => string, number, Readonly<Record<string, Schema.Top>>]>
+> = {
+  content: [bytes, sizes.contentBytes, contents],
+  slots: [slots, sizes.contentSlots, contents],
+  summary: [
+    bytes,
+    sizes.summaryBytes,
+    {
       "prompts.description": WorkspacePrompt.fields.description,
       "prompt_versions.change_summary": PromptVersion.fields.change_summary
     }
-  },
-  name: {
-    make: characters,
-    max: sizes.nameLength,
-    columns: {
+  ],
+  name: [
+    characters,
+    sizes.nameLength,
+    {
       "prompts.title": WorkspacePrompt.fields.title,
       "prompts.target_model": WorkspacePrompt.fields.target_model,
       "prompts.intent": WorkspacePrompt.fields.intent,
@@ -87,31 +89,27 @@ const limits: Readonly<Record<string, Limit>> = {
       "folders.name": domain.Folder.fields.name,
       "fragments.name": Fragment.fields.name
     }
-  },
-  json: { make: json, max: sizes.jsonBytes, columns: objects },
-  levels: { make: nested, max: sizes.jsonLevels, columns: objects }
+  ],
+  json: [json, sizes.jsonBytes, objects],
+  levels: [nested, sizes.jsonLevels, objects]
 }
 
-const cases = Object.entries(limits).flatMap(([limit, { make, max, columns }]) =>
+const cases = Object.entries(limits).flatMap(([limit, [make, max, columns]]) =>
   Object.entries(columns).map(([column, schema]) => ({ limit, make, max, column, schema }))
 )
 
-describe("the sizes of values", () => {
-  layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    it.effect("the schema accepts the rows that the next tests update", () =>
-      Effect.gen(function* () {
-        const sql = yield* PgClient.PgClient
-        for (const text of setUp) yield* sql.unsafe(text)
-      })
-    )
+/** Decodes a value as an import does. */
+const decode = (schema: Schema.Top, value: unknown) =>
+  Schema.decodeUnknownResult(schema as unknown as Schema.Decoder<unknown>)(value)
 
+describe("the sizes of values", () => {
+  layer(filledDatabase, { excludeTestServices: true })((it) => {
     it.effect.each(cases)(
       "the schema and an import accept a value of $column with the largest allowed $limit, and reject a larger value",
       ({ make, max, column, schema }) =>
         Effect.gen(function* () {
           const sql = yield* PgClient.PgClient
           const [table, name] = column.split(".") as [string, string]
-          const decode = Schema.decodeUnknownResult(schema as unknown as Schema.Decoder<unknown>)
           const isJson = name === "metadata" || name === "variable_overrides"
           for (const [size, isAccepted] of [
             [max, true],
@@ -121,7 +119,7 @@ describe("the sizes of values", () => {
             const cast = isJson ? "$1::text::jsonb" : "$1::text"
             const stored = yield* Effect.exit(sql.unsafe(`update ${table} set ${name} = ${cast}`, [value]))
             assert.strictEqual(Exit.isSuccess(stored), isAccepted, `${column} stores ${size}`)
-            const imported = decode(isJson ? JSON.parse(value) : value)
+            const imported = decode(schema, isJson ? JSON.parse(value) : value)
             assert.strictEqual(Result.isSuccess(imported), isAccepted, `${column} imports ${size}`)
           }
         })
@@ -131,29 +129,43 @@ describe("the sizes of values", () => {
       {
         table: "prompt_tags",
         max: sizes.promptTags,
+        schema: WorkspacePrompt.fields.tags,
+        item: id(3),
         add: (count: number) =>
           `insert into prompt_tags (prompt_id, tag_id) select '${id(4)}', id from tags order by name limit ${count}`
       },
       {
         table: "prompt_fragments",
         max: sizes.promptFragments,
+        schema: WorkspacePrompt.fields.fragments,
+        item: { id: id(3), fragment_id: id(3), position: 0, variable_overrides: {} },
         add: (count: number) =>
           `insert into prompt_fragments (prompt_id, fragment_id) select '${id(4)}', '${id(3)}' from generate_series(1, ${count})`
       }
-    ])("the schema accepts $max rows of a prompt in $table, and no more", ({ table, max, add }) =>
-      Effect.gen(function* () {
-        const sql = yield* PgClient.PgClient
-        yield* sql.unsafe(`delete from ${table}`)
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(sql.unsafe(add(max + 1)))))
-        yield* sql.unsafe(add(max))
-        const [other] = yield* sql<{ readonly id: string }>`
+    ])(
+      "the schema and an import accept $max rows of a prompt in $table, and no more",
+      ({ table, max, add, schema, item }) =>
+        Effect.gen(function* () {
+          const imports = (count: number) =>
+            Result.isSuccess(
+              decode(
+                schema,
+                Array.from({ length: count }, () => item)
+              )
+            )
+          assert.deepStrictEqual([imports(max), imports(max + 1)], [true, false])
+          const sql = yield* PgClient.PgClient
+          yield* sql.unsafe(`delete from ${table}`)
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(sql.unsafe(add(max + 1)))))
+          yield* sql.unsafe(add(max))
+          const [other] = yield* sql<{ readonly id: string }>`
           insert into prompts (workspace_id) values (${id(1)}) returning id`
-        yield* sql.unsafe(add(1).replace(id(4), other!.id).replace("order by name", "order by name desc"))
-        const move = sql.unsafe(`update ${table} set prompt_id = '${id(4)}' where prompt_id = $1`, [
-          other!.id
-        ])
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(move)))
-      })
+          yield* sql.unsafe(add(1).replace(id(4), other!.id).replace("order by name", "order by name desc"))
+          const move = sql.unsafe(`update ${table} set prompt_id = '${id(4)}' where prompt_id = $1`, [
+            other!.id
+          ])
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(move)))
+        })
     )
 
     it.effect.prop(
@@ -169,17 +181,5 @@ describe("the sizes of values", () => {
       }),
       { arbitrary: { runs: 200 } }
     )
-  })
-})
-
-describe("the lists of a prompt", () => {
-  const binding = { id: id(3), fragment_id: id(3), position: 0, variable_overrides: {} }
-  it.each([
-    { name: "tags", schema: WorkspacePrompt.fields.tags, item: id(3), max: sizes.promptTags },
-    { name: "fragments", schema: WorkspacePrompt.fields.fragments, item: binding, max: sizes.promptFragments }
-  ])("an import accepts $max $name of a prompt, and no more", ({ schema, item, max }) => {
-    const decode = Schema.decodeUnknownResult(schema as unknown as Schema.Decoder<unknown>)
-    assert.isTrue(Result.isSuccess(decode(Array.from({ length: max }, () => item))))
-    assert.isTrue(Result.isFailure(decode(Array.from({ length: max + 1 }, () => item))))
   })
 })
