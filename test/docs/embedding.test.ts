@@ -1,8 +1,6 @@
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
 import { expect, it } from "vitest"
 import type { createPromptApi, PromptApi } from "../../src/index.ts"
-import { readDocument, readTable, root } from "./markdown.ts"
+import { readTable } from "./markdown.ts"
 
 const document = "docs/embedding.md"
 const readNames = (heading: string) => readTable(document, heading).map(([name]) => name!.replaceAll("`", ""))
@@ -27,10 +25,4 @@ it("the tables in docs/embedding.md list all options of createPromptApi and all 
   }
   expect(readNames("Create the API")).toEqual(Object.keys(options))
   expect(readNames("Members of the API")).toEqual(Object.keys(members))
-})
-
-it("docs/embedding.md states the versions of Node and Effect that the package needs", () => {
-  const { engines, peerDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
-  expect(readDocument(document)).toContain(`needs Node ${engines.node.replace(">=", "")} or later`)
-  expect(readDocument(document)).toContain(`(\`${peerDependencies.effect}\`)`)
 })

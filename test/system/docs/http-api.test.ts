@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { mkdirSync, symlinkSync } from "node:fs"
+import { symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { beforeAll, describe, expect, it } from "vitest"
@@ -21,12 +21,10 @@ import { makeTestDirectory } from "../../support/testDirectory.ts"
 const path = "docs/http-api.md"
 const exec = promisify(execFile)
 
-const directory = makeTestDirectory("http-api-")
 /** A PATH on which curl is the only program. */
-const curlPath = join(directory, "bin")
+const curlPath = makeTestDirectory("http-api-")
 beforeAll(async () => {
   const { stdout: curl } = await exec("/bin/sh", ["-c", "command -v curl"])
-  mkdirSync(curlPath)
   symlinkSync(curl.trim(), join(curlPath, "curl"))
 })
 

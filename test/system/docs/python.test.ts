@@ -2,10 +2,8 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import * as Effect from "effect/Effect"
-import { afterAll, describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { makeDemoTenant } from "../../api/startApi.ts"
-import { makeResources } from "../../support/database.ts"
 import { programPath } from "../../support/programs/programs.ts"
 import { startService, unlimited } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
@@ -31,91 +29,67 @@ for line in sys.stdin:
 describe("examples/prompts.py", () => {
   const { archive, key } = makeDemoTenant()
   const { env, sql } = makeTestDatabase([archive])
-  const resources = makeResources()
   const agent = archive.prompts.find(({ title }) => title === "Support agent")!
 
-  afterAll(() => resources.release())
-
   /** Starts a Python program that uses the example. Returns a function that reads a prompt in this program. */
-  const startReader = Effect.fnUntraced(function* (url: string, maxAge: number) {
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        spawn("python3", ["-c", script, url, key, String(maxAge)], {
-          env: { PATH: programPath, PYTHONPATH: examples, PYTHONDONTWRITEBYTECODE: "1" },
-          stdio: ["pipe", "pipe", "inherit"]
-        })
-      ),
-      (child) =>
-        Effect.promise(async () => {
-          child.stdin.end()
-          if (child.exitCode === null) await once(child, "exit")
-        })
-    )
+  const startReader = (url: string, maxAge: number) => {
+    const child = spawn("python3", ["-c", script, url, key, String(maxAge)], {
+      env: { PATH: programPath, PYTHONPATH: examples, PYTHONDONTWRITEBYTECODE: "1" },
+      stdio: ["pipe", "pipe", "inherit"]
+    })
+    onTestFinished(async () => {
+      child.stdin.end()
+      if (child.exitCode === null) await once(child, "exit")
+    })
     const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
     return async (name: string) => {
       child.stdin.write(`${name}\n`)
       return JSON.parse((await lines.next()).value as string)
     }
-  })
+  }
 
-  const startIn = (settings: Readonly<Record<string, string>>) => startService({ ...env, ...settings })
+  const start = async (settings: Readonly<Record<string, string>>) => {
+    const service = await startService({ ...env, ...settings })
+    onTestFinished(async () => void (await service.stop()))
+    return service
+  }
 
   it("the recipe reads prompts by name, fills slots, checks its cache with ETags, and serves known prompts during an outage", async () => {
-    const service = await startIn(unlimited)
-    let isRunning = true
-    try {
-      const [fresh, cached] = [
-        await resources.acquire(startReader(service.url, 0)),
-        await resources.acquire(startReader(service.url, 3_600))
-      ]
-      const first = await fresh("support-agent")
-      expect(first).toEqual({
-        id: agent.id,
-        text: expect.stringMatching(/^You are a support agent of Acme\. /)
-      })
-      expect(await cached("support-agent")).toEqual(first)
-      expect(await fresh(agent.id)).toEqual(first)
-      expect(await fresh("no-such prompt/x")).toEqual({ status: 404, code: "NOT_FOUND" })
-      expect(await fresh("no-such-prompt")).toEqual({ status: 404, code: "NOT_FOUND" })
+    const service = await start(unlimited)
+    const [fresh, cached] = [startReader(service.url, 0), startReader(service.url, 3_600)]
+    const first = await fresh("support-agent")
+    const text = expect.stringMatching(/^You are a support agent of Acme\. /)
+    expect(first).toEqual({ id: agent.id, text })
+    for (const read of [cached, fresh]) expect(await read("support-agent")).toEqual(first)
+    expect(service.output()).toContain('"status":304')
+    for (const name of ["no-such prompt/x", "no-such-prompt"])
+      expect(await fresh(name)).toEqual({ status: 404, code: "NOT_FOUND" })
 
-      expect(await fresh("support-agent")).toEqual(first)
-      expect(service.output()).toContain('"status":304')
-      await sql("update prompts set current_content = 'For {{ who }}, {{else}}' where id = $1", [agent.id])
-      await expect
-        .poll(() => fresh("support-agent"))
-        .toEqual({ id: agent.id, text: expect.stringMatching(/^For x, \{\{else\}\}\n/) })
-      expect(await cached("support-agent")).toEqual(first)
+    await sql("update prompts set current_content = 'For {{ who }}, {{else}}' where id = $1", [agent.id])
+    const edited = { id: agent.id, text: expect.stringMatching(/^For x, \{\{else\}\}\n/) }
+    await expect.poll(() => fresh("support-agent")).toEqual(edited)
 
-      const known = await fresh("support-agent")
-      await service.stop()
-      isRunning = false
-      expect(await fresh("support-agent")).toEqual(known)
-      expect(await fresh("other")).toEqual({ retry_after: expect.any(Number) })
-      expect(await cached("support-agent")).toEqual(first)
-    } finally {
-      if (isRunning) await service.stop()
-    }
+    await service.stop()
+    expect(await fresh("support-agent")).toEqual(edited)
+    expect(await fresh("other")).toEqual({ retry_after: expect.any(Number) })
+    expect(await cached("support-agent")).toEqual(first)
   })
 
   it("after 429, the recipe serves known prompts and sends no request before the time of Retry-After", async () => {
-    const service = await startIn({ RATE_LIMIT_PER_KEY: "1", RATE_LIMIT_PER_PROCESS: "100" })
-    try {
-      const read = await resources.acquire(startReader(service.url, 0))
-      const known = await read("support-agent")
-      // The window may end between the first two requests.
-      const countRejections = () => service.output().split('"status":429').length - 1
-      await expect
-        .poll(async () => {
-          expect(await read("support-agent")).toEqual(known)
-          return countRejections()
-        })
-        .toBe(1)
-      const unknown = await read("other")
-      expect(unknown.retry_after).toBeGreaterThan(0)
-      expect(unknown.retry_after).toBeLessThanOrEqual(61)
-      expect(countRejections()).toBe(1)
-    } finally {
-      await service.stop()
-    }
+    const service = await start({ RATE_LIMIT_PER_KEY: "1", RATE_LIMIT_PER_PROCESS: "100" })
+    const read = startReader(service.url, 0)
+    const known = await read("support-agent")
+    // The window may end between the first two requests.
+    const countRejections = () => service.output().split('"status":429').length - 1
+    await expect
+      .poll(async () => {
+        expect(await read("support-agent")).toEqual(known)
+        return countRejections()
+      })
+      .toBe(1)
+    const unknown = await read("other")
+    expect(unknown.retry_after).toBeGreaterThan(0)
+    expect(unknown.retry_after).toBeLessThanOrEqual(61)
+    expect(countRejections()).toBe(1)
   })
 })

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
 import { startDemoApi } from "../../api/startApi.ts"
 import { readCodeBlocks, root } from "../../docs/markdown.ts"
 import { makeResources } from "../../support/database.ts"
@@ -35,12 +35,8 @@ const runCommands = (directory: string, commands: string, env: Readonly<Record<s
       PATH: `${bin}:${programPath}`,
       HOME: scratch,
       LOG_LEVEL: "None",
-      ...Object.fromEntries(
-        ["AUTHOR", "COMMITTER"].flatMap((role) => [
-          [`GIT_${role}_NAME`, "Ada"],
-          [`GIT_${role}_EMAIL`, "ada@example.com"]
-        ])
-      ),
+      ...{ GIT_AUTHOR_NAME: "Ada", GIT_AUTHOR_EMAIL: "ada@example.com" },
+      ...{ GIT_COMMITTER_NAME: "Ada", GIT_COMMITTER_EMAIL: "ada@example.com" },
       ...env
     },
     encoding: "utf8"
@@ -49,117 +45,95 @@ const runCommands = (directory: string, commands: string, env: Readonly<Record<s
   return stdout
 }
 
-describe("docs/recipes.md, Pin a prompt", () => {
-  const { env, sql } = makeTestDatabase()
-  const api = startDemoApi()
+const api = startDemoApi()
+const database = makeTestDatabase()
+const clientVariables = () => ({ PROMPT_RETRIEVAL_URL: api.service().url, PROMPT_RETRIEVAL_KEY: api.key })
 
-  it("the commands for a workspace per environment import a tag into Production, and roll back to an earlier tag", async () => {
-    const repository = join(scratch, "repository")
-    cpSync(join(root, "examples/prompts-as-files"), repository, { recursive: true })
-    const readContents = async () => {
-      const rows = await sql(
-        `select w.name, p.current_content from prompts p join workspaces w on w.id = p.workspace_id
-         where p.slug = 'summary' order by w.name`
-      )
-      return rows.map((row) => Object.values(row as object))
-    }
-    const original = readFileSync(join(repository, "prompts/summary.md"), "utf8")
-    const [, content] = /\n---\n(.*)\n$/s.exec(original)!
-
-    runCommands(repository, "git init --quiet; git add .; git commit --quiet --message v1; git tag v1", env)
-    runCommands(repository, findBlock("workspaces create --name Staging"), env)
-    writeFileSync(join(repository, "prompts/summary.md"), original.replace(content!, "Second {{text}}"))
-    runCommands(repository, "git add .; git commit --quiet --message v2", env)
-    runCommands(repository, findBlock("git tag v2"), env)
-    expect(await readContents()).toEqual([
-      ["Production", "Second {{text}}"],
-      ["Staging", "Second {{text}}"]
-    ])
-    runCommands(repository, findBlock("--detach v1"), env)
-    expect(await readContents()).toEqual([
-      ["Production", content],
-      ["Staging", "Second {{text}}"]
-    ])
-  })
-
-  it("the commands for a bundle commit a bundle that pull --frozen accepts", () => {
-    const application = join(scratch, "application")
-    mkdirSync(application)
-    const variables = { PROMPT_RETRIEVAL_URL: api.service().url, PROMPT_RETRIEVAL_KEY: api.key }
-    runCommands(application, "git init --quiet", variables)
-    runCommands(application, findBlock("pull --out"), variables)
-    const frozen =
-      "git ls-files; npx --no @prompt-retrieval/client pull --out src/prompts --frozen > frozen.txt"
-    expect(runCommands(application, frozen, {})).toBe(
-      "src/prompts/prompts.bundle.json\nsrc/prompts/prompts.ts\n"
+it("the commands of docs/recipes.md for a workspace per environment import a tag into Production, and roll back to an earlier tag", async () => {
+  const repository = join(scratch, "repository")
+  cpSync(join(root, "examples/prompts-as-files"), repository, { recursive: true })
+  const readContents = async () => {
+    const rows = await database.sql(
+      `select w.name, p.current_content from prompts p join workspaces w on w.id = p.workspace_id
+       where p.slug = 'summary' order by w.name`
     )
-  })
+    return rows.map((row) => Object.values(row as object))
+  }
+  const original = readFileSync(join(repository, "prompts/summary.md"), "utf8")
+  const [, content] = /\n---\n(.*)\n$/s.exec(original)!
+  const runInRepository = (commands: string) => runCommands(repository, commands, database.env)
+
+  runInRepository("git init --quiet; git add .; git commit --quiet --message v1; git tag v1")
+  runInRepository(findBlock("workspaces create --name Staging"))
+  writeFileSync(join(repository, "prompts/summary.md"), original.replace(content!, "Second {{text}}"))
+  runInRepository("git add .; git commit --quiet --message v2")
+  runInRepository(findBlock("git tag v2"))
+  const staging = ["Staging", "Second {{text}}"]
+  expect(await readContents()).toEqual([["Production", "Second {{text}}"], staging])
+  runInRepository(findBlock("--detach v1"))
+  expect(await readContents()).toEqual([["Production", content], staging])
 })
 
-describe("docs/recipes.md, Find prompts that nobody reads", () => {
-  const api = startDemoApi()
+it("the commands of docs/recipes.md for a bundle commit a bundle that pull --frozen accepts", () => {
+  const application = join(scratch, "application")
+  mkdirSync(application)
+  runCommands(application, "git init --quiet", {})
+  runCommands(application, findBlock("pull --out"), clientVariables())
+  const frozen =
+    "git ls-files; npx --no @prompt-retrieval/client pull --out src/prompts --frozen > frozen.txt"
+  expect(runCommands(application, frozen, {})).toBe(
+    "src/prompts/prompts.bundle.json\nsrc/prompts/prompts.ts\n"
+  )
+})
+
+it("the commands of docs/recipes.md list the prompts without a request in the access log of nginx, and the filters of requests", async () => {
   const resources = makeResources()
+  onTestFinished(() => resources.release())
   const log = join(scratch, "access.log")
-  afterAll(() => resources.release())
+  const { port } = await resources.acquire(
+    startNginx(api.service(), { "server_name example.com;": `server_name example.com; access_log ${log};` })
+  )
+  const [refund, sentiment] = ["Refund request", "Sentiment examples"].map(
+    (title) => api.archive.prompts.find((prompt) => prompt.title === title)!
+  )
+  for (const target of [
+    "prompts/support-agent/resolved",
+    `prompts/${refund!.id}`,
+    `prompts/sentiment-examples-${sentiment!.id.slice(0, 8)}/versions?page=1`,
+    "resolved?names=true&prompt=product-announcement&prompt=unknown",
+    "resolved?tag=production&names=true",
+    "prompts?per_page=1"
+  ]) {
+    const headers = { authorization: `Bearer ${api.key}` }
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${target}`, { headers })
+    await response.arrayBuffer()
+    expect(response.status, target).toBe(200)
+  }
+  await expect.poll(() => readFileSync(log, "utf8").split("\n").length).toBe(7)
 
-  it("the commands list the prompts without a request in the access log of nginx, and the filters of requests", async () => {
-    const { port } = await resources.acquire(
-      startNginx(api.service(), { "server_name example.com;": `server_name example.com; access_log ${log};` })
-    )
-    const [refund, sentiment] = ["Refund request", "Sentiment examples"].map(
-      (title) => api.archive.prompts.find((prompt) => prompt.title === title)!
-    )
-    for (const target of [
-      "prompts/support-agent/resolved",
-      `prompts/${refund!.id}`,
-      `prompts/sentiment-examples-${sentiment!.id.slice(0, 8)}/versions?page=1`,
-      "resolved?names=true&prompt=product-announcement&prompt=unknown",
-      "resolved?tag=production&names=true",
-      "prompts?per_page=1"
-    ]) {
-      const headers = { authorization: `Bearer ${api.key}` }
-      const response = await fetch(`http://127.0.0.1:${port}/api/v1/${target}`, { headers })
-      await response.arrayBuffer()
-      expect(response.status, target).toBe(200)
-    }
-    await expect.poll(() => readFileSync(log, "utf8").split("\n").length).toBe(7)
-
-    runCommands(scratch, findBlock("> requested.txt"), {})
-    const workspace = { ...api.env, PGOPTIONS: "" }
-    const select = findBlock("psql").replace("'Acme'", `'${api.archive.workspace.name}'`)
-    expect(runCommands(scratch, select, workspace)).toBe("Apology opening\nShipping estimate\n")
-    expect(runCommands(scratch, findBlock("uniq --count"), {}).replaceAll(/^ +/gm, "")).toBe(
-      "1 per_page=1\n1 tag=production&names=true\n"
-    )
-  })
+  runCommands(scratch, findBlock("> requested.txt"), {})
+  const select = findBlock("psql").replace("'Acme'", `'${api.archive.workspace.name}'`)
+  expect(runCommands(scratch, select, { ...api.env, PGOPTIONS: "" })).toBe(
+    "Apology opening\nShipping estimate\n"
+  )
+  expect(runCommands(scratch, findBlock("uniq --count"), {}).replaceAll(/^ +/gm, "")).toBe(
+    "1 per_page=1\n1 tag=production&names=true\n"
+  )
 })
 
-describe("docs/recipes.md, Evaluate a prompt with promptfoo", () => {
-  const api = startDemoApi()
-  let project: string
-  beforeAll(() => {
-    project = makeLinkedProject("promptfoo")
-    cpSync(join(root, "examples/promptfoo"), project, { recursive: true })
-  })
-
-  // promptfoo itself installs more than 200 MB, so this test calls the function as promptfoo 0.123 does.
-  it("the function in examples/promptfoo returns messages with the resolved text, marked as text without templates", async () => {
-    const code = `
+// promptfoo itself installs more than 200 MB, so this test calls the function as promptfoo 0.123 does.
+it("the function in examples/promptfoo returns messages with the resolved text, marked as text without templates", async () => {
+  const project = makeLinkedProject("promptfoo")
+  cpSync(join(root, "examples/promptfoo"), project, { recursive: true })
+  const code = `
 import { supportAgent } from "./prompts.ts"
 const messages = await supportAgent({ vars: { shop: "{{x}}", question: "Where?" }, provider: { id: "echo" }, config: {} })
 console.log(JSON.stringify(messages))`
-    const { stdout } = await run(project, process.execPath, ["--input-type=module", "--eval", code], {
-      PROMPT_RETRIEVAL_URL: api.service().url,
-      PROMPT_RETRIEVAL_KEY: api.key
-    })
-    expect(JSON.parse(stdout)).toEqual([
-      {
-        role: "system",
-        content: expect.stringMatching(
-          /^\{% raw %\}You are a support agent of \{\{x\}\}\. .*\{% endraw %\}$/s
-        )
-      },
-      { role: "user", content: "{% raw %}Where?{% endraw %}" }
-    ])
-  })
+  const args = ["--input-type=module", "--eval", code]
+  const { stdout } = await run(project, process.execPath, args, clientVariables())
+  const agent = /^\{% raw %\}You are a support agent of \{\{x\}\}\. .*\{% endraw %\}$/s
+  expect(JSON.parse(stdout)).toEqual([
+    { role: "system", content: expect.stringMatching(agent) },
+    { role: "user", content: "{% raw %}Where?{% endraw %}" }
+  ])
 })
