@@ -18,34 +18,14 @@ export interface MatchedRoute {
 const absoluteFormPattern = /^https?:\/\/[^/?#]*/i
 
 /**
- * Matches the first character of a percent-encoding, of a segment parameter (`;name=value`) or of a fragment. No route
- * contains such a character.
+ * The routes with expressions that match their paths. A parameter matches a segment that is not empty and has no
+ * percent-encoding, no parameter of its own (`;name=value`) and no fragment.
  */
-const disallowedPathPattern = /[%;#]/
-
-/** A segment of a pattern: a fixed text, or a parameter that matches any text that is not empty. */
-type Segment = { readonly literal: string } | { readonly param: string }
-
-const parseSegment = (text: string): Segment =>
-  text.startsWith(":") ? { param: text.slice(1) } : { literal: text }
-
-const matchSegments = (
-  pattern: ReadonlyArray<Segment>,
-  segments: ReadonlyArray<string>
-): MatchedRoute["params"] | undefined => {
-  if (pattern.length !== segments.length) return undefined
-  const params: Record<string, string> = {}
-  for (const [i, expected] of pattern.entries()) {
-    const segment = segments[i]
-    if (segment === undefined || ("literal" in expected ? segment !== expected.literal : segment === ""))
-      return undefined
-    if ("param" in expected) params[expected.param] = segment
-  }
-  return params
-}
-
 const routes = [...Object.values(PromptsGroup.endpoints).map(({ path }) => path), ...operationalPaths].map(
-  (route) => ({ route, pattern: route.split("/").map(parseSegment) })
+  (route) => ({
+    route,
+    pattern: new RegExp(`^${route.replaceAll(".", "\\.").replaceAll(/:(\w+)/g, "(?<$1>[^/%;#]+)")}$`)
+  })
 )
 
 /**
@@ -58,12 +38,11 @@ export const matchRoute = (rawTarget: string, basePath = ""): MatchedRoute | und
   const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormPattern, "")
   const queryStart = target.indexOf("?")
   const path = queryStart < 0 ? target : target.slice(0, queryStart)
-  if (disallowedPathPattern.test(path) || !path.startsWith(basePath)) return undefined
-  const segments = path.slice(basePath.length).split("/")
+  if (!path.startsWith(basePath)) return undefined
   for (const { route, pattern } of routes) {
-    const params = matchSegments(pattern, segments)
-    if (params !== undefined)
-      return { route, params, query: queryStart < 0 ? "" : target.slice(queryStart + 1) }
+    const found = pattern.exec(path.slice(basePath.length))
+    if (found !== null)
+      return { route, params: { ...found.groups }, query: queryStart < 0 ? "" : target.slice(queryStart + 1) }
   }
   return undefined
 }
