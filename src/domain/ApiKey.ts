@@ -16,15 +16,10 @@ export type UserId = typeof UserId.Type
 /** The fixed prefix of every key (specification 5.3). */
 export const keyPrefix = "key_live_"
 
-/**
- * The plaintext of a key: the prefix and 64 lowercase hexadecimal digits. The service never stores and never logs it.
- */
+/** The plaintext of a key: the prefix and 64 lowercase hexadecimal digits. It is never stored and never logged. */
 export type ApiKey = string & { readonly ApiKey: unique symbol }
 
-/**
- * The SHA-256 hash of a key, as 64 lowercase hexadecimal digits. The service stores this hash instead of the plaintext
- * (specification 5.4).
- */
+/** The SHA-256 hash of a key, as 64 lowercase hexadecimal digits. It is stored (specification 5.4). */
 export const KeyHash = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/u, { message: "must be 64 lowercase hexadecimal digits" })
 ).pipe(Schema.brand("KeyHash"))
@@ -69,9 +64,8 @@ export const makeApiKey = (random: Uint8Array): ApiKey => {
 const keyPattern = new RegExp(`^${keyPrefix}[0-9a-f]{64}$`)
 
 /**
- * Parses a token as a key (specification 5). Fails with `InvalidKeyFormat` if the token does not start with the prefix.
- * Fails with `InvalidKey` if the prefix is not followed by exactly 64 lowercase hexadecimal digits, because no such key
- * can exist.
+ * Parses a token as a key (specification 5). Fails with `InvalidKeyFormat` if the token does not start with the prefix,
+ * and with `InvalidKey` if exactly 64 lowercase hexadecimal digits do not follow.
  */
 export const parseApiKey = (token: string): Result.Result<ApiKey, typeof InvalidKeyFormat | InvalidKey> => {
   if (!token.startsWith(keyPrefix)) return Result.fail(InvalidKeyFormat)
@@ -81,10 +75,7 @@ export const parseApiKey = (token: string): Result.Result<ApiKey, typeof Invalid
 /** Returns the hash under which a key is stored and looked up (specification 5.4). */
 export const hashApiKey = (key: ApiKey): KeyHash => hash("sha256", key, "hex") as KeyHash
 
-/**
- * Returns the first four and the last four of the 64 digits of a key. A listing shows only these digits (specification
- * 5.4).
- */
+/** Returns the digits of a key that a listing shows: the first four and the last four (specification 5.4). */
 export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly key_end: string } => ({
   key_start: key.slice(keyPrefix.length, keyPrefix.length + 4),
   key_end: key.slice(-4)
@@ -94,17 +85,11 @@ export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly k
 export const formatKeySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
   `${keyPrefix}${ends.key_start}...${ends.key_end}`
 
-/**
- * Returns true if `now` (milliseconds since the epoch) is at or after `expires_at`. Returns false if `expires_at` is
- * null, because the key then never expires.
- */
+/** Returns true if `now` (milliseconds since the epoch) is at or after `expires_at`; null means never. */
 export const isExpired = (expires_at: Timestamp | null, now: number): boolean =>
   expires_at !== null && now >= Date.parse(expires_at)
 
-/**
- * The times of a key's revocation and expiry; null means never. A key with a revocation time does not work, even if
- * that time is in the future.
- */
+/** The times of a key's revocation and expiry; null means never. A revoked key does not work at any time. */
 export interface KeyLifetime {
   readonly revoked_at: Timestamp | null
   readonly expires_at: Timestamp | null
@@ -130,10 +115,7 @@ export const endKey = (
 
 const replacedSuffix = " (replaced)"
 
-/**
- * Returns the new name of a key that another key replaces. The other key gets the name, so that commands can find each of
- * the two keys by its name while both work.
- */
+/** Returns the new name of a key that another key replaces. The other key gets the name of the replaced key. */
 export const toReplacedName = (name: string): string =>
   [...name].slice(0, sizes.nameLength - replacedSuffix.length).join("") + replacedSuffix
 
@@ -150,10 +132,9 @@ export const keepLifetime = (
     : toTimestamp(Date.parse(now) + Date.parse(replaced.expires_at) - Date.parse(replaced.created_at))
 
 /**
- * Returns the workspace of a stored key. The checks run in this order (specification 5): fails with `KeyRevoked` if the
- * key is revoked or expired, with `OwnerMustReset` if its owner must reset the password, and with `NoOrganization` if
- * the key has no workspace. Because an expired key also fails with `KeyRevoked`, callers cannot distinguish it from a
- * revoked key. `now` is in milliseconds since the epoch.
+ * Returns the workspace of a stored key. Fails with `KeyRevoked` if the key is revoked or expired, otherwise with
+ * `OwnerMustReset` if its owner must reset the password, otherwise with `NoOrganization` if the key has no workspace.
+ * `now` is in milliseconds since the epoch.
  */
 export const authenticate = (
   record: KeyRecord,
@@ -199,31 +180,20 @@ export const checkAccess = (workspace: {
 export const windowSeconds = 60
 const windowMs = windowSeconds * 1_000
 
-/**
- * A clock minute, as the number of minutes from the epoch to its start. Both rate limits count per clock minute
- * (specification 8).
- */
+/** A clock minute, as the number of minutes from the epoch to its start. Both rate limits count per clock minute. */
 export type RateWindow = number
 
 /** Returns the clock minute that contains `now` (milliseconds since the epoch). */
 export const toRateWindow = (now: number): RateWindow => Math.floor(now / windowMs)
 
-/**
- * Returns the number of seconds, rounded up (1 to 60), until the clock minute of `now` (milliseconds since the epoch)
- * ends.
- */
+/** Returns the seconds, rounded up (1 to 60), until the clock minute of `now` (milliseconds since the epoch) ends. */
 export const secondsUntilReset = (now: number): number =>
   Math.max(1, Math.ceil(((toRateWindow(now) + 1) * windowMs - now) / 1000))
 
-/**
- * The scope of a rate limit: the requests of one key, or the requests of all keys to this process (specification 8).
- */
+/** The scope of a rate limit: the requests of one key, or of all keys to this process (specification 8). */
 export type RateLimitScope = "key" | "process"
 
-/**
- * An exceeded rate limit: its scope, the number of requests that it allows per minute, and the number of seconds until
- * it resets.
- */
+/** An exceeded rate limit. `limit` is in requests per minute, and `retry_after` in seconds until the limit resets. */
 export interface RateLimited {
   readonly _tag: "RateLimited"
   readonly scope: RateLimitScope

@@ -61,20 +61,14 @@ export const makePage = (parameters: {
 
 const positiveIntPattern = /^[1-9][0-9]{0,15}$/
 
-/**
- * Parses a paging parameter: 1 to 16 digits without a leading zero, at most 2^53-1. Returns `undefined` for any other
- * text.
- */
+/** Parses an integer from 1 to 2^53-1 in digits without a leading zero. Returns `undefined` for any other text. */
 export const parsePositiveInt = (text: string): number | undefined => {
   if (!positiveIntPattern.test(text)) return undefined
   const value = Number(text)
   return Number.isSafeInteger(value) ? value : undefined
 }
 
-/**
- * Returns the number of items before the page. A number over 2^53 is not exact, so check the page with
- * `isWithinOffsetLimit` first.
- */
+/** Returns the number of items before the page. A number over 2^53 is not exact (`isWithinOffsetLimit`). */
 export const offset = (page: Page): number => (page.page - 1) * page.per_page
 
 /** Returns false if more than `maxInt32` items precede a page. No list has so many items, so such a page is empty. */

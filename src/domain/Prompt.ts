@@ -148,16 +148,11 @@ export const ResolvedPrompt = Schema.Struct({
 })
 export type ResolvedPrompt = typeof ResolvedPrompt.Type
 
-/**
- * The caller's workspace has no prompt with the requested id or name; another workspace may have one (specification 4).
- */
+/** The caller's workspace has no prompt with the requested id or name (specification 4). */
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 
-/**
- * Parses the id of a prompt in uppercase or lowercase letters, and returns it in lowercase. Returns `undefined` for
- * text that `parseUuid` does not parse.
- */
+/** Parses the id of a prompt like `parseUuid`. */
 export const parsePromptId = (text: string): PromptId | undefined => parseUuid(text) as PromptId | undefined
 
 /**

@@ -28,23 +28,16 @@ export const toSlug = (title: string): string =>
 
 const toDigits = (id: PromptId): string => id.replaceAll("-", "")
 
-/** The digits of a name as the smallest and the largest id that start with them. */
-interface IdRange {
-  readonly first: string
-  readonly last: string
-}
-
 const toUuid = (digits: string): string =>
   digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
 
-export const toIdRange = (digits: string): IdRange => ({
+/** Returns the smallest and the largest id that start with the digits of a name. */
+export const toIdRange = (digits: string) => ({
   first: toUuid(digits.padEnd(32, "0")),
   last: toUuid(digits.padEnd(32, "f"))
 })
 
-/**
- * Which names belong to a prompt of a workspace. Archived prompts have no names, and do not count here.
- */
+/** Which names belong to a prompt of a workspace. Archived prompts have no names, and do not count here. */
 interface NameOwnership {
   /** True if no prompt with the same slug has a smaller `created_at`, or the same `created_at` and a smaller id. */
   readonly owns_slug: boolean
@@ -75,10 +68,7 @@ interface NameablePrompt {
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/**
- * Finds the prompt with this id or name among all prompts of a workspace, in time proportional to their number. For
- * stores that keep prompts in memory.
- */
+/** Finds the prompt with this id or name among all prompts of a workspace, for stores that keep prompts in memory. */
 export const findPrompt = <A extends NameablePrompt>(
   prompts: ReadonlyArray<A>,
   reference: PromptReference

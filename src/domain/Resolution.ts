@@ -48,19 +48,10 @@ export type PageTooLarge = typeof PageTooLarge
  */
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
-/**
- * Returns the name of a slot from the text between its braces, or `undefined` for blank text, which does not name a
- * slot.
- */
+/** Returns the name of a slot from the text between its braces, or `undefined` for blank text. */
 const toSlotName = (inner: string): string | undefined => {
   const name = inner.trim()
   return name === "" ? undefined : name
-}
-
-const matchSlots = (content: string): Iterable<RegExpExecArray> => {
-  // `matchAll` starts at `lastIndex`, so `lastIndex` must be 0.
-  slotPattern.lastIndex = 0
-  return content.matchAll(slotPattern)
 }
 
 /**
@@ -69,7 +60,7 @@ const matchSlots = (content: string): Iterable<RegExpExecArray> => {
  */
 export const findSlots = (content: string, limit = Number.POSITIVE_INFINITY): ReadonlySet<string> => {
   const names = new Set<string>()
-  for (const [, inner = ""] of matchSlots(content)) {
+  for (const [, inner = ""] of content.matchAll(slotPattern)) {
     const name = toSlotName(inner)
     if (name !== undefined) names.add(name)
     if (names.size > limit) break
@@ -77,38 +68,22 @@ export const findSlots = (content: string, limit = Number.POSITIVE_INFINITY): Re
   return names
 }
 
-/** Returns the text that fills the slot of this name, or `undefined` if the slot stays as it is. */
-type Lookup = (name: string) => string | undefined
-
 /** Returns the text that fills a slot bound to this value, or `undefined` if the value cannot fill a slot. */
-export const toSlotText = (value: unknown): string | undefined => {
-  switch (typeof value) {
-    case "string":
-      return value
-    case "number":
-    case "boolean":
-      return String(value)
-    default:
-      return undefined
-  }
-}
-
-const makeLookup =
-  (bindings: Readonly<Record<string, unknown>>): Lookup =>
-  (name) =>
-    Object.hasOwn(bindings, name) ? toSlotText(bindings[name]) : undefined
+export const toSlotText = (value: unknown): string | undefined =>
+  ["string", "number", "boolean"].includes(typeof value) ? String(value) : undefined
 
 /**
- * Fills slots in one pass. Returns `undefined` if the result would have more than `sizes.contentBytes` UTF-16 code
- * units.
+ * Fills slots in one pass with the bindings of their names. A slot without a text stays as it is. Returns `undefined` if
+ * the result would have more than `sizes.contentBytes` UTF-16 code units.
  */
-const fill = (content: string, lookUp: Lookup): string | undefined => {
+const fill = (content: string, bindings: Readonly<Record<string, unknown>>): string | undefined => {
   const maxLength = sizes.contentBytes
   /** The growth of the result so far: the length of the inserted texts minus the length of their slots. */
   let growth = 0
   const filled = content.replace(slotPattern, (slot, inner: string, offset: number) => {
     const name = toSlotName(inner)
-    const text = (name === undefined ? undefined : lookUp(name)) ?? slot
+    const isBound = name !== undefined && Object.hasOwn(bindings, name)
+    const text = (isBound ? toSlotText(bindings[name]) : undefined) ?? slot
     growth += text.length - slot.length
     // If the result is already too long, insert nothing more, to save memory.
     return offset + slot.length + growth > maxLength ? "" : text
@@ -122,7 +97,7 @@ const fill = (content: string, lookUp: Lookup): string | undefined => {
  * bytes.
  */
 export const fillSlots = (content: string, values: Readonly<Record<string, string>>): string | undefined => {
-  const filled = fill(content, makeLookup(values))
+  const filled = fill(content, values)
   return filled !== undefined && Buffer.byteLength(filled) <= sizes.contentBytes ? filled : undefined
 }
 
@@ -134,13 +109,13 @@ export const countSourceBytes = ({ current_content, fragments, bytes }: PromptCo
   fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), Buffer.byteLength(current_content))
 
 const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment): string | undefined =>
-  content.includes("{{") && Predicate.isObject(overrides) ? fill(content, makeLookup(overrides)) : content
+  content.includes("{{") && Predicate.isObject(overrides) ? fill(content, overrides) : content
 
 /**
  * Resolves a prompt (specification 2.8). The resolved content is the content of the prompt and then, for each fragment,
- * two newlines and the content of the fragment with its slots filled. Some slots are not filled: slots in the prompt's
- * own content, slots in inserted text and slots without a binding. The application that uses the prompt fills them.
- * Fails with `ResolvedTooLarge` if a limit in `sizes` would be exceeded.
+ * two newlines and the content of the fragment with its slots filled. Slots in the prompt's own content, slots in
+ * inserted text and slots without a binding stay unfilled. Fails with `ResolvedTooLarge` if a limit in `sizes` would be
+ * exceeded.
  */
 export const resolve = <Source extends PromptContents>(
   source: Source

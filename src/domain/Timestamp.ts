@@ -25,10 +25,7 @@ const earliest = new Date(0).setUTCFullYear(1, 0, 1)
 
 const iso8601 = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/u
 
-/**
- * The pattern of the times that `parseTime` parses. The pattern also matches times that do not exist, such as a time on
- * February 30.
- */
+/** The pattern of the times that `parseTime` parses. Also matches times that do not exist, such as February 30. */
 export const timePattern = iso8601.source
 
 /** Parses an ISO 8601 time with an offset. Returns milliseconds since the epoch, or NaN for any other text. */
@@ -42,19 +39,14 @@ export const parseTime = (text: string): number => {
 /** Returns true if a Timestamp can represent an instant (milliseconds since the epoch). */
 export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
 
-/**
- * Parses a time with `parseTime` and converts it to a Timestamp. Throws a RangeError for text that `parseTime` does not
- * parse.
- */
+/** Parses a time with `parseTime`, and converts it to a Timestamp. Throws a RangeError for any other text. */
 export const normalizeTime = (text: string): Timestamp => toTimestamp(parseTime(text))
 
 /** Converts milliseconds since the epoch to a Timestamp, clamped to the years 0001 to 9999. */
 export const toTimestamp = (millis: number): Timestamp =>
   new Date(Math.min(Math.max(millis, earliest), latest)).toISOString() as Timestamp
 
-/**
- * A time that an operator enters: an instant in milliseconds since the epoch, or a duration from now in milliseconds.
- */
+/** A time that an operator enters, in milliseconds: an instant since the epoch, or a duration from now. */
 export type TimeInput = { readonly instant: number } | { readonly fromNow: number }
 
 /** The units of durations, in milliseconds. A day has 24 hours. */
@@ -78,9 +70,6 @@ export const parseTimeInput = (text: string): TimeInput | undefined => {
   return isRepresentable(instant) ? { instant } : undefined
 }
 
-/**
- * Returns the instant of a time in milliseconds since the epoch. A duration is counted from `now`, which is also in
- * milliseconds since the epoch.
- */
+/** Returns the instant of a time if it is now `now`. Both are in milliseconds since the epoch. */
 export const resolveTime = (time: TimeInput, now: number): number =>
   "instant" in time ? time.instant : now + time.fromNow

@@ -61,10 +61,7 @@ export type VersionSummary = typeof VersionSummary.Type
 export const VersionNotFound = { _tag: "VersionNotFound" } as const
 export type VersionNotFound = typeof VersionNotFound
 
-/**
- * Parses a version number: an integer from 1 to `maxVersionNumber`, written in digits without a leading zero. Returns
- * `undefined` for any other text.
- */
+/** Parses a version number like `parsePositiveInt`. Returns `undefined` if it exceeds `maxVersionNumber`. */
 export const parseVersionNumber = (text: string): VersionNumber | undefined => {
   const number = parsePositiveInt(text)
   return number !== undefined && number <= maxVersionNumber ? (number as VersionNumber) : undefined

@@ -19,7 +19,7 @@ const absoluteFormPattern = /^https?:\/\/[^/?#]*/i
 
 /**
  * The routes with expressions that match their paths. A parameter matches a segment that is not empty and has no
- * percent-encoding, no parameter of its own (`;name=value`) and no fragment.
+ * percent-encoding, no `;name=value` and no fragment.
  */
 const routes = [...Object.values(PromptsGroup.endpoints).map(({ path }) => path), ...operationalPaths].map(
   (route) => ({
