@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as PartitionedSemaphore from "effect/PartitionedSemaphore"
 import type { AdmittedCaller } from "../../../application/access/Admission.ts"
@@ -23,31 +23,23 @@ const heldGauge = Metric.gauge("prompt_retrieval_http_requests_held", {
 })
 
 interface HeldRequest {
-  readonly group: Group
-  readonly key: ApiKeyId
-  readonly seconds: number
-  /** The value of `performance.now()` at which the wait ends. */
-  readonly endsAt: number
-  readonly resume: (response: Exit.Exit<HttpResponse, ApiError>) => void
-  /** Tells the transport that the wait has ended. */
-  readonly endWait: () => void
-  timer: NodeJS.Timeout | undefined
-  /** Why the request is still held: it waits for a change, or its wait has ended and a check must finish first. */
-  state: "waiting" | "timed out" | "released"
+  readonly workspace: WorkspaceId
+  /** True once the transport or a loss of the change feed has ended the wait. */
+  isReleased: boolean
+  /** Wakes the request from its sleep. */
+  wake: () => void
 }
 
-/** Equal held requests: the same `Authorization`, target and `If-None-Match`. */
-interface Group {
-  readonly id: string
-  readonly workspace: WorkspaceId
-  /** The context of the first request, with which the response is made again. */
-  readonly context: RequestContext
-  readonly requests: Set<HeldRequest>
-  /** The 304 that the requests get if nothing changes. */
-  notModified: HttpResponse
-  /** The revision of the workspace when the last check started; `undefined` if another check must follow. */
-  revision: number | undefined
-  isChecking: boolean
+/** The result of a check: the response that was made again, and the caller who was admitted again. */
+interface Checked {
+  readonly response: HttpResponse
+  readonly caller: AdmittedCaller | undefined
+}
+
+/** A check in flight, and the revision of the workspace when the check started. */
+interface Check {
+  readonly revision: number | undefined
+  readonly fiber: Fiber.Fiber<Checked, ApiError>
 }
 
 /** Returns the response for several held requests. No cache may store it. */
@@ -60,7 +52,7 @@ const toHeldResponse = (response: HttpResponse): HttpResponse => {
 /**
  * Makes the function that holds a request whose response is a 304, until the response changes. No change is lost: the
  * revision from before the 304 was made is compared, and each later revision causes a check. A check admits the caller
- * again and makes the response again, once for equal requests.
+ * again and makes the response again, once for equal requests: the same `Authorization`, target and `If-None-Match`.
  *
  * @param respondAgain makes the response to a held request again
  */
@@ -69,137 +61,126 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
 ) {
   const feed = yield* ChangeFeed
   const clock = yield* Clock.Clock
-  const fork = Effect.runForkWith(yield* Effect.context<never>())
   /** Limits concurrent checks. The deadline of a check starts when the check has a permit. Workspaces take turns. */
-  const checks = PartitionedSemaphore.makeUnsafe<WorkspaceId>({ permits: maxChecks })
-  const groups = new Map<string, Group>()
+  const permits = PartitionedSemaphore.makeUnsafe<WorkspaceId>({ permits: maxChecks })
+  const checks = new Map<string, Check>()
+  const fork = Effect.runForkWith(yield* Effect.context<never>())
+  const held = new Set<HeldRequest>()
   const heldByKey = new Map<ApiKeyId, number>()
-  let held = 0
   // Registers the gauge, so that the metrics include it even before the first held request.
-  heldGauge.updateUnsafe(held, metricRegistry)
+  heldGauge.updateUnsafe(0, metricRegistry)
 
   const changeCount = (key: ApiKeyId, change: 1 | -1): void => {
     heldByKey.set(key, (heldByKey.get(key) ?? 0) + change)
     if (heldByKey.get(key) === 0) heldByKey.delete(key)
-    held += change
-    heldGauge.updateUnsafe(held, metricRegistry)
-  }
-
-  const isOutdated = ({ workspace, revision }: Group): boolean =>
-    feed.lastContact()?.revisionOf(workspace) !== revision
-
-  const end = (request: HeldRequest, response: Exit.Exit<HttpResponse, ApiError>): void => {
-    const { group, key, seconds, resume, endWait, timer, state } = request
-    if (!group.requests.delete(request)) return
-    if (group.requests.size === 0) groups.delete(group.id)
-    clearTimeout(timer)
-    endWait()
-    changeCount(key, -1)
-    const hasWaited = state === "timed out" && Exit.isSuccess(response) && response.value.status === 304
-    const applied = hasWaited ? ["preference-applied", `wait=${seconds}`] : []
-    resume(Exit.map(response, (content) => ({ ...content, headers: [...content.headers, ...applied] })))
-  }
-
-  /** Ends a wait: with the 304 if it is known to be current, otherwise after a check. */
-  const release = (request: HeldRequest, state: "timed out" | "released" = "released"): void => {
-    const { group } = request
-    request.state = state
-    if (group.isChecking) return
-    if (isOutdated(group) || feed.revision() === undefined) check(group)
-    else end(request, Exit.succeed(group.notModified))
-  }
-
-  /** Starts the timer of a request, for the end of its wait or for the expiry of its key if that is earlier. */
-  const startTimer = (request: HeldRequest): void => {
-    const { group, endsAt } = request
-    const left = Math.max(0, endsAt - performance.now())
-    const expiresAt = group.context.caller?.keyExpiresAt
-    const untilExpiry = expiresAt == null ? left : Date.parse(expiresAt) - clock.currentTimeMillisUnsafe()
-    const onTime = () => (untilExpiry < left ? check(group) : release(request, "timed out"))
-    clearTimeout(request.timer)
-    // Node's timers may run up to one millisecond early.
-    request.timer = setTimeout(onTime, Math.min(left, untilExpiry) + 1)
-  }
-
-  /** Checks a group now, or again after the check in flight. */
-  const check = (group: Group): void => {
-    group.revision = undefined
-    if (group.isChecking) return
-    group.isChecking = true
-    group.revision = feed.lastContact()?.revisionOf(group.workspace)
-    // The response may be older than a request that is added, or than a change before a release, during the check.
-    const requests = [...group.requests].map((request) => ({
-      request,
-      isWaiting: request.state === "waiting"
-    }))
-    fork(checks.withPermit(group.workspace)(respondAgain(group.context))).addObserver((exit) => {
-      group.isChecking = false
-      const response = Exit.map(exit, toHeldResponse)
-      // A key may have moved to another workspace.
-      const isUnchanged =
-        Exit.isSuccess(response) &&
-        response.value.status === 304 &&
-        group.context.caller?.workspaceId === group.workspace
-      if (isUnchanged) group.notModified = response.value
-      for (const { request, isWaiting } of requests) {
-        if (!isUnchanged || !isWaiting) end(request, response)
-        else if (request.state === "waiting" && group.requests.has(request)) startTimer(request)
-      }
-      for (const request of group.requests) if (request.state !== "waiting") release(request, request.state)
-      if (isOutdated(group) && group.requests.size > 0) check(group)
-    })
+    heldGauge.updateUnsafe(held.size, metricRegistry)
   }
 
   feed.onChange((changed) => {
     const isLost = changed === undefined && feed.revision() === undefined
+    for (const request of held) {
+      if (changed !== undefined && changed !== request.workspace) continue
+      if (isLost) request.isReleased = true
+      request.wake()
+    }
+  })
+
+  /** Makes the response again, or waits for the check of an equal request that started after the last change. */
+  const check = (context: RequestContext, workspace: WorkspaceId): Effect.Effect<Checked, ApiError> =>
+    Effect.suspend(() => {
+      const id = `${workspace} ${context.cacheKey} ${context.request.headers["if-none-match"]}`
+      const revision = feed.revisionOf(workspace)
+      const other = checks.get(id)
+      if (other !== undefined && other.revision === revision) return Fiber.join(other.fiber)
+      const checked = Effect.map(respondAgain(context), (response) => ({
+        response: toHeldResponse(response),
+        caller: context.caller
+      }))
+      const own = { revision, fiber: fork(permits.withPermit(workspace)(checked)) }
+      checks.set(id, own)
+      own.fiber.addObserver(() => {
+        if (checks.get(id) === own) checks.delete(id)
+      })
+      return Fiber.join(own.fiber)
+    })
+
+  /** Waits until the response is not `notModified` anymore, or until the wait ends. */
+  const waitForChange = Effect.fnUntraced(function* (
+    request: HeldRequest,
+    context: RequestContext,
+    checkedRevision: number | undefined,
+    notModified: HttpResponse
+  ) {
+    const { workspace } = request
+    const { waitSeconds = 0 } = context
+    const endsAt = performance.now() + waitSeconds * 1_000
+    /** The last 304, and the revision of the workspace before this 304 was made. */
+    let [known, revision] = [toHeldResponse(notModified), checkedRevision]
+
+    const isOutdated = (): boolean => feed.lastContact()?.revisionOf(workspace) !== revision
+    const hasEnded = (): boolean => request.isReleased || performance.now() >= endsAt
     // After a pause, the feed may have missed a change long before its loss is noticed.
-    const isRecent = feed.lastContact()?.hasPausedSince() === false
-    for (const group of groups.values()) {
-      if (changed !== undefined && changed !== group.workspace) continue
-      const isCurrent = isRecent && !group.isChecking && !isOutdated(group)
-      if (isLost)
-        for (const request of group.requests)
-          if (isCurrent) end(request, Exit.succeed(group.notModified))
-          else release(request)
-      else if (isOutdated(group)) check(group)
+    const isTrusted = (): boolean =>
+      feed.revision() !== undefined || feed.lastContact()?.hasPausedSince() === false
+
+    /** Sleeps until a change, the end of the wait or the expiry of the key. */
+    const sleep = Effect.callback<void>((resume) => {
+      const expiresAt = context.caller?.keyExpiresAt
+      const untilExpiry =
+        expiresAt == null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - clock.currentTimeMillisUnsafe()
+      const milliseconds = Math.min(endsAt - performance.now(), untilExpiry)
+      if (request.isReleased || isOutdated() || milliseconds <= 0) return resume(Effect.void)
+      request.wake = () => {
+        clearTimeout(timer)
+        resume(Effect.void)
+      }
+      // Node's timers may run up to one millisecond early.
+      const timer = setTimeout(request.wake, milliseconds + 1)
+      return Effect.sync(() => clearTimeout(timer))
+    })
+
+    const addPreference = (response: HttpResponse): HttpResponse =>
+      request.isReleased || response.status !== 304 || performance.now() < endsAt
+        ? response
+        : { ...response, headers: [...response.headers, "preference-applied", `wait=${waitSeconds}`] }
+
+    for (;;) {
+      yield* sleep
+      const isLast = hasEnded()
+      if (isLast && !isOutdated() && isTrusted()) return addPreference(known)
+      revision = feed.lastContact()?.revisionOf(workspace)
+      const { response, caller } = yield* check(context, workspace)
+      context.caller = caller
+      // A key may have moved to another workspace.
+      if (isLast || response.status !== 304 || caller?.workspaceId !== workspace)
+        return addPreference(response)
+      known = response
     }
   })
 
   const hold = (context: RequestContext, caller: AdmittedCaller, revision: number, response: HttpResponse) =>
-    Effect.callback<HttpResponse, ApiError>((resume) => {
-      const { request, cacheKey, waitSeconds: seconds = 0 } = context
-      const { keyId: key, workspaceId: workspace } = caller
+    Effect.uninterruptibleMask((restore) => {
+      const { keyId, workspaceId: workspace } = caller
+      const request: HeldRequest = { workspace, isReleased: false, wake: () => {} }
       const current = feed.revisionOf(workspace)
-      const hasRoom = held < maxHeld.perProcess && (heldByKey.get(key) ?? 0) < maxHeld.perKey
-      const endWait =
-        hasRoom && current !== undefined ? request.startWait?.(() => release(heldRequest)) : undefined
-      if (current === undefined || endWait === undefined) return resume(Effect.succeed(response))
-      const id = `${workspace} ${cacheKey} ${request.headers["if-none-match"]}`
-      const group: Group = groups.get(id) ?? {
-        id,
-        workspace,
-        context,
-        requests: new Set(),
-        notModified: toHeldResponse(response),
-        revision: current,
-        isChecking: false
+      const hasRoom = held.size < maxHeld.perProcess && (heldByKey.get(keyId) ?? 0) < maxHeld.perKey
+      const release = (): void => {
+        request.isReleased = true
+        request.wake()
       }
-      groups.set(id, group)
-      const heldRequest: HeldRequest = {
-        group,
-        key,
-        seconds,
-        endsAt: performance.now() + seconds * 1_000,
-        resume,
-        endWait,
-        timer: undefined,
-        state: "waiting"
-      }
-      group.requests.add(heldRequest)
-      changeCount(key, 1)
+      const endWait = hasRoom && current !== undefined ? context.request.startWait?.(release) : undefined
+      if (current === undefined || endWait === undefined) return Effect.succeed(response)
+      held.add(request)
+      changeCount(keyId, 1)
       context.isHeld = true
-      startTimer(heldRequest)
-      if (current > revision) check(group)
+      return Effect.ensuring(
+        restore(waitForChange(request, context, current > revision ? undefined : current, response)),
+        Effect.sync(() => {
+          held.delete(request)
+          changeCount(keyId, -1)
+          endWait()
+        })
+      )
     })
 
   /** Runs `respond`, and holds the request if it may wait and the response is a 304. */
