@@ -1,28 +1,58 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { countCalls, listenForInspector } from "../support/callCounts.ts"
-import { freePort } from "../support/ports.ts"
 import { type Service, sourceProgram, startService, unlimited } from "../support/service.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
-import { readDocument } from "./markdown.ts"
+import { makeTestDirectory } from "../support/testDirectory.ts"
+import { readDocument, root } from "./markdown.ts"
 
 const { archive, keys } = sample()
 const database = makeTestDatabase([archive])
 const greeting = archive.prompts.find(({ title }) => title === "Greeting")!
 const reads = 20
 
+/** On SIGUSR2, the service writes how often each function was called since the last signal. */
+const coverage = makeTestDirectory("coverage-")
+const hook = 'import { takeCoverage } from "node:v8"; process.on("SIGUSR2", () => takeCoverage())'
+const coverageEnv = {
+  NODE_V8_COVERAGE: coverage,
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}`
+}
+
 let service: Service
-let calls: Awaited<ReturnType<typeof countCalls>>
 beforeAll(async () => {
-  const port = await freePort()
-  const env = { ...database.env, ...unlimited, ...listenForInspector(port) }
+  const env = { ...database.env, ...unlimited, ...coverageEnv }
   service = await startService(env, "/readyz", [], sourceProgram)
-  calls = await countCalls(port)
 })
-afterAll(async () => {
-  calls.close()
-  await service.stop()
-})
+afterAll(() => service?.stop())
+
+interface ScriptCoverage {
+  readonly url: string
+  readonly functions: ReadonlyArray<{ readonly ranges: ReadonlyArray<{ readonly count: number }> }>
+}
+
+const takeCoverage = async (): Promise<ReadonlyArray<ScriptCoverage>> => {
+  const before = readdirSync(coverage)
+  const findNew = () => readdirSync(coverage).find((file) => !before.includes(file))
+  service.process.kill("SIGUSR2")
+  await expect.poll(() => JSON.parse(readFileSync(join(coverage, findNew()!), "utf8"))).toBeDefined()
+  return JSON.parse(readFileSync(join(coverage, findNew()!), "utf8")).result
+}
+
+/** Runs `work`, and returns the files of `src` with a function that was called at least `minCalls` times meanwhile. */
+const listCalledFiles = async (
+  minCalls: number,
+  work: () => Promise<void>
+): Promise<ReadonlyArray<string>> => {
+  await takeCoverage()
+  await work()
+  return (await takeCoverage())
+    .filter(({ functions }) => functions.some(({ ranges }) => (ranges[0]?.count ?? 0) >= minCalls))
+    .filter(({ url }) => url.startsWith(`file://${root}/src/`))
+    .map(({ url }) => toFileName(url))
+    .toSorted()
+}
 
 /** Reads a resolved prompt several times, one read after the other. This read ignores its query. */
 const readResolved = async (makeQuery: (index: number) => string): Promise<void> => {
@@ -52,7 +82,6 @@ it.each([
     // After these reads, the connections are open, the key is cached, and so is the response without a query.
     await readResolved((index) => `?warmUp=${index}`)
     await readResolved(() => "")
-    const files = await calls.listFiles(reads, () => readResolved(makeQuery))
-    expect(files.map(toFileName).toSorted()).toEqual(readWalk(walk))
+    expect(await listCalledFiles(reads, () => readResolved(makeQuery))).toEqual(readWalk(walk))
   }
 )
