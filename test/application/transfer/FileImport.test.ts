@@ -5,7 +5,6 @@ import type { FileChange } from "../../../src/application/transfer/FileImport.ts
 import type { Texts } from "../../../src/application/transfer/PromptFile.ts"
 import type { PromptId } from "../../../src/domain/Prompt.ts"
 import { isEmptyEdit, type WorkspaceContent } from "../../../src/domain/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,
   folder,
@@ -18,14 +17,7 @@ import {
   version,
   versionNumber
 } from "../../support/archives.ts"
-import {
-  importFiles,
-  makeImported,
-  now,
-  pairFiles,
-  planFiles,
-  renderFiles
-} from "../../support/promptFiles.ts"
+import { importFiles, makeImported, now, planFiles, renderFiles } from "../../support/promptFiles.ts"
 
 /** Imports the files of a workspace after their texts were changed. Checks that a second import changes nothing. */
 const importChanged = (source: Archive, change: (texts: Texts) => Texts) => {
@@ -41,9 +33,14 @@ const replaceIn =
   (texts: Texts): Texts =>
     new Map([...texts, [path, texts.get(path)!.replace(from, to)]])
 
+const toTexts = (files: Readonly<Record<string, string>>): Texts => new Map(Object.entries(files))
+
 const summarize = (changes: ReadonlyArray<FileChange>) => changes.map(({ change, path }) => [change, path])
 
-describe("planImport", () => {
+/** The fields of every version that an import adds, except its id, number, content and parent. */
+const importedVersion = { change_summary: "", change_source: "import", metadata: {}, created_at: now }
+
+describe("an import of files", () => {
   it("a changed body becomes a new version: its number is one more than the highest number, and its parent is the version that was current before the import", () => {
     const [one, seven] = [version(1), version(7)]
     const agent = prompt({ title: "Agent", current_version: 1, versions: [one, seven] })
@@ -61,197 +58,148 @@ describe("planImport", () => {
       change: "new version"
     })
     assert.deepStrictEqual<unknown>(after, { ...before, current_content: "Changed" })
+    const number = versionNumber(8)
+    const { id } = edit.prompts[0]!.versions[0]!
+    const added = {
+      id,
+      version_number: number,
+      content: "Changed",
+      parent_version_id: one.id,
+      ...importedVersion
+    }
     assert.deepStrictEqual(edit.prompts, [
-      {
-        ...agent,
-        current_content: "Changed",
-        current_version: 8,
-        updated_at: now,
-        versions: [
-          {
-            id: edit.prompts[0]!.versions[0]!.id,
-            version_number: versionNumber(8),
-            content: "Changed",
-            change_summary: "",
-            change_source: "import",
-            parent_version_id: one.id,
-            metadata: {},
-            created_at: now
-          }
-        ]
-      }
+      { ...agent, current_content: "Changed", current_version: number, updated_at: now, versions: [added] }
     ])
   })
 
   it("if only the front matter changes, the prompt gets no new version, and the bindings of its fragments keep their ids", () => {
     const [tone, limits] = [fragment("{{x}}", { name: "tone" }), fragment("{{x}}", { name: "limits" })]
     const label = tag("production")
-    const bindings = [
-      fragmentBinding(tone, 1, { variable_overrides: { x: 1 } }),
-      fragmentBinding(limits, 2, { variable_overrides: { x: 2 } })
-    ]
+    const bindings = [tone, limits].map((of, index) => fragmentBinding(of, index + 1))
     const agent = prompt({ title: "Agent", tags: [label.id], fragments: bindings, versions: [version(1)] })
-    const { changes, edit } = importChanged(
-      archive({ tags: [label], fragments: [tone, limits], prompts: [agent] }),
-      (texts) =>
-        new Map([
-          ...texts,
-          [
-            "prompts/agent.md",
-            `---
+    const front = `---
 id: ${agent.id}
 title: Hello
-description: Changed
-type: few-shot
-model: other
-intent: other
-favorite: ${!agent.is_favorite}
-sort_order: 9
+type: system
 folder: New folder
 tags: [new, production]
-fragments:
-  - fragment: limits
-    with: { x: 2 }
-  - fragment: tone
-    with: { x: 1 }
+fragments: [{ fragment: limits, with: { x: 2 } }, { fragment: tone, with: { x: 1 } }]
 ---
 ${agent.current_content}
 `
-          ]
-        ])
+    const { changes, edit } = importChanged(
+      archive({ tags: [label], fragments: [tone, limits], prompts: [agent] }),
+      (texts) => new Map([...texts, ["prompts/agent.md", front]])
     )
     assert.deepStrictEqual(summarize(changes), [["changed", "prompts/agent.md"]])
-    const [added] = edit.tags
-    assert.deepStrictEqual(edit, {
-      folders: [{ id: edit.folders[0]!.id, name: "New folder" }],
-      tags: [{ id: added!.id, name: "new", color: "#808080" }],
-      fragments: [],
-      removedFragments: [],
-      prompts: [
-        {
-          ...agent,
-          title: "Hello",
-          description: "Changed",
-          prompt_type: "few-shot",
-          target_model: "other",
-          intent: "other",
-          is_favorite: !agent.is_favorite,
-          sort_order: 9,
-          folder_id: edit.folders[0]!.id,
-          updated_at: now,
-          tags: [added!.id, label.id],
-          fragments: bindings.toReversed().map(({ fragment_id, variable_overrides }, index) => ({
-            id: bindings[index]!.id,
-            fragment_id,
-            variable_overrides,
-            position: index + 1
-          })),
-          versions: []
-        }
-      ],
-      importedStates: edit.importedStates
-    })
+    const [[newFolder], [newTag]] = [edit.folders, edit.tags]
+    assert.deepStrictEqual([newFolder!.name, newTag!.name, newTag!.color], ["New folder", "new", "#808080"])
+    assert.deepStrictEqual(edit.prompts, [
+      {
+        ...agent,
+        title: "Hello",
+        description: "",
+        target_model: "",
+        intent: "",
+        folder_id: newFolder!.id,
+        updated_at: now,
+        tags: [newTag!.id, label.id],
+        fragments: [limits, tone].map((of, index) => ({
+          ...fragmentBinding(of, index + 1, { id: bindings[index]!.id }),
+          variable_overrides: { x: 2 - index }
+        })),
+        versions: []
+      }
+    ])
   })
 
   it("a new file becomes a new prompt with version 1, or a new fragment, and a missing folder or tag is added once", () => {
-    const home = newId<WorkspaceId>()
     const text = "---\ntags: [a]\nfragments:\n  - fragment: tone\n    with: { x: 1.10 }\n---\nBody\n"
-    const texts = new Map([
-      ["fragments/tone.md", "Be {{x}}\n"],
-      ["prompts/Folder/first.md", text],
-      ["prompts/Folder/second.md", text]
-    ])
-    const { edit, changes } = importFiles(home, toWorkspaceContent(archive()), texts)
+    const texts = toTexts({
+      "fragments/tone.md": "Be {{x}}\n",
+      "prompts/Folder/first.md": text,
+      "prompts/Folder/second.md": text
+    })
+    const { edit, changes } = importFiles(newId(), toWorkspaceContent(archive()), texts)
     assert.deepStrictEqual(
       summarize(changes),
       [...texts.keys()].map((path) => ["added", path])
     )
-    const [tone, first] = pairFiles(home, toWorkspaceContent(archive()), texts)
-    assert.deepStrictEqual(edit.fragments, [{ id: tone!.id, name: "tone", content: "Be {{x}}" }])
+    const [[tone], [added], [newFolder], [newTag]] = [edit.fragments, edit.prompts, edit.folders, edit.tags]
+    assert.deepStrictEqual(tone, { id: changes[0]!.id, name: "tone", content: "Be {{x}}" })
+    assert.deepStrictEqual([edit.folders.length, edit.tags.length], [1, 1])
+    const { id, ...binding } = added!.fragments[0]!
+    assert.deepStrictEqual(binding, { fragment_id: tone!.id, position: 1, variable_overrides: { x: 1.1 } })
+    const versions = [
+      {
+        id: added!.versions[0]!.id,
+        version_number: versionNumber(1),
+        content: "Body",
+        parent_version_id: null,
+        ...importedVersion
+      }
+    ]
     assert.deepStrictEqual(
-      [edit.folders.map(({ name }) => name), edit.tags.map(({ name }) => name)],
-      [["Folder"], ["a"]]
+      added,
+      prompt({
+        id: changes[1]!.id as PromptId,
+        title: "first",
+        description: "",
+        current_content: "Body",
+        prompt_type: "user",
+        target_model: "",
+        intent: "",
+        folder_id: newFolder!.id,
+        created_at: now,
+        updated_at: now,
+        tags: [newTag!.id],
+        fragments: [{ id, ...binding }],
+        versions
+      })
     )
-    const [added] = edit.prompts
-    assert.deepStrictEqual(added, {
-      id: first!.id as PromptId,
-      title: "first",
-      description: "",
-      current_content: "Body",
-      prompt_type: "user",
-      target_model: "",
-      intent: "",
-      is_favorite: false,
-      sort_order: 0,
-      current_version: 1,
-      folder_id: edit.folders[0]!.id,
-      is_archived: false,
-      created_at: now,
-      updated_at: now,
-      tags: [edit.tags[0]!.id],
-      fragments: [
-        { id: added!.fragments[0]!.id, fragment_id: tone!.id, position: 1, variable_overrides: { x: 1.1 } }
-      ],
-      versions: [
-        {
-          id: added!.versions[0]!.id,
-          version_number: versionNumber(1),
-          content: "Body",
-          change_summary: "",
-          change_source: "import",
-          parent_version_id: null,
-          metadata: {},
-          created_at: now
-        }
-      ]
-    })
   })
 
-  it("an import fails if a new or renamed prompt would get the name of another file's prompt", () => {
-    const [agent, other] = [prompt({ title: "Support agent" }), prompt({ title: "Other" })]
-    const source = archive({ prompts: [agent, other] })
+  it("an import fails if a new or renamed prompt would get the name of another file's prompt, but accepts prompts that already have the same name", () => {
+    const prompts = ["Support agent", "Other", "Twin", "twin"].map((title) => prompt({ title }))
+    const source = archive({ prompts })
+    const plan = (texts: Texts) => planFiles(source.workspace.id, toWorkspaceContent(source), texts, true)
     const texts = renderFiles(source)
-    const plan = (changed: Texts) => planFiles(source.workspace.id, toWorkspaceContent(source), changed, true)
-    const added = new Map([...texts, ["prompts/copy.md", "---\ntitle: SUPPORT agent!\n---\nText\n"]])
     const renamed = replaceIn("prompts/other.md", "title: Other", "title: Support Agent")(texts)
     for (const [changed, path] of [
-      [added, "prompts/copy.md"],
+      [
+        new Map([...texts, ["prompts/copy.md", "---\ntitle: SUPPORT agent!\n---\nText\n"]]),
+        "prompts/copy.md"
+      ],
       [renamed, "prompts/other.md"]
     ] as const) {
-      const failure = Result.getOrThrow(Result.flip(plan(changed)))
-      assert.deepStrictEqual(failure, {
+      const message = "has the name support-agent, like prompts/support-agent.md: change one of the titles"
+      assert.deepStrictEqual(Result.getOrThrow(Result.flip(plan(changed))), {
         _tag: "InvalidFiles",
         count: 1,
-        problems: [
-          {
-            path,
-            message: "has the name support-agent, like prompts/support-agent.md: change one of the titles"
-          }
-        ]
+        problems: [{ path, message }]
       })
     }
     const swapped = replaceIn("prompts/support-agent.md", "title: Support agent", "title: Agent")(renamed)
-    assert.isTrue(Result.isSuccess(plan(swapped)))
-  })
-
-  it("an import accepts prompts that already have the same name in the workspace", () => {
-    const copies = [prompt({ title: "Agent" }), prompt({ title: "agent" })]
-    const { edit } = importChanged(archive({ prompts: copies }), (texts) => texts)
-    assert.isTrue(isEmptyEdit(edit))
+    for (const accepted of [texts, swapped]) assert.isTrue(Result.isSuccess(plan(accepted)))
   })
 
   it("a prompt without a file is archived, even if no file ever described it, and is restored when its file exists again", () => {
     const source = archive({ prompts: [prompt({ title: "Gone", versions: [version(1)] })] })
-    const [home, texts] = [source.workspace.id, renderFiles(source)]
-    const before = toWorkspaceContent(source)
+    const [home, before] = [source.workspace.id, toWorkspaceContent(source)]
     const { changes, content } = importFiles(home, before, new Map())
-    const { before: _, after, ...change } = changes[0]!
+    const { before: _, ...change } = changes[0]!
     const { id } = source.prompts[0]!
-    assert.deepStrictEqual(change, { kind: "prompt", id, path: null, name: "Gone", change: "archived" })
-    assert.isNull(after)
+    assert.deepStrictEqual(change, {
+      kind: "prompt",
+      id,
+      path: null,
+      name: "Gone",
+      change: "archived",
+      after: null
+    })
     const archived = before.prompts.map((prompt) => ({ ...prompt, is_archived: true, updated_at: now }))
     assert.deepStrictEqual(content.prompts, archived)
-    const restored = importFiles(home, content, texts)
+    const restored = importFiles(home, content, renderFiles(source))
     assert.deepStrictEqual(summarize(restored.changes), [["changed", "prompts/gone.md"]])
     assert.deepStrictEqual(restored.content.prompts, [{ ...before.prompts[0]!, updated_at: now }])
   })
@@ -269,39 +217,37 @@ ${agent.current_content}
   })
 
   it("a prompt stays in its folder even if another folder has the same name", () => {
-    const [first, second] = [folder({ name: "Same" }), folder({ name: "Same" })]
-    const source = archive({
-      folders: [first, second],
-      prompts: [prompt({ title: "A", folder_id: second.id })]
-    })
+    const folders = [folder({ name: "Same" }), folder({ name: "Same" })]
+    const source = archive({ folders, prompts: [prompt({ title: "A", folder_id: folders[1]!.id })] })
     const { edit } = importChanged(source, replaceIn("prompts/Same/a.md", "title: A", "title: B"))
-    assert.strictEqual(edit.prompts[0]!.folder_id, second.id)
+    assert.strictEqual(edit.prompts[0]!.folder_id, folders[1]!.id)
   })
+})
 
-  const imported = {
+describe("edits in the workspace", () => {
+  const { home, texts, content } = makeImported({
     "fragments/tone.md": "Be {{x}}\n",
     "prompts/Support/agent.md":
       "---\ntags: [a]\nfragments:\n  - fragment: tone\n    with: { b: 1, a: { d: 1, c: 2 } }\n---\nAgent\n",
     "prompts/other.md": "---\nid: 6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51\n---\nOther\n"
-  }
+  })
+  const [agent, other] = ["agent", "other"].map(
+    (title) => content.prompts.find((one) => one.title === title)!
+  )
+  const [tone] = content.fragments
 
-  /** Returns the path and the message of each edit that an import refuses to undo, or undefined if there are none. */
-  const findConflicts = (home: WorkspaceId, content: WorkspaceContent, texts: Texts) =>
-    Result.match(planFiles(home, content, texts), {
+  /** Returns the edits that an import refuses to undo, each with its path, or undefined if there are none. */
+  const findConflicts = (edited: WorkspaceContent, changed = texts) =>
+    Result.match(planFiles(home, edited, changed), {
       onSuccess: () => undefined,
       onFailure: (failure) =>
         failure._tag === "ConflictingEdits"
-          ? failure.edits.map(({ path, message }) => [path, message])
+          ? failure.edits.map(({ path, message }) => `${path} ${message}`)
           : failure
     })
 
-  it("an import refuses to undo an edit of any field", () => {
-    const { home, texts, content } = makeImported(imported)
-    const edit = (change: Partial<WorkspaceContent["prompts"][number]>): WorkspaceContent => ({
-      ...content,
-      prompts: content.prompts.map((one) => (one.title === "agent" ? { ...one, ...change } : one))
-    })
-    const fields: ReadonlyArray<Partial<WorkspaceContent["prompts"][number]>> = [
+  it.each([
+    ...[
       { title: "x" },
       { description: "x" },
       { current_content: "x" },
@@ -313,97 +259,82 @@ ${agent.current_content}
       { tags: [] },
       { fragments: [] },
       { folder_id: null }
-    ]
-    const editFragment = (change: Partial<WorkspaceContent["fragments"][number]>): WorkspaceContent => ({
-      ...content,
-      fragments: content.fragments.map((one) => ({ ...one, ...change }))
-    })
-    const renamed = { ...content, folders: content.folders.map((one) => ({ ...one, name: "x" })) }
-    const edits: ReadonlyArray<readonly [WorkspaceContent, path: string]> = [
-      ...[...fields.map(edit), renamed].map((edited) => [edited, "prompts/Support/agent.md"] as const),
-      [editFragment({ name: "x" }), "fragments/tone.md"],
-      [editFragment({ content: "x" }), "fragments/tone.md"]
-    ]
-    assert.isUndefined(findConflicts(home, content, texts))
-    for (const [edited, path] of edits)
-      assert.deepStrictEqual(findConflicts(home, edited, texts), [[path, "was edited"]])
+    ].map(
+      (change) =>
+        [change, { prompts: [{ ...agent!, ...change }, other!] }, "prompts/Support/agent.md"] as const
+    ),
+    [{ name: "x" }, { folders: [{ ...content.folders[0]!, name: "x" }] }, "prompts/Support/agent.md"],
+    [{ name: "x" }, { fragments: [{ ...tone!, name: "x" }] }, "fragments/tone.md"],
+    [{ content: "x" }, { fragments: [{ ...tone!, content: "x" }] }, "fragments/tone.md"]
+  ] as const)("an import refuses to undo an edit of any field: %j", (_, change, path) => {
+    const edited = { ...content, ...change } as WorkspaceContent
+    assert.deepStrictEqual(findConflicts(edited), [`${path} was edited`])
+    // Before the first import, there is nothing to compare with.
+    assert.isUndefined(findConflicts({ ...edited, importedStates: [] }))
   })
 
-  it("an import refuses to restore an archived or deleted prompt, to archive an edited prompt, and to remove an edited fragment", () => {
-    const { home, texts, content } = makeImported(imported)
-    const [agent, other] = content.prompts.toSorted((a, b) => (a.title < b.title ? -1 : 1))
-    const edited: WorkspaceContent = {
+  it("an import refuses to restore an archived or deleted prompt, to archive a created or edited prompt, and to remove an edited fragment; with overwrite, it undoes all these edits", () => {
+    assert.isUndefined(findConflicts(content))
+    const edited = {
       ...content,
-      fragments: content.fragments.map((one) => ({ ...one, content: "x" })),
+      fragments: [{ ...tone!, content: "x" }],
       prompts: [{ ...agent!, is_archived: true }]
     }
-    assert.deepStrictEqual(findConflicts(home, edited, texts), [
-      ["fragments/tone.md", "was edited"],
-      ["prompts/Support/agent.md", "was archived"],
-      ["prompts/other.md", "was deleted"]
+    assert.deepStrictEqual(findConflicts(edited), [
+      "fragments/tone.md was edited",
+      "prompts/Support/agent.md was archived",
+      "prompts/other.md was deleted"
     ])
-    const renamed = { ...edited, prompts: [{ ...agent!, title: "x", fragments: [] }, other!] }
-    assert.deepStrictEqual(findConflicts(home, renamed, new Map([["prompts/a.md", "A\n"]])), [
-      [`fragment ${content.fragments[0]!.id} (tone)`, "was edited"],
-      [`prompt ${agent!.id} (x)`, "was edited"]
+    const created = { ...other!, id: newId<PromptId>(), title: "new" }
+    const renamed = { ...edited, prompts: [{ ...agent!, title: "x", fragments: [] }, other!, created] }
+    assert.deepStrictEqual(findConflicts(renamed, toTexts({ "prompts/a.md": "A\n" })), [
+      `fragment ${tone!.id} (tone) was edited`,
+      `prompt ${agent!.id} (x) was edited`,
+      `prompt ${created.id} (new) was created`
     ])
-    // With overwrite, the import undoes all these edits. A deleted prompt gets the same id again.
     const { content: after } = importFiles(home, edited, texts)
-    assert.deepStrictEqual(
-      after.prompts.map(({ id }) => id).sort(),
-      content.prompts.map(({ id }) => id).sort()
+    assert.sameMembers(
+      after.prompts.map(({ id }) => id),
+      [agent!.id, other!.id]
     )
-    assert.isUndefined(findConflicts(home, after, texts))
+    assert.isUndefined(findConflicts(after))
   })
 
   it("an import reports no conflict with an edit that its files contain, and afterwards records the edited state", () => {
-    const { home, texts, content } = makeImported(imported)
-    const edited = {
-      ...content,
-      prompts: content.prompts.map((one) =>
-        one.title === "other" ? { ...one, current_content: "Edited" } : one
-      )
-    }
+    const edited = { ...content, prompts: [agent!, { ...other!, current_content: "Edited" }] }
     const merged = replaceIn("prompts/other.md", "Other", "Edited")(texts)
-    assert.isUndefined(findConflicts(home, edited, merged))
-    assert.deepStrictEqual(findConflicts(home, edited, texts), [["prompts/other.md", "was edited"]])
+    assert.isUndefined(findConflicts(edited, merged))
     const { edit, content: after } = importFiles(home, edited, merged)
     assert.isTrue(isEmptyEdit(edit))
-    assert.isUndefined(findConflicts(home, after, texts))
+    assert.isUndefined(findConflicts(after))
   })
+})
 
-  it("each import after the first import reports a conflict about a prompt that was created in the workspace", () => {
-    const { home, texts, content } = makeImported(imported)
-    const [one] = content.prompts
-    const created = { ...one!, id: newId<PromptId>() }
-    const edited = { ...content, prompts: [...content.prompts, created] }
-    assert.deepStrictEqual(findConflicts(home, edited, texts), [
-      [`prompt ${created.id} (${created.title})`, "was created"]
-    ])
-    assert.isUndefined(findConflicts(home, { ...edited, importedStates: [] }, texts))
-  })
-
-  it("an import warns about each binding that names no slot, and about each slot without a binding", () => {
-    const warn = (bindings: string, tone = "Write in a {{tone}} tone, in {{ language }}.") => {
-      const agent = `---\nfragments:\n  - fragment: a/tone\n    with: ${bindings}\n---\n{{own}}\n`
-      const texts = new Map([
-        ["fragments/a/tone.md", tone],
-        ["prompts/agent.md", agent]
-      ])
-      return importFiles(newId(), toWorkspaceContent(archive()), texts).warnings
-    }
-    const path = "prompts/agent.md"
-    assert.deepStrictEqual(warn("{tone: kind, language: English}"), [])
-    assert.deepStrictEqual(warn("{tonee: kind, language: English}"), [
-      { path, message: "binds tonee, which is no slot of fragments/a/tone.md" },
-      { path, message: "does not bind the slot {{tone}} of fragments/a/tone.md" }
-    ])
+describe("the warnings of an import", () => {
+  it.each([
+    ["{tone: kind, language: English}", []],
+    [
+      "{tonee: kind, language: English}",
+      [
+        "binds tonee, which is no slot of fragments/a/tone.md",
+        "does not bind the slot {{tone}} of fragments/a/tone.md"
+      ]
+    ],
     // An override that is an object does not bind its slot.
-    assert.deepStrictEqual(warn("{tone: {}, language: 1.10}"), [
-      { path, message: "does not bind the slot {{tone}} of fragments/a/tone.md" }
-    ])
-    assert.deepStrictEqual(warn("{}", "No slots: {{ }} {{{{"), [])
-  })
+    ["{tone: {}, language: 1.10}", ["does not bind the slot {{tone}} of fragments/a/tone.md"]]
+  ])(
+    "an import warns about each binding that names no slot, and about each slot without a binding: %s",
+    (bindings, messages) => {
+      const texts = toTexts({
+        "fragments/a/tone.md": "Write in a {{tone}} tone, in {{ language }}. {{ }} {{{{",
+        "prompts/agent.md": `---\nfragments:\n  - fragment: a/tone\n    with: ${bindings}\n---\n{{own}}\n`
+      })
+      assert.deepStrictEqual(
+        importFiles(newId(), toWorkspaceContent(archive()), texts).warnings,
+        messages.map((message) => ({ path: "prompts/agent.md", message }))
+      )
+    }
+  )
 
   it("an import warns about each new file without an id that has the content or the title of a prompt or fragment without a file", () => {
     const { home, content } = makeImported({
@@ -411,24 +342,21 @@ ${agent.current_content}
       "prompts/other.md": "---\ntitle: Other\n---\nOther\n",
       "fragments/tone.md": "Tone\n"
     })
-    const [agent, other] = ["agent", "Other"].map((title) =>
-      content.prompts.find((one) => one.title === title)
+    const [agent, other] = ["agent", "Other"].map(
+      (title) => content.prompts.find((one) => one.title === title)!
     )
-    const findMoves = (files: Record<string, string>) =>
-      importFiles(home, content, new Map(Object.entries(files))).warnings.map(({ path, message }) => [
-        path,
-        message.split(":")[0]
-      ])
+    const importMoved = (files: Record<string, string>) => importFiles(home, content, toTexts(files))
+    const { warnings } = importMoved({
+      "prompts/Support/agent2.md": "Agent\n",
+      "prompts/new.md": "---\ntitle: Other\n---\nChanged\n",
+      "fragments/style/tone.md": "Tone\n"
+    })
     assert.deepStrictEqual(
-      findMoves({
-        "prompts/Support/agent2.md": "Agent\n",
-        "prompts/new.md": "---\ntitle: Other\n---\nChanged\n",
-        "fragments/style/tone.md": "Tone\n"
-      }),
+      warnings.map(({ path, message }) => [path, message.split(":")[0]]),
       [
-        ["fragments/style/tone.md", `looks like a move of fragment ${content.fragments[0]?.id} (tone)`],
-        ["prompts/Support/agent2.md", `looks like a move of prompt ${agent?.id} (agent)`],
-        ["prompts/new.md", `looks like a move of prompt ${other?.id} (Other)`]
+        ["fragments/style/tone.md", `looks like a move of fragment ${content.fragments[0]!.id} (tone)`],
+        ["prompts/Support/agent2.md", `looks like a move of prompt ${agent!.id} (agent)`],
+        ["prompts/new.md", `looks like a move of prompt ${other!.id} (Other)`]
       ]
     )
     // A copy, a file with an id and an unrelated file are no moves.
@@ -438,17 +366,16 @@ ${agent.current_content}
       "prompts/new.md": `---\nid: ${newId()}\ntitle: Other\n---\nOther\n`,
       "fragments/new.md": "New\n"
     }
-    assert.deepStrictEqual(findMoves(copies), [])
+    assert.deepStrictEqual(importMoved(copies).warnings, [])
     // A moved file whose id is its earlier path keeps its prompt.
-    const moved = new Map([
-      ["prompts/Support/agent.md", "---\nid: prompts/agent.md\n---\nAgent\n"],
-      ["prompts/other.md", "---\ntitle: Other\n---\nOther\n"],
-      ["fragments/style/tone.md", "---\nid: fragments/tone.md\n---\nTone\n"]
-    ])
-    const { changes } = importFiles(home, content, moved)
+    const { changes } = importMoved({
+      "prompts/Support/agent.md": "---\nid: prompts/agent.md\n---\nAgent\n",
+      "prompts/other.md": "---\ntitle: Other\n---\nOther\n",
+      "fragments/style/tone.md": "---\nid: fragments/tone.md\n---\nTone\n"
+    })
     assert.deepStrictEqual(
-      changes.map(({ id, path, change }) => ({ id, path, change })),
-      [{ id: `${agent?.id}`, path: "prompts/Support/agent.md", change: "changed" }]
+      changes.map(({ id, path, change }) => [id, path, change]),
+      [[agent!.id, "prompts/Support/agent.md", "changed"]]
     )
   })
 })
