@@ -29,7 +29,7 @@ const outputs: Readonly<Record<string, string | RegExp>> = {
     `Support agent (fresh): You are a support agent of Acme. ${agentLine}`,
     `Support agent (cached): You are a support agent of Globex. ${agentLine}\n`
   ].join("\n"),
-  "client-errors.ts": "Support agent\nPrompt not found\n",
+  "client-errors.ts": "Prompt not found\n",
   "client-logging.ts":
     /^\{"level":"debug","message":"GET \/api\/v1\/prompts 200","method":"GET","path":"\/api\/v1\/prompts","status":200,"duration":[\d.]+,"requestId":"[^"]+","attempt":1\}\n$/,
   "client-pagination.ts":

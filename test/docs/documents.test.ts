@@ -88,7 +88,7 @@ describe("examples", () => {
 
   // `client/test/examples.test.ts`, `test/embedding` and `test/system/docs` run the examples.
   it.each(
-    ["docs/client.md", "docs/embedding.md", "docs/recipes.md"].flatMap((document) =>
+    ["docs/client.md", "docs/embedding.md"].flatMap((document) =>
       readModules(document).map(({ code, line }) => ({ document, line, code }))
     )
   )(
