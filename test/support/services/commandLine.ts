@@ -8,8 +8,8 @@ import { CommandError } from "../../../src/adapters/inbound/cli/output/CommandEr
 import { runCommandLine } from "../../../src/adapters/inbound/cli/Commands.ts"
 import { CommandRuntime } from "../../../src/adapters/inbound/cli/CommandRuntime.ts"
 import { Stdout } from "../../../src/adapters/inbound/cli/output/Output.ts"
-import { Administration } from "../../../src/application/administration/Administration.ts"
-import { Prompts } from "../../../src/application/reading/Prompts.ts"
+import type { Administration } from "../../../src/application/administration/Administration.ts"
+import type { Prompts } from "../../../src/application/reading/Prompts.ts"
 import { commandUseCasesLayer } from "../../../src/runtime/layers/CommandLayers.ts"
 import { readConfig } from "../../../src/runtime/config/Config.ts"
 import { type CommandResult, run } from "../service.ts"
@@ -21,11 +21,7 @@ const withoutDatabase: CommandRuntime["Service"] = {
   serve: () => Effect.fail(noDatabase),
   migrate: Effect.fail(noDatabase),
   schemaStatus: Effect.fail(noDatabase),
-  useCases: () =>
-    Layer.merge(
-      Layer.effect(Administration, Effect.fail(noDatabase)),
-      Layer.effect(Prompts, Effect.fail(noDatabase))
-    )
+  useCases: () => Layer.effectContext<Administration | Prompts, CommandError, never>(Effect.fail(noDatabase))
 }
 
 /** Operations whose use cases run on the database of the environment. They are composed like those of the program. */
