@@ -136,18 +136,11 @@ describe("the command prompts reads a workspace without an API key", { timeout: 
       })
   })
 
-  const unknownId = "00000000-0000-0000-0000-000000000000"
-  const noPrompt = (name: string) =>
-    `workspace "Demo" has no prompt "${name}"; see 'prompt-retrieval prompts list'`
   it.each([
-    [["get", unknownId], noPrompt(unknownId)],
-    [["resolve", "Nobody"], noPrompt("Nobody")],
+    [["resolve", "Nobody"], `workspace "Demo" has no prompt "Nobody"; see 'prompt-retrieval prompts list'`],
     [["diff", agent.id, "--from", "1", "--to", "9"], `prompt ${agent.id} has no version 9`]
   ])("prompts %j exits with 1 if the prompt or the version does not exist", async (args, message) => {
-    expect(await run(["prompts", ...args], env)).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: `prompt-retrieval: ${message}\n`
-    })
+    const stderr = `prompt-retrieval: ${message}\n`
+    expect(await run(["prompts", ...args], env)).toEqual({ code: 1, stdout: "", stderr })
   })
 })

@@ -1,19 +1,5 @@
 import { execFileSync, spawn } from "node:child_process"
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-  symlinkSync,
-  writeFileSync
-} from "node:fs"
+import * as fs from "node:fs"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { setTimeout } from "node:timers/promises"
@@ -45,10 +31,10 @@ describe("export --out", { timeout: 60_000 }, () => {
     expect(whole.length).toBeGreaterThan(200_000)
   }, 60_000)
   beforeEach(() => {
-    root = mkdtempSync(join(scratch, "test-"))
+    root = fs.mkdtempSync(join(scratch, "test-"))
   })
   afterEach(() => {
-    const names = readdirSync(root, { recursive: true, encoding: "utf8" })
+    const names = fs.readdirSync(root, { recursive: true, encoding: "utf8" })
     expect(names.filter((name) => name.includes(".export-"))).toEqual([])
   })
 
@@ -68,7 +54,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     const reader = spawn("cat", [fifo], { stdio: ["ignore", "pipe", "inherit"] })
     expect(await text(reader.stdout)).toBe(whole)
     expect(await exported).toEqual(expectedResult(fifo))
-    expect(lstatSync(fifo).isFIFO()).toBe(true)
+    expect(fs.lstatSync(fifo).isFIFO()).toBe(true)
   })
 
   it("export --out writes only the archive if the path is standard output", async () => {
@@ -78,49 +64,49 @@ describe("export --out", { timeout: 60_000 }, () => {
     expect(execFileSync("sh", ["-c", `${command} | cat`], options)).toBe(whole)
     const file = inRoot("redirected")
     execFileSync("sh", ["-c", `${command} > "${file}"`], options)
-    expect(readFileSync(file, "utf8")).toBe(whole)
+    expect(fs.readFileSync(file, "utf8")).toBe(whole)
   })
 
   it("export --out replaces the target of a symbolic link and keeps the link", async () => {
-    mkdirSync(inRoot("elsewhere"))
+    fs.mkdirSync(inRoot("elsewhere"))
     const target = join(root, "elsewhere", "archive.json")
-    writeFileSync(target, "old")
-    symlinkSync("elsewhere/archive.json", inRoot("link"))
+    fs.writeFileSync(target, "old")
+    fs.symlinkSync("elsewhere/archive.json", inRoot("link"))
     expect(await exportTo(inRoot("link"))).toEqual(expectedResult(inRoot("link")))
-    expect(readlinkSync(inRoot("link"))).toBe("elsewhere/archive.json")
-    expect(readFileSync(target, "utf8")).toBe(whole)
+    expect(fs.readlinkSync(inRoot("link"))).toBe("elsewhere/archive.json")
+    expect(fs.readFileSync(target, "utf8")).toBe(whole)
   })
 
   it.each([0o640, 0o444, 0o777])(
     "export --out replaces a regular file atomically and keeps its mode %i and its owner",
     async (mode) => {
       const file = inRoot("archive.json")
-      writeFileSync(file, "old")
-      chmodSync(file, mode)
-      if (isRoot) chownSync(file, nobody, nobody)
-      const { uid, gid, mode: fileMode } = statSync(file)
-      const opened = openSync(file, "r")
+      fs.writeFileSync(file, "old")
+      fs.chmodSync(file, mode)
+      if (isRoot) fs.chownSync(file, nobody, nobody)
+      const { uid, gid, mode: fileMode } = fs.statSync(file)
+      const opened = fs.openSync(file, "r")
       expect(await exportTo(file)).toEqual(expectedResult(file))
       // An open file descriptor still reads the old file.
-      expect(readFileSync(opened, "utf8")).toBe("old")
-      closeSync(opened)
-      expect(statSync(file)).toMatchObject({ uid, gid, mode: fileMode })
-      expect(readFileSync(file, "utf8")).toBe(whole)
+      expect(fs.readFileSync(opened, "utf8")).toBe("old")
+      fs.closeSync(opened)
+      expect(fs.statSync(file)).toMatchObject({ uid, gid, mode: fileMode })
+      expect(fs.readFileSync(file, "utf8")).toBe(whole)
     }
   )
 
   it("only the owner can read a new file of export --out", async () => {
     expect(await exportTo(inRoot("new.json"))).toEqual(expectedResult(inRoot("new.json")))
-    expect(statSync(inRoot("new.json")).mode & 0o7777).toBe(0o600)
+    expect(fs.statSync(inRoot("new.json")).mode & 0o7777).toBe(0o600)
   })
 
   it("export --out leaves the old file unchanged if the export fails", async () => {
     const file = inRoot("archive.json")
-    writeFileSync(file, "old")
-    const { ino, mtimeMs } = statSync(file)
+    fs.writeFileSync(file, "old")
+    const { ino, mtimeMs } = fs.statSync(file)
     const missing = "00000000-0000-4000-8000-000000000000"
     expect(await exportTo(file, missing)).toMatchObject({ code: 1, stdout: "" })
-    expect(statSync(file)).toMatchObject({ ino, mtimeMs })
+    expect(fs.statSync(file)).toMatchObject({ ino, mtimeMs })
     expect(await exportTo(root)).toEqual({
       code: 1,
       stdout: "",
