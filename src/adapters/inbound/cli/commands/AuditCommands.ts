@@ -23,10 +23,9 @@ const formatEvents = makeTable<AuditEvent>({
 const list = makeCommand(
   "list",
   {
-    workspace: optional(explicitWorkspace).pipe(
-      Flag.withDescription(
-        "Id or unique name of the workspace; the id if it is deleted (default: events of all workspaces and of users)"
-      )
+    workspace: optional(
+      explicitWorkspace,
+      "Id or unique name of the workspace; the id if it is deleted (default: events of all workspaces and of users)"
     ),
     limit: Flag.Int("limit").pipe(
       Flag.withDefault(defaultLimit),

@@ -54,10 +54,9 @@ const describeEnd = ({ key, name, revoked_at, expires_at }: ListedKey): string =
 const describeLostKey = ({ id }: Pick<IssuedKey, "id">): string =>
   `key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
 
-const expires = optional(timeFlag("expires")).pipe(
-  Flag.withDescription(
-    "When the key expires: a time, a date (its start in UTC), or a duration such as 90d or 12h (default: never)"
-  )
+const expires = optional(
+  timeFlag("expires"),
+  "When the key expires: a time, a date (its start in UTC), or a duration such as 90d or 12h (default: never)"
 )
 
 const resolveExpiry = (time: TimeInput | undefined) =>

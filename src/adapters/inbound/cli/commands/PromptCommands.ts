@@ -36,18 +36,15 @@ const list = makeCommand(
   "list",
   {
     workspace,
-    folder: parsedFlag("folder", parseUuid, "a UUID").pipe(
-      Flag.withMetavar("<id>"),
-      Flag.map((id) => FolderId.make(id)),
-      optional,
-      Flag.withDescription("List only the prompts of the folder with this id, as shown by folders list")
+    folder: optional(
+      parsedFlag("folder", parseUuid, "a UUID").pipe(
+        Flag.withMetavar("<id>"),
+        Flag.map((id) => FolderId.make(id))
+      ),
+      "List only the prompts of the folder with this id, as shown by folders list"
     ),
-    tag: optional(Flag.String("tag")).pipe(
-      Flag.withDescription("List only the prompts that have the tag with this name")
-    ),
-    type: optional(Flag.Literals("type", PromptType.literals)).pipe(
-      Flag.withDescription("List only the prompts of this type")
-    )
+    tag: optional(Flag.String("tag"), "List only the prompts that have the tag with this name"),
+    type: optional(Flag.Literals("type", PromptType.literals), "List only the prompts of this type")
   },
   ({ workspace, folder, tag, type }) =>
     // Reads one page, because a prompt that changes between two reads moves other prompts to other pages.
@@ -92,8 +89,7 @@ const resolve = makeCommand(
 
 const versionFlag = (name: string) =>
   parsedFlag(name, parseVersionNumber, `a version number, 1 to ${maxVersionNumber}`).pipe(
-    Flag.withMetavar("<version>"),
-    optional
+    Flag.withMetavar("<version>")
   )
 
 /** Reads one side of a comparison: the version with this number, or the current content if there is no number. */
@@ -135,13 +131,13 @@ const diff = makeCommand(
   "diff",
   {
     prompt: promptArgument,
-    from: versionFlag("from").pipe(
-      Flag.withDescription(
-        "Version to compare (default: the last version or, if it equals the current content, the version before it)"
-      )
+    from: optional(
+      versionFlag("from"),
+      "Version to compare (default: the last version or, if it equals the current content, the version before it)"
     ),
-    to: versionFlag("to").pipe(
-      Flag.withDescription("Version to compare with, if --from is given (default: the current content)")
+    to: optional(
+      versionFlag("to"),
+      "Version to compare with, if --from is given (default: the current content)"
     ),
     workspace
   },

@@ -101,9 +101,7 @@ export const exportCommand = Command.make(
         "archive: one JSON file, with the hashes of the keys and their owners' emails; files: a directory with one Markdown file per prompt (default: archive)"
       )
     ),
-    out: optional(Flag.String("out")).pipe(
-      Flag.withDescription("Where to write (default for an archive: standard output)")
-    ),
+    out: optional(Flag.String("out"), "Where to write (default for an archive: standard output)"),
     update: booleanFlag("update", "For files: bring edits of the workspace into an existing directory"),
     overwrite: booleanFlag(
       "overwrite",
@@ -134,11 +132,9 @@ export const checkCommand = Command.make(
   "check",
   {
     directory: Argument.String("directory").pipe(Argument.withDescription("Directory of prompts")),
-    against: optional(Flag.String("against")).pipe(
-      Flag.withMetavar("<directory>"),
-      Flag.withDescription(
-        "An earlier state of the directory, such as a checkout of the main branch: also print the changes that can break applications, and exit with 2 if there are any"
-      )
+    against: optional(
+      Flag.String("against").pipe(Flag.withMetavar("<directory>")),
+      "An earlier state of the directory, such as a checkout of the main branch: also print the changes that can break applications, and exit with 2 if there are any"
     ),
     json
   },

@@ -70,10 +70,8 @@ const set = makeCommand(
   "set",
   {
     workspace: workspaceArgument,
-    tier: optional(tier).pipe(Flag.withDescription("New tier")),
-    billing: optional(Flag.Literals("billing", BillingStatus.literals)).pipe(
-      Flag.withDescription("New billing status")
-    )
+    tier: optional(tier, "New tier"),
+    billing: optional(Flag.Literals("billing", BillingStatus.literals), "New billing status")
   },
   Effect.fnUntraced(function* ({ workspace, tier, billing }) {
     if (tier === undefined && billing === undefined)

@@ -28,7 +28,9 @@ export const emailRule = [
   () => `an email address of at most ${sizes.nameLength} characters`
 ] as const
 
-export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> => Flag.withDefault(flag, undefined)
+/** Makes a flag that may be left out. */
+export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
+  flag.pipe(Flag.withDefault(undefined), Flag.withDescription(description))
 
 export const booleanFlag = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))

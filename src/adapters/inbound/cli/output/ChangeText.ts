@@ -7,7 +7,7 @@ import {
   renderEarlierFile,
   renderState
 } from "../../../../application/transfer/PromptFileText.ts"
-import { toPrintable } from "./Output.ts"
+import { toPrintable, toPrintableText } from "./Output.ts"
 
 /** Maximum number of differing lines. The time to compute a diff grows with the square of this number. */
 const maxDifferentLines = 2_000
@@ -21,9 +21,6 @@ export const diffTexts = (before: string, after: string): string | undefined => 
   const patch = structuredPatch("", "", before, after, undefined, undefined, options)
   return patch?.hunks.length === 0 ? "" : patch && formatPatch(patch, OMIT_HEADERS)
 }
-
-/** Replaces the control characters of a line, except tabs. */
-const toPrintableLine = (line: string): string => line.split("\t").map(toPrintable).join("\t")
 
 const toUnixText = (text: string): string => text.replaceAll("\r\n", "\n")
 
@@ -49,7 +46,7 @@ export const renderDiff = (change: FileChange, texts: Texts, fragmentNames: Frag
   if (change.kind === "prompt" && change.after === null) return ""
   const diff = diffTexts(...renderTexts(change, texts, fragmentNames))
   if (diff === undefined) return `(more than ${maxDifferentLines} lines differ)`
-  return diff.slice(0, -1).split("\n").map(toPrintableLine).join("\n")
+  return toPrintableText(diff.slice(0, -1))
 }
 
 export const describeChange = ({

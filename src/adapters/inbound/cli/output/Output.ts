@@ -64,12 +64,12 @@ export const printWarnings = (warnings: ReadonlyArray<Problem>): Effect.Effect<v
 /** Replaces control characters, which could control the terminal. */
 export const toPrintable = (text: string): string => text.replace(/\p{Cc}/gu, "\ufffd")
 
-/**
- * Replaces the control characters of a text, except tabs and line breaks, if stdout is a terminal, because such
- * characters could control the terminal. A file or a pipe gets the exact text.
- */
+/** Replaces control characters except tabs and line breaks. */
+export const toPrintableText = (text: string): string => text.replace(/\r(?!\n)|[^\P{Cc}\r\n\t]/gu, "\ufffd")
+
+/** Makes a text printable if stdout is a terminal. A file or a pipe gets the exact text. */
 export const toOutputText = (text: string): string =>
-  process.stdout.isTTY === true ? text.replace(/\r(?!\n)|[^\P{Cc}\r\n\t]/gu, "\ufffd") : text
+  process.stdout.isTTY === true ? toPrintableText(text) : text
 
 /**
  * Quotes a value of the command line in a message. A value that contains an API key is left out, because the message
