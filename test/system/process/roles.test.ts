@@ -66,21 +66,6 @@ describe("deploy/roles.sql", () => {
   })
   afterAll(() => resources.release())
 
-  it("a second run of deploy/roles.sql changes nothing", async () => {
-    const { sql } = await connectAs("owner")
-    const readRights = () =>
-      sql(`select relname::text as name, relacl::text as privileges, (
-          select json_agg(attacl::text) from pg_attribute where attrelid = pg_class.oid and attacl is not null
-        ) as columns from pg_class where relnamespace = 'public'::regnamespace
-        union all select 'default', defaclacl::text, null from pg_default_acl
-        union all select 'schema', nspacl::text, null from pg_namespace where nspname = 'public'
-        union all select 'database', datacl::text, null from pg_database where datname = current_database()
-        order by 1`)
-    const before = await readRights()
-    expect(runFile(database, roles)).toEqual(succeeded)
-    expect(await readRights()).toEqual(before)
-  })
-
   it("the service's role serves every endpoint, stores when keys are used, and causes no warning", async () => {
     const service = await startObservedService(toEnv("service"))
     try {

@@ -4,7 +4,6 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Statement } from "../../../../../src/adapters/outbound/postgres/driver/Query.ts"
-import * as exportQueries from "../../../../../src/adapters/outbound/postgres/transfer/ContentReader.ts"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
 import { selectKeysByHash } from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as pages from "../../../../../src/adapters/outbound/postgres/prompts/PageQueries.ts"
@@ -339,18 +338,6 @@ for (const size of sizes) {
               })
           )
         }
-
-      for (const place of listPlaces(prompts))
-        it.effect(`an export of ${place.name} reads few buffers per row (custom plan)`, () =>
-          Effect.gen(function* () {
-            const lists = [exportQueries.prompts, exportQueries.bindings, exportQueries.versions]
-            const statements = lists.map(({ text }): Statement => ({ text, params: [place.workspace] }))
-            for (const statement of statements) {
-              const plan = yield* explain(statement, "custom")
-              assertFewBuffers(plan, JSON.stringify({ statement, plan }))
-            }
-          })
-        )
     })
   })
 }

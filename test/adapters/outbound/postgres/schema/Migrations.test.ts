@@ -80,50 +80,38 @@ describe("migrations", () => {
   )
 
   it.live(
-    "a later migration that adds a trigger, a column and a size gives new and old databases the same schema, and migrate restores the trigger if it is dropped",
+    "a later migration that replaces triggers gives new and old databases the same schema, and migrate restores its triggers",
     () =>
       Effect.gen(function* () {
         const later = {
           name: "later",
           statements: [
-            "alter table folders add column note text not null default '' check (char_length(note) <= 10)",
-            `alter table folders drop constraint folders_name_check,
-              add constraint folders_name_check check (char_length(name) <= 300)`,
-            `create function lower_note() returns trigger language plpgsql as $$
-              begin new.note := lower(new.note); return new; end $$`,
-            `create trigger lower_note before insert on folders
-              for each row execute function lower_note()`,
-            "alter table folders enable always trigger lower_note",
+            `create function lower_name() returns trigger language plpgsql as $$
+              begin new.name := lower(new.name); return new; end $$`,
+            "create trigger lower_name before insert on folders for each row execute function lower_name()",
+            "alter table folders enable always trigger lower_name",
             "drop trigger notify_truncate on folders"
           ]
         }
         const all = [...migrations, later]
-        const readSchema = Effect.all([
-          readTriggers,
-          query(`select table_name, column_name, data_type, column_default from information_schema.columns
-            where table_schema = 'public' order by 1, 2`),
-          query("select conname, pg_get_constraintdef(oid) as definition from pg_constraint order by 1")
-        ])
-        const addFolder = query(`insert into folders (workspace_id, name, note)
-          select id, repeat('n', 300), 'A NOTE' from workspaces returning note`)
-        const added = { id: all.length, name: "later" }
+        const version = all.length
         const fresh = yield* Effect.gen(function* () {
-          assert.deepStrictEqual(yield* runMigrations(all), { version: all.length, ran: toReport(all) })
-          return yield* readSchema
+          assert.deepStrictEqual(yield* runMigrations(all), { version, ran: toReport(all) })
+          return yield* readTriggers
         }).pipe(Effect.provide(emptyDatabase))
-        const old = yield* Effect.gen(function* () {
+        yield* Effect.gen(function* () {
           yield* migrate
           yield* query("insert into workspaces default values")
           yield* query("insert into folders (workspace_id) select id from workspaces")
-          assert.deepStrictEqual(yield* runMigrations(all), { version: all.length, ran: [added] })
-          const schema = yield* readSchema
-          assert.deepStrictEqual(yield* addFolder, [{ note: "a note" }])
-          yield* query("drop trigger lower_note on folders")
-          assert.deepStrictEqual(yield* runMigrations(all), { version: all.length, ran: [] })
-          assert.deepStrictEqual(yield* readSchema, schema)
-          return schema
+          assert.deepStrictEqual(yield* runMigrations(all), {
+            version,
+            ran: [{ id: version, name: "later" }]
+          })
+          assert.deepStrictEqual(yield* readTriggers, fresh)
+          yield* query("drop trigger lower_name on folders")
+          assert.deepStrictEqual(yield* runMigrations(all), { version, ran: [] })
+          assert.deepStrictEqual(yield* readTriggers, fresh)
         }).pipe(Effect.provide(emptyDatabase))
-        assert.deepStrictEqual(old, fresh)
       })
   )
 
