@@ -79,8 +79,13 @@ export class Admission extends Context.Service<
      *    or `PastDue`.
      * 7. The key's limit and then the process's limit are not exhausted: `RateLimited`. Requests that fail an earlier
      *    check do not count against the limits.
+     *
+     * @param mustCount is called before check 7, which is left out if it returns false
      */
-    readonly admit: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
+    readonly admit: (
+      token: string | undefined,
+      mustCount?: () => boolean
+    ) => Effect.Effect<AdmittedCaller, AdmissionError>
     /**
      * Runs checks 1 to 6 of `admit`, to check a caller again whose request is still open. Does not count a request.
      */
@@ -134,31 +139,32 @@ export class Admission extends Context.Service<
           keys.markUsed(key, now)
         })
 
-        /** Makes the function that runs checks 1 to 6 of `admit`, and also check 7 if `isCounted` is true. */
-        const makeAdmission = (isCounted: boolean) =>
-          Effect.fnUntraced(function* (token: string | undefined) {
-            if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
-            const key = yield* Effect.fromResult(parseApiKey(token))
-            if (lifecycle.phase() === "starting") return yield* Effect.fail(Unavailable)
-            const hash = hashApiKey(key)
-            const record = yield* keys.find(hash)
-            // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
-            const now = yield* Clock.currentTimeMillis
-            const workspace = yield* Effect.fromResult(authenticate(record, now))
-            const accessError = checkAccess(workspace)
-            if (accessError !== undefined) return yield* Effect.fail(accessError)
-            if (isCounted) yield* consumeQuota(record.id, now)
-            return {
-              keyId: record.id,
-              keyHash: hash,
-              keyExpiresAt: record.expires_at,
-              workspaceId: workspace.id,
-              tier: workspace.tier
-            }
-          })
+        const admit = Effect.fnUntraced(function* (token: string | undefined, mustCount = () => true) {
+          if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
+          const key = yield* Effect.fromResult(parseApiKey(token))
+          if (lifecycle.phase() === "starting") return yield* Effect.fail(Unavailable)
+          const hash = hashApiKey(key)
+          const record = yield* keys.find(hash)
+          // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
+          const now = yield* Clock.currentTimeMillis
+          const workspace = yield* Effect.fromResult(authenticate(record, now))
+          const accessError = checkAccess(workspace)
+          if (accessError !== undefined) return yield* Effect.fail(accessError)
+          if (mustCount()) yield* consumeQuota(record.id, now)
+          return {
+            keyId: record.id,
+            keyHash: hash,
+            keyExpiresAt: record.expires_at,
+            workspaceId: workspace.id,
+            tier: workspace.tier
+          }
+        })
 
         return {
-          ...(yield* withSpans("Admission", { admit: makeAdmission(true), check: makeAdmission(false) })),
+          ...(yield* withSpans("Admission", {
+            admit,
+            check: (token: string | undefined) => admit(token, () => false)
+          })),
           admitAgain: ({ keyId, keyExpiresAt }, now) =>
             isExpired(keyExpiresAt, now) ? Effect.fail(KeyRevoked) : consumeQuota(keyId, now)
         }

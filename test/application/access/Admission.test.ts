@@ -210,6 +210,21 @@ describe("admit", () => {
     })
   )
 
+  it.effect("admit does not count a request that was counted during the lookup of its key", () =>
+    Effect.gen(function* () {
+      const { archive: own, keys } = sample()
+      yield* storeArchive(own)
+      const { admit } = yield* Admission
+      const lookups = yield* Lookups
+      for (let request = 0; request < 3; request++) {
+        const lookupsBefore = lookups.count
+        yield* admit(keys.active.plaintext, () => lookups.count === lookupsBefore)
+      }
+      yield* admit(keys.active.plaintext)
+      assert.deepStrictEqual((yield* Effect.flip(admitKey(keys.active)))._tag, "RateLimited")
+    }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 500 })))
+  )
+
   it.effect("admit looks up a well-formed key once, and a missing or malformed token never", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()

@@ -160,7 +160,7 @@ export const makeApp = Effect.fnUntraced(function* (
 
   /**
    * Responds with the known response in an outage of the database. Checks the expiry of the key and the rate limits, as
-   * `respondFromCache` does, but does not count a request against the limits twice.
+   * `respondFromCache` does, unless the request was already admitted.
    */
   const respondKnown = (context: RequestContext, cacheKey: string): Effect.Effect<HttpResponse, ApiError> =>
     Effect.gen(function* () {
@@ -201,9 +201,10 @@ export const makeApp = Effect.fnUntraced(function* (
     endpoint: Endpoint,
     matched: MatchedRoute
   ): Effect.Effect<CachedResponse, ApiError> => {
-    const { request, isHeld } = context
-    const admit = isHeld ? admission.check : admission.admit
-    return Effect.flatMap(admit(parseBearerToken(request.headers.authorization)), (caller) => {
+    const token = parseBearerToken(context.request.headers.authorization)
+    // A request counts once: neither again when it is held, nor after a known response was sent during the key lookup.
+    const mustCount = () => context.caller === undefined
+    return Effect.flatMap(admission.admit(token, mustCount), (caller) => {
       context.caller = caller
       const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
         // Another request may have cached the response while this request waited for its permit.
