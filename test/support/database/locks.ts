@@ -58,3 +58,19 @@ export const waitForBlocked = (client: PgClient): Effect.Effect<void> =>
 /** Like `waitForBlocked`, but returns a promise. `sql` runs a statement in the database. */
 export const waitForBlockedQuery = (sql: (text: string) => Promise<ReadonlyArray<unknown>>): Promise<void> =>
   Effect.runPromise(waitForRows(Effect.promise(() => sql(selectBlocked))))
+
+/**
+ * Runs a write during a transaction of another client, which commits as soon as the write waits for it. Returns the
+ * result of the write.
+ */
+export const writeDuring = Effect.fnUntraced(function* <A, E>(
+  client: PgClient,
+  statements: ReadonlyArray<readonly [text: string, params: ReadonlyArray<unknown>]>,
+  write: Effect.Effect<A, E>
+) {
+  const commit = yield* holdLocks(client, ...statements)
+  const writer = yield* Effect.forkScoped(Effect.result(write))
+  yield* waitForBlocked(client)
+  yield* commit
+  return yield* Fiber.join(writer)
+})

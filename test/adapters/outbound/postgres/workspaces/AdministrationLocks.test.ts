@@ -1,12 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { KeyNotFound } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import { archive, instant, key, makeTenant, newId } from "../../../../support/archives.ts"
-import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
+import { writeDuring } from "../../../../support/database/locks.ts"
 import { openStoreAndClient } from "../../../../support/database/workspaceStore.ts"
 
 const late = instant("2099-01-01T00:00:00.000Z")
@@ -32,31 +31,18 @@ const makeNewKey = ({ home, owner }: Setting) => {
   return newKey
 }
 
-/** Starts a write during a transaction of another client. The transaction commits once the write waits for it. */
-const writeDuring = Effect.fnUntraced(function* <A, E>(
-  { other }: Setting,
-  statements: ReadonlyArray<readonly [text: string, id: string]>,
-  write: Effect.Effect<A, E>
-) {
-  const commit = yield* holdLocks(other, ...statements.map(([text, id]) => [text, [id]] as const))
-  const writer = yield* Effect.forkScoped(Effect.result(write))
-  yield* waitForBlocked(other)
-  yield* commit
-  return yield* Fiber.join(writer)
-})
-
 describe("administration and concurrent writers", () => {
   it.live("addKey adds the user again if another transaction deletes the user at the same time", () =>
     withSetting(
       Effect.fnUntraced(function* (setting) {
-        const { store, home, owner } = setting
+        const { store, other, home, owner } = setting
         const newUserId = newId<typeof owner.id>()
         const added = makeNewKey(setting)
         const result = yield* writeDuring(
-          setting,
+          other,
           [
-            ["delete from api_keys where created_by = $1", owner.id],
-            ["delete from users where id = $1", owner.id]
+            ["delete from api_keys where created_by = $1", [owner.id]],
+            ["delete from users where id = $1", [owner.id]]
           ],
           store.addKey(home.id, { email: owner.email, newUserId }, added)
         )
@@ -75,19 +61,19 @@ describe("administration and concurrent writers", () => {
     (parent) =>
       withSetting(
         Effect.fnUntraced(function* (setting) {
-          const { store, home, owner, own } = setting
+          const { store, other, home, owner, own } = setting
           const { name: _, ...replacement } = makeNewKey(setting)
-          const deletion: ReadonlyArray<readonly [string, string]> =
+          const deletions =
             parent === "workspace"
-              ? [["delete from workspaces where id = $1", home.id]]
+              ? [["delete from workspaces where id = $1", [home.id]] as const]
               : [
-                  ["select from users where id = $1 for update", owner.id],
-                  ["delete from api_keys where created_by = $1", owner.id],
-                  ["delete from users where id = $1", owner.id]
+                  ["select from users where id = $1 for update", [owner.id]] as const,
+                  ["delete from api_keys where created_by = $1", [owner.id]] as const,
+                  ["delete from users where id = $1", [owner.id]] as const
                 ]
           const result = yield* writeDuring(
-            setting,
-            deletion,
+            other,
+            deletions,
             store.rotateKey(own.stored.id, replacement, late)
           )
           assert.deepStrictEqual(result, Result.fail(KeyNotFound))
