@@ -1,8 +1,7 @@
-import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { NotFoundError, PromptClient } from "../../client/src/index.ts"
 import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
-import { archive, instant, makeTenant, prompt, version } from "../support/archives.ts"
+import { instant, makeTenant, prompt, version } from "../support/archives.ts"
 import { call } from "../support/clients/mcp.ts"
 import { runInProcess } from "../support/services/commandLine.ts"
 import { type Service, startService, unlimited } from "../support/service.ts"
@@ -108,23 +107,4 @@ describe("a name denotes the same prompt in every interface", { timeout: 60_000 
       }
     }
   )
-
-  it("a workspace with the same files has the same names", async () => {
-    const files = join(import.meta.dirname, "../../examples/prompts-as-files")
-    const tenants = [makeTenant(), makeTenant()]
-    const read = async ({ key, home }: (typeof tenants)[number]) => {
-      const imported = await runInProcess(["import", files, "--workspace", home.id], env)
-      expect(imported).toMatchObject({ code: 0 })
-      const client = new PromptClient({ apiKey: key.plaintext, baseUrl: service.url })
-      const { data } = await client.prompts.getResolved("support-agent")
-      return data
-    }
-    for (const { archive: stored } of tenants)
-      expect(await runInProcess(["import", "-"], env, JSON.stringify(archive(stored)))).toMatchObject({
-        code: 0
-      })
-    const [one, other] = [await read(tenants[0]!), await read(tenants[1]!)]
-    expect(one.resolved_content).toBe(other.resolved_content)
-    expect(one.id).not.toBe(other.id)
-  })
 })

@@ -11,11 +11,11 @@ import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import {
   emailRule,
   keyArgument,
-  keyWorkspace,
   optional,
   resolveTimeFlag,
   timeFlag,
-  workspace
+  workspace,
+  workspaceFor
 } from "../input/Flags.ts"
 import { makeTable, quote, warn } from "../output/Output.ts"
 import { administerKey, administerWorkspace } from "../WithDatabase.ts"
@@ -58,6 +58,8 @@ const expires = optional(
   timeFlag("expires"),
   "When the key expires: a time, a date (its start in UTC), or a duration such as 90d or 12h (default: never)"
 )
+
+const workspaceOfKey = workspaceFor("a key that is given by its name")
 
 const resolveExpiry = (time: TimeInput | undefined) =>
   time === undefined ? Effect.undefined : resolveTimeFlag("expires", time, "future")
@@ -125,7 +127,7 @@ const rotate = makeCommand(
   "rotate",
   {
     key: keyArgument,
-    workspace: keyWorkspace,
+    workspace: workspaceOfKey,
     ends: timeFlag("ends").pipe(
       Flag.withDefault(rotationPeriod),
       Flag.withDescription(
@@ -165,7 +167,7 @@ const rotate = makeCommand(
 
 const revoke = makeCommand(
   "revoke",
-  { key: keyArgument, workspace: keyWorkspace },
+  { key: keyArgument, workspace: workspaceOfKey },
   (input) => administerKey(input, ({ revokeKey }, id) => Effect.map(revokeKey(id), toListedKey)),
   (key) => formatKeys([key])
 ).pipe(

@@ -7,14 +7,7 @@ import { handle, withHelp } from "../CommandHandler.ts"
 import { exportArchive, importArchive } from "../transfer/ArchiveCommands.ts"
 import type { ImportOptions } from "../transfer/FileCommands.ts"
 import { workspaceVariable } from "../input/Environment.ts"
-import {
-  booleanFlag,
-  defaultWorkspace,
-  explicitWorkspace,
-  json,
-  optional,
-  workspace
-} from "../input/Flags.ts"
+import { booleanFlag, defaultWorkspace, json, optional, workspace, workspaceFor } from "../input/Flags.ts"
 import { type CommandError, makeReadError, ResultExit, UsageError } from "../output/CommandError.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
 
@@ -61,12 +54,7 @@ export const importCommand = Command.make(
     path: Argument.String("path").pipe(
       Argument.withDescription("Workspace archive (- for standard input) or directory of prompts")
     ),
-    workspace: explicitWorkspace.pipe(
-      Flag.withDefault(defaultWorkspace),
-      Flag.withDescription(
-        `Id or unique name of the workspace, for a directory of prompts (default: $${workspaceVariable})`
-      )
-    ),
+    workspace: workspaceFor("a directory of prompts"),
     dryRun: booleanFlag("dry-run", "Show what would change without applying it; for a directory, as a diff"),
     detailedExitcode: booleanFlag(
       "detailed-exitcode",

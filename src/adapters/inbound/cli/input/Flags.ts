@@ -59,12 +59,14 @@ export const workspace = explicitWorkspace.pipe(
   Flag.withDescription(`Id or unique name of the workspace (default: $${workspaceVariable})`)
 )
 
-export const keyWorkspace = explicitWorkspace.pipe(
-  Flag.withDefault(defaultWorkspace),
-  Flag.withDescription(
-    `Id or unique name of the workspace, for a key that is given by its name (default: $${workspaceVariable})`
+/** Makes the flag `--workspace` of a command that needs a workspace only for some purpose. */
+export const workspaceFor = (purpose: string) =>
+  explicitWorkspace.pipe(
+    Flag.withDefault(defaultWorkspace),
+    Flag.withDescription(
+      `Id or unique name of the workspace, for ${purpose} (default: $${workspaceVariable})`
+    )
   )
-)
 
 export const keyArgument = Argument.String("key").pipe(
   Argument.withDescription("Id of the key, or its name if no other working key of the workspace has it"),
