@@ -23,34 +23,32 @@ const listParts = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
  * @param mustHavePrompts makes a directory without `prompts/` an error
  */
 export const readTexts = Effect.fnUntraced(function* (directory: string, mustHavePrompts: boolean) {
-  const attempt = <A>(step: () => Promise<A>) =>
-    Effect.tryPromise({ try: step, catch: (error) => makeReadError(directory, error) })
-  const paths: Array<string> = []
+  const texts = new Map<string, string>()
   const problems: Array<Problem> = []
-  const addFiles = async (parent: string, entries: ReadonlyArray<Dirent>): Promise<void> => {
+  const readEntries = async (parent: string, entries: ReadonlyArray<Dirent>): Promise<void> => {
     for (const entry of entries) {
       const path = posix.join(parent, entry.name)
       if (entry.name.startsWith(".")) continue
-      if (entry.isDirectory()) await addFiles(path, await listEntries(join(directory, path)))
+      if (entry.isDirectory()) await readEntries(path, await listEntries(join(directory, path)))
       else if (entry.isSymbolicLink())
         problems.push({ path, message: "is a symbolic link, which is not followed" })
       else if (parent === "") problems.push({ path, message: "is not a directory" })
-      else if (entry.isFile() && path.endsWith(extension)) paths.push(path)
+      else if (entry.isFile() && path.endsWith(extension)) {
+        const bytes = await readFile(join(directory, path))
+        if (isUtf8(bytes)) texts.set(path, bytes.toString())
+        else problems.push({ path, message: "is not UTF-8" })
+      }
     }
   }
-  yield* attempt(async () => {
-    const parts = await listParts(directory)
-    if (mustHavePrompts && !parts.some(({ name }) => name === "prompts"))
-      throw new Error("it has no prompts/ directory")
-    await addFiles("", parts)
+  yield* Effect.tryPromise({
+    try: async () => {
+      const parts = await listParts(directory)
+      if (mustHavePrompts && !parts.some(({ name }) => name === "prompts"))
+        throw new Error("it has no prompts/ directory")
+      await readEntries("", parts)
+    },
+    catch: (error) => makeReadError(directory, error)
   })
-  const texts = new Map<string, string>()
-  const readText = async (path: string) => {
-    const bytes = await readFile(join(directory, path))
-    if (isUtf8(bytes)) texts.set(path, bytes.toString())
-    else problems.push({ path, message: "is not UTF-8" })
-  }
-  yield* Effect.forEach(paths, (path) => attempt(() => readText(path)), { discard: true })
   return problems.length > 0 ? yield* Effect.fail(InvalidFiles(problems)) : (texts as Texts)
 })
 
