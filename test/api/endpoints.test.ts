@@ -1,8 +1,9 @@
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { fragment, newId, prompt, sample, fragmentBinding } from "../support/archives.ts"
-import * as model from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
+import { getSource, makePromptRepo } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { getHeader } from "../support/clients/rawHttp.ts"
 import {
   expectError,
@@ -43,10 +44,13 @@ const authorization = authorize(keys.active.plaintext)
 const send = (target: string, lines = [authorization], method?: string) => api.send(target, lines, method)
 const readEtag = async (target: string): Promise<string> => getHeader(await send(target), "etag")!
 
+const workspace = home.workspace.id
+const model = makePromptRepo({ workspaces: new Map([[workspace, home]]) })
+const firstPage = { page: 1, per_page: 20 }
+
 it("GET /prompts returns the summaries of all prompts that are not archived, most recently updated first", async () => {
-  const data = model.listPrompts(home, {})
-  const meta = { page: 1, per_page: 20, total: data.length }
-  expectSuccess(await send(targets.list), { data, meta })
+  const { items: data, total } = Effect.runSync(model.list(workspace, {}, firstPage))
+  expectSuccess(await send(targets.list), { data, meta: { ...firstPage, total } })
 })
 
 it("GET /prompts/{id} returns every prompt, including archived prompts, and accepts ids in uppercase", async () => {
@@ -54,7 +58,7 @@ it("GET /prompts/{id} returns every prompt, including archived prompts, and acce
     for (const id of [stored.id, stored.id.toUpperCase()])
       expectSuccess(
         await send(`/api/v1/prompts/${id}`),
-        { data: model.getPrompt(home, stored) },
+        { data: Effect.runSync(model.get(workspace, stored.id)) },
         stored.current_version
       )
 })
@@ -63,20 +67,22 @@ it("GET /prompts/{id}/resolved returns the content of the prompt followed by the
   for (const stored of archive.prompts)
     expectSuccess(
       await send(`/api/v1/prompts/${stored.id}/resolved`),
-      { data: Result.getOrThrow(resolve(model.getSource(home, stored))) },
+      { data: Result.getOrThrow(resolve(getSource(home, stored))) },
       stored.current_version
     )
 })
 
 it("GET /prompts/{id}/versions returns the summaries of all versions, highest number first", async () => {
-  const data = model.listVersions(greeting!).map(model.toVersionSummary)
-  const meta = { page: 1, per_page: 20, total: data.length }
-  expectSuccess(await send(targets.listVersions), { data, meta })
+  const read = model.listVersions(workspace, greeting!.id, undefined, firstPage)
+  const { items: data, total } = Effect.runSync(read)
+  expectSuccess(await send(targets.listVersions), { data, meta: { ...firstPage, total } })
 })
 
 it("GET /prompts/{id}/versions/{version} returns each version of a prompt", async () => {
-  for (const version of model.listVersions(greeting!))
-    expectSuccess(await send(`${targets.listVersions}/${version.version_number}`), { data: version })
+  for (const { version_number: number } of greeting!.versions) {
+    const data = Effect.runSync(model.getVersion(workspace, greeting!.id, number, undefined))
+    expectSuccess(await send(`${targets.listVersions}/${number}`), { data })
+  }
 })
 
 it("GET /prompts/{id}/resolved returns 422 and logs the prompt's id if the content exceeds 1 MiB", async () => {

@@ -1,5 +1,6 @@
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
-import * as model from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
+import { makePromptRepo } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { findName } from "../../src/domain/PromptName.ts"
 import { fragment, fragmentBinding, makeTenant, newId, prompt, sample } from "../support/archives.ts"
 import { getHeader } from "../support/clients/rawHttp.ts"
@@ -44,6 +45,9 @@ const tooLargeTogether: ExpectedError = [
 const toQuery = (prompts: ReadonlyArray<string>): string =>
   `/api/v1/resolved?${prompts.map((prompt) => `prompt=${prompt}`).join("&")}`
 
+const model = makePromptRepo({ workspaces: new Map([[archive.workspace.id, archive]]) })
+const listed = Effect.runSync(model.listPage(archive.workspace.id, {}, { page: 1, per_page: 100 }))
+
 describe("GET /resolved", () => {
   it("GET /resolved returns the prompts of the same page of GET /prompts, each like GET /prompts/{id}/resolved", async () => {
     const [folder] = archive.folders
@@ -60,12 +64,12 @@ describe("GET /resolved", () => {
       expect(resolved.meta).toEqual(list.meta)
       const named = await read(`/api/v1/resolved${query === "" ? "?" : `${query}&`}names=true`)
       expect(named.data).toEqual(resolved.data)
-      const listed = new Map(archive.prompts.map((prompt) => [String(prompt.id), prompt]))
+      const stored = new Map(archive.prompts.map((prompt) => [String(prompt.id), prompt]))
       expect(named.meta).toEqual({
         ...list.meta,
         prompts: list.data.map(({ id }: { readonly id: string }) => ({
-          name: findName(archive.prompts, listed.get(id)!),
-          version: listed.get(id)!.current_version
+          name: findName(archive.prompts, stored.get(id)!),
+          version: stored.get(id)!.current_version
         }))
       })
       const singles = await Promise.all(
@@ -78,7 +82,6 @@ describe("GET /resolved", () => {
   })
 
   it("GET /resolved?prompt= returns prompts by id and by name in the given order, and leaves out unknown prompts", async () => {
-    const listed = model.listPrompts(archive, {})
     const names = listed.map((prompt) => findName(archive.prompts, prompt))
     const archived = archive.prompts.find(({ is_archived }) => is_archived)!
     const asked = [
@@ -118,8 +121,7 @@ describe("GET /resolved", () => {
     const etag = getHeader(first, "etag")!
     const conditional = () => send("/api/v1/resolved", undefined, [`If-None-Match: ${etag}`])
     expectNotModified(await conditional(), etag)
-    const [changed] = model.listPrompts(archive, {})
-    await api.sql("update prompts set current_content = 'Changed' where id = $1", [changed!.id])
+    await api.sql("update prompts set current_content = 'Changed' where id = $1", [listed[0]!.id])
     await expect.poll(async () => (await conditional()).status).toBe(200)
   })
 

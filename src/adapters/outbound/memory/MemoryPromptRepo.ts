@@ -1,9 +1,8 @@
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Struct from "effect/Struct"
 import type { Archive } from "../../../application/transfer/Archive.ts"
-import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
+import type { PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { isVisible } from "../../../domain/Billing.ts"
 import { paginate } from "../../../domain/Page.ts"
 import {
@@ -19,22 +18,16 @@ import type { ResolutionSource } from "../../../domain/Resolution.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { type Version, VersionNotFound, VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { MemoryState, type MemoryWorkspace } from "./MemoryState.ts"
+import type { MemoryState, MemoryWorkspace } from "./MemoryState.ts"
 
 type ArchivePrompt = Archive["prompts"][number]
 
 const compare = <A extends string | number>(a: A, b: A): number => (a < b ? -1 : a > b ? 1 : 0)
 
-const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
-
-/** Compares prompts in the order of lists: by `updated_at`, then by id, both descending. */
-export const compareByUpdate = (
-  a: Pick<ArchivePrompt, "id" | "updated_at">,
-  b: Pick<ArchivePrompt, "id" | "updated_at">
-): number => compare(b.updated_at, a.updated_at) || compare(b.id, a.id)
-
 const findTags = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ReadonlyArray<Tag> =>
-  workspace.tags.filter((tag) => prompt.tags.includes(tag.id)).sort((a, b) => compareBytes(a.name, b.name))
+  workspace.tags
+    .filter((tag) => prompt.tags.includes(tag.id))
+    .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)))
 
 const matches = (workspace: MemoryWorkspace, filter: PromptFilter, prompt: ArchivePrompt): boolean =>
   !prompt.is_archived &&
@@ -47,17 +40,6 @@ const pickFields = <A extends object>(
   { fields }: { readonly Type: A; readonly fields: object },
   item: NoInfer<A>
 ): A => Struct.pick(item, Object.keys(fields) as Array<keyof A>) as A
-
-/** Returns all prompts of a workspace that match a filter and are not archived, in the order of lists. */
-export const listPrompts = (workspace: MemoryWorkspace, filter: PromptFilter): ReadonlyArray<PromptSummary> =>
-  workspace.prompts
-    .filter((prompt) => matches(workspace, filter, prompt))
-    .sort(compareByUpdate)
-    .map((prompt) => pickFields(PromptSummary, prompt))
-
-/** Returns a prompt in the form that `PromptRepo.get` returns. */
-export const getPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Prompt =>
-  pickFields(Prompt, { ...prompt, tags: findTags(workspace, prompt) })
 
 /** Returns a prompt in the form that `PromptRepo.getSource` returns. Does not check the size of the contents. */
 export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ResolutionSource => ({
@@ -72,21 +54,17 @@ export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Re
     })
 })
 
-export const toVersionSummary = (version: Version): VersionSummary => pickFields(VersionSummary, version)
-
-/**
- * Returns all versions of a prompt that were created at `oldest` or later, the highest number first. If `oldest` is
- * undefined, returns all versions.
- */
-export const listVersions = (
-  { id, versions }: Pick<ArchivePrompt, "id" | "versions">,
-  oldest?: Timestamp | undefined
+/** Returns the versions of a prompt that were created at `oldest` or later, the highest number first. */
+const listVersions = (
+  { id, versions }: ArchivePrompt,
+  oldest: Timestamp | undefined
 ): ReadonlyArray<Version> =>
   versions
     .filter((version) => isVisible(version.created_at, oldest))
     .sort((a, b) => compare(b.version_number, a.version_number))
     .map((version) => ({ ...version, prompt_id: id, metadata: version.metadata as Version["metadata"] }))
 
+/** Makes the reads of these workspaces. */
 export const makePromptRepo = ({
   workspaces
 }: Pick<MemoryState["Service"], "workspaces">): PromptRepo["Service"] => {
@@ -102,7 +80,11 @@ export const makePromptRepo = ({
   const list: PromptRepo["Service"]["list"] = (workspaceId, filter, page) =>
     Effect.sync(() => {
       const workspace = workspaces.get(workspaceId)
-      return paginate(workspace === undefined ? [] : listPrompts(workspace, filter), page)
+      const found = workspace?.prompts
+        .filter((prompt) => matches(workspace, filter, prompt))
+        .sort((a, b) => compare(b.updated_at, a.updated_at) || compare(b.id, a.id))
+        .map((prompt) => pickFields(PromptSummary, prompt))
+      return paginate(found ?? [], page)
     })
 
   return {
@@ -120,7 +102,9 @@ export const makePromptRepo = ({
         }))
       }),
     get: (workspaceId, reference) =>
-      Effect.map(find(workspaceId, reference), ({ workspace, prompt }) => getPrompt(workspace, prompt)),
+      Effect.map(find(workspaceId, reference), ({ workspace, prompt }) =>
+        pickFields(Prompt, { ...prompt, tags: findTags(workspace, prompt) })
+      ),
     getSource: (workspaceId, reference) =>
       Effect.map(find(workspaceId, reference), ({ workspace, prompt }) => getSource(workspace, prompt)),
     getSources: (workspaceId, references) =>
@@ -136,7 +120,10 @@ export const makePromptRepo = ({
       }),
     listVersions: (workspaceId, reference, oldest, page) =>
       Effect.map(find(workspaceId, reference), ({ prompt }) =>
-        paginate(listVersions(prompt, oldest).map(toVersionSummary), page)
+        paginate(
+          listVersions(prompt, oldest).map((version) => pickFields(VersionSummary, version)),
+          page
+        )
       ),
     getVersion: (workspaceId, reference, number, oldest) =>
       find(workspaceId, reference).pipe(
@@ -148,8 +135,3 @@ export const makePromptRepo = ({
       )
   }
 }
-
-export const layer: Layer.Layer<PromptRepo, never, MemoryState> = Layer.effect(
-  PromptRepo,
-  Effect.map(MemoryState, makePromptRepo)
-)
