@@ -2,30 +2,7 @@
  * In-memory adapters for tests of programs that embed the use cases. The adapters need no database, network or files.
  * This module also has the contract suites of `PromptRepo` and `KeyStore`, for programs with their own stores.
  *
- * ```ts
- * import { readFileSync } from "node:fs"
- * import * as Effect from "effect/Effect"
- * import * as Layer from "effect/Layer"
- * import { Admission, defaultRateLimits } from "prompt-retrieval/application/Admission"
- * import { Prompts } from "prompt-retrieval/application/Prompts"
- * import { importArchive, memoryLayer } from "prompt-retrieval/testing"
- *
- * const services = Layer.mergeAll(Prompts.layer, Admission.layer(defaultRateLimits)).pipe(
- *   Layer.provideMerge(memoryLayer)
- * )
- *
- * const program = Effect.gen(function* () {
- *   yield* importArchive(JSON.parse(readFileSync("workspace.json", "utf8")))
- *   const admission = yield* Admission
- *   const prompts = yield* Prompts
- *   const caller = yield* admission.admit(process.env.PROMPT_RETRIEVAL_KEY)
- *   const { items, total } = yield* prompts.list(caller, { type: "system" }, { page: 1, per_page: 20 })
- *   const { resolved_content } = yield* prompts.getResolved(caller, items[0]!.id)
- *   return { total, resolved_content }
- * })
- *
- * console.log(await Effect.runPromise(Effect.provide(program, services)))
- * ```
+ * `examples/memory-testing.ts` and `examples/own-store.ts` are examples.
  *
  * @module
  */

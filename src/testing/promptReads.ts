@@ -25,12 +25,14 @@ type Read = {
 /** The page that contains a whole list of at most 100 items. */
 export const wholeList: Page = { page: 1, per_page: 100 }
 
-/** A page past the end of any list. Its offset is not an exact number. */
-const farPage: Page = { page: Number.MAX_SAFE_INTEGER, per_page: 100 }
-
-const smallPages: ReadonlyArray<Page> = [1, 2, 3, 5].flatMap((page) =>
-  [1, 2, 3].map((per_page) => ({ page, per_page }))
-)
+/** Small pages, and pages past the end of any list, around the limits of integers with 32 and 64 bits. */
+const pages: ReadonlyArray<Page> = [
+  ...[1, 2, 3, 5].flatMap((page) => [1, 2, 3].map((per_page) => ({ page, per_page }))),
+  ...[21474836, 21474837, 4294967297, 92233720368547, Number.MAX_SAFE_INTEGER].map((page) => ({
+    page,
+    per_page: 100
+  }))
+]
 
 const withUndefined = <A>(values: ReadonlyArray<A>): ReadonlyArray<A | undefined> => [
   undefined,
@@ -66,54 +68,38 @@ export const listReferences = ({ prompts }: Archive): ReadonlyArray<PromptRefere
 
 /** Returns reads of every method, with prompts and filters that exist in the workspace, and some that do not. */
 const listReads = (archive: Archive, foreign: ReadonlyArray<PromptReference>): ReadonlyArray<Read> => {
-  const { workspace, prompts } = archive
-  const { id } = workspace
+  const { id } = archive.workspace
   const unknown = [...foreign, newId<PromptId>(), parseReference("no-such-name")]
   const references = [...unknown, ...listReferences(archive)]
-  const versions = prompts.slice(0, 3).flatMap((prompt) => prompt.versions)
-  const cutoffs = withUndefined(versions.map(({ created_at }) => created_at))
-  const numbers = new Set([...versions.map(({ version_number }) => version_number), 1, 2147483647])
-  return [
-    ...makeFilters(archive).flatMap((filter) =>
-      [wholeList, { page: 2, per_page: 1 }, farPage].flatMap(
-        (page): ReadonlyArray<Read> => [
-          ["list", id, filter, page],
-          ["listPage", id, filter, page]
-        ]
-      )
-    ),
-    ...smallPages.flatMap(
-      (page): ReadonlyArray<Read> => [
-        ["list", id, {}, page],
-        ["listNamed", id, page]
-      ]
-    ),
+  const reads: Array<Read> = [
     ["listNamed", id, wholeList],
-    ["getSources", id, [...references, ...references.slice(0, 2)]],
-    ...references.flatMap(
-      (prompt): ReadonlyArray<Read> => [
-        ["get", id, prompt],
-        ["getSource", id, prompt],
-        ["listVersions", id, prompt, undefined, farPage]
-      ]
-    ),
-    ...references
-      .slice(0, unknown.length + 3)
-      .flatMap(
-        (prompt): ReadonlyArray<Read> => [
-          ...smallPages.map((page): Read => ["listVersions", id, prompt, undefined, page]),
-          ...cutoffs.flatMap(
-            (oldest): ReadonlyArray<Read> => [
-              ["listVersions", id, prompt, oldest, wholeList],
-              ...Array.from(
-                numbers,
-                (number): Read => ["getVersion", id, prompt, number as VersionNumber, oldest]
-              )
-            ]
-          )
-        ]
-      )
+    ["getSources", id, [...references, ...references.slice(0, 2)]]
   ]
+  for (const filter of makeFilters(archive))
+    for (const page of [wholeList, { page: 2, per_page: 1 }])
+      reads.push(["list", id, filter, page], ["listPage", id, filter, page])
+  for (const page of pages)
+    reads.push(["list", id, {}, page], ["listPage", id, { tag: "none" }, page], ["listNamed", id, page])
+  for (const prompt of references)
+    reads.push(
+      ["get", id, prompt],
+      ["getSource", id, prompt],
+      ["listVersions", id, prompt, undefined, wholeList]
+    )
+  for (const { id: prompt, versions } of archive.prompts)
+    for (const { version_number } of versions)
+      reads.push(["getVersion", id, prompt, version_number, undefined])
+
+  const versions = archive.prompts.slice(0, 3).flatMap((prompt) => prompt.versions)
+  const numbers = new Set([...versions.map(({ version_number }) => version_number), 1, 2147483647])
+  for (const prompt of references.slice(0, unknown.length + 3)) {
+    for (const page of pages) reads.push(["listVersions", id, prompt, undefined, page])
+    for (const oldest of withUndefined(versions.map(({ created_at }) => created_at))) {
+      reads.push(["listVersions", id, prompt, oldest, wholeList])
+      for (const number of numbers) reads.push(["getVersion", id, prompt, number as VersionNumber, oldest])
+    }
+  }
+  return reads
 }
 
 /** Converts a value to plain JSON. Leaves out `bytes`, the size of a source, which only some stores count. */
@@ -136,6 +122,8 @@ export const assertReads = Effect.fnUntraced(function* (
 ) {
   const repo = yield* PromptRepo
   const model = makePromptRepo({ workspaces: new Map([[archive.workspace.id, archive]]) })
-  for (const read of listReads(archive, foreign))
+  const check = Effect.fnUntraced(function* (read: Read) {
     assert.deepStrictEqual(yield* run(repo, read), yield* run(model, read), JSON.stringify(read))
+  })
+  yield* Effect.forEach(listReads(archive, foreign), check, { concurrency: 10, discard: true })
 })

@@ -8,10 +8,8 @@ import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import {
   archive,
   awkwardTexts,
-  folder,
   fragment,
   fragmentBinding,
-  instant,
   prompt,
   sample,
   tag,
@@ -65,69 +63,6 @@ export const makePromptRepoTests = <R>(
       }
       yield* assertReads(own, listReferences(other))
       yield* assertReads(unknown, listReferences(own))
-    })
-  },
-
-  {
-    name: "PromptRepo.list orders by updated_at, then by id, both descending",
-    run: Effect.gen(function* () {
-      const [early, late] = [instant("2026-01-01T00:00:00.000Z"), instant("2026-01-01T00:00:00.001Z")]
-      const prompts = Array.from({ length: 12 }, (_, index) =>
-        prompt({
-          updated_at: index % 3 === 0 ? early : late,
-          created_at: instant(`2026-02-${10 + index}T00:00:00.000Z`),
-          sort_order: index,
-          title: String(index)
-        })
-      )
-      const stored = archive({ prompts })
-      yield* load(stored)
-      const { items } = yield* list(stored.workspace.id)
-      const listIds = (updated_at: string) =>
-        prompts.flatMap((prompt) => (prompt.updated_at === updated_at ? [prompt.id] : []))
-      assert.deepStrictEqual(
-        items.map(({ id }) => id),
-        [...listIds(late).sort().reverse(), ...listIds(early).sort().reverse()]
-      )
-    })
-  },
-
-  {
-    name: "PromptRepo.list and listVersions return the total without items for a page past the end",
-    run: Effect.gen(function* () {
-      const repo = yield* PromptRepo
-      const one = prompt({ versions: [version(1), version(2)] })
-      const stored = archive({ prompts: [one, prompt(), prompt({ is_archived: true })] })
-      yield* load(stored)
-      const workspace = stored.workspace.id
-      const empty = { items: [], total: 2 }
-      for (const page of [2, 21474836, 21474837, 4294967297, 92233720368547, Number.MAX_SAFE_INTEGER]) {
-        const far = { page, per_page: 100 }
-        assert.deepStrictEqual(yield* repo.list(workspace, {}, far), empty)
-        assert.deepStrictEqual(yield* repo.listVersions(workspace, one.id, undefined, far), empty)
-      }
-    })
-  },
-
-  {
-    name: "PromptRepo.list leaves out archived prompts, but reads by id return them",
-    run: Effect.gen(function* () {
-      const repo = yield* PromptRepo
-      const [drawer, label, snippet] = [folder(), tag("label"), fragment("Snippet")]
-      const archived = prompt({
-        is_archived: true,
-        folder_id: drawer.id,
-        tags: [label.id],
-        fragments: [fragmentBinding(snippet, 1)],
-        versions: [version(1)]
-      })
-      const stored = archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [archived] })
-      yield* load(stored)
-      const { id, prompt_type: type } = archived
-      for (const filter of [{}, { folder_id: drawer.id }, { tag: "label" }, { type }])
-        assert.deepStrictEqual(yield* list(stored.workspace.id, filter), nothing)
-      assert.strictEqual((yield* repo.get(stored.workspace.id, id)).id, id)
-      yield* assertReads(stored)
     })
   },
 

@@ -31,23 +31,17 @@ const parseQuery = (query: string): QueryParameters => {
 
 type EndpointSpec = (typeof PromptsGroup.endpoints)[keyof typeof PromptsGroup.endpoints]
 
-/** The result of a handler: the response envelope and the value of the `Prompt-Version` header, if any. */
-interface HandlerResult<Envelope> {
-  readonly envelope: Envelope
-  readonly promptVersion?: number | undefined
+/** The body of the 200 of an endpoint (the 304 has no body), and the value of its `Prompt-Version` header, if any. */
+type HandlerResult<Spec extends EndpointSpec> = Exclude<Spec["~Success"]["Type"]["body"], void> & {
+  readonly promptVersion?: number
 }
-
-/** The body of the 200 of an endpoint. The 304 has no body. */
-type Envelope<Spec extends EndpointSpec> = Exclude<Spec["~Success"]["Type"]["body"], void>
-
-const withoutVersion = <Envelope>(envelope: Envelope): HandlerResult<Envelope> => ({ envelope })
 
 /** Handles one endpoint: (caller, path parameters, query) → response envelope. */
 type Handler<Spec extends EndpointSpec> = (
   caller: Caller,
   params: Spec["~Params"]["Type"],
   query: Spec["~Query"]["Type"]
-) => Effect.Effect<HandlerResult<Envelope<Spec>>, ApiError>
+) => Effect.Effect<HandlerResult<Spec>, ApiError>
 
 type Handlers = { readonly [Spec in EndpointSpec as Spec["identifier"]]: Handler<Spec> }
 
@@ -79,19 +73,12 @@ const toResolvedEnvelope = ({ data, meta }: ResolvedPage, names: string | undefi
 }
 
 const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
-  list: (caller, _, query) =>
-    Effect.map(
-      readPageEnvelope(query, (page) => prompts.list(caller, query, page)),
-      withoutVersion
-    ),
+  list: (caller, _, query) => readPageEnvelope(query, (page) => prompts.list(caller, query, page)),
   get: (caller, { id }) =>
-    Effect.map(prompts.get(caller, id), (prompt) => ({
-      envelope: { data: prompt },
-      promptVersion: prompt.current_version
-    })),
+    Effect.map(prompts.get(caller, id), (data) => ({ data, promptVersion: data.current_version })),
   getResolved: (caller, { id }) =>
     Effect.map(prompts.getResolvedVersion(caller, id), ({ prompt, current_version }) => ({
-      envelope: { data: prompt },
+      data: prompt,
       promptVersion: current_version
     })),
   listResolved: (caller, _, { prompt, names, ...query }) =>
@@ -99,15 +86,12 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
       prompt === undefined
         ? readPageEnvelope(query, (page) => prompts.listResolved(caller, query, page))
         : readNamedPrompts(prompts, caller, [prompt].flat(), query),
-      (page) => withoutVersion(toResolvedEnvelope(page, names))
+      (page) => toResolvedEnvelope(page, names)
     ),
   listVersions: (caller, { id }, query) =>
-    Effect.map(
-      readPageEnvelope(query, (page) => prompts.listVersions(caller, id, page)),
-      withoutVersion
-    ),
+    readPageEnvelope(query, (page) => prompts.listVersions(caller, id, page)),
   getVersion: (caller, { id, version }) =>
-    Effect.map(prompts.getVersion(caller, id, version), (found) => withoutVersion({ data: found }))
+    Effect.map(prompts.getVersion(caller, id, version), (data) => ({ data }))
 })
 
 /** Returns the body of the response to an admitted caller. */
@@ -131,7 +115,7 @@ const makeEndpoint = (
   return (caller, { params, query }) =>
     Effect.fromResult(parseQueryParameters(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as Params, query)),
-      Effect.flatMap(({ envelope, promptVersion }) =>
+      Effect.flatMap(({ promptVersion, ...envelope }) =>
         gate.run(countUnits(envelope), () => ({ ...encode(envelope), promptVersion }))
       )
     )
