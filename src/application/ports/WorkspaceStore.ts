@@ -2,7 +2,6 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
 import type { AuditEvent } from "../../domain/AuditEvent.ts"
-import type { BillingStatus, Tier } from "../../domain/Billing.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type {
   Folder,
@@ -72,24 +71,7 @@ export interface ReplacementKey extends Omit<NewKey, "name" | "expires_at"> {
   readonly expires_at: NewKey["expires_at"] | undefined
 }
 
-/** The changes of `setWorkspace`; an absent field does not change. */
-export interface WorkspaceChanges {
-  readonly name?: string | undefined
-  readonly tier?: Tier | undefined
-  readonly billing_status?: BillingStatus | undefined
-}
-
-/**
- * The numbers of rows that an import adds, changes and removes; all are 0 if the workspace equals the archive. The
- * workspace itself, each item of a list, each version, each binding of a fragment and each tag of a prompt is a row.
- */
-export interface RowCounts {
-  readonly added: number
-  readonly changed: number
-  readonly removed: number
-}
-
-/** The imported workspace, the numbers of items in its archive, and the numbers of rows that the import wrote. */
+/** The imported workspace, and the numbers of items in its archive. */
 export interface ImportResult {
   readonly workspace_id: string
   readonly prompts: number
@@ -99,7 +81,11 @@ export interface ImportResult {
   readonly tags: number
   readonly users: number
   readonly api_keys: number
-  readonly rows: RowCounts
+  /**
+   * The numbers of rows that the import wrote. The workspace itself, each item of a list, each version, each binding of
+   * a fragment and each tag of a prompt is a row.
+   */
+  readonly rows: { readonly added: number; readonly changed: number; readonly removed: number }
 }
 
 /** Options of an import or an edit. */
@@ -129,10 +115,10 @@ export class WorkspaceStore extends Context.Service<
     readonly workspaces: Effect.Effect<ReadonlyArray<WorkspaceInfo>, Unavailable>
     /** Adds a workspace without content. Its id must be new. */
     readonly addWorkspace: (workspace: WorkspaceInfo) => Effect.Effect<void, Unavailable>
-    /** Changes a workspace, and returns the changed workspace. */
+    /** Changes the given fields of a workspace, and returns the changed workspace. */
     readonly setWorkspace: (
       workspace: WorkspaceId,
-      changes: WorkspaceChanges
+      changes: { readonly [Field in "name" | "tier" | "billing_status"]?: Workspace[Field] | undefined }
     ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
     /**
      * Deletes a workspace with its content and its keys, but no user. Returns the deleted workspace, and the numbers of
@@ -234,16 +220,14 @@ export class WorkspaceStore extends Context.Service<
       format: "archive" | "files"
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
-     * Returns a whole workspace from one snapshot, including the owners of its keys. Lists are ordered by id, versions
-     * by number, and fragments of a prompt by position. May fail with `ArchiveTooLarge` if the file of the archive
-     * would be larger than an import accepts.
+     * Returns a whole workspace from one snapshot. Lists are ordered by id, versions by number, and fragments of a
+     * prompt by position. May fail with `ArchiveTooLarge` if the archive would be larger than an import accepts.
      */
     readonly exportWorkspace: (
       workspace: WorkspaceId
     ) => Effect.Effect<WholeWorkspace, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
     /**
-     * Reads the current state of a workspace's content. Lists are ordered by id, and the fragments of a prompt by
-     * position.
+     * Reads the current state of a workspace's content, ordered like a whole workspace.
      */
     readonly readContent: (
       workspace: WorkspaceId

@@ -97,17 +97,6 @@ const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users"
   tags: tags.length
 })
 
-/** Adds the workspace if it does not exist. Returns the number of added rows. */
-const addWorkspace = (
-  sql: PgClient,
-  { workspace: { id, name, tier, billing_status } }: WholeWorkspace
-): Effect.Effect<number, SqlError> =>
-  executeCounted(sql, {
-    text: `insert into workspaces (id, name, tier, billing_status) values ($1, $2, $3, $4)
-      on conflict (id) do nothing`,
-    params: [id, name, tier, billing_status]
-  })
-
 /** Deletes the items of a workspace that are not in the archive. Returns the number of deleted rows. */
 const deleteOtherItems = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
   let deleted = 0
@@ -129,21 +118,19 @@ const deleteOtherItems = Effect.fnUntraced(function* (sql: PgClient, archive: Wh
  * opposite order, the prompt could keep the editor's change but lose its version.
  */
 const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
-  const { id, name } = archive.workspace
+  const { id, name, tier, billing_status } = archive.workspace
   yield* sql.unsafe(lockWorkspace, [id])
   // Makes room for a hash table of all ids of an archive. Otherwise, PostgreSQL would compare each row with each id.
-  yield* sql.unsafe("set local work_mem = '128MB'")
-  const workspaces = yield* addWorkspace(sql, archive)
-  const deletePromptRows = deleteOtherPromptRows(
-    sql,
-    ["prompt_tags", "prompt_fragments", "prompt_versions"],
-    archive,
-    {
-      condition: "exists (select from prompts p where p.id = t.prompt_id and p.workspace_id = $1)",
-      value: id
-    }
-  )
-  const content = yield* writeContent(sql, id, archive, deletePromptRows, deleteOtherItems(sql, archive))
+  yield* sql`set local work_mem = '128MB'`
+  const workspaces = yield* executeCounted(sql, {
+    text: `insert into workspaces (id, name, tier, billing_status) values ($1, $2, $3, $4)
+      on conflict (id) do nothing`,
+    params: [id, name, tier, billing_status]
+  })
+  const inWorkspace = "exists (select from prompts p where p.id = t.prompt_id and p.workspace_id = $1)"
+  const lists = ["prompt_tags", "prompt_fragments", "prompt_versions"] as const
+  const deleteLists = deleteOtherPromptRows(sql, lists, archive, { condition: inWorkspace, value: id })
+  const content = yield* writeContent(sql, id, archive, deleteLists, deleteOtherItems(sql, archive))
   const accounts = yield* upsertRows(sql, ["users", "api_keys"], id, archive)
   const renamed = yield* executeCounted(sql, {
     text: "update workspaces set name = $2 where id = $1 and name <> $2",
