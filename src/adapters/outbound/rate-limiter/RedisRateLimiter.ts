@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -25,19 +26,16 @@ const reconnectDelay = Duration.seconds(1)
  */
 const startupWait = Duration.millis(250)
 
-/**
- * Waits two turns of the event loop. A reply that arrived before the timeout, but was not read yet, therefore still
- * counts.
- */
-const drainEventLoop = Effect.callback<void>((resume) => {
-  setImmediate(() => setImmediate(() => resume(Effect.void)))
-})
+/** Waits one turn of the event loop. */
+const nextTurn = Effect.promise(() => setImmediate())
 
+/** Fails if there is no reply in time. A reply that arrived in time, but was not read yet, still counts. */
 const withReplyTimeout = <A, E>(reply: Effect.Effect<A, E>): Effect.Effect<A, E | Cause.TimeoutError> =>
   Effect.raceFirst(
     reply,
     Effect.sleep(replyTimeoutMs).pipe(
-      Effect.andThen(drainEventLoop),
+      Effect.andThen(nextTurn),
+      Effect.andThen(nextTurn),
       Effect.andThen(Effect.fail(new Cause.TimeoutError(`no reply within ${replyTimeoutMs} ms`)))
     )
   )
@@ -48,9 +46,8 @@ const toRedisKey = (bucket: Bucket, now: number): string =>
 const probeKey = "prompt-retrieval:rate:probe"
 
 /**
- * Checks that requests can be counted on a connection, with the scripts and permissions that a request needs. The first
- * use of each script also loads the script. The reply timeout therefore applies only to the last `take`. Each later use
- * takes one round trip, so the commands of a connection keep their order.
+ * Checks that requests can be counted on a connection. The first use of a script also loads it, so the reply timeout
+ * applies only to the last `take`. Each later use takes one round trip, so the commands keep their order.
  */
 const probe = Effect.fnUntraced(function* (connection: RedisCounter) {
   const take = connection.take(probeKey, Number.MAX_SAFE_INTEGER, { own: 0, total: 0 })
@@ -60,9 +57,8 @@ const probe = Effect.fnUntraced(function* (connection: RedisCounter) {
 })
 
 /**
- * Keeps one connection to the Redis server at `url` in the background until the scope closes. Probes each new
- * connection before it is used. Reports in the metric and in the log whether the connection is up. Reconnects one
- * second after each loss. Returns a function that returns the connection, or `undefined` while there is none.
+ * Keeps one connection to the Redis server at `url` in the background until the scope closes, and reports in the metric
+ * and in the log whether it is up. Returns a function that returns the connection, or `undefined` while there is none.
  */
 const maintainConnection = Effect.fnUntraced(function* (
   url: string
@@ -104,14 +100,10 @@ const maintainConnection = Effect.fnUntraced(function* (
 
 /**
  * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server. The
- * bucket "process" is counted in this process alone. Never fails, and waits for a reply for about 50 ms at most. While
- * Redis is unavailable or slow, this process counts alone. The process then starts from the highest count that it knows
- * for the key in that minute.
- *
- * While processes count alone, a key may get more than its limit. A request whose reply came too late may have been
- * counted twice. But each process rejects a key once the process alone has admitted `limit` requests in the minute. If
- * Redis loses a count, a process raises the count to the highest total that it knows. A key therefore gets at most its
- * limit per process, even if Redis loses all counts.
+ * bucket "process" is counted in this process alone. Waits for a reply for about 50 ms at most. While Redis is
+ * unavailable or slow, this process counts alone, and starts from the highest count that it knows. If Redis loses a
+ * count, a process raises the count to the highest total that it knows. A key therefore gets at most its limit per
+ * process, even if Redis loses all counts.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>
   Layer.effect(

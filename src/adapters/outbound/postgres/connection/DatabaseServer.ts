@@ -34,13 +34,6 @@ const openSocket = ({ host, port }: Pick<ConnectionUrl, "host" | "port">): Socke
 /** The options with which the driver connects to a server. */
 export type ConnectionConfig = Pick<PgClient.PgClientConfig, "url" | "stream">
 
-const parseUrl = (url: Redacted.Redacted): ConnectionUrl => {
-  const parsed = parseConnectionUrl(Redacted.value(url))
-  // The configuration has already validated its URLs. This error is for other callers.
-  if (typeof parsed === "string") throw new TypeError(`The URL of the database ${parsed}`)
-  return parsed
-}
-
 /**
  * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All
  * connections must then lead to this server: two servers may have different data, and the change feed reports the
@@ -67,7 +60,8 @@ const logReplacement = Effect.logInfo(
 
 /** Makes the `DatabaseServer` of a URL. Throws if the URL is invalid. */
 export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Service"] => {
-  const address = parseUrl(url)
+  const address = parseConnectionUrl(Redacted.value(url))
+  if (typeof address === "string") throw new TypeError(`The URL of the database ${address}`)
   const sockets = new Set<Socket>()
   let current: string | undefined
   return {

@@ -17,8 +17,6 @@ const isOwnSession = "pg_backend_pid()::text = $1"
  */
 export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::text"
 
-const selectIsOwnSession = `select ${isOwnSession} as is_own`
-
 /**
  * Sets up a session. A session of a pooler stays as it is, because the settings would affect other clients. With
  * generic plans, PostgreSQL plans each prepared statement once per session. Without them, PostgreSQL plans every
@@ -37,17 +35,17 @@ interface SetUpRow {
   readonly server: string
 }
 
-/** Returns true if a connection leads directly to PostgreSQL, false if it leads to a pooler. */
-export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean, SqlError> =>
+const queryRow = (connection: PgConnection, text: string): Effect.Effect<SetUpRow, SqlError> =>
   Effect.map(
-    connection.query(selectIsOwnSession, [String(connection.processId)], false),
-    ({ rows }) => (rows[0] as unknown as SetUpRow).is_own
+    connection.query(text, [String(connection.processId)], false),
+    ({ rows }) => rows[0] as unknown as SetUpRow
   )
 
-/**
- * Sets up the session of a connection. Succeeds with true if the session belongs to this connection alone. Only then
- * can statements be prepared.
- */
+/** Returns true if a connection leads directly to PostgreSQL, false if it leads to a pooler. */
+export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean, SqlError> =>
+  Effect.map(queryRow(connection, `select ${isOwnSession} as is_own`), ({ is_own }) => is_own)
+
+/** Sets up the session of a connection. Succeeds with true if statements can be prepared in the session. */
 export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, SqlError>
 
 /**
@@ -56,18 +54,15 @@ export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, 
  */
 export const makeSetUpSession = (databaseServer: DatabaseServer["Service"]): SetUpSession => {
   let hasWarned = false
-  return (connection) =>
-    Effect.gen(function* () {
-      const { rows } = yield* connection.query(setUp, [String(connection.processId)], false)
-      const { is_own, role, timeout, server } = rows[0] as unknown as SetUpRow
-      yield* databaseServer.confirm(server)
-      if (timeout === "0" && !hasWarned) {
-        hasWarned = true
-        yield* Effect.logWarning(
-          "Reads go through a pooler and have no statement timeout; " +
-            `run ALTER ROLE ${role} SET statement_timeout = '${statementTimeoutMs / 1000}s'`
-        )
-      }
-      return is_own
-    })
+  return Effect.fnUntraced(function* (connection) {
+    const { is_own, role, timeout, server } = yield* queryRow(connection, setUp)
+    yield* databaseServer.confirm(server)
+    if (timeout === "0" && !hasWarned) {
+      hasWarned = true
+      yield* Effect.logWarning(
+        `Reads go through a pooler and have no statement timeout; run ALTER ROLE ${role} SET statement_timeout = '${statementTimeoutMs / 1000}s'`
+      )
+    }
+    return is_own
+  })
 }

@@ -72,7 +72,6 @@ const settings: Readonly<Record<string, string>> = {
   listen_addresses: "",
   unix_socket_directories: ".",
   unix_socket_permissions: "0700",
-  max_connections: "100",
   shared_buffers: "16MB",
   io_method: "sync",
   wal_level: "minimal",
@@ -80,7 +79,6 @@ const settings: Readonly<Record<string, string>> = {
   max_wal_size: "256MB",
   max_logical_replication_workers: "0",
   timezone: "UTC",
-  log_timezone: "UTC",
   log_min_messages: "fatal"
 }
 
@@ -91,7 +89,7 @@ export interface PostgresServer {
   readonly stop: () => Promise<void>
 }
 
-/** Returns the process id in the server's lock file, and whether this server has written that it accepts connections. */
+/** Returns the process id in the server's lock file, and whether the file says that the server accepts connections. */
 const readServerState = (
   directory: string
 ): { readonly pid: number | undefined; readonly isReady: boolean } => {
@@ -152,17 +150,13 @@ export const startPostgres = async (
     // PostgreSQL ignores lock files with the id that `pg_ctl` passes in this variable, even if a process has this id.
     { PG_GRANDPARENT_PID: earlierPid?.toString() }
   )
-  let hasEnded = false
-  const reason = ended.then(({ output }) => {
-    hasEnded = true
-    return findReason(output)
-  })
-  const isReady = (): boolean => {
+  const reason = ended.then(({ output }) => findReason(output))
+  for (;;) {
     const { pid, isReady } = readServerState(directory)
-    return pid === child.pid && isReady
+    if (pid === child.pid && isReady) break
+    const failure = await Promise.race([reason, setTimeout(5)])
+    if (failure !== undefined) throw new Error(`PostgreSQL did not start: ${failure}`)
   }
-  while (!hasEnded && !isReady()) await Promise.race([reason, setTimeout(5)])
-  if (hasEnded) throw new Error(`PostgreSQL did not start: ${await reason}`)
   return {
     ended: reason,
     stop: async () => {

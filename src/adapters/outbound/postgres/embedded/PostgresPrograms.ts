@@ -56,24 +56,22 @@ const repair = (directory: string): void => {
   }
 }
 
-/** Returns the reason why a user cannot run the programs of a directory, or `undefined` if the user can. */
+/** Returns the reason why a user cannot run PostgreSQL in a directory, or `undefined` if the user can. */
 const findProblem = (directory: string, user: SystemUser): string | undefined => {
   try {
     repair(directory)
   } catch {
     // The directory is read-only, or the user of this process does not own it.
   }
-  for (const name of ["initdb", "postgres"]) {
-    const program = join(directory, binFolder, name)
-    const { status, error, stderr } = spawnSync(program, ["--version"], {
-      ...runAs(user),
-      cwd: "/",
-      encoding: "utf8"
-    })
-    if (status !== 0)
-      return `${program} does not run as the user ${user.uid}: ${error?.message ?? stderr.trim()}`
-  }
-  return undefined
+  const program = join(directory, binFolder, "postgres")
+  const { status, error, stderr } = spawnSync(program, ["--version"], {
+    ...runAs(user),
+    cwd: "/",
+    encoding: "utf8"
+  })
+  return status === 0
+    ? undefined
+    : `${program} does not run as the user ${user.uid}: ${error?.message ?? stderr.trim()}`
 }
 
 /** Copies the package to `directory`, which does not exist until the copy is complete. */

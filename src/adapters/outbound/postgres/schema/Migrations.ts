@@ -42,10 +42,7 @@ export const migrations: ReadonlyArray<Migration> = migrationNames.map((name) =>
   statements: statements[name]
 }))
 
-/**
- * Takes the lock that makes concurrent migrations and trigger corrections run one after another. Nothing else uses this
- * lock.
- */
+/** Takes the lock that makes concurrent migrations and repairs of triggers run one after another. */
 const lockMigrations = `select pg_advisory_xact_lock(hashtext('${migrationTable}'))`
 
 const prepareTransaction = [
@@ -62,7 +59,6 @@ const prepareTransaction = [
   // the tables. Without `pg_temp` at the end of the path, the function would find temporary tables of its caller first.
   `select set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
 ]
-const lockRetryDelay = "500 millis"
 
 const runStatements = (statements: ReadonlyArray<string>) =>
   Effect.flatMap(PgClient.PgClient, (sql) =>
@@ -109,7 +105,7 @@ const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
   return yield* transact(runPending(all), (transaction) =>
     transaction.pipe(
       Effect.tapError((error) => (isLockTimeout(error) ? stateLog.down() : Effect.void)),
-      Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced(lockRetryDelay) }),
+      Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced("500 millis") }),
       Effect.catchIf(isRejected, (error) =>
         Effect.fail(
           SchemaMismatch(
@@ -122,10 +118,9 @@ const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
 })
 
 /**
- * Creates the triggers of the migrations that are missing, and turns on the triggers that
- * `pg_restore --disable-triggers` left off. Also does the work that these triggers may have missed. Changes nothing if
- * all triggers are right. If the server rejects the change, only logs a warning. A service without the privilege, or on
- * a standby, therefore still starts.
+ * Repairs the triggers if some are missing, or run in other sessions than they should, as after
+ * `pg_restore --disable-triggers`. If the server rejects the repair, only logs a warning, so that a service without the
+ * privilege, or on a standby, still starts.
  */
 const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { queryPrompts: query, transact } = yield* Database
@@ -133,11 +128,10 @@ const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
   const wrong = yield* query(selectWrongTriggers(findTriggerModes(statements)))
   if (wrong.length === 0) return
   yield* transact(
-    runStatements([lockMigrations, ...makeTriggerRepair(statements)]).pipe(
-      Effect.andThen(
-        Effect.logWarning(
-          `Triggers missing, disabled or with the wrong firing mode: ${wrong.length}; corrected`
-        )
+    Effect.andThen(
+      runStatements([lockMigrations, ...makeTriggerRepair(statements)]),
+      Effect.logWarning(
+        `Triggers missing, disabled or with the wrong firing mode: ${wrong.length}; corrected`
       )
     ),
     Effect.catchIf(isRejected, (error) =>
@@ -160,9 +154,8 @@ export const runMigrations = (
   })
 
 /**
- * Brings the schema to the version of this program and returns the migrations that ran. All pending migrations run in
- * one transaction. Each migration runs once, even if several processes start at the same time. Then corrects the
- * triggers. Changes nothing if no migration is pending and all triggers are right. Fails if the schema is newer than
- * this program, or if the server rejects a migration.
+ * Brings the schema to the version of this program, repairs the triggers, and returns the migrations that ran. All
+ * pending migrations run in one transaction, once, even if several processes start at the same time. Fails if the schema
+ * is newer than this program, or if the server rejects a migration.
  */
 export const migrate = runMigrations(migrations)
