@@ -8,7 +8,6 @@ import {
   jsonResponse,
   makeScriptedClient,
   neverResponds,
-  page,
   type Responder,
   settle,
   unauthorized,
@@ -93,19 +92,6 @@ describe("a cached result", () => {
     expect(requests[2]!.headers["x-request-id"]).toBe("mine")
     expect(requests).toHaveLength(3)
   })
-
-  it.each([401, 403, 404])(
-    "a %i with an HTML body evicts the cached result, as an error response of the service does",
-    async (status) => {
-      const { read, requests } = makeCachingClient([revalidatable("a"), page(status), revalidatable("b")])
-      await read()
-      await advance(1_000)
-      expect(await read()).toEqual(["a", "stale", 0])
-      await flush()
-      expect(await read()).toEqual(["b", "fresh", 0])
-      expect(requests.map(({ headers }) => headers["if-none-match"])).toEqual([undefined, '"a"', undefined])
-    }
-  )
 })
 
 describe("the age of a result", () => {

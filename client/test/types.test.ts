@@ -26,6 +26,13 @@ it("fetch, console and AbortSignal of the platform fit the client's option types
   expectTypeOf<AbortSignal>().toEqualTypeOf<Client.Signal>()
 })
 
+it("TypeScript's type of an imported bundle file is the type of a bundle", () => {
+  const texts = { id: "", name: "", title: "", prompt_type: "", target_model: "", content: "", sha256: "" }
+  const prompts = [{ ...texts, version: 1, fragment_count: 0, slots: [""] }]
+  const imported = { format: "", formatVersion: 1, sha256: "", prompts }
+  expectTypeOf(imported).toExtend<Client.PromptBundle>()
+})
+
 it("TypeScript distinguishes the error classes by name", () => {
   const getName = (error: Client.NotFoundError | Client.UnauthorizedError) => error.name
   expectTypeOf(getName).returns.toEqualTypeOf<"NotFoundError" | "UnauthorizedError">()

@@ -16,7 +16,7 @@ const toFailure = (message: string) => ({
 })
 
 describe("pull", () => {
-  it("pull reads 100 prompts per request, and writes every prompt with the fields that the service returns, ordered by name", async () => {
+  it("pull reads 100 prompts per request, and writes every prompt, ordered by name, so that a bundled result has the data and the version of the result of the service", async () => {
     const { service, pull, read, readBundle, listFiles } = await startPullService(prompts)
     expect(await pull()).toEqual({ ...success, stdout: `232 prompts: ${bothChanged}` })
     expect(listFiles()).toEqual([bundleFile, typesFile])
@@ -31,6 +31,19 @@ describe("pull", () => {
       slots: [...findSlots(agent.content)],
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/)
     })
+    const client = service.connect()
+    const bundled = client.withOptions({ bundle, mode: "bundle-first" })
+    for (const { name } of prompts.slice(0, 3)) {
+      const [fresh, result] = [
+        await client.prompts.getResolved(name),
+        await bundled.prompts.getResolved(name)
+      ]
+      expect([result.source, result.version, JSON.stringify(result)]).toEqual([
+        "bundled",
+        fresh.version,
+        JSON.stringify(fresh)
+      ])
+    }
     const constant =
       'export const supportAgent = {\n  name: "support-agent",\n  type: "system",\n  slots: ["shop", "reader"]\n} as const'
     expect(read(typesFile)).toContain(`/** Support agent */\n${constant}\n`)

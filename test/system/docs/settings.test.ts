@@ -2,6 +2,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { build } from "esbuild"
 import { beforeAll, describe, expect, it } from "vitest"
+import { renderTypes } from "../../../client/src/pull/TypesFile.ts"
+import { bundledPrompt } from "../../../client/test/pull/bundles.ts"
 import { readDocument, readTable, root } from "../../docs/markdown.ts"
 import { bin, install, makeProject, pack, run } from "../../support/programs/packages.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
@@ -20,8 +22,26 @@ const rows = readTable(document, "Settings").map(([project, manifest, options, p
   since: Number(/TypeScript 5\.(\d)/.exec(project!)?.[1] ?? 4)
 }))
 
-const constants = 'export const supportAgent = { name: "support-agent", slots: ["shop"] } as const\n'
+/** Titles and slots that are difficult for a generator. */
+const difficultTexts = [
+  "*/ export const injected = 1 /*",
+  "line\u2028separator\nand `template`",
+  "日本語",
+  "😀"
+]
+const difficultNames =
+  "delete 3-tips gpt-4 _ module exports require arguments undefined async type constructor"
 
+/** The file `prompts.ts` that `pull` would write. */
+const constants = renderTypes([
+  bundledPrompt({ content: 'For {{shop}} {{a "b"}} {{\u202e}} {{\\}}' }),
+  ...difficultTexts.map((title, index) =>
+    bundledPrompt({ name: `difficult-${index}`, title, content: `{{${title}}}` })
+  ),
+  ...difficultNames.split(" ").map((name) => bundledPrompt({ name }))
+])
+
+/** The lines with an expected error must not compile. */
 const application = (path: string): string => `import { fillSlots } from "@prompt-retrieval/client"
 import { FakeService } from "@prompt-retrieval/client/testing"
 import * as prompts from "${path}"
@@ -30,7 +50,19 @@ const main = async (): Promise<void> => {
   const { name } = prompts.supportAgent
   const client = new FakeService({ prompts: [{ name, content: "For {{shop}}" }] }).connect()
   const { data } = await client.prompts.getResolved(prompts.supportAgent)
-  console.log(fillSlots(data, { shop: "Acme" }))
+  console.log(fillSlots(data, { shop: "Acme", 'a "b"': "2", "\\u202e": "3", "\\\\": "4" }))
+  console.log(Object.keys(prompts).length)
+}
+export const misuse = async (client: ReturnType<FakeService["connect"]>): Promise<void> => {
+  const { data } = await client.prompts.getResolved(prompts.supportAgent)
+  // @ts-expect-error A variable is missing.
+  fillSlots(data, { shop: "Acme" })
+  // @ts-expect-error There is no such prompt.
+  prompts.supportBot
+  // @ts-expect-error A constant cannot be changed.
+  prompts.supportAgent.name = ""
+  // @ts-expect-error A title adds no code.
+  prompts.injected
 }
 void main()
 `
@@ -66,8 +98,8 @@ describe("docs/client.md, Settings", () => {
   })
 
   it.each(combinations)(
-    "with the settings for $project, an application compiles with TypeScript $version and runs",
-    async ({ manifest, options, path, command: [command, ...args] }) => {
+    "with the settings for $project, an application that uses a prompts.ts with difficult texts compiles with TypeScript $version and runs, and wrong uses do not compile",
+    async ({ manifest, options, path, minor, command: [command, ...args] }) => {
       const project = make(manifest, { "prompts.ts": constants, "main.ts": application(path) })
       const compilerOptions = {
         target: "es2022",
@@ -76,6 +108,8 @@ describe("docs/client.md, Settings", () => {
         types: [],
         outDir: "dist",
         rootDir: ".",
+        // TypeScript 5.5 introduced this option.
+        ...(minor > 4 && { declaration: true, isolatedDeclarations: true }),
         ...options
       }
       writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["main.ts"] }))
@@ -84,10 +118,11 @@ describe("docs/client.md, Settings", () => {
       if (options.moduleResolution === "bundler") {
         program = "bundle.mjs"
         const entry = { entryPoints: [join(project, "main.ts")], outfile: join(project, program) }
-        await build({ ...entry, bundle: true, platform: "node", format: "esm" })
+        await build({ ...entry, bundle: true, platform: "node", format: "esm", logLevel: "error" })
       }
       const result = await run(project, process.execPath, [program])
-      expect(result).toEqual({ code: 0, stdout: "For Acme\n", stderr: "" })
+      const count = 1 + difficultTexts.length + difficultNames.split(" ").length
+      expect(result).toEqual({ code: 0, stdout: `For Acme\n${count}\n`, stderr: "" })
     }
   )
 
