@@ -146,14 +146,6 @@ describe("a revoked key", () => {
     service.respondWith(connectionRefused)
     expect(await captureError(service.read())).toMatchObject(connectionError)
   })
-
-  it("a rejection of the key evicts cached results even if the rejected call bypassed the cache", async () => {
-    const service = makeService({ cache: {} })
-    await service.read()
-    service.respondWith(unauthorized)
-    for (const headers of [{ "cache-control": "no-cache" }, {}])
-      expect(await captureError(service.read({ headers }))).toMatchObject({ status: 401 })
-  })
 })
 
 describe("a bundle", () => {

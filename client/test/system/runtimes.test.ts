@@ -8,14 +8,7 @@ import { build as buildWithVite } from "vite"
 import { startDemoApi } from "../../../test/api/startApi.ts"
 import { makeResources } from "../../../test/support/database.ts"
 import { openBrowser, type Playwright } from "../../../test/support/programs/browser.ts"
-import {
-  install,
-  installNode,
-  makeProject,
-  nodes,
-  pack,
-  run
-} from "../../../test/support/programs/packages.ts"
+import { install, installNode, makeProject, pack, run } from "../../../test/support/programs/packages.ts"
 import { freePort } from "../../../test/support/ports.ts"
 import { runProgram } from "../../../test/support/programs/programs.ts"
 import { findTool, toolsDirectory } from "../../../test/support/programs/tools.ts"
@@ -89,12 +82,7 @@ const parse = ({ code, stdout, stderr }: Awaited<ReturnType<typeof run>>) => {
 }
 
 describe("Node", () => {
-  it.each(Object.keys(nodes) as Array<keyof typeof nodes>)("%s runs the packed client", async (version) => {
-    const [node, env] = nodes[version]
-    expect(parse(await run(project, node, ["entry.js", parameters], env))).toEqual(expected)
-  })
-
-  it.each(["20.0.0", "22.19.0", "26.10.0"])(
+  it.each(["20.0.0", "22.19.0", "24.0.0", "26.10.0"])(
     "Node %s runs the packed client with import, and with require() unless the version has no require() of ES modules",
     async (version) => {
       const node = await installNode(version)

@@ -10,7 +10,7 @@ import {
   writeFileSync
 } from "node:fs"
 import { homedir } from "node:os"
-import { delimiter, dirname, join } from "node:path"
+import { dirname, join } from "node:path"
 import { type CommandResult, runProcess } from "../service.ts"
 import { makeTestDirectory } from "../testDirectory.ts"
 
@@ -26,18 +26,6 @@ export const run = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>> = {}
 ): Promise<CommandResult> => runProcess(command, args, { cwd, env: { ...process.env, ...env } })
-
-/** PATH without the entries in `node_modules`, so that `node` is the Node that is installed on the machine. */
-const machinePath = process.env
-  .PATH!.split(delimiter)
-  .filter((entry) => !entry.includes("node_modules"))
-  .join(delimiter)
-
-/** The Node versions that tests of the client run under: the project's and the machine's, which may be older. */
-export const nodes = {
-  "the project's Node": [process.execPath, {}],
-  "the machine's Node": ["node", { PATH: machinePath }]
-} as const satisfies Record<string, readonly [command: string, env: Readonly<Record<string, string>>]>
 
 /** Creates a temporary ESM project without dependencies. */
 export const makeProject = (name: string): string => {
