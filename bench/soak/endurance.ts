@@ -9,9 +9,8 @@ import { freshCluster } from "../../test/support/database/cluster.ts"
 import { connectTo } from "../../test/support/database.ts"
 import { lockTables, promptTables } from "../../test/support/database/locks.ts"
 import { type Reply, read } from "../../test/support/clients/read.ts"
-import { p99 } from "../../test/support/services/outage.ts"
 import { redisServer } from "../../test/support/programs/redis.ts"
-import { acquireService, type Run } from "./run.ts"
+import { acquireService, p99, type Run } from "./run.ts"
 
 /** The service's request deadline of 5 s, and a reserve of 2 s for a busy machine, in milliseconds. */
 const responseTimeoutMs = 7_000

@@ -13,14 +13,13 @@ import { connectTo } from "../../test/support/database.ts"
 import {
   isFromBefore,
   makeOutageTenant,
-  p99,
   startKnownLoad,
   startUnknownLoad,
   warm
 } from "../../test/support/services/outage.ts"
 import { freshDatabase, proxyToUrl, toDatabaseUrl } from "../../test/support/postgres.ts"
 import type { Service } from "../../test/support/service.ts"
-import { acquireService, type Run } from "./run.ts"
+import { acquireService, p99, type Run } from "./run.ts"
 
 /** How long the load runs before each outage, in milliseconds. */
 const beforeOutageMs = 5_000

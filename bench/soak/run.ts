@@ -1,6 +1,8 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { Reply } from "../../test/support/clients/read.ts"
 import { startService } from "../../test/support/service.ts"
+import { quantile } from "../load.ts"
 
 /** A run of one kind of stress. */
 export interface Run {
@@ -18,4 +20,11 @@ export const acquireService = ({ acquire }: Run, env: Readonly<Record<string, st
       Effect.promise(() => startService({ RATE_LIMIT_PER_PROCESS: "100000000", ...env })),
       ({ process }) => Effect.sync(() => process.kill("SIGKILL"))
     )
+  )
+
+/** Returns the 99th percentile of the durations, in milliseconds. */
+export const p99 = (replies: ReadonlyArray<Reply>): number =>
+  quantile(
+    replies.map(({ startedAt, endedAt }) => endedAt - startedAt),
+    0.99
   )

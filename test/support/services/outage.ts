@@ -74,9 +74,3 @@ export const startUnknownLoad = (services: ReadonlyArray<Service>, { targets, ke
     pauseMs: 20
   })
 }
-
-/** Returns the 99th percentile of the durations, in milliseconds. */
-export const p99 = (replies: ReadonlyArray<Reply>): number => {
-  const durations = replies.map(({ startedAt, endedAt }) => endedAt - startedAt).toSorted((a, b) => a - b)
-  return durations[Math.floor(0.99 * durations.length)]!
-}
