@@ -17,16 +17,6 @@ const startTimeoutMs = 40_000
 /** Rate limits that no test reaches. */
 export const unlimited = { RATE_LIMIT_PER_KEY: "100000000", RATE_LIMIT_PER_PROCESS: "100000000" }
 
-export interface Service {
-  readonly url: string
-  readonly port: number
-  readonly process: ChildProcess
-  /** Returns everything that the process has written so far to stdout and stderr. */
-  readonly output: () => string
-  /** Sends SIGTERM, searches the output for leaks and returns the exit code. */
-  readonly stop: () => Promise<number | null>
-}
-
 const collect = (child: ChildProcess) => {
   let text = ""
   for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (chunk) => (text += chunk))
@@ -65,6 +55,9 @@ process.exit = (code) => {
   setTimeout(report, 10_000).unref()
 }`
 
+/** A running service. */
+export type Service = Awaited<ReturnType<typeof startService>>
+
 /**
  * Starts `serve` with flags, by default on a free port, and waits until the path `until` responds 200. For a database
  * that is not available yet, `until` is /healthz. Rejects with the output if the process exits first or does not
@@ -75,7 +68,7 @@ export const startService = async (
   until: "/readyz" | "/healthz" = "/readyz",
   flags: ReadonlyArray<"--demo"> = [],
   program = currentProgram
-): Promise<Service> => {
+) => {
   const port = env.PORT === undefined ? await freePort() : Number(env.PORT)
   const url = `http://127.0.0.1:${port}`
   const imports = `--import=data:text/javascript,${encodeURIComponent(endByItself)}`
@@ -98,8 +91,10 @@ export const startService = async (
     url,
     port,
     process: child,
+    /** Returns everything that the process has written so far to stdout and stderr. */
     output,
-    stop: async () => {
+    /** Sends SIGTERM, searches the output for leaks and returns the exit code. */
+    stop: async (): Promise<number | null> => {
       child.kill("SIGTERM")
       const [code] = await exited
       searchForLeaks(output())

@@ -10,21 +10,13 @@ export interface Reply {
   readonly endedAt: number
 }
 
-/** A GET request that was sent. */
-interface SentRequest {
-  /** Never rejects. */
-  readonly response: Promise<Reply>
-  /** Closes the connection of the request. */
-  readonly close: () => void
-}
-
 /** Sends one GET request with a key. Without an agent, the request has its own connection. */
 export const sendGet = (
   url: string,
   key: string,
   headers: Readonly<Record<string, string>> = {},
   agent: Agent | false = false
-): SentRequest => {
+) => {
   const startedAt = performance.now()
   const sent = request(url, { agent, headers: { authorization: `Bearer ${key}`, ...headers } })
   const response = new Promise<Reply>((resolve) => {
@@ -39,14 +31,19 @@ export const sendGet = (
     })
   })
   sent.end()
-  return { response, close: () => sent.destroy() }
+  return {
+    /** Never rejects. */
+    response,
+    /** Closes the connection of the request. */
+    close: (): void => void sent.destroy()
+  }
 }
 
 /** Sends one GET request with a key, and returns the response. */
 export const read = (...request: Parameters<typeof sendGet>): Promise<Reply> => sendGet(...request).response
 
 /** Sends a conditional GET that waits for a change, by default for longer than a test runs. */
-export const sendWait = (url: string, key: string, etag: string | undefined, wait = 50): SentRequest =>
+export const sendWait = (url: string, key: string, etag: string | undefined, wait = 50) =>
   sendGet(url, key, { "if-none-match": etag!, prefer: `wait=${wait}` })
 
 /** Returns the part of a response that says whether and how the request waited. */

@@ -3,7 +3,6 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import { sample } from "../archives.ts"
 import { connectTo, postgres } from "../database.ts"
 import { freePort, listenOnFreePort } from "../ports.ts"
@@ -33,84 +32,74 @@ const startWebApplication = Effect.suspend(() =>
   listenOnFreePort(createServer((_request, response) => response.setHeader("content-length", 3).end("web")))
 )
 
-export interface Cache {
-  readonly port: number
-  /** Empties the cache as an operator would. */
-  readonly purge: () => Promise<void>
-}
+/** A cache in front of a service. */
+export type Cache = Effect.Success<ReturnType<typeof startNginx>>
 
 type Upstream = Pick<Service, "port">
 type Replacements = Readonly<Record<string, string>>
 
 /** Starts nginx in front of a service and a web application. Applies replacements to `deploy/nginx.conf`. */
-export const startNginx = (
-  service: Upstream,
-  replacements: Replacements = {}
-): Effect.Effect<Cache, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const home = yield* temporaryDirectory("edge-")
-    const port = yield* Effect.promise(freePort)
-    const cache = join(home, "cache")
-    mkdirSync(cache)
-    writeFileSync(
-      join(home, "site.conf"),
-      adaptConfig("nginx.conf", {
-        "/var/cache/nginx-prompt-retrieval": cache,
-        "127.0.0.1:3000": `127.0.0.1:${service.port}`,
-        "127.0.0.1:4000": `127.0.0.1:${yield* startWebApplication}`,
-        "listen 443 ssl http2;": `listen 127.0.0.1:${port};`,
-        "ssl_certificate /etc/ssl/certs/ssl-cert-snakeoil.pem;": "",
-        "ssl_certificate_key /etc/ssl/private/ssl-cert-snakeoil.key;": "",
-        ...replacements
-      })
-    )
-    const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
-      (name) => `${name}_temp_path ${join(home, name)};`
-    )
-    writeFileSync(
-      join(home, "nginx.conf"),
-      `${process.getuid!() === 0 ? "user root;" : ""} daemon off; pid ${home}/pid; error_log ${home}/error.log;
+export const startNginx = Effect.fnUntraced(function* (service: Upstream, replacements: Replacements = {}) {
+  const home = yield* temporaryDirectory("edge-")
+  const port = yield* Effect.promise(freePort)
+  const cache = join(home, "cache")
+  mkdirSync(cache)
+  writeFileSync(
+    join(home, "site.conf"),
+    adaptConfig("nginx.conf", {
+      "/var/cache/nginx-prompt-retrieval": cache,
+      "127.0.0.1:3000": `127.0.0.1:${service.port}`,
+      "127.0.0.1:4000": `127.0.0.1:${yield* startWebApplication}`,
+      "listen 443 ssl http2;": `listen 127.0.0.1:${port};`,
+      "ssl_certificate /etc/ssl/certs/ssl-cert-snakeoil.pem;": "",
+      "ssl_certificate_key /etc/ssl/private/ssl-cert-snakeoil.key;": "",
+      ...replacements
+    })
+  )
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (name) => `${name}_temp_path ${join(home, name)};`
+  )
+  writeFileSync(
+    join(home, "nginx.conf"),
+    `${process.getuid!() === 0 ? "user root;" : ""} daemon off; pid ${home}/pid; error_log ${home}/error.log;
       events {} http { access_log off; ${temporary.join(" ")} include ${home}/site.conf; }`
-    )
-    yield* runProgram(
-      "nginx",
-      ["-p", home, "-e", join(home, "error.log"), "-c", join(home, "nginx.conf")],
-      port
-    )
-    return {
-      port,
-      purge: async () => {
-        for (const name of readdirSync(cache)) rmSync(join(cache, name), { recursive: true })
-      }
+  )
+  yield* runProgram(
+    "nginx",
+    ["-p", home, "-e", join(home, "error.log"), "-c", join(home, "nginx.conf")],
+    port
+  )
+  return {
+    port,
+    /** Empties the cache as an operator would. */
+    purge: async (): Promise<void> => {
+      for (const name of readdirSync(cache)) rmSync(join(cache, name), { recursive: true })
     }
-  })
+  }
+})
 
 /** Starts Varnish in front of a service. Applies replacements to `deploy/varnish.vcl`. */
-export const startVarnish = (
-  service: Upstream,
-  replacements: Replacements = {}
-): Effect.Effect<Cache, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const home = yield* temporaryDirectory("edge-")
-    const port = yield* Effect.promise(freePort)
-    const vcl = join(home, "site.vcl")
-    const work = join(home, "work")
-    writeFileSync(
-      vcl,
-      adaptConfig("varnish.vcl", {
-        '.port = "3000"': `.port = "${service.port}"`,
-        ...replacements
+export const startVarnish = Effect.fnUntraced(function* (service: Upstream, replacements: Replacements = {}) {
+  const home = yield* temporaryDirectory("edge-")
+  const port = yield* Effect.promise(freePort)
+  const vcl = join(home, "site.vcl")
+  const work = join(home, "work")
+  writeFileSync(
+    vcl,
+    adaptConfig("varnish.vcl", {
+      '.port = "3000"': `.port = "${service.port}"`,
+      ...replacements
+    })
+  )
+  const args = ["-F", "-j", "none", "-n", work, "-f", vcl, "-s", "malloc,32m"]
+  yield* runProgram("varnishd", [...args, "-a", `127.0.0.1:${port}`], port)
+  return {
+    port,
+    purge: async (): Promise<void> => {
+      const { status, stderr } = spawnSync("varnishadm", ["-n", work, "ban obj.status == 200"], {
+        env: { PATH: programPath }
       })
-    )
-    const args = ["-F", "-j", "none", "-n", work, "-f", vcl, "-s", "malloc,32m"]
-    yield* runProgram("varnishd", [...args, "-a", `127.0.0.1:${port}`], port)
-    return {
-      port,
-      purge: async () => {
-        const { status, stderr } = spawnSync("varnishadm", ["-n", work, "ban obj.status == 200"], {
-          env: { PATH: programPath }
-        })
-        if (status !== 0) throw new Error(`varnishadm: ${stderr}`)
-      }
+      if (status !== 0) throw new Error(`varnishadm: ${stderr}`)
     }
-  })
+  }
+})
