@@ -45,7 +45,6 @@ describe("a revoked key behind a cache", () => {
       })
     })
     const upstream = { port: await resources.acquire(proxy) }
-    const uncached = toBearer(origin.mine.keys.second)
     const nginx = (replacements = {}) => resources.acquire(startNginx(upstream, replacements))
     const varnish = (replacements = {}) => resources.acquire(startVarnish(upstream, replacements))
     caches = {
@@ -56,36 +55,21 @@ describe("a revoked key behind a cache", () => {
       }),
       "Varnish without stale responses": await varnish({
         "set beresp.keep = 0s;": "set beresp.keep = 0s; set beresp.grace = 0s;"
-      }),
-      "nginx without this key": await nginx({
-        "proxy_cache_lock on;": `set $uncached 0;
-          if ($http_authorization = "${uncached}") { set $uncached 1; }
-          proxy_cache_bypass $uncached; proxy_no_cache $uncached; proxy_cache_lock on;`
-      }),
-      "Varnish without this key": await varnish({
-        "return (hash);": `if (req.http.Authorization == "${uncached}") { return (pass); } return (hash);`
       })
     }
   })
   afterAll(() => resources?.release())
 
   it("a cache stops serving responses to a revoked key within the time that docs/edge.md states, even if the key is used constantly", async () => {
-    const { active: reader, second: revoked } = origin.mine.keys
-    for (const key of [reader, revoked])
-      for (const each of [path, unreadPath])
-        expect(new Set(Object.values(await mapCaches((cache) => readStatus(cache, each, key))))).toEqual(
-          new Set([200])
-        )
-    await revoke(revoked)
-    for (const name of ["nginx without this key", "Varnish without this key"])
-      await expect.poll(() => readStatus(caches[name]!, path, revoked), { interval: 5 }).toBe(401)
-    const withoutKey = { "nginx without this key": 401, "Varnish without this key": 401 }
-    const withoutStale = { "nginx without stale responses": 200, "Varnish without stale responses": 200 }
-    expect(await mapCaches((cache) => readStatus(cache, path, revoked))).toEqual({
+    const { second: revoked } = origin.mine.keys
+    const fresh = {
       ...{ nginx: 200, Varnish: 200 },
-      ...withoutStale,
-      ...withoutKey
-    })
+      ...{ "nginx without stale responses": 200, "Varnish without stale responses": 200 }
+    }
+    for (const each of [path, unreadPath])
+      expect(await mapCaches((cache) => readStatus(cache, each, revoked))).toEqual(fresh)
+    await revoke(revoked)
+    expect(await mapCaches((cache) => readStatus(cache, path, revoked))).toEqual(fresh)
     /** Reads until the cache rejects the key for good. Returns the time of the last 200. */
     const readUntilRejected = async (cache: Cache) => {
       let last = 0
@@ -99,19 +83,12 @@ describe("a revoked key behind a cache", () => {
     await setTimeout((times.fresh + nginxRounding) * 1_000)
     expect(await mapCaches((cache) => readStatus(cache, unreadPath, revoked))).toEqual({
       ...{ nginx: 200, Varnish: 200 },
-      ...{ "nginx without stale responses": 401, "Varnish without stale responses": 401 },
-      ...withoutKey
+      ...{ "nginx without stale responses": 401, "Varnish without stale responses": 401 }
     })
     // nginx serves stale responses until they are too old, Varnish only until the service has responded once.
     const last = await constantly
     expect(last.nginx).toBeGreaterThan(last["nginx without stale responses"]!)
     expect(last.nginx).toBeGreaterThan(last.Varnish!)
-    // The caches that exclude the revoked key must still store responses for other keys.
-    for (const name of ["nginx without this key", "Varnish without this key"]) {
-      const { port } = caches[name]!
-      await send(port, path, toBearer(reader))
-      expect(await send(port, path, toBearer(reader))).toMatchObject({ status: 200, isStored: true })
-    }
   })
 
   it("behind a cache, a revoked key can read nothing after the cache is purged", async () => {
