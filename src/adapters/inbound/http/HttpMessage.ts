@@ -62,11 +62,6 @@ export interface HttpResponse {
   /** Alternating header names and values, as `writeHead` of `node:http` takes them. */
   readonly headers: ReadonlyArray<string>
   readonly body: Body
-  /**
-   * True if the body stays in memory as long as the process runs. In-flight responses then need no additional memory
-   * for the body.
-   */
-  readonly isPermanent?: boolean
   /** True if only this response uses the body, whose memory is then freed as soon as the response is sent. */
   readonly isFreedWhenSent?: boolean
   /** The workspace whose share of memory the body uses until the client has received the body. */
@@ -117,13 +112,12 @@ export const makeEntityHeaders = (body: Body, contentType: string) => ({
 
 /** Adds the headers that every response has: the request id and `nosniff`. */
 export const withCommonHeaders = (
-  { status, headers, body, isPermanent, isFreedWhenSent, workspace }: HttpResponse,
+  { status, headers, body, isFreedWhenSent, workspace }: HttpResponse,
   requestId: string
 ): HttpResponse => ({
   status,
   headers: ["x-request-id", requestId, "x-content-type-options", "nosniff", ...headers],
   body,
-  isPermanent: isPermanent === true,
   isFreedWhenSent: isFreedWhenSent === true,
   workspace
 })
@@ -163,7 +157,7 @@ const toRepresentation = (
   { body, etag }: BodyWithEtag,
   entityHeaders: HeaderFields,
   caching: ReadonlyArray<string>,
-  memory: Pick<HttpResponse, "isPermanent" | "isFreedWhenSent" | "workspace">
+  memory: Pick<HttpResponse, "isFreedWhenSent" | "workspace"> = {}
 ): Representation => {
   const notModifiedHeaders = [...caching, "etag", etag]
   return {
@@ -202,7 +196,7 @@ export const representPage = (
   const body = Buffer.from(text)
   const caching = toRawHeaders({ "cache-control": "no-cache", ...headers })
   const content = { body, etag: computeEtag(body) }
-  return toRepresentation(content, makeEntityHeaders(body, contentType), caching, { isPermanent: true })
+  return toRepresentation(content, makeEntityHeaders(body, contentType), caching)
 }
 
 const entityTag = /(?:W\/)?("[^"]*")/g

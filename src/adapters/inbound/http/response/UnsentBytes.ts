@@ -33,8 +33,6 @@ export class WorkspaceShares {
 /** A response with a body of at most this many bytes is always sent. */
 const smallBodyBytes = 64 * 1024
 
-const countBytes = ({ body, isPermanent }: HttpResponse): number => (isPermanent === true ? 0 : body.length)
-
 /**
  * Counts the bytes of the response bodies that clients have not received yet. A buffer that is the body of several
  * responses is counted once.
@@ -50,20 +48,20 @@ export class UnsentBytes {
 
   /** Returns true if a response may be sent. There is always room for a small body. */
   hasRoom(response: HttpResponse): boolean {
-    const bytes = countBytes(response)
+    const { length } = response.body
     return (
-      bytes <= smallBodyBytes ||
+      length <= smallBodyBytes ||
       this.#users.has(response.body) ||
-      this.#shares.hasRoom(response.workspace, bytes)
+      this.#shares.hasRoom(response.workspace, length)
     )
   }
 
   add(response: HttpResponse): void {
-    if (this.#addUser(response.body, 1) === 1) this.#shares.add(response.workspace, countBytes(response))
+    if (this.#addUser(response.body, 1) === 1) this.#shares.add(response.workspace, response.body.length)
   }
 
   remove(response: HttpResponse): void {
-    if (this.#addUser(response.body, -1) === 0) this.#shares.add(response.workspace, -countBytes(response))
+    if (this.#addUser(response.body, -1) === 0) this.#shares.add(response.workspace, -response.body.length)
   }
 
   /** Returns the number of users that a body then has. A text has one user, because Node copies texts. */
