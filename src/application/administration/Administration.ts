@@ -15,15 +15,10 @@ import type { Tier } from "../../domain/Billing.ts"
 import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
 import type { WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import type { Unavailable } from "../ports/Unavailable.ts"
 import {
   type ChangeOptions,
-  type KeyEnded,
   type KeyInfo,
-  type KeyNotFound,
-  type KeyUnassigned,
   type WorkspaceInfo,
-  type WorkspaceNotFound,
   WorkspaceStore
 } from "../ports/WorkspaceStore.ts"
 import { decodeArchive } from "../transfer/ArchiveDecoder.ts"
@@ -103,20 +98,17 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         email: string,
         name: string,
         expiresAt?: Timestamp
-      ): Effect.fn.Return<IssuedKey, WorkspaceNotFound | Unavailable> {
+      ) {
         const newUserId = (yield* random.uuidV7()) as UserId
         const { issued, stored } = yield* makeKey(expiresAt ?? null)
         yield* store.addKey(workspace, { email, newUserId }, { ...stored, name })
-        return { ...issued, expires_at: stored.expires_at }
+        return { ...issued, expires_at: stored.expires_at } satisfies IssuedKey
       }),
 
       /** Issues a key in place of another key, and ends the replaced key. */
-      rotateKey: Effect.fn("Administration.rotateKey")(function* (
-        id: ApiKeyId,
-        times: RotationTimes
-      ): Effect.fn.Return<RotatedKey, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable> {
+      rotateKey: Effect.fn("Administration.rotateKey")(function* (id: ApiKeyId, times: RotationTimes) {
         const { issued, stored } = yield* makeKey(times.expiresAt)
-        return { ...issued, ...(yield* store.rotateKey(id, stored, times.endsAt)) }
+        return { ...issued, ...(yield* store.rotateKey(id, stored, times.endsAt)) } satisfies RotatedKey
       }),
 
       /** Revokes a key permanently (specification 5.5). */

@@ -11,54 +11,40 @@ const files = {
 }
 const { home, content } = makeImported(files)
 
-/** Returns the changes that an import of the changed files makes to a workspace that has the files. */
-const change = (changed: Record<string, string>) =>
-  findCallerChanges(pairFiles(home, content, new Map(Object.entries(changed))))
-
-const agent = { name: "agent", new_name: "agent", type: "system", new_type: "system" } as const
-const summary = { name: "summary", new_name: "summary", type: "user", new_type: "user" } as const
-const sameSlots = { removed_slots: [], added_slots: [] }
+const unchanged = { removed_slots: [], added_slots: [] }
+const agent = { name: "agent", new_name: "agent", type: "system", new_type: "system", ...unchanged }
+const summary = { name: "summary", new_name: "summary", type: "user", new_type: "user", ...unchanged }
 
 describe("findCallerChanges", () => {
-  it("a new prompt, or another text with the same slots, breaks no application", () => {
-    assert.deepStrictEqual(
-      change({ ...files, "prompts/new.md": "{{x}}", "prompts/summary.md": "For {{reader}}: {{ text }}" }),
+  it.each<readonly [what: string, changed: Record<string, string>, changes: ReadonlyArray<object>]>([
+    [
+      "a new prompt, or another text with the same slots, breaks no application",
+      { ...files, "prompts/new.md": "{{x}}", "prompts/summary.md": "For {{reader}}: {{ text }}" },
       []
-    )
-  })
-
-  it("slots are removed and added by the prompt's own text, by its bindings and by its fragments", () => {
-    assert.deepStrictEqual(
-      change({
+    ],
+    [
+      "slots are removed and added by the prompt's own text, by its bindings and by its fragments",
+      {
         "prompts/agent.md": files["prompts/agent.md"].replace("tone: kind", "tone: {}"),
         "prompts/summary.md": "Summarize {{body}} for {{reader}}.",
         "fragments/tone.md": "Write in a {{tone}} tone, in {{language}}."
-      }),
+      },
       [
-        { ...agent, removed_slots: [], added_slots: ["tone", "language"] },
+        { ...agent, added_slots: ["tone", "language"] },
         { ...summary, removed_slots: ["text"], added_slots: ["body"] }
       ]
-    )
-  })
-
-  it("a renamed prompt, a prompt without a file and another type break applications", () => {
-    assert.deepStrictEqual(
-      change({
-        "prompts/summary.md": `---\ntitle: Brief\ntype: template\n---\n${files["prompts/summary.md"]}`
-      }),
+    ],
+    [
+      "a prompt in place of a prompt with the same name is compared with that prompt, and a prompt without a file is gone",
+      { "prompts/moved/summary.md": files["prompts/summary.md"].replace("{{text}}", "it") },
       [
-        { ...agent, new_name: null, new_type: null, ...sameSlots },
-        { ...summary, new_name: "brief", new_type: "template", ...sameSlots }
+        { ...agent, new_name: null, new_type: null },
+        { ...summary, removed_slots: ["text"] }
       ]
-    )
-  })
-
-  it("a prompt in place of a prompt with the same name is compared with that prompt", () => {
-    const { "prompts/summary.md": text, ...others } = files
-    assert.deepStrictEqual(
-      change({ ...others, "prompts/moved/summary.md": text.replace("{{text}}", "it") }),
-      [{ ...summary, removed_slots: ["text"], added_slots: [] }]
-    )
+    ]
+  ])("%s", (_, changed, changes) => {
+    const pairs = pairFiles(home, content, new Map(Object.entries(changed)))
+    assert.deepStrictEqual(findCallerChanges(pairs), changes as never)
   })
 
   it("the name of the oldest prompt with a slug is the slug, so the next prompt gets it if the oldest is renamed", () => {
@@ -66,18 +52,16 @@ describe("findCallerChanges", () => {
       prompt({ title: "Agent", prompt_type: "user", created_at: instant(`${day}T00:00:00.000Z`) })
     )
     const source = archive({ prompts: [young!, old!] })
-    const texts = new Map(
-      [...renderFiles(source)].map(([path, text]) => [
-        path,
-        text.includes(old!.id) ? text.replace("title: Agent", "title: Other") : text
-      ])
+    const texts = [...renderFiles(source)].map(
+      ([path, text]) =>
+        [path, text.includes(old!.id) ? text.replace("title: Agent", "title: Other") : text] as const
     )
-    const type = { type: "user", new_type: "user", ...sameSlots } as const
-    assert.sameDeepMembers(
-      findCallerChanges(pairFiles(source.workspace.id, toWorkspaceContent(source), texts)) as Array<unknown>,
+    const pairs = pairFiles(source.workspace.id, toWorkspaceContent(source), new Map(texts))
+    assert.deepStrictEqual(
+      findCallerChanges(pairs).map(({ name, new_name }) => [name, new_name]),
       [
-        { name: "agent", new_name: "other", ...type },
-        { name: `agent-${young!.id.slice(0, 8)}`, new_name: "agent", ...type }
+        ["agent", "other"],
+        [`agent-${young!.id.slice(0, 8)}`, "agent"]
       ]
     )
   })

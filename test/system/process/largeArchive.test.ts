@@ -36,19 +36,9 @@ const makeLargeArchive = (): Archive => {
     const language = index % 10 === 0 ? "日本語" : "Japanese"
     const content = `${index}: Answer {{question}} in "quotes", für alle, in ${language}.\n`.repeat(10)
     const first = version(1, { id: id(), content })
-    const {
-      tags: _tags,
-      fragments: _fragments,
-      versions: _versions,
-      ...row
-    } = prompt({
-      id: id(),
-      title: `Prompt ${index}`,
-      current_content: content,
-      current_version: 2
-    })
+    // The lists of a prompt come after its other fields, in the order of an export.
     return {
-      ...row,
+      ...prompt({ id: id(), title: `Prompt ${index}`, current_content: content, current_version: 2 }),
       tags: [tags[index % tags.length]!.id],
       fragments: [fragmentBinding(fragments[index % fragments.length]!, 1, { id: id() })],
       versions: [first, version(2, { id: id(), content, parent_version_id: first.id })]
