@@ -82,7 +82,8 @@ describe("docs/deployment.md, TLS", () => {
     ])
     expect(found).toEqual(documented)
     // The certificate is for localhost, not for 127.0.0.1.
-    expect(await describeConnection(toUrl("require", "127.0.0.1"))).toBe("no connection")
+    for (const mode of ["require", "verify-ca", "verify-full"])
+      expect(await describeConnection(toUrl(mode, "127.0.0.1"))).toBe("no connection")
 
     const file = join(directory, "authority.crt")
     writeFileSync(file, certificate)
