@@ -1,6 +1,6 @@
 import type { ClientOptions, ResolvedOptions } from "../src/index.ts"
 import { makeBundle } from "./pull/bundles.ts"
-import { jsonResponse, makeScriptedClient, type Responder, resolved } from "./support.ts"
+import { jsonResponse, makeScriptedClient, type Responder, awaitValue } from "./support.ts"
 
 export const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
 export const bundle = makeBundle({
@@ -25,7 +25,7 @@ export const makeService = (options: ClientOptions = {}) => {
     ...options
   })
   const read = (call: ResolvedOptions = {}, prompt = id) =>
-    resolved(scripted.client.prompts.getResolved(prompt, call))
+    awaitValue(scripted.client.prompts.getResolved(prompt, call))
   /** Reads a prompt. Returns its text and the source of the text. */
   const readText = async (call?: ResolvedOptions, prompt?: string) => {
     const { data, source } = await read(call, prompt)

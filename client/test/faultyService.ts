@@ -1,6 +1,6 @@
 import type { ClientOptions, FetchInit, Live, LiveOptions, PromptSelection } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
-import { flush, type Request, resolved, settle } from "./support.ts"
+import { flush, type Request, awaitValue, settle } from "./support.ts"
 
 /** The names of prompts. */
 export const toNames = (count: number) => Array.from({ length: count }, (_, index) => `prompt-${index}`)
@@ -18,7 +18,7 @@ export const makeFaultyService = (count: number, options: ClientOptions = {}) =>
   }
   const client = service.connect(options).withOptions({ fetch })
   const live = async (selection: PromptSelection, call?: LiveOptions): Promise<Live> => {
-    const live = await resolved(client.live(selection, call))
+    const live = await awaitValue(client.live(selection, call))
     await flush()
     return live
   }

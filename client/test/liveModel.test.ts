@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import { expect, vi } from "vitest"
 import type { PromptClientError } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
-import { advance, flush, installFakeTime, resolved, settle } from "./support.ts"
+import { advance, flush, installFakeTime, awaitValue, settle } from "./support.ts"
 
 const ttl = 30_000
 const maxAge = ttl + 300_000
@@ -262,7 +262,7 @@ describe("live prompts as a state machine", () => {
             }
           })
           const changes: Array<string> = []
-          await using _ = await resolved(client.live({}, { onChange: (prompt) => changes.push(prompt) }))
+          await using _ = await awaitValue(client.live({}, { onChange: (prompt) => changes.push(prompt) }))
           for (const [index, gap] of gaps.entries()) {
             await vi.advanceTimersByTimeAsync(gap)
             service.set({ name: "p", content: String(index) })

@@ -10,7 +10,7 @@ import {
   jsonResponse,
   neverResponds,
   page,
-  resolved,
+  awaitValue,
   serviceUnavailable,
   unauthorized,
   useFakeTimeWithoutJitter
@@ -20,7 +20,7 @@ useFakeTimeWithoutJitter()
 
 const makeService = (count: number, options: ClientOptions = {}) => {
   const made = makeFaultyService(count, { cache: {}, ...options })
-  return { ...made, prefetch: (selection: PromptSelection) => resolved(made.client.prefetch(selection)) }
+  return { ...made, prefetch: (selection: PromptSelection) => awaitValue(made.client.prefetch(selection)) }
 }
 
 describe("prefetch", () => {

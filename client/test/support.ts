@@ -69,7 +69,7 @@ export const settle = async <A>(promise: Promise<A>) => {
 }
 
 /** Advances the fake clock until a promise resolves. */
-export const resolved = async <A>(promise: Promise<A>): Promise<A> => {
+export const awaitValue = async <A>(promise: Promise<A>): Promise<A> => {
   const outcome = await settle(promise)
   if ("error" in outcome) throw outcome.error
   return outcome.value

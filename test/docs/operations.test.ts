@@ -7,11 +7,6 @@ import { readTable } from "./markdown.ts"
 
 const document = "docs/operations.md"
 
-// `commands/usage`, `commands/imports` and `lifecycle/process` in `test/process` test the exit codes.
-it("docs/operations.md lists the exit codes of the program", () => {
-  expect(readTable(document, "Exit codes").map(([code]) => Number(code))).toEqual([0, 1, 2, 130, 143])
-})
-
 interface Metric {
   readonly name: string
   readonly type: string
