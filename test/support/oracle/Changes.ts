@@ -56,7 +56,8 @@ export const makeChanges = (sql: PgClient, { workspaces, users, keys, prompts, f
     })} on conflict (id) do nothing`
   const bindFragment = (prompt: string, fragment: string, position: number, marker: string) =>
     sql`insert into prompt_fragments (prompt_id, fragment_id, position, variable_overrides)
-      values (${prompt}, ${fragment}, ${position}, jsonb_build_object('value', ${marker}::text))`
+      select id, ${fragment}::uuid, ${position}::int, jsonb_build_object('value', ${marker}::text)
+      from prompts where id = ${prompt}`
   const editPrompts = (ids: ReadonlyArray<string>, marker: string) =>
     sql`update prompts set title = ${marker}, current_content = ${makePromptContent(marker)}, updated_at = now()
       where ${sql.in("id", ids)}`
