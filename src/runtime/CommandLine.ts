@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import { isSqlError } from "effect/sql/SqlError"
 import { CommandRuntime } from "../adapters/inbound/cli/CommandRuntime.ts"
 import { isJsonRequested } from "../adapters/inbound/cli/input/UsageErrors.ts"
-import { CommandError, reportError } from "../adapters/inbound/cli/output/CommandError.ts"
+import { AsJson, CommandError, reportError } from "../adapters/inbound/cli/output/CommandError.ts"
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
 import { OutageLogLevel } from "../adapters/outbound/postgres/driver/SqlErrorHandler.ts"
 import { describeSqlError } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
@@ -86,10 +86,7 @@ const runServeOrCommand = Effect.fnUntraced(function* (args: ReadonlyArray<strin
   const line = args.join(" ")
   if (line === "serve" || line === "serve --demo") {
     const { serve } = yield* CommandRuntime
-    return yield* serve({ demo: args.length > 1 }).pipe(
-      Effect.as(0),
-      Effect.catch((error) => reportError(false, error))
-    )
+    return yield* serve({ demo: args.length > 1 }).pipe(Effect.as(0), Effect.catch(reportError))
   }
   const [{ runCommandLine }, NodeServices] = yield* Effect.promise(() =>
     Promise.all([import("../adapters/inbound/cli/Commands.ts"), import("@effect/platform-node/NodeServices")])
@@ -132,7 +129,7 @@ export const main = (args: ReadonlyArray<string>): void => {
       if (Exit.isSuccess(exit)) return onExit(exit.value as number)
       if (Cause.hasInterruptsOnly(exit.cause)) return onExit(isServe ? 0 : interruptedExitCode)
       const error = new CommandError({ message: describeDefect(Cause.squash(exit.cause)) })
-      onExit(Effect.runSync(reportError(isJsonRequested(args), error)))
+      onExit(Effect.runSync(Effect.provideService(reportError(error), AsJson, isJsonRequested(args))))
     }
   })
 }

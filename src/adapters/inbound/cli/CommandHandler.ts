@@ -2,7 +2,7 @@ import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { json } from "./input/Flags.ts"
-import { CommandError } from "./output/CommandError.ts"
+import { AsJson, CommandError } from "./output/CommandError.ts"
 import { type CommandInput, type Failure, toExitError } from "./output/ErrorMessages.ts"
 import { print } from "./output/Output.ts"
 
@@ -29,9 +29,14 @@ export const makeGroup = <
 
 /** Makes the handler of a command that prints its own output. */
 export const handle =
-  <Input extends CommandInput, A, E extends Failure, R>(run: (input: Input) => Effect.Effect<A, E, R>) =>
-  (input: Input) =>
-    Effect.mapError(run(input), (error) => toExitError(error, input))
+  <Input, A, E extends Failure, R>(run: (input: Input) => Effect.Effect<A, E, R>) =>
+  (input: Input) => {
+    const parts = input as CommandInput
+    return run(input).pipe(
+      Effect.mapError((error) => toExitError(error, parts)),
+      Effect.provideService(AsJson, parts.json ?? false)
+    )
+  }
 
 type JsonParams<Params> = Params & { readonly json: typeof json }
 type Input<Params extends Command.Command.Config> = Command.Command.Config.Infer<JsonParams<Params>>
@@ -60,18 +65,16 @@ export const makeCommand = <
   Command.make(
     name,
     { ...params, json } as JsonParams<Params>,
-    Effect.fnUntraced(
-      function* (input) {
-        const { json } = input as { readonly json: boolean }
+    handle(
+      Effect.fnUntraced(function* (input: Input<Params>) {
         const { describeLoss, describeHint } = texts
         const result = yield* run(input)
-        yield* Effect.mapError(print(json, result, render(result)), (error) =>
+        yield* Effect.mapError(print(result, render(result)), (error) =>
           describeLoss === undefined
             ? error
             : new CommandError({ message: `${error.message}; ${describeLoss(result)}` })
         )
-        if (describeHint !== undefined && !json) yield* Console.error(describeHint(result))
-      },
-      (run, input) => Effect.mapError(run, (error) => toExitError(error, input as CommandInput))
+        if (describeHint !== undefined && !(yield* AsJson)) yield* Console.error(describeHint(result))
+      })
     )
   )

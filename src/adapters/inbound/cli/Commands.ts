@@ -20,7 +20,7 @@ import { workspaceCommands } from "./commands/WorkspaceCommands.ts"
 import { programVersion } from "../../../application/ProgramVersion.ts"
 import { commonVariables, Variables } from "./input/Environment.ts"
 import { beforeOperands, findCommand, isJsonRequested, toUsageError } from "./input/UsageErrors.ts"
-import { reportError } from "./output/CommandError.ts"
+import { AsJson, reportError } from "./output/CommandError.ts"
 import { formatHelp, formatVersion } from "./output/Help.ts"
 import { Stdout } from "./output/Output.ts"
 
@@ -94,8 +94,8 @@ export const runCommandLine = Effect.fnUntraced(
   },
   (run, args) =>
     Effect.catchTags(run, {
-      ShowHelp: (error) => reportError(isJsonRequested(args), toUsageError(rootCommand, error)),
+      ShowHelp: (error) => reportError(toUsageError(rootCommand, error)),
       ResultExit: ({ exitCode }) => Effect.succeed<number>(exitCode),
-      CommandError: (error) => reportError(isJsonRequested(args), error)
-    })
+      CommandError: reportError
+    }).pipe(Effect.provideService(AsJson, isJsonRequested(args)))
 )

@@ -17,7 +17,8 @@ import {
   workspace,
   workspaceFor
 } from "../input/Flags.ts"
-import { makeTable, quote, warn } from "../output/Output.ts"
+import { warn } from "../output/CommandError.ts"
+import { makeTable, quote } from "../output/Output.ts"
 import { administerKey, administerWorkspace } from "../WithDatabase.ts"
 
 /** Shows only the first and last digits of a key (specification 5.4). */
@@ -67,13 +68,11 @@ const resolveExpiry = (time: TimeInput | undefined) =>
 /** Warns if the tier of a workspace has no API access. The keys of such a workspace do not work. */
 const warnWithoutAccess = Effect.fnUntraced(function* (
   { workspaces }: Administration["Service"],
-  workspace: WorkspaceId,
-  json: boolean
+  workspace: WorkspaceId
 ) {
   const info = (yield* workspaces).find(({ id }) => id === workspace)
   if (info === undefined || paidTiers.includes(info.tier)) return
   yield* warn(
-    json,
     `tier ${info.tier} has no API access, so requests with this key get 403; change the tier with 'prompt-retrieval workspaces set ${workspace} --tier solo'`
   )
 })
@@ -93,11 +92,11 @@ const issue = makeCommand(
     ),
     expires
   },
-  Effect.fnUntraced(function* ({ workspace, user, name, expires, json }) {
+  Effect.fnUntraced(function* ({ workspace, user, name, expires }) {
     const expiresAt = yield* resolveExpiry(expires)
     return yield* administerWorkspace(workspace, (administration, id) =>
       Effect.andThen(
-        warnWithoutAccess(administration, id, json),
+        warnWithoutAccess(administration, id),
         administration.issueKey(id, user, name, expiresAt)
       )
     )

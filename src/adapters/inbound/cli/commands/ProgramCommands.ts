@@ -8,7 +8,7 @@ import type {
   SchemaStatus
 } from "../../../../application/administration/SchemaStatus.ts"
 import { programVersion } from "../../../../application/ProgramVersion.ts"
-import { withHelp } from "../CommandHandler.ts"
+import { handle, withHelp } from "../CommandHandler.ts"
 import { CommandRuntime } from "../CommandRuntime.ts"
 import { serveVariables, Variables } from "../input/Environment.ts"
 import { booleanFlag, json } from "../input/Flags.ts"
@@ -52,19 +52,21 @@ export const migrateCommand = Command.make(
     ),
     json
   },
-  Effect.fnUntraced(function* ({ status, json }) {
-    const { migrate, schemaStatus } = yield* CommandRuntime
-    if (!status) {
-      const report = yield* migrate
-      return yield* print(json, { migrated: true, ...report }, formatReport(report))
-    }
-    const found = yield* schemaStatus
-    yield* print(json, found, formatStatus(found))
-    if (found.pending.length > 0)
-      return yield* new CommandError({
-        message: `the schema is not up to date (pending: ${found.pending.length}); run 'prompt-retrieval migrate'`
-      })
-  })
+  handle(
+    Effect.fnUntraced(function* ({ status }) {
+      const { migrate, schemaStatus } = yield* CommandRuntime
+      if (!status) {
+        const report = yield* migrate
+        return yield* print({ migrated: true, ...report }, formatReport(report))
+      }
+      const found = yield* schemaStatus
+      yield* print(found, formatStatus(found))
+      if (found.pending.length > 0)
+        return yield* new CommandError({
+          message: `the schema is not up to date (pending: ${found.pending.length}); run 'prompt-retrieval migrate'`
+        })
+    })
+  )
 ).pipe(withHelp("Bring the database's schema up to date", "migrate", "migrate --status"))
 
 /** The command `help`, which `runCommandLine` replaces with the flag `--help`. */

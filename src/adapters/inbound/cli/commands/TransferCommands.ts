@@ -101,7 +101,7 @@ export const exportCommand = Command.make(
     Effect.fnUntraced(function* ({ workspace, format, out, ...options }) {
       if (options.overwrite && !options.update) return yield* rejectUsage("--overwrite needs --update")
       if (format === "archive" && options.update) return yield* rejectUsage("--update is for --format files")
-      if (format === "archive") return yield* exportArchive(workspace, out, options.json)
+      if (format === "archive") return yield* exportArchive(workspace, out)
       if (out === undefined) return yield* rejectUsage("--format files needs a directory: add --out DIR")
       const { exportFiles } = yield* fileCommands
       yield* exportFiles(workspace, out, options)
@@ -127,9 +127,9 @@ export const checkCommand = Command.make(
     json
   },
   handle(
-    Effect.fnUntraced(function* ({ directory, against, json }) {
+    Effect.fnUntraced(function* ({ directory, against }) {
       const { checkDirectory } = yield* fileCommands
-      if (yield* checkDirectory(directory, against, json)) return yield* new ResultExit()
+      if (yield* checkDirectory(directory, against)) return yield* new ResultExit()
     })
   )
 ).pipe(

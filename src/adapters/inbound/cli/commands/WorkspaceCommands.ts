@@ -8,8 +8,8 @@ import { BillingStatus, Tier } from "../../../../domain/Billing.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import { booleanFlag, nameRule, optional } from "../input/Flags.ts"
-import { CommandError, UsageError } from "../output/CommandError.ts"
-import { makeTable, pluralize, toPrintable, warn } from "../output/Output.ts"
+import { CommandError, UsageError, warn } from "../output/CommandError.ts"
+import { makeTable, pluralize, toPrintable } from "../output/Output.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
 
 const formatWorkspaces = makeTable<WorkspaceInfo>({
@@ -33,13 +33,11 @@ const list = makeCommand("list", {}, () => administer(({ workspaces }) => worksp
 /** Warns if another workspace has the name that a workspace just got. */
 const warnIfNameIsTaken = Effect.fnUntraced(function* (
   { workspaces }: Administration["Service"],
-  { id, name }: WorkspaceInfo,
-  json: boolean
+  { id, name }: WorkspaceInfo
 ) {
   const other = (yield* workspaces).find((workspace) => workspace.name === name && workspace.id !== id)
   if (other !== undefined)
     yield* warn(
-      json,
       toPrintable(
         `workspace ${other.id} has the name ${name}, too, so commands accept only the ids of both; to change a name: 'prompt-retrieval workspaces rename ${id} NAME'`
       )
@@ -55,11 +53,11 @@ const create = makeCommand(
       Flag.withDescription("Tier of the workspace; Free has no API access (default: free)")
     )
   },
-  ({ name, tier, json }) =>
+  ({ name, tier }) =>
     administer(
       (administration) =>
         Effect.tap(administration.createWorkspace(name, tier), (created) =>
-          warnIfNameIsTaken(administration, created, json)
+          warnIfNameIsTaken(administration, created)
         ),
       { migrate: true }
     ),
@@ -98,10 +96,10 @@ const rename = makeCommand(
       Argument.filter(...nameRule)
     )
   },
-  ({ workspace, name, json }) =>
+  ({ workspace, name }) =>
     administerWorkspace(workspace, (administration, id) =>
       Effect.tap(administration.setWorkspace(id, { name }), (renamed) =>
-        warnIfNameIsTaken(administration, renamed, json)
+        warnIfNameIsTaken(administration, renamed)
       )
     ),
   (workspace) => formatWorkspaces([workspace])

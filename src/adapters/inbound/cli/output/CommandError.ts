@@ -1,4 +1,5 @@
 import * as Console from "effect/Console"
+import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { toMessage } from "../../../../application/observability/ErrorMessage.ts"
@@ -24,11 +25,18 @@ export const makeReadError = (path: string, error: unknown): CommandError =>
 export const makeWriteError = (target: string, error: unknown): CommandError =>
   new CommandError({ message: `cannot write ${target}: ${toMessage(error)}` })
 
-/** Prints an error to stderr, as text or as one line of JSON. Returns the exit code of the error. */
-export const reportError = (asJson: boolean, { message, exitCode }: CommandError): Effect.Effect<number> =>
-  Effect.as(
-    Console.error(
-      asJson ? JSON.stringify({ error: { message, exit_code: exitCode } }) : `prompt-retrieval: ${message}`
-    ),
-    exitCode
+/** Whether the result, the warnings and the error of the command are printed as JSON. */
+export const AsJson = Context.Reference<boolean>("prompt-retrieval/cli/AsJson", { defaultValue: () => false })
+
+/** Prints a line to stderr, as text or as JSON. */
+const printToStderr = (text: string, json: unknown): Effect.Effect<void> =>
+  Effect.flatMap(AsJson, (asJson) =>
+    Console.error(asJson ? JSON.stringify(json) : `prompt-retrieval: ${text}`)
   )
+
+export const warn = (message: string): Effect.Effect<void> =>
+  printToStderr(`warning: ${message}`, { warning: { message } })
+
+/** Prints an error to stderr. Returns the exit code of the error. */
+export const reportError = ({ message, exitCode }: CommandError): Effect.Effect<number> =>
+  Effect.as(printToStderr(message, { error: { message, exit_code: exitCode } }), exitCode)

@@ -9,8 +9,9 @@ import type { UserHasActiveKeys } from "../../../../application/ports/WorkspaceS
 import { CommandError, type ResultExit } from "./CommandError.ts"
 import { pluralize, quote, toPrintable } from "./Output.ts"
 
-/** The parts of a command's input that error messages name: ids or names, and paths. */
+/** The flag `--json`, and the parts of a command's input that error messages name: ids or names, and paths. */
 export interface CommandInput {
+  readonly json?: boolean
   readonly workspace?: string | undefined
   readonly email?: string
   readonly key?: string

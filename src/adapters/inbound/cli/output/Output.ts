@@ -1,12 +1,11 @@
 import { fstatSync, writeFileSync } from "node:fs"
 import { resolve } from "node:path"
-import * as Console from "effect/Console"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { maxProblems, type Problem } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { type CommandError, makeWriteError } from "./CommandError.ts"
+import { AsJson, type CommandError, makeWriteError, warn } from "./CommandError.ts"
 
 const makeOutputError = (error: unknown): CommandError => makeWriteError("to standard output", error)
 
@@ -41,25 +40,22 @@ export const Stdout = Context.Reference<(output: string | Uint8Array) => Effect.
  * Prints the result of a command: the value as JSON for scripts, or the text for people. Fails if the output does not
  * take the whole result.
  */
-export const print = (asJson: boolean, value: unknown, text: string): Effect.Effect<void, CommandError> =>
-  Effect.flatMap(Stdout, (write) => write(`${asJson ? JSON.stringify(value) : text}\n`))
+export const print = Effect.fnUntraced(function* (value: unknown, text: string) {
+  const write = yield* Stdout
+  yield* write(`${(yield* AsJson) ? JSON.stringify(value) : text}\n`)
+})
 
-export const printExported = (id: WorkspaceId, target: string, json: boolean) =>
-  print(json, { workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
+export const printExported = (id: WorkspaceId, target: string) =>
+  print({ workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
 
-export const warn = (asJson: boolean, message: string): Effect.Effect<void> =>
-  Console.error(asJson ? JSON.stringify({ warning: { message } }) : `prompt-retrieval: warning: ${message}`)
-
-/** Prints the warnings about the files of a directory. */
-export const printWarnings = (warnings: ReadonlyArray<Problem>): Effect.Effect<void> => {
-  const lines = warnings.slice(0, maxProblems).map(({ path, message }) => toPrintable(`${path}: ${message}`))
-  const more = warnings.length - lines.length
-  return Effect.forEach(
-    more > 0 ? [...lines, `… and ${more} more warnings`] : lines,
-    (line) => warn(false, line),
-    { discard: true }
-  )
-}
+/** Prints the warnings about the files of a directory, unless they are in the JSON of the result. */
+export const printWarnings = Effect.fnUntraced(function* (warnings: ReadonlyArray<Problem>) {
+  if (yield* AsJson) return
+  for (const { path, message } of warnings.slice(0, maxProblems))
+    yield* warn(toPrintable(`${path}: ${message}`))
+  const more = warnings.length - maxProblems
+  if (more > 0) yield* warn(`… and ${more} more warnings`)
+})
 
 /** Replaces control characters, which could control the terminal. */
 export const toPrintable = (text: string): string => text.replace(/\p{Cc}/gu, "\ufffd")

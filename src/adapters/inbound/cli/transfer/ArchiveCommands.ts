@@ -55,21 +55,17 @@ const describeImport = (
  */
 export const importArchive = Effect.fnUntraced(function* (
   administration: Administration["Service"],
-  { path, dryRun, json }: ImportOptions
+  { path, dryRun }: ImportOptions
 ) {
   const source = path === "-" ? "standard input" : path
   const imported = yield* administration.importArchive(yield* readJson(path), { dryRun, source })
-  yield* print(json, imported, describeImport(imported, dryRun))
+  yield* print(imported, describeImport(imported, dryRun))
   const { added, changed, removed } = imported.rows
   return added + changed + removed > 0
 })
 
 /** Exports a workspace as an archive. Writes to standard output if `out` is undefined. */
-export const exportArchive = Effect.fnUntraced(function* (
-  workspace: string,
-  out: string | undefined,
-  json: boolean
-) {
+export const exportArchive = Effect.fnUntraced(function* (workspace: string, out: string | undefined) {
   const archive = yield* administerWorkspace(workspace, (administration, id) =>
     administration.exportArchive(id)
   )
@@ -77,5 +73,5 @@ export const exportArchive = Effect.fnUntraced(function* (
   if (out === undefined || isStdout(out))
     return yield* Effect.forEach(chunks, yield* Stdout, { discard: true })
   yield* writeOutput(out, chunks)
-  yield* printExported(archive.workspace.id, out, json)
+  yield* printExported(archive.workspace.id, out)
 })

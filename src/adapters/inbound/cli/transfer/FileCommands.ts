@@ -20,7 +20,6 @@ import { readTexts, requireNoFiles, updateDirectory } from "./PromptDirectory.ts
 export interface ImportOptions {
   readonly path: string
   readonly dryRun: boolean
-  readonly json: boolean
   readonly overwrite: boolean
   readonly allowEmpty: boolean
 }
@@ -37,7 +36,7 @@ const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId
 export const importFiles = Effect.fnUntraced(function* (
   administration: Administration["Service"],
   workspace: WorkspaceId,
-  { path, dryRun, overwrite, allowEmpty, json }: ImportOptions
+  { path, dryRun, overwrite, allowEmpty }: ImportOptions
 ) {
   const texts = yield* readTexts(path, true)
   if (!allowEmpty && ![...texts.keys()].some((path) => path.startsWith("prompts/")))
@@ -50,9 +49,8 @@ export const importFiles = Effect.fnUntraced(function* (
     change,
     diff: dryRun ? renderDiff({ ...change, before, after }, texts, fragmentNames) : ""
   }))
-  if (!json) yield* printWarnings(warnings)
+  yield* printWarnings(warnings)
   yield* print(
-    json,
     {
       workspace_id: workspace,
       dry_run: dryRun,
@@ -78,7 +76,7 @@ export const importFiles = Effect.fnUntraced(function* (
 export const exportFiles = Effect.fnUntraced(function* (
   workspace: string,
   out: string,
-  { update, overwrite, json }: Readonly<Record<"update" | "overwrite" | "json", boolean>>
+  { update, overwrite }: Readonly<Record<"update" | "overwrite", boolean>>
 ) {
   const exported = yield* administerWorkspace(
     workspace,
@@ -93,14 +91,14 @@ export const exportFiles = Effect.fnUntraced(function* (
     })
   )
   const { workspace_id, written, removed } = exported
-  if (!update) return yield* printExported(workspace_id, out, json)
+  if (!update) return yield* printExported(workspace_id, out)
   const count = written.length + removed.length
   const lines = [
     ...written.map((path) => toPrintable(`written: ${path}`)),
     ...removed.map((path) => toPrintable(`removed: ${path}`)),
     `${count === 0 ? "Nothing" : pluralize(count, "file")} changed in ${out}`
   ]
-  yield* print(json, { workspace_id, out: resolve(out), written, removed }, lines.join("\n"))
+  yield* print({ workspace_id, out: resolve(out), written, removed }, lines.join("\n"))
 })
 
 const formatPrompts = makeTable<PromptInterface>({
@@ -127,17 +125,12 @@ const checkEarlier = Effect.fnUntraced(function* (against: string) {
  * Checks a directory of prompts, and prints its prompts and the changes since the state of the directory `against` that
  * can break applications. Returns true if there are such changes.
  */
-export const checkDirectory = Effect.fnUntraced(function* (
-  directory: string,
-  against: string | undefined,
-  json: boolean
-) {
+export const checkDirectory = Effect.fnUntraced(function* (directory: string, against: string | undefined) {
   const { prompts, warnings } = yield* Effect.fromResult(checkFiles(yield* readTexts(directory, true)))
   const earlier = against === undefined ? [] : (yield* checkEarlier(against)).prompts
   const changes = compareInterfaces(earlier, prompts)
-  if (!json) yield* printWarnings(warnings)
+  yield* printWarnings(warnings)
   yield* print(
-    json,
     { prompts: prompts.map(({ id: _, ...prompt }) => prompt), caller_changes: changes, warnings },
     [formatPrompts(prompts), ...listCallerChanges(changes)].join("\n")
   )
