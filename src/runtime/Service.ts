@@ -17,11 +17,6 @@ import { collectWhenIdle, limitHeapGrowth } from "./IdleCollection.ts"
 import { serveLayer } from "./layers/ServeLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ConfigRules.ts"
 
-export interface ServeOptions {
-  /** Whether to create a demo workspace if the embedded database has no workspace. */
-  readonly demo: boolean
-}
-
 /** Logs the main settings, as the first line of every start. */
 const logStart = ({ databaseUrl, databaseFeedUrl, dataDir, redisUrl, rateLimits, mcp }: ServiceConfig) =>
   Effect.logInfo("Starting prompt-retrieval", {
@@ -81,7 +76,7 @@ const seedOrWarn = Effect.fnUntraced(function* ({ actor }: ServiceConfig, demo: 
  * available, and serves once the migration has succeeded and the tables are readable. If an embedded database has no
  * workspace, creates the demo workspace (`demo` is true) or logs a warning (`demo` is false).
  */
-export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
+export const serve = (config: ServiceConfig, { demo }: { readonly demo: boolean }) => {
   // The inner scope drains the server before the services that the server uses are closed.
   const listenAndServe = Effect.gen(function* () {
     const url = formatUrl(yield* HttpServer.serve(config))
