@@ -16,6 +16,8 @@ import {
 } from "./support.ts"
 import { bundle, id, makeService, respondWithText } from "./availabilityService.ts"
 
+// `cacheModel.test.ts` checks bundled texts and fallbacks of a client with a cache.
+
 useFakeTimeWithoutJitter()
 
 const bundled = "Bundled {{shop}} (bundled)"
@@ -79,29 +81,6 @@ describe("getResolved while the service is not available", () => {
     }
   )
 
-  it("during an outage, getResolved prefers a cached result to the bundle until the cached result is too old", async () => {
-    const service = makeService({ bundle, cache: { ttl: 1_000, maxStale: 1_000 } })
-    await service.read()
-    service.respondWith(serviceUnavailable)
-    await advance(1_500)
-    expect(await service.readText({ fallback: "x" })).toBe("From the service (stale)")
-    await advance(500)
-    expect(await service.readText({ fallback: "x" })).toBe(bundled)
-  })
-
-  it("getResolved returns the bundled text or the fallback instead of a response whose Age is more than ttl + maxStale", async () => {
-    const service = makeService({ bundle, cache: { ttl: 30_000, maxStale: 30_000 } })
-    service.respondWith(respondWithText("old", { age: "61" }))
-    expect(await captureError(service.read({}, "other"))).toMatchObject({
-      name: "ServiceUnavailableError",
-      message: "The response is 61 s old, which is more than ttl + maxStale"
-    })
-    expect(await service.readText()).toBe(bundled)
-    expect(await service.readText({ fallback: "Text" }, "other")).toBe("Text (fallback)")
-    service.respondWith(respondWithText("young", { age: "60" }))
-    expect(await service.readText()).toBe("young (fresh)")
-  })
-
   it("an aborted call rejects with an AbortError, and gets neither the bundled text nor the fallback", async () => {
     for (const mode of ["service-first", "bundle-first"] as const) {
       const call = { signal: AbortSignal.abort(), fallback: "x" }
@@ -113,26 +92,6 @@ describe("getResolved while the service is not available", () => {
 })
 
 describe("a revoked key", () => {
-  it.each([401, 403])(
-    "after a %i, getResolved returns neither a bundled text nor a fallback, even in a later outage, until the service accepts the key again",
-    async (status) => {
-      const service = makeService({ bundle, cache: {} })
-      await service.read()
-      service.respondWith(() => errorResponse(status))
-      await advance(30_000)
-      // This call starts a background refresh, and the service rejects the key of the refresh.
-      expect(await service.readText()).toBe("From the service (stale)")
-      await flush()
-      service.respondWith(connectionRefused)
-      for (const prompt of [id, "other"])
-        expect(await captureError(service.read({ fallback: "x" }, prompt))).toMatchObject(connectionError)
-      service.respondWith(respondWithText("Allowed again"))
-      expect(await service.readText()).toBe("Allowed again (fresh)")
-      service.respondWith(connectionRefused)
-      expect(await service.readText({}, id.toUpperCase())).toBe(bundled)
-    }
-  )
-
   it("a rejected key stays rejected after a late response to a request that was sent before the rejection", async () => {
     const response = Promise.withResolvers<Response>()
     const service = makeService({ bundle })

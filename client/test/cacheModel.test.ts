@@ -3,7 +3,8 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { expect, vi } from "vitest"
-import { PromptClient, type PromptClientError, type Source } from "../src/index.ts"
+import { PromptClient, type Source } from "../src/index.ts"
+import { makeBundle } from "./pull/bundles.ts"
 import { errorResponse, flush, installFakeTime, jsonResponse, key, settle } from "./support.ts"
 
 const ttl = 1_000
@@ -30,6 +31,7 @@ interface Step {
 }
 
 const targets = ["a", "b", "c"]
+const bundle = makeBundle({ name: "a", content: "Bundled text" })
 const oneOf = <A extends string | number>(...values: ReadonlyArray<A>) =>
   Arbitrary.schema(Schema.Literals(values))
 const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
@@ -43,7 +45,7 @@ const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
 )
 
 /** The expected result of a read: a text and its source, or the status of an error response, if any. */
-type Outcome = readonly [text: string, Source] | { readonly status?: number }
+type Outcome = readonly [text: string, Source] | { readonly status: number | undefined }
 
 /**
  * The last failure of a target in an outage. `count` is the number of consecutive earlier failures. `retryAt` is the
@@ -61,15 +63,28 @@ interface ModelEntry {
   readonly confirmedAt: number
 }
 
+/** The texts that replace the result of a target in an outage. The third target has none. */
+const substitutes: Readonly<Record<string, readonly [text: string, Source]>> = {
+  a: ["Bundled text", "bundled"],
+  b: ["Fallback text", "fallback"]
+}
+
 /**
  * The state machine of docs/client.md: predicts what each read returns. Ages include the time in which the machine was
  * suspended, and pauses after failures do not.
  */
 class Model {
+  #isKeyRejected = false
   #entries = new Map<string, ModelEntry>()
   #failures = new Map<string, ModelFailure>()
 
   read(target: string, time: number, timeAwake: number, behavior: Behavior, text: string): Outcome {
+    const outcome = this.#readCached(target, time, timeAwake, behavior, text)
+    const isOutage = "status" in outcome && [undefined, 503].includes(outcome.status)
+    return (isOutage && !this.#isKeyRejected && substitutes[target]) || outcome
+  }
+
+  #readCached(target: string, time: number, timeAwake: number, behavior: Behavior, text: string): Outcome {
     const entry = this.#entries.get(target)
     const age = entry === undefined ? Number.POSITIVE_INFINITY : time - entry.confirmedAt
     if (age < ttl) return [entry!.text, "cached"]
@@ -101,12 +116,16 @@ class Model {
   }
 
   #respond(target: string, time: number, behavior: Behavior, text: string): Outcome {
-    if (behavior === "down") return {}
+    if (behavior === "down") return { status: undefined }
     if (typeof behavior === "number") {
       if (behavior === 404) this.#entries.delete(target)
-      if (behavior === 401 || behavior === 403) this.#entries.clear()
+      if (behavior === 401 || behavior === 403) {
+        this.#isKeyRejected = true
+        this.#entries.clear()
+      }
       return { status: behavior }
     }
+    this.#isKeyRejected = false
     this.#failures.clear()
     const age = behavior === "ok" ? 0 : Number(behavior.slice(-1)) * 1_000
     const confirmedAt = time - age
@@ -135,6 +154,7 @@ const run = async (steps: ReadonlyArray<Step>, clockEvent: ClockEvent): Promise<
       apiKey: key,
       maxRetries: 0,
       cache: { ttl, maxStale, maxEntries: 10 },
+      bundle,
       fetch: async (url, { headers }) => {
         const target = new URL(url).pathname.slice("/api/v1/prompts/".length).replace("/resolved", "")
         if (behavior === "down") throw new TypeError("fetch failed")
@@ -162,19 +182,18 @@ const run = async (steps: ReadonlyArray<Step>, clockEvent: ClockEvent): Promise<
         vi.setSystemTime(Date.now() + (isSuspended ? next.millis : -next.millis))
       } else {
         const expected = model.read(next.target, time, timeAwake, behavior, texts.get(next.target)!)
-        const outcome = await settle(client.prompts.getResolved(next.target))
+        const options = next.target === "b" ? { fallback: "Fallback text" } : {}
+        const outcome = await settle(client.prompts.getResolved(next.target, options))
         await flush()
         if ("error" in outcome) {
-          expect({ status: (outcome.error as PromptClientError & { status?: number }).status }).toEqual({
-            status: undefined,
-            ...expected
-          })
+          expect({ status: (outcome.error as { status?: number }).status }).toEqual(expected)
           seen.push("error")
           continue
         }
         const { data, source, age } = outcome.value
         expect([data.resolved_content, source]).toEqual(expected)
         seen.push(source)
+        if (source === "bundled" || source === "fallback") continue
         // These rules do not depend on the model.
         const trueAge = time - confirmed.get(data.resolved_content)!
         expect(trueAge).toBeLessThanOrEqual(maxAge)
@@ -193,7 +212,7 @@ describe("the cache as a state machine", () => {
   const seen = new Map<string, number>()
 
   it.live.prop(
-    "the client returns the result that a model of the cache predicts, and never a text that is older than ttl + maxStale",
+    "the client returns the result that a model of the cache predicts, never a text that is older than ttl + maxStale, and no bundled text and no fallback for a rejected key",
     {
       steps: Arbitrary.array(step, { minLength: 20, maxLength: 80 }),
       clockEvent: Schema.Literals(["suspend", "setBack"])
@@ -206,6 +225,7 @@ describe("the cache as a state machine", () => {
   )
 
   it("the random steps of the property test produced many results of every source, and many errors", () => {
-    for (const source of ["fresh", "cached", "stale", "error"]) expect(seen.get(source)).toBeGreaterThan(100)
+    for (const source of ["fresh", "cached", "stale", "bundled", "fallback", "error"])
+      expect(seen.get(source), source).toBeGreaterThan(20)
   })
 })
