@@ -1,4 +1,5 @@
 import type { PromptBundle } from "./Bundle.ts"
+import { readVariable } from "./Environment.ts"
 import type { PromptClientError } from "./Errors.ts"
 import type { CallSettings, Signal } from "./transport/Limits.ts"
 import type { Fetch, Logger } from "./transport/Fetch.ts"
@@ -98,7 +99,7 @@ export interface PrefetchResult {
 }
 
 /** Throws a `TypeError` if an option is not among the known options, for example because it is misspelled. */
-export const requireKnown = (options: object, known: object, prefix = ""): void => {
+const requireKnown = (options: object, known: object, prefix = ""): void => {
   for (const name of Object.keys(options))
     if (!Object.hasOwn(known, name)) throw new TypeError(`unknown option ${prefix}${name}`)
 }
@@ -112,7 +113,7 @@ const requireInteger = (name: string, value: number, minimum: number): number =>
 /** The options of the cache, with their defaults applied. */
 export type CacheLimits = Readonly<Record<keyof CacheOptions, number>>
 
-export const toCacheLimits = (options: CacheOptions = {}): CacheLimits => {
+const toCacheLimits = (options: CacheOptions = {}): CacheLimits => {
   const defaults = defaultOptions.cache
   requireKnown(options, defaults, "cache.")
   const { ttl = defaults.ttl, maxStale = defaults.maxStale, maxEntries = defaults.maxEntries } = options
@@ -149,10 +150,24 @@ export const requireApiKey = (apiKey: unknown): string => {
   return apiKey
 }
 
-/** Throws a `TypeError` if `bundle` or `mode` is invalid. */
-export const requireMode = ({ mode = "service-first", bundle }: ClientOptions): void => {
+/**
+ * Returns the options that a client uses, with their defaults. Throws a `TypeError` or a `RangeError` that names an
+ * invalid or unknown option.
+ */
+export const parseOptions = (options: ClientOptions) => {
+  requireKnown(options, defaultOptions)
+  const { bundle, mode = defaultOptions.mode } = options
   if (bundle !== undefined && !Array.isArray(bundle?.prompts))
     throw new TypeError("bundle must be a bundle of prompts")
   if (!(mode === "service-first" || (mode === "bundle-first" && bundle)))
     throw new TypeError("mode must be service-first, or bundle-first with a bundle")
+  const { timeout, maxRetries, baseUrl = readVariable("PROMPT_RETRIEVAL_URL") } = options
+  return {
+    apiKey: requireApiKey(options.apiKey ?? readVariable("PROMPT_RETRIEVAL_KEY")),
+    baseUrl: normalizeBaseUrl(baseUrl ?? defaultOptions.baseUrl),
+    fetch: options.fetch ?? defaultOptions.fetch,
+    logger: options.logger ?? defaultOptions.logger,
+    call: toSettings({ timeout, maxRetries }, defaultOptions),
+    limits: toCacheLimits(options.cache)
+  }
 }

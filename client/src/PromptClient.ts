@@ -1,7 +1,6 @@
 import { makeFindBundled } from "./Bundle.ts"
 import { Cache, isCacheable, type Loader } from "./Cache.ts"
 import { isPageEnvelope, isSingleEnvelope } from "./transport/Envelopes.ts"
-import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { type Live, type LiveOptions, LivePrompts } from "./Live.ts"
 import { type CallSettings, withLimits } from "./transport/Limits.ts"
@@ -9,15 +8,10 @@ import {
   type CacheLimits,
   type CallOptions,
   type ClientOptions,
-  defaultOptions,
-  normalizeBaseUrl,
+  parseOptions,
   type PrefetchOptions,
   type PrefetchResult,
-  requireApiKey,
-  requireKnown,
-  requireMode,
   type ResolvedOptions,
-  toCacheLimits,
   toSettings
 } from "./Options.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
@@ -54,26 +48,14 @@ export class PromptClient {
   #findBundled: ReturnType<typeof makeFindBundled> | undefined
 
   constructor(options: ClientOptions = {}) {
-    requireKnown(options, defaultOptions)
-    const { cache, bundle } = options
-    const apiKey = requireApiKey(options.apiKey ?? readVariable("PROMPT_RETRIEVAL_KEY"))
-    const baseUrl = normalizeBaseUrl(
-      options.baseUrl ?? readVariable("PROMPT_RETRIEVAL_URL") ?? defaultOptions.baseUrl
-    )
+    const { call, limits, ...connection } = parseOptions(options)
     this.#options = options
-    this.#defaults = toSettings({ timeout: options.timeout, maxRetries: options.maxRetries }, defaultOptions)
-    this.#account = `${baseUrl} ${apiKey}`
-    this.#transport = new Transport({
-      apiKey,
-      baseUrl,
-      headers: normalizeHeaders(options.headers),
-      fetch: options.fetch ?? defaultOptions.fetch,
-      logger: options.logger ?? defaultOptions.logger
-    })
-    requireMode(options)
-    if (bundle !== undefined) this.#findBundled = makeFindBundled(bundle)
-    this.#cacheLimits = toCacheLimits(cache)
-    if (cache) this.#cache = new Cache(this.#cacheLimits)
+    this.#defaults = call
+    this.#cacheLimits = limits
+    this.#account = `${connection.baseUrl} ${connection.apiKey}`
+    this.#transport = new Transport({ ...connection, headers: normalizeHeaders(options.headers) })
+    if (options.bundle) this.#findBundled = makeFindBundled(options.bundle)
+    if (options.cache) this.#cache = new Cache(limits)
   }
 
   /** Calls that read the prompts of the key's workspace. */
