@@ -1,3 +1,4 @@
+import { layer as suite } from "@effect/vitest"
 import * as Layer from "effect/Layer"
 import * as PostgresKeyStore from "../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
@@ -5,7 +6,11 @@ import { makeKeyStoreTests } from "../../src/testing/keyStoreTests.ts"
 import { makePromptRepoTests } from "../../src/testing/promptRepoTests.ts"
 import { testFileTransfer } from "./FileTransfer.ts"
 import { runContract } from "./runContract.ts"
-import { testWorkspaceStore } from "./WorkspaceStore/contract.ts"
+import { testAudit } from "./WorkspaceStore/Audit.ts"
+import { testDirectory } from "./WorkspaceStore/Directory.ts"
+import { testEdit } from "./WorkspaceStore/Edit.ts"
+import { testImport } from "./WorkspaceStore/Import.ts"
+import { testKeys } from "./WorkspaceStore/Keys.ts"
 import { loadArchive } from "../support/archives.ts"
 import { workspaceStore } from "../support/database/workspaceStore.ts"
 import type { migratedDatabase } from "../support/postgres.ts"
@@ -23,6 +28,8 @@ export const testPorts = <E>(
   const fresh = () => Layer.provide(ports, Layer.fresh(database))
   runContract(`KeyStore: ${name}`, makeKeyStoreTests(loadArchive), fresh())
   runContract(`PromptRepo: ${name}`, makePromptRepoTests(loadArchive), fresh())
-  testWorkspaceStore(name, fresh())
+  suite(fresh(), { excludeTestServices: true, timeout: "60 seconds" })(`WorkspaceStore: ${name}`, (it) => {
+    for (const test of [testDirectory, testKeys, testAudit, testImport, testEdit]) test(it)
+  })
   testFileTransfer(name, fresh())
 }

@@ -67,6 +67,16 @@ export const shuffleMembers = (archive: Archive, order: ReadonlyArray<number>): 
   return Object.fromEntries(members) as unknown as Archive
 }
 
+/** Gives the first items of each list of `content` the ids of the first items of `other`. */
+export const shareIds = <A extends Content>(content: A, other: Content, count: number): A => {
+  const renamed = new Map<string, string>()
+  for (const list of ["folders", "tags", "fragments", "prompts"] as const)
+    for (const [index, { id }] of content[list].slice(0, count).entries())
+      renamed.set(id, other[list][index]?.id ?? id)
+  return JSON.parse(JSON.stringify(content).replace(/[0-9a-f-]{36}/g, (id) => renamed.get(id) ?? id))
+}
+type Content = Record<"folders" | "tags" | "fragments" | "prompts", ReadonlyArray<{ readonly id: string }>>
+
 /** Imports an archive into the store of the current test. */
 export const loadArchive = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(archive))

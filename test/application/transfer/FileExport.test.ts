@@ -20,6 +20,7 @@ import {
   fragmentBinding,
   newId,
   prompt,
+  shareIds,
   texts,
   toWorkspaceContent
 } from "../../support/archives.ts"
@@ -127,16 +128,6 @@ const awkwardArchives = Arbitrary.map(
     return archive({ folders, prompts })
   }
 )
-
-/** Gives the first items of `content` the ids of the first items of `other`, so that their states differ. */
-const shareIds = (content: WorkspaceContent, other: WorkspaceContent, count: number): WorkspaceContent => {
-  const renamed = new Map<string, string>()
-  for (const list of ["fragments", "prompts"] as const)
-    for (const [index, { id }] of content[list].slice(0, count).entries())
-      if (other[list][index] !== undefined) renamed.set(id, other[list][index].id)
-  const text = JSON.stringify(content)
-  return JSON.parse(text.replace(/[0-9a-f-]{36}/g, (id) => renamed.get(id) ?? id))
-}
 
 describe("planExport", () => {
   it.prop(

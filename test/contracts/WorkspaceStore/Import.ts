@@ -1,8 +1,11 @@
 import { assert } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import { InvalidKey, type KeyRecord } from "../../../src/domain/ApiKey.ts"
+import { PromptFragment, PromptVersion, StoredKey, WorkspacePrompt } from "../../../src/domain/Workspace.ts"
 import {
   archive,
   archives,
@@ -16,6 +19,7 @@ import {
   makeTenant,
   prompt,
   sample,
+  shareIds,
   tag,
   user,
   version,
@@ -26,6 +30,7 @@ import {
   assertReads,
   findKey,
   foreignIdError,
+  inExportOrder,
   makeRecord,
   makeOneOfEach,
   rejectedPaths
@@ -33,13 +38,19 @@ import {
 
 const revoked_at = instant("2026-03-01T00:00:00.000Z")
 
+/** Tests the rules of `WorkspaceStore` for imports and exports of whole workspaces. */
 export const testImport = (it: ContractTests): void => {
   it.effect.prop(
-    "importWorkspace replaces the content of any workspace with the content of any archive, returns the same result as a dry run, and writes nothing if the same archive is imported again",
-    { from: archives, to: archives },
-    Effect.fnUntraced(function* ({ from, to }) {
+    "importWorkspace replaces the content of any workspace with the content of any archive, returns the same result as a dry run, writes nothing if the same archive is imported again, and leaves other workspaces unchanged",
+    { from: archives, to: archives, other: archives, shared: Arbitrary.schema(Schema.Natural) },
+    Effect.fnUntraced(function* ({ from, to, other, shared }) {
       const { importWorkspace } = yield* WorkspaceStore
-      const target: Archive = { ...to, workspace: { ...to.workspace, id: from.workspace.id } }
+      yield* loadArchive(other)
+      // Some items are in both archives, with different values.
+      const target: Archive = {
+        ...shareIds(to, from, shared % 4),
+        workspace: { ...to.workspace, id: from.workspace.id }
+      }
       for (const archive of [from, target, from]) {
         const expected = yield* importWorkspace(archive, { dryRun: true })
         assert.deepStrictEqual(yield* importWorkspace(archive), expected)
@@ -47,8 +58,9 @@ export const testImport = (it: ContractTests): void => {
         const { rows } = yield* importWorkspace(archive)
         assert.deepStrictEqual(rows, { added: 0, changed: 0, removed: 0 })
       }
+      yield* assertReads(other)
     }),
-    { arbitrary: { runs: 8, maxShrinks: 50 } }
+    { arbitrary: { runs: 10, maxShrinks: 50 } }
   )
 
   it.effect(
@@ -85,34 +97,6 @@ export const testImport = (it: ContractTests): void => {
         })
         const removed = [first!.tags, first!.fragments, first!.versions, second!.tags].flat().length + 1
         assert.deepStrictEqual(rows, { added: 1, changed: 4, removed })
-      })
-  )
-
-  it.effect(
-    "importWorkspace updates the items that the archive contains, deletes content that the archive does not contain, and leaves other workspaces unchanged",
-    () =>
-      Effect.gen(function* () {
-        const [before, other] = [sample().archive, sample()]
-        const [retained] = before.prompts
-        const changed = {
-          ...prompt({ id: retained!.id, title: "Changed", prompt_type: "assistant", is_favorite: false }),
-          tags: [before.tags[0]!.id],
-          fragments: retained!.fragments
-            .slice(1)
-            .map((binding) => ({ ...binding, position: 7, variable_overrides: { new: 1 } })),
-          versions: [{ ...retained!.versions[0]!, content: "Changed" }, version(9)]
-        }
-        const after: Archive = {
-          ...before,
-          folders: before.folders.slice(1).map((folder) => ({ ...folder, name: "Changed" })),
-          tags: before.tags.map((tag) => ({ ...tag, name: `${tag.name}!`, color: "#abcdef" })),
-          fragments: before.fragments.map((fragment) => ({ ...fragment, content: `${fragment.content}!` })),
-          prompts: [changed, prompt({ title: "New" })]
-        }
-        for (const each of [other.archive, before, after]) yield* loadArchive(each)
-        for (const each of [other.archive, after]) yield* assertReads(each)
-        const { active } = other.keys
-        assert.deepStrictEqual(yield* findKey(active), makeRecord(active, other.archive.workspace))
       })
   )
 
@@ -336,6 +320,42 @@ export const testImport = (it: ContractTests): void => {
         // The email is still free, so another user can have it.
         yield* loadArchive(archive({ users: [{ ...stranger, id: user().id }] }))
         assert.isFalse((yield* workspaces).some(({ id }) => id === home.id))
+      })
+  )
+
+  it.effect.prop(
+    "exportWorkspace exports an imported workspace in a fixed order, and importing the export changes nothing",
+    { original: archives },
+    Effect.fnUntraced(function* ({ original }) {
+      yield* loadArchive(original)
+      const { users: _, ...content } = inExportOrder(original)
+      const expected = { ...content, users: [] }
+      assert.deepStrictEqual(yield* exportArchive(original.workspace.id), expected)
+      yield* loadArchive(expected)
+      assert.deepStrictEqual(yield* exportArchive(original.workspace.id), expected)
+      yield* assertReads(original)
+    }),
+    { arbitrary: { runs: 8, maxShrinks: 50 } }
+  )
+
+  it.effect(
+    "exportWorkspace exports the keys of a workspace and the owners of these keys, but no other keys and users, with the fields in a fixed order",
+    () =>
+      Effect.gen(function* () {
+        const { archive: own } = sample()
+        yield* loadArchive(sample().archive)
+        yield* loadArchive({ ...own, users: [...own.users, user()] })
+        const api_keys = own.api_keys.filter(({ workspace_id }) => workspace_id !== null)
+        const exported = yield* exportArchive(own.workspace.id)
+        assert.deepStrictEqual(exported, inExportOrder({ ...own, api_keys }))
+        // docs/archive-format.md shows the order of the fields.
+        for (const [item, { fields }] of [
+          [exported.api_keys[0]!, StoredKey],
+          [exported.prompts[0]!, WorkspacePrompt],
+          [exported.prompts.find(({ title }) => title === "Greeting")!.fragments[0]!, PromptFragment],
+          [exported.prompts[0]!.versions[0]!, PromptVersion]
+        ] as const)
+          assert.deepStrictEqual(Object.keys(item), Object.keys(fields))
       })
   )
 }
