@@ -3,9 +3,6 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import {
-  ApiNotAllowed,
-  checkAccess,
-  Disputed,
   endKey,
   formatKeySummary,
   InvalidKey,
@@ -14,13 +11,11 @@ import {
   keepLifetime,
   makeApiKey,
   parseApiKey,
-  PastDue,
   secondsUntilReset,
   toKeyEnds,
   toRateWindow,
   toReplacedName
 } from "../../src/domain/ApiKey.ts"
-import { BillingStatus } from "../../src/domain/Billing.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 
 const Byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
@@ -120,21 +115,6 @@ describe("the end of a key", () => {
     assert.strictEqual(toReplacedName("🔑".repeat(256)), `${"🔑".repeat(245)} (replaced)`)
   })
 })
-
-it.prop(
-  "checkAccess checks the tier, of which only Solo and Team have access, and then the billing status",
-  {
-    tier: Schema.Literals(["solo", "team", "free", "Solo", "TEAM", "solo ", "", "enterprise", "__proto__"]),
-    billing_status: BillingStatus
-  },
-  ({ tier, billing_status }) => {
-    const errors = { active: undefined, disputed: Disputed, past_due: PastDue, over_limit: PastDue }
-    assert.deepStrictEqual(
-      checkAccess({ tier, billing_status }),
-      tier === "solo" || tier === "team" ? errors[billing_status] : ApiNotAllowed
-    )
-  }
-)
 
 it.prop(
   "secondsUntilReset returns the seconds until the clock minute ends, rounded up to an integer from 1 to 60",

@@ -2,18 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import {
-  positiveIntRule,
-  InvalidParameter,
-  makePage,
-  paginate,
-  parsePositiveInt,
-  isWithinOffsetLimit
-} from "../../src/domain/Page.ts"
+import { positiveIntRule, InvalidParameter, makePage, parsePositiveInt } from "../../src/domain/Page.ts"
 import { parseVersionNumber } from "../../src/domain/Version.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
-const PerPage = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
 /** Texts of digits and of other characters that some number parsers accept. */
 const numeric = Arbitrary.map(
   Arbitrary.array(
@@ -62,27 +54,3 @@ it.prop(
     assert.deepStrictEqual(makePage({}), Result.succeed({ page: 1, per_page: 20 }))
   }
 )
-
-it.prop(
-  "paginate returns the items of any page and the total, and all pages together are the whole list",
-  { all: Schema.Array(Schema.Int), per_page: PerPage },
-  ({ all, per_page }) => {
-    const pages = Array.from({ length: Math.ceil(all.length / per_page) + 1 }, (_, index) =>
-      paginate(all, { page: index + 1, per_page })
-    )
-    assert.deepStrictEqual(
-      pages.flatMap(({ items }) => items),
-      [...all]
-    )
-    for (const { items, total } of pages) {
-      assert.isAtMost(items.length, per_page)
-      assert.strictEqual(total, all.length)
-    }
-  }
-)
-
-it("isWithinOffsetLimit is true for the offset 2^31-1 and false for 2^31", () => {
-  assert.isTrue(isWithinOffsetLimit({ page: 2147483648, per_page: 1 }))
-  assert.isFalse(isWithinOffsetLimit({ page: 2147483649, per_page: 1 }))
-  assert.isFalse(isWithinOffsetLimit({ page: Number.MAX_SAFE_INTEGER, per_page: 100 }))
-})

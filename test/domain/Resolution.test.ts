@@ -63,24 +63,8 @@ const names = ["a", "b", "tone", "__proto__", "constructor", "toString", "", "ä
 
 const pieces = [
   ...names.flatMap((name) => [`{{${name}}}`, `{{ ${name}\t}}`, name]),
-  ...[
-    "{{",
-    "}}",
-    "{",
-    "}",
-    " ",
-    "\n",
-    "{{{a}}}",
-    "{{a}",
-    "{a}}",
-    "{{a{b}}",
-    "{{ }}",
-    "$1",
-    "\\",
-    "😀",
-    "\u00a0",
-    "{{\u00a0\ufeff\u2003}}"
-  ]
+  ...["{{", "}}", "{", "}", " ", "\n", "{{{a}}}", "{{a}", "{a}}", "{{a{b}}", "{{ }}", "$1", "\\", "😀"],
+  ...["\u00a0", "{{\u00a0\ufeff\u2003}}"]
 ]
 
 const text = Arbitrary.map(
@@ -238,12 +222,6 @@ describe("resolve with hostile content", () => {
 describe("findSlots", () => {
   it("findSlots stops at the first name that exceeds the given number of names", () => {
     assert.deepStrictEqual([...findSlots("{{a}} {{a}} {{b}} {{c}} {{d}}", 2)], ["a", "b", "c"])
-  })
-
-  it("findSlots finds every slot even after a resolution has failed", () => {
-    const variable_overrides = { a: "x".repeat(128 * 1024) }
-    assert.isTrue(isTooLarge("", [{ content: "{{a}}".repeat(9), variable_overrides }]))
-    assert.deepStrictEqual([...findSlots("{{a}} {{b}}")], ["a", "b"])
   })
 })
 
