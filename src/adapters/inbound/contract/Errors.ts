@@ -57,8 +57,11 @@ export interface ErrorSpec<E> {
 
 const badRequest = { status: 400, code: "BAD_REQUEST", message: "Bad request", subject: "request" } as const
 const unauthorized = { status: 401, code: "UNAUTHORIZED", subject: "caller" } as const
-const challenge = { "www-authenticate": 'Bearer realm="api"' } as const
-const invalidToken = { "www-authenticate": 'Bearer realm="api", error="invalid_token"' } as const
+/** The 401 of a key that was sent and rejected. */
+const invalidToken = {
+  ...unauthorized,
+  headers: { "www-authenticate": 'Bearer realm="api", error="invalid_token"' }
+} as const
 const paymentRequired = { status: 402, subject: "caller" } as const
 const notFound = { status: 404, code: "NOT_FOUND" } as const
 
@@ -84,37 +87,28 @@ export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { r
   MalformedAuthorization: {
     ...unauthorized,
     message: "Missing or malformed Authorization header",
-    headers: challenge,
+    headers: { "www-authenticate": 'Bearer realm="api"' },
     condition: "the `Authorization` header is missing or is not `Bearer <key>`"
   },
   InvalidKeyFormat: {
-    ...unauthorized,
+    ...invalidToken,
     message: "Invalid API key format",
-    headers: invalidToken,
     condition: `the key does not start with \`${keyPrefix}\``
   },
-  InvalidKey: {
-    ...unauthorized,
-    message: "Invalid API key",
-    headers: invalidToken,
-    condition: "the key does not exist"
-  },
+  InvalidKey: { ...invalidToken, message: "Invalid API key", condition: "the key does not exist" },
   KeyRevoked: {
-    ...unauthorized,
+    ...invalidToken,
     message: "API key has been revoked",
-    headers: invalidToken,
     condition: "the key has been revoked or has expired"
   },
   OwnerMustReset: {
-    ...unauthorized,
+    ...invalidToken,
     message: "API key owner must reset password",
-    headers: invalidToken,
     condition: "the owner of the key must reset the password"
   },
   NoOrganization: {
-    ...unauthorized,
+    ...invalidToken,
     message: "API key has no organization assigned",
-    headers: invalidToken,
     condition: "the key belongs to no workspace"
   },
   Disputed: {
