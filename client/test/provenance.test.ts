@@ -38,7 +38,7 @@ describe("the provenance of a result", () => {
   it("the result of a bundled text or of a fallback has the fields of a resolved prompt as its data", async () => {
     const service = makeService({ bundle })
     service.respondWith(serviceUnavailable)
-    expect((await service.read()).data).toEqual({
+    expect((await service.read()).data).toMatchObject({
       id,
       title: "Bundled",
       prompt_type: "system",
@@ -56,8 +56,8 @@ describe("the provenance of a result", () => {
     }
     const read = async (prompt: string | PromptReference) =>
       (await service.client.prompts.getResolved(prompt, { fallback: "Text" })).data
-    expect(await read("refund")).toEqual(fallback)
-    expect(await read({ name: "refund", type: "user", model: "gpt-4o", slots: [] })).toEqual({
+    expect(await read("refund")).toMatchObject(fallback)
+    expect(await read({ name: "refund", type: "user", model: "gpt-4o", slots: [] })).toMatchObject({
       ...fallback,
       prompt_type: "user",
       target_model: "gpt-4o"
