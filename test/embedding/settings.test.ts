@@ -106,11 +106,12 @@ describe("the option logger of createPromptApi", () => {
     await send(await makeApi({ logger, redisUrl }), path)
     await expect
       .poll(() => lines.map(([level, message]) => `${level} ${message}`))
-      .toEqual([expect.stringMatching(/^warn Redis /)])
+      .toContainEqual(expect.stringMatching(/^warn Redis /))
     expect(errors.mock.calls).toEqual([])
     await send(await makeApi({ redisUrl }), path)
-    await expect.poll(() => errors.mock.calls.length).toBe(1)
-    expect(JSON.parse(errors.mock.calls[0]![0])).toMatchObject({ level: "warn", time: expect.any(String) })
+    await expect
+      .poll(() => errors.mock.calls.map(([line]) => JSON.parse(line)))
+      .toContainEqual(expect.objectContaining({ level: "warn", time: expect.any(String) }))
   })
 
   it("a logger that throws does not make a request fail", async () => {
