@@ -12,7 +12,7 @@ import { type DatabaseOptions, makePoolConfig } from "./driver/PoolConfig.ts"
 import type { Query } from "./driver/Query.ts"
 import { makeQuery } from "./driver/QueryPool.ts"
 import { makeSetUpSession } from "./connection/SessionSetup.ts"
-import { makeSqlErrorHandler } from "./driver/SqlErrorHandler.ts"
+import { makeSqlErrorHandler } from "./driver/SqlErrors.ts"
 
 export type { DatabaseOptions }
 

@@ -5,7 +5,7 @@ import * as Redacted from "effect/Redacted"
 import { connect, type Socket } from "node:net"
 import type { SqlError } from "effect/sql/SqlError"
 import { type ConnectionUrl, parseConnectionUrl } from "./ConnectionUrl.ts"
-import { makeConnectionError } from "../driver/Timeouts.ts"
+import { makeConnectionError } from "../driver/SqlErrors.ts"
 
 /** The size of the receive buffer of a connection, and so the maximum size of one read of its socket. */
 const receiveBytes = 64 * 1024

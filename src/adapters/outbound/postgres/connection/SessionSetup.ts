@@ -2,7 +2,7 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { DatabaseServer } from "./DatabaseServer.ts"
-import { statementTimeoutMs } from "../driver/Timeouts.ts"
+import { statementTimeoutMs } from "../driver/SqlErrors.ts"
 
 /**
  * A condition that is true if the session belongs to this connection alone. `$1` is the process id that was reported

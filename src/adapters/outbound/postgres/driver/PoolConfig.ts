@@ -4,7 +4,7 @@ import type * as PgClient from "@effect/sql-pg/PgClient"
 import type * as Redacted from "effect/Redacted"
 import { type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
 import type { ConnectionConfig } from "../connection/DatabaseServer.ts"
-import { connectTimeout } from "./Timeouts.ts"
+import { connectTimeout } from "./SqlErrors.ts"
 
 /** Milliseconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01. */
 const postgresEpoch = 946_684_800_000

@@ -37,12 +37,6 @@ export const makeStatement = (
  */
 export type Query = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
 
-/** Runs one statement in the current transaction of a client. Returns the rows of the result. */
-export const execute = (
-  sql: PgClient,
-  { text, params }: Statement
-): Effect.Effect<ReadonlyArray<Row>, SqlError> => sql.unsafe<Row>(text, params)
-
 /** Runs one statement in the current transaction of a client. Returns the number of rows that were written. */
 export const executeCounted = (sql: PgClient, { text, params }: Statement): Effect.Effect<number, SqlError> =>
   Effect.map(sql.unsafe(text, params).raw, (result) => (result as PgConnection.Result).rowCount)

@@ -9,9 +9,13 @@ import { metricRegistry } from "../../../../application/observability/Instrument
 import { makeWorkspacePermits, runUntil, type WithPermit } from "../../../../application/reading/ReadGate.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/SessionSetup.ts"
-import { isConnectionLost } from "./SqlErrors.ts"
-import { connectTimeoutError, connectTimeoutMs, poolExhaustedError } from "./Timeouts.ts"
-import type { SqlErrorHandler } from "./SqlErrorHandler.ts"
+import {
+  connectTimeoutError,
+  connectTimeoutMs,
+  isConnectionLost,
+  poolExhaustedError,
+  type SqlErrorHandler
+} from "./SqlErrors.ts"
 
 /** A statement first waits for a connection, then runs. */
 type Phase = "waiting" | "running"
@@ -19,40 +23,16 @@ type Phase = "waiting" | "running"
 const makeGauge = (pool: string, name: string, description: string): Metric.Gauge<number> =>
   Metric.gauge(`prompt_retrieval_postgres_statements_${name}`, { description, attributes: { pool } })
 
-/** Counts the statements of a pool that wait and that run, in gauges. */
-class StatementCounts {
-  readonly #counts = { waiting: 0, running: 0 }
-  readonly #gauges: Readonly<Record<Phase, Metric.Gauge<number>>>
-
-  constructor(pool: string) {
-    this.#gauges = {
-      waiting: makeGauge(pool, "waiting", "Statements that wait for a connection of the pool"),
-      running: makeGauge(pool, "running", "Statements in flight on the pool's connections")
-    }
-  }
-
-  get running(): number {
-    return this.#counts.running
-  }
-
-  /** Moves a query to a phase; `undefined` means that the query is done. */
-  move(query: PooledQuery, phase: Phase | undefined): void {
-    if (query.phase !== undefined) this.#change(query.phase, -1)
-    if (phase !== undefined) this.#change(phase, 1)
-    query.phase = phase
-  }
-
-  #change(phase: Phase, change: 1 | -1): void {
-    this.#counts[phase] += change
-    this.#gauges[phase].modifyUnsafe(change, metricRegistry)
-  }
-}
-
 interface PooledQuery {
   readonly statement: Statement
   phase: Phase | undefined
   /** The connection of the attempt that runs; undefined while the query waits for a connection. */
   connection: PgConnection | undefined
+  /** True once the query has the permit of its workspace. */
+  hasPermit: boolean
+  /** Fails the query when it has waited for `connectTimeout`. */
+  timer: NodeJS.Timeout | undefined
+  failWaiting: () => void
 }
 
 /**
@@ -64,8 +44,9 @@ interface PooledQuery {
 class QueryPool {
   readonly #pool: PgPool.PgPool
   readonly #maxConnections: number
-  readonly #counts: StatementCounts
   readonly #setUpSession: SetUpSession
+  readonly #gauges: Readonly<Record<Phase, Metric.Gauge<number>>>
+  #running = 0
   /**
    * For each connection whose session is set up: true if the session belongs to this connection alone. Statements on
    * other connections are not prepared, because a pooler may run each statement in another session.
@@ -80,30 +61,44 @@ class QueryPool {
   constructor(pool: PgPool.PgPool, name: string, maxConnections: number, setUpSession: SetUpSession) {
     this.#pool = pool
     this.#maxConnections = maxConnections
-    this.#counts = new StatementCounts(name)
     this.#setUpSession = setUpSession
+    this.#gauges = {
+      waiting: makeGauge(name, "waiting", "Statements that wait for a connection of the pool"),
+      running: makeGauge(name, "running", "Statements in flight on the pool's connections")
+    }
     this.#withPermit = makeWorkspacePermits(Math.max(1, maxConnections - 1))
   }
 
   /** Runs a statement, after the statement has waited for a permit of its workspace. */
   run(statement: Statement): Effect.Effect<ReadonlyArray<Row>, SqlError> {
     return Effect.suspend(() => {
-      const query: PooledQuery = { statement, phase: undefined, connection: undefined }
-      this.#counts.move(query, "waiting")
-      const attempts = this.#attempt(query, "first")
+      const query: PooledQuery = {
+        statement,
+        phase: undefined,
+        connection: undefined,
+        hasPermit: false,
+        timer: undefined,
+        failWaiting: () => {}
+      }
+      const attempts = Effect.suspend(() => {
+        query.hasPermit = true
+        return this.#attempt(query, "first")
+      })
       const { workspace } = statement
       const permitted = workspace === undefined ? attempts : this.#withPermit(workspace, attempts)
-      return this.#withConnectTimeout(query, permitted).pipe(
-        Effect.onExit(() => Effect.sync(() => this.#counts.move(query, undefined))),
-        Effect.map(({ rows }) => rows as ReadonlyArray<Row>)
-      )
+      this.#move(query, "waiting")
+      const result = runUntil<Result, SqlError, SqlError>(permitted, (end) => {
+        query.failWaiting = () => end(Effect.fail(this.#findWaitError(query)))
+        return () => this.#move(query, undefined)
+      })
+      return Effect.map(result, ({ rows }) => rows as ReadonlyArray<Row>)
     })
   }
 
   /**
-   * Runs a query on a connection of the pool. If the connection is lost, runs the query again. A retry is only repeated
-   * if it was on a connection that had been used before: when one connection is lost, the other open connections are
-   * often lost too, but the pool does not know this yet.
+   * Runs a query on a connection of the pool. If the connection is lost, runs the query again, until it has failed on a
+   * new connection: when one connection is lost, the other open connections are often lost too, but the pool does not
+   * know this yet.
    */
   #attempt(query: PooledQuery, attempt: "first" | "retry"): Effect.Effect<Result, SqlError> {
     let wasUsed = false
@@ -115,7 +110,7 @@ class QueryPool {
       if (attempt === "retry" && !wasUsed) return Effect.fail(error)
       const discard = query.connection === undefined ? Effect.void : this.#pool.invalidate(query.connection)
       query.connection = undefined
-      this.#counts.move(query, "waiting")
+      this.#move(query, "waiting")
       return Effect.andThen(discard, this.#attempt(query, "retry"))
     })
   }
@@ -127,7 +122,7 @@ class QueryPool {
   #send(query: PooledQuery, connection: PgConnection) {
     const hasOwnSession = this.#hasOwnSession.get(connection)
     query.connection = connection
-    this.#counts.move(query, "running")
+    this.#move(query, "running")
     const { text, params } = query.statement
     const result = Effect.onInterrupt(connection.query(text, params, hasOwnSession === true), () =>
       this.#pool.invalidate(connection)
@@ -139,20 +134,19 @@ class QueryPool {
     return Effect.zipWith(setUp, result, (_, result) => result, { concurrent: true })
   }
 
-  /** Fails if the query waits for a connection for `connectTimeout`. This time includes the wait for a permit. */
-  #withConnectTimeout<A>(
-    query: PooledQuery,
-    attempts: Effect.Effect<A, SqlError>
-  ): Effect.Effect<A, SqlError> {
-    return runUntil(attempts, (end) => {
-      const timer = setInterval(() => {
-        if (query.connection !== undefined) return
-        end(
-          Effect.fail(this.#counts.running < this.#maxConnections ? connectTimeoutError : poolExhaustedError)
-        )
-      }, connectTimeoutMs)
-      return () => clearInterval(timer)
-    })
+  /** Moves a query to a phase; `undefined` means that the query is done. */
+  #move(query: PooledQuery, phase: Phase | undefined): void {
+    if (query.phase !== undefined) this.#gauges[query.phase].modifyUnsafe(-1, metricRegistry)
+    if (query.phase === "running") this.#running--
+    if (phase !== undefined) this.#gauges[phase].modifyUnsafe(1, metricRegistry)
+    if (phase === "running") this.#running++
+    query.phase = phase
+    clearTimeout(query.timer)
+    if (phase === "waiting") query.timer = setTimeout(() => query.failWaiting(), connectTimeoutMs)
+  }
+
+  #findWaitError({ hasPermit }: PooledQuery): SqlError {
+    return hasPermit && this.#running < this.#maxConnections ? connectTimeoutError : poolExhaustedError
   }
 }
 

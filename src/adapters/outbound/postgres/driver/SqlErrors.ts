@@ -1,4 +1,26 @@
-import type { SqlError } from "effect/sql/SqlError"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { ConnectionError, SqlError } from "effect/sql/SqlError"
+import { makeRepeatingLog } from "../../../../application/observability/RepeatingLog.ts"
+import { Unavailable } from "../../../../application/ports/Unavailable.ts"
+
+/** How long a query may wait for a permit of its workspace and for a connection. */
+export const connectTimeout = "1 second"
+
+export const connectTimeoutMs = Duration.toMillis(connectTimeout)
+
+/** How long PostgreSQL may work on the statement of a query, in milliseconds. */
+export const statementTimeoutMs = 3000
+
+export const makeConnectionError = (message: string): SqlError =>
+  new SqlError({ reason: new ConnectionError({ cause: new Error(message), message }) })
+
+/** No connection was established within `connectTimeout`. */
+export const connectTimeoutError = makeConnectionError("no connection was made in time")
+
+/** No connection became free within `connectTimeout`, because all were busy. This is not an outage. */
+export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
 /**
  * Returns the SQLSTATE of an error that PostgreSQL reported. For other errors, returns the code of the operating
@@ -46,3 +68,58 @@ export const isUnavailable = (error: SqlError): boolean =>
   error.reason._tag === "DeadlockError" ||
   error.reason._tag === "SerializationError" ||
   sqlState(error).startsWith("53")
+
+/**
+ * The level at which it is logged that PostgreSQL is unavailable. A program that reports this error itself uses
+ * `Debug`, so that the reason is not printed twice.
+ */
+export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrieval/OutageLogLevel", {
+  defaultValue: () => "Warn"
+})
+
+/** Fails with `Unavailable` if an SQL error is temporary. Otherwise, the error is a defect. */
+export type SqlErrorHandler = (error: SqlError) => Effect.Effect<never, Unavailable>
+
+/**
+ * Returns the warning for a statement that failed for a reason other than a failed connection; otherwise `undefined`.
+ */
+const findWarning = (error: SqlError): string | undefined => {
+  if (error === poolExhaustedError)
+    return `A read waited ${connectTimeout} while all connections of its pool were busy; failed as unavailable`
+  const reason = describeSqlError(error)
+  const notCompleted = `PostgreSQL did not complete a statement; failed as unavailable: ${reason}`
+  switch (error.reason._tag) {
+    case "StatementTimeoutError":
+      return reason.includes("statement timeout")
+        ? `A read exceeded the ${statementTimeoutMs / 1000} s statement timeout; failed as unavailable`
+        : notCompleted
+    case "LockTimeoutError":
+    case "DeadlockError":
+    case "SerializationError":
+      return notCompleted
+    default: {
+      const code = sqlState(error)
+      return code.startsWith("53") && code !== "53300" ? notCompleted : undefined
+    }
+  }
+}
+
+/**
+ * Returns the handler of one database. The handler logs why PostgreSQL is unavailable or reads fail: immediately, and
+ * again every minute while the problem lasts.
+ */
+export const makeSqlErrorHandler = (): SqlErrorHandler => {
+  const logOutage = makeRepeatingLog((message) =>
+    Effect.flatMap(OutageLogLevel, (level) => Effect.logWithLevel(level)(message))
+  )
+  const logWarning = makeRepeatingLog((message) => Effect.logWarning(message))
+  return (error) => {
+    if (!isUnavailable(error)) return Effect.die(toDefect(error))
+    const warning = findWarning(error)
+    const log =
+      warning === undefined
+        ? logOutage(`PostgreSQL is unavailable: ${describeSqlError(error)}`)
+        : logWarning(warning)
+    return Effect.andThen(log, Effect.fail(Unavailable))
+  }
+}
