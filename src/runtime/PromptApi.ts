@@ -13,6 +13,7 @@ import {
 import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/WebHandler.ts"
 import { assertReadable, assertSchemaCurrent } from "../adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { Lifecycle } from "../application/Lifecycle.ts"
+import { Unavailable } from "../application/ports/Unavailable.ts"
 import { metricRegistry } from "../application/observability/Instrumentation.ts"
 import { makeRepeatingLog } from "../application/observability/RepeatingLog.ts"
 import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"
@@ -70,10 +71,15 @@ const makeLoggedSchemaCheck = () => {
  */
 const startServing = Effect.gen(function* () {
   const { markServing } = yield* Lifecycle
+  // A server that accepts connections may stay silent.
+  const boundedCheck = Effect.timeoutOrElse(checkSchema, {
+    duration: "5 seconds",
+    orElse: () => Effect.fail(Unavailable)
+  })
   const retried = Effect.suspend(() =>
     Effect.retry(makeLoggedSchemaCheck(), { schedule: Schedule.spaced("500 millis") })
   )
-  yield* Effect.andThen(checkSchema, markServing).pipe(
+  yield* Effect.andThen(boundedCheck, markServing).pipe(
     Effect.catchTag("Unavailable", () => Effect.forkScoped(Effect.andThen(retried, markServing)))
   )
 })

@@ -16,7 +16,7 @@ import type { HostLogger } from "./telemetry/HostLogger.ts"
 
 /** The options of `createPromptApi`. */
 export interface PromptApiOptions {
-  /** The URL of one or several PostgreSQL servers. */
+  /** The URL of a PostgreSQL server. */
   readonly databaseUrl: string
   /** A URL of the same database that bypasses connection poolers, for change notifications. Default: `databaseUrl`. */
   readonly databaseFeedUrl?: string | undefined

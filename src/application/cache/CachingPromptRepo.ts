@@ -32,8 +32,7 @@ const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
 }
 
 /**
- * Caches the totals of lists. Prompt contents are not cached here: `App` caches whole responses, and
- * identical concurrent requests find the response of the first request there.
+ * Caches the totals of lists. Prompt contents are not cached here, because `App` caches whole responses.
  */
 export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed> = Layer.effect(
   PromptRepo,

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { Unavailable } from "../ports/Unavailable.ts"
 
 /**
  * The deadline of an HTTP request that the cache cannot serve, of an MCP call and of an in-process read, in
@@ -49,6 +50,9 @@ export const withDeadline =
       const timer = setTimeout(() => end(Effect.fail(error)), milliseconds)
       return () => clearTimeout(timer)
     })
+
+/** Runs the reads of one request. Fails with `Unavailable` after `requestDeadlineMs`. */
+export const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 
 /**
  * The number of reads of a workspace that run at the same time. The result of each read may take about 8 MiB of memory

@@ -3,9 +3,8 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
-import { ReadGate, requestDeadlineMs, withDeadline } from "../../../application/reading/ReadGate.ts"
+import { ReadGate, withRequestDeadline } from "../../../application/reading/ReadGate.ts"
 import { toUnexpectedError } from "../../../application/observability/InternalError.ts"
-import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import {
   parseUuid,
@@ -144,7 +143,7 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
               Effect.gen(() => read(caller))
             )
           ),
-          withDeadline(requestDeadlineMs, Unavailable),
+          withRequestDeadline,
           Effect.result,
           Effect.catchCause((cause) => Effect.map(toUnexpectedError(cause, "Read failed"), Result.fail))
         )

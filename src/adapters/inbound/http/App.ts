@@ -11,7 +11,7 @@ import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
 import { logTooLarge } from "../../../application/reading/Prompts.ts"
-import { ReadGate, requestDeadlineMs, withDeadline } from "../../../application/reading/ReadGate.ts"
+import { ReadGate, withRequestDeadline } from "../../../application/reading/ReadGate.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
@@ -34,7 +34,7 @@ import { recordRequest, makeRequestContext, type RequestContext } from "./Reques
 import { inSpan } from "./observability/Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import { BasePath } from "./request/PublicUrl.ts"
-import { type MatchedRoute, matchRoute, parseBearerToken } from "./request/RequestHead.ts"
+import { type MatchedRoute, matchRoute, parseBearerToken, splitTarget } from "./request/RequestHead.ts"
 import { UnsentBytes } from "./response/UnsentBytes.ts"
 
 /** Responds to a request, and never fails. */
@@ -56,14 +56,8 @@ const toCacheable = (response: CachedResponse): Cacheable<CachedResponse> => ({
   size: response.representation.full.body.length + entryBytes
 })
 
-/** Returns true if a request target is this path, with or without a query. */
-const isPathOf = (target: string, path: string): boolean =>
-  target.startsWith(path) && (target.length === path.length || target[path.length] === "?")
-
 /** Returns true if an error is about the content of the workspace. Such an error contradicts a known 200. */
 const isContradiction = ({ _tag }: ApiError): boolean => errors[_tag].subject === "workspace"
-
-const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
 
 /** Returns the response to an error. If the resolved content of a prompt is too large, logs the id of the prompt. */
 const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
@@ -114,17 +108,14 @@ export const makeApp = Effect.fnUntraced(function* (
   const app: App = (request) =>
     Effect.suspend(() => {
       const context = makeRequestContext(request)
-      const isMounted = mounted !== undefined && isPathOf(request.target, mounted.path)
-      if (isMounted) context.route = mounted.path
-      // `respond` sets `context.route` before it returns, so the span below has the name of the route.
-      const response = isMounted
-        ? respondMounted(request, context.requestId, mounted, (caller) => {
-            context.caller = caller
-          })
-        : respondToFailures(
-            context.waitSeconds === undefined ? respond(context) : respondOrHold(context, respond(context)),
-            context.requestId
-          )
+      // Both functions set `context.route` before they return, so the span below has the name of the route.
+      const response =
+        mounted !== undefined && splitTarget(request.target).path === mounted.path
+          ? respondMounted(context, mounted)
+          : respondToFailures(
+              context.waitSeconds === undefined ? respond(context) : respondOrHold(context, respond(context)),
+              context.requestId
+            )
       const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
       return Effect.flatMap(traced, (response) =>
         unsent.hasRoom(response) ? complete(context, response) : respondWithoutRoom(context, response)

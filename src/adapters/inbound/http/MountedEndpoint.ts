@@ -2,8 +2,10 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
 import { toError } from "../../../application/observability/InternalError.ts"
+import { withRequestDeadline } from "../../../application/reading/ReadGate.ts"
 import { describeError, type ErrorDescription, MethodNotAllowed } from "../contract/Errors.ts"
 import { type HttpRequest, type HttpResponse, makeEntityHeaders, toRawHeaders } from "./HttpMessage.ts"
+import type { RequestContext } from "./RequestRecord.ts"
 import { PublicUrl } from "./request/PublicUrl.ts"
 import { parseBearerToken } from "./request/RequestHead.ts"
 
@@ -93,20 +95,20 @@ export const makeRespondMounted = Effect.gen(function* () {
   const publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin
 
   return (
-    { method, headers, readBody }: HttpRequest,
-    requestId: string,
-    { maxBodyBytes, respond, encodeError }: NonNullable<MountedEndpoint["Service"]>,
-    onAdmitted: (caller: AdmittedCaller) => void
+    context: RequestContext,
+    { path, maxBodyBytes, respond, encodeError }: NonNullable<MountedEndpoint["Service"]>
   ): Effect.Effect<HttpResponse> => {
+    const { requestId } = context
+    const { method, headers, readBody } = context.request
+    context.route = path
     const token = parseBearerToken(headers.authorization)
     const receive = Effect.gen(function* () {
       if (method !== "POST") return yield* Effect.fail(methodNotAllowed)
       if (!isAllowedOrigin(headers.origin, publicOrigin)) return yield* Effect.fail(forbiddenOrigin)
-      const admitted = yield* admission.admit(token)
-      onAdmitted(admitted)
-      const { workspaceId: workspace } = admitted
+      context.caller = yield* withRequestDeadline(admission.admit(token))
+      const { workspaceId: workspace } = context.caller
       const body = yield* readBody({ maxBytes: maxBodyBytes, workspace })
-      const caller = yield* admission.check(token)
+      const caller = yield* withRequestDeadline(admission.check(token))
       const response = yield* respond({ headers, requestId, caller, body })
       return { ...makeResponse(response), workspace }
     })

@@ -3,6 +3,7 @@ import { Lifecycle } from "../../../application/Lifecycle.ts"
 import { Outage } from "../../../application/cache/Outage.ts"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { withRequestDeadline } from "../../../application/reading/ReadGate.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import type { ApiError } from "../contract/Errors.ts"
 import {
@@ -53,7 +54,7 @@ export const makeOperationalRoutes = Effect.gen(function* () {
   const outage = yield* Outage
   // An instance that serves known responses during an outage of the database is ready. If `/readyz` returned 503, a
   // load balancer would remove all instances at the same time, and the API would be down too.
-  const checkReadiness = outage.orKnown(check, Effect.void)
+  const checkReadiness = outage.orKnown(withRequestDeadline(check), Effect.void)
   const lifecycle = yield* Lifecycle
   const publicUrl = yield* PublicUrl
   const mountPath = yield* BasePath

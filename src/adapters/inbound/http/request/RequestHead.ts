@@ -28,6 +28,15 @@ const routes = [...Object.values(PromptsGroup.endpoints).map(({ path }) => path)
   })
 )
 
+/** Splits a raw request target into its path and its query. The scheme and the authority are left out. */
+export const splitTarget = (rawTarget: string): { readonly path: string; readonly query: string } => {
+  const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormPattern, "")
+  const queryStart = target.indexOf("?")
+  return queryStart < 0
+    ? { path: target, query: "" }
+    : { path: target.slice(0, queryStart), query: target.slice(queryStart + 1) }
+}
+
 /**
  * Matches a raw request target against the routes of the API and the operational paths. Returns `undefined` if the path
  * is unknown. Of an absolute-form target, only the path and the query are used. A path must start with the base path.
@@ -35,14 +44,11 @@ const routes = [...Object.values(PromptsGroup.endpoints).map(({ path }) => path)
  * in another case, or any of `%`, `;` and `#`.
  */
 export const matchRoute = (rawTarget: string, basePath = ""): MatchedRoute | undefined => {
-  const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormPattern, "")
-  const queryStart = target.indexOf("?")
-  const path = queryStart < 0 ? target : target.slice(0, queryStart)
+  const { path, query } = splitTarget(rawTarget)
   if (!path.startsWith(basePath)) return undefined
   for (const { route, pattern } of routes) {
     const found = pattern.exec(path.slice(basePath.length))
-    if (found !== null)
-      return { route, params: { ...found.groups }, query: queryStart < 0 ? "" : target.slice(queryStart + 1) }
+    if (found !== null) return { route, params: { ...found.groups }, query }
   }
   return undefined
 }
