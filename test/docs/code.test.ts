@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
 import { parseAllDocuments } from "yaml"
 import { bin, run } from "../support/programs/packages.ts"
-import { type CodeModule, documents, readCodeBlocks, readModules, root } from "./markdown.ts"
+import { documents, readCodeBlocks, readModules, root } from "./markdown.ts"
 
 /** This folder is in `node_modules`, so that code from the documents can import the packages of the project. */
 const cache = join(root, "node_modules/.cache")
@@ -19,17 +19,6 @@ const findBlocks = (...languages: ReadonlyArray<string>) =>
       .map(({ code, line }) => ({ place: `${document}:${line}`, code }))
   )
 
-/** Returns the code of a module. Empty lines give each line the same number as in the document. */
-const placeCode = ({ blocks }: CodeModule): string => {
-  let text = ""
-  let line = 1
-  for (const block of blocks) {
-    text += "\n".repeat(block.line + 1 - line) + block.code
-    line = block.line + 1 + block.code.split("\n").length - 1
-  }
-  return text
-}
-
 const compilerOptions = {
   noUnusedLocals: false,
   noUnusedParameters: false,
@@ -41,9 +30,9 @@ it("every ts block of the documents except docs/models.md type-checks", async ()
   const files = documents
     .filter((document) => document !== "docs/models.md")
     .flatMap((document) =>
-      readModules(document).map((module) => {
-        const file = `${document.replaceAll("/", "-")}-${module.line}.mts`
-        writeFileSync(join(folder, file), placeCode(module))
+      readModules(document).map(({ line, code }) => {
+        const file = `${document.replaceAll("/", "-")}-${line}.mts`
+        writeFileSync(join(folder, file), code)
         return file
       })
     )

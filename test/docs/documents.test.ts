@@ -1,7 +1,8 @@
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { documents, readDocument, readModules, resolveLink, root } from "./markdown.ts"
+import type { createPromptApi, PromptApi } from "../../src/index.ts"
+import { documents, readDocument, readModules, readTable, resolveLink, root } from "./markdown.ts"
 
 const readJson = (path: string) => JSON.parse(readFileSync(join(root, path), "utf8"))
 
@@ -116,6 +117,33 @@ describe("installation", () => {
     const named = find(/\bnpm install [^`\n]*\.tgz/g)
     expect(named.length).toBeGreaterThan(2)
     expect(named.filter((command) => !/ \.\/[^ ]+\.tgz$/.test(command))).toEqual([])
+  })
+})
+
+describe("docs/embedding.md", () => {
+  const readNames = (heading: string) =>
+    readTable("docs/embedding.md", heading).map(([name]) => name!.replaceAll("`", ""))
+
+  it("the tables in docs/embedding.md list all options of createPromptApi and all members of its API", () => {
+    const options: Record<keyof Parameters<typeof createPromptApi>[0], true> = {
+      databaseUrl: true,
+      databaseFeedUrl: true,
+      redisUrl: true,
+      rateLimits: true,
+      outageMaxAge: true,
+      logger: true,
+      metrics: true,
+      basePath: true,
+      publicUrl: true
+    }
+    const members: Record<keyof PromptApi, true> = {
+      handler: true,
+      prompts: true,
+      metrics: true,
+      close: true
+    }
+    expect(readNames("Create the API")).toEqual(Object.keys(options))
+    expect(readNames("Members of the API")).toEqual(Object.keys(members))
   })
 
   it("docs/embedding.md states the versions of Node and Effect that the package needs", () => {

@@ -31,12 +31,11 @@ export const readCodeBlocks = (path: string): ReadonlyArray<CodeBlock> => {
 }
 
 /** The `ts` blocks of a document that form one module. */
-export interface CodeModule {
+interface CodeModule {
   /** The code of the blocks, with an empty line between two blocks. */
   readonly code: string
   /** The line of the first opening fence, counted from 1. */
   readonly line: number
-  readonly blocks: ReadonlyArray<CodeBlock>
 }
 
 /**
@@ -53,8 +52,7 @@ export const readModules = (path: string): ReadonlyArray<CodeModule> => {
   }
   return modules.map((blocks) => ({
     code: blocks.map(({ code }) => code).join("\n"),
-    line: blocks[0]!.line,
-    blocks
+    line: blocks[0]!.line
   }))
 }
 
