@@ -34,15 +34,6 @@ import { withSpans } from "../observability/Instrumentation.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import { ReadGate } from "./ReadGate.ts"
 
-/** Makes the function that resolves a prompt as one step of its read. */
-const makeResolve =
-  ({ run }: ReadGate["Service"]) =>
-  (source: ResolutionSource) =>
-    Effect.flatMap(
-      run(countSourceBytes(source), () => resolve(source)),
-      Effect.fromResult
-    )
-
 /**
  * The largest JSON of several prompts with their names, in bytes. The rest of `sizes.contentBytes` is for the envelope.
  */
@@ -125,7 +116,12 @@ export class Prompts extends Context.Service<
     Effect.gen(function* () {
       const repo = yield* PromptRepo
       const gate = yield* ReadGate
-      const resolveSource = makeResolve(gate)
+      /** Resolves a prompt as one step of its read. */
+      const resolveSource = (source: ResolutionSource) =>
+        Effect.flatMap(
+          gate.run(countSourceBytes(source), () => resolve(source)),
+          Effect.fromResult
+        )
 
       const parsePrompt = (text: string): Effect.Effect<PromptReference, PromptNotFound> => {
         const parsed = parsePromptReference(text)

@@ -66,50 +66,36 @@ const boundaries = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 ]
 
-interface RouteMetrics {
-  readonly duration: Metric.Histogram<number>
-  readonly byStatus: Map<number, Metric.Counter<number>>
-}
+/** The metrics of each route and status. Effect's registry shares the histogram among the statuses of a route. */
+const metrics = new Map<
+  string,
+  readonly [duration: Metric.Histogram<number>, count: Metric.Counter<number>]
+>()
 
-const routes = new Map<string, RouteMetrics>()
-
-const findOrCreateRouteMetrics = (route: string): RouteMetrics => {
-  const existing = routes.get(route)
+const findOrMakeMetrics = (route: string, status: number) => {
+  const key = `${route} ${status}`
+  const existing = metrics.get(key)
   if (existing !== undefined) return existing
-  const metrics: RouteMetrics = {
-    duration: Metric.histogram("prompt_retrieval_http_request_duration_seconds", {
+  const made = [
+    Metric.histogram("prompt_retrieval_http_request_duration_seconds", {
       description: "Time to respond to requests, by route pattern",
       attributes: { route },
       boundaries
     }),
-    byStatus: new Map()
-  }
-  routes.set(route, metrics)
-  return metrics
+    Metric.counter("prompt_retrieval_http_requests_total", {
+      description: "Completed requests, by route pattern and status",
+      attributes: { route, status: String(status) },
+      incremental: true
+    })
+  ] as const
+  metrics.set(key, made)
+  return made
 }
 
-const findOrCreateCounter = (
-  route: string,
-  { byStatus }: RouteMetrics,
-  status: number
-): Metric.Counter<number> => {
-  const existing = byStatus.get(status)
-  if (existing !== undefined) return existing
-  const counter = Metric.counter("prompt_retrieval_http_requests_total", {
-    description: "Completed requests, by route pattern and status",
-    attributes: { route, status: String(status) },
-    incremental: true
-  })
-  byStatus.set(status, counter)
-  return counter
-}
-
-const noRoute = "none"
-
-const recordMetrics = ({ route = noRoute, status, milliseconds, isHeld }: CompletedRequest): void => {
-  const metrics = findOrCreateRouteMetrics(route)
-  if (isHeld !== true) metrics.duration.updateUnsafe(milliseconds / 1000, metricRegistry)
-  findOrCreateCounter(route, metrics, status).updateUnsafe(1, metricRegistry)
+const recordMetrics = ({ route = "none", status, milliseconds, isHeld }: CompletedRequest): void => {
+  const [duration, count] = findOrMakeMetrics(route, status)
+  if (isHeld !== true) duration.updateUnsafe(milliseconds / 1000, metricRegistry)
+  count.updateUnsafe(1, metricRegistry)
 }
 
 /** The routes that load balancers and supervisors request continuously. */
