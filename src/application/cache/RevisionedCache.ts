@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import type * as Metric from "effect/Metric"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type ChangeFeed, WorkspaceRevisions } from "../ports/ChangeFeed.ts"
+import { type ChangeFeed } from "../ports/ChangeFeed.ts"
+import { WorkspaceRevisions } from "./FeedState.ts"
 import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
 
 /** An entry of `FairMap`: the workspace to which it belongs, and its size in any unit. */

@@ -1,11 +1,10 @@
 import * as Layer from "effect/Layer"
 import {
-  readInstant,
   ChangeFeed,
   type ChangeListener,
-  type LastContact,
-  WorkspaceRevisions
+  type LastContact
 } from "../../../src/application/ports/ChangeFeed.ts"
+import { readInstant, WorkspaceRevisions } from "../../../src/application/cache/FeedState.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 
 /** Creates a change feed for tests. `isUp` sets whether the feed is up; `changes` holds its revisions. */

@@ -8,14 +8,13 @@ import * as Queue from "effect/Queue"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
+import { ChangeFeed, type Instant } from "../../../../application/ports/ChangeFeed.ts"
 import {
-  ChangeFeed,
   elapsedBetween,
   FeedState,
-  type Instant,
   readInstant,
   type WorkspaceRevisions
-} from "../../../../application/ports/ChangeFeed.ts"
+} from "../../../../application/cache/FeedState.ts"
 import { DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer.ts"
 import { checkOwnSession, serverIdentity } from "../connection/SessionSetup.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"

@@ -1,0 +1,116 @@
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import type { ChangeListener, Instant, LastContact } from "../ports/ChangeFeed.ts"
+
+export const readInstant = (): Instant => ({ monotonic: performance.now(), wall: Date.now() })
+
+/**
+ * Returns the milliseconds from `start` to `end`. Takes the larger difference of the two clocks, so that neither a
+ * suspension nor setting the wall clock back makes the time shorter. Never negative.
+ */
+export const elapsedBetween = (start: Instant, end: Instant): number =>
+  Math.max(0, end.monotonic - start.monotonic, end.wall - start.wall)
+
+/**
+ * The largest number of workspaces that have their own revision. When this number is reached, the next change of any
+ * workspace marks all workspaces as changed.
+ */
+const maxWorkspaces = 10_000
+
+/** The revisions of all workspaces, for implementations of `ChangeFeed`. */
+export class WorkspaceRevisions {
+  #revision = 0
+  #globalRevision = 0
+  readonly #byWorkspace = new Map<string, number>()
+  readonly #listeners: Array<ChangeListener> = []
+
+  revision(): number {
+    return this.#revision
+  }
+
+  revisionOf(workspace: string): number {
+    return this.#byWorkspace.get(workspace) ?? this.#globalRevision
+  }
+
+  invalidate(workspace: string): void {
+    if (this.#byWorkspace.size >= maxWorkspaces) this.invalidateAll()
+    this.#byWorkspace.set(workspace, ++this.#revision)
+    this.notify(workspace as WorkspaceId)
+  }
+
+  /** Records that all workspaces may have changed. */
+  invalidateAll(): void {
+    this.#byWorkspace.clear()
+    this.#globalRevision = ++this.#revision
+    this.notify(undefined)
+  }
+
+  /** Calls a listener after each change of a revision, with the workspace, or with `undefined` for all workspaces. */
+  onChange(listener: ChangeListener): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Calls the listeners. */
+  notify(workspace: WorkspaceId | undefined): void {
+    for (const listener of this.#listeners) listener(workspace)
+  }
+}
+
+/** If this time passes between two calls of `findPauseEnd`, the process has paused. In milliseconds. */
+const pauseMs = 500
+
+/**
+ * The state of a change feed, for implementations of `ChangeFeed`. The feed is up for `ttlMs` milliseconds after the
+ * moment of its last contact, unless the process has paused since then: during a pause (SIGSTOP, a suspended machine, a
+ * blocked event loop), the process reads nothing that arrives.
+ */
+export class FeedState {
+  readonly revisions = new WorkspaceRevisions()
+  readonly #ttlMs: number
+  #upUntil: Instant | undefined
+  #lastContact: LastContact | undefined
+  #runningAt = readInstant()
+  #pauseEnd = Number.NEGATIVE_INFINITY
+
+  constructor(ttlMs: number) {
+    this.#ttlMs = ttlMs
+  }
+
+  readonly revision = () => (this.isUp() ? this.revisions.revision() : undefined)
+  readonly revisionOf = (workspace: WorkspaceId) =>
+    this.isUp() ? this.revisions.revisionOf(workspace) : undefined
+  readonly lastContact = () => this.#lastContact
+  readonly onChange = (listener: ChangeListener) => this.revisions.onChange(listener)
+
+  isUp(): boolean {
+    return this.isAlive() && this.#lastContact?.hasPausedSince() === false
+  }
+
+  /** Returns true if the last contact is not older than `ttlMs` by either clock. */
+  isAlive(): boolean {
+    const until = this.#upUntil
+    return until !== undefined && performance.now() < until.monotonic && Date.now() < until.wall
+  }
+
+  /** Records that the feed has reported every change that was committed before `at`. */
+  recordContact(at: Instant): void {
+    this.#upUntil = { monotonic: at.monotonic + this.#ttlMs, wall: at.wall + this.#ttlMs }
+    this.#lastContact = {
+      at,
+      revisionOf: (workspace) => this.revisions.revisionOf(workspace),
+      hasPausedSince: () => at.monotonic < this.findPauseEnd()
+    }
+  }
+
+  markDown(): void {
+    this.#upUntil = undefined
+    this.revisions.notify(undefined)
+  }
+
+  /** Returns when the last pause ended, by the monotonic clock. Must be called more often than every `pauseMs`. */
+  findPauseEnd(): number {
+    const now = readInstant()
+    if (elapsedBetween(this.#runningAt, now) > pauseMs) this.#pauseEnd = now.monotonic
+    this.#runningAt = now
+    return this.#pauseEnd
+  }
+}
