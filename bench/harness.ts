@@ -56,7 +56,7 @@ export const makeHarness = (parts: {
 }
 
 /** The result of one round against one server, and the CPU time that the server used, in seconds. */
-export interface RoundResult extends LoadResult {
+interface RoundResult extends LoadResult {
   readonly cpuTime: number
 }
 
@@ -67,7 +67,7 @@ export interface Rounds {
 }
 
 /** One side of a comparison. `streams` returns the requests of a round, counted from 0. */
-export interface Side {
+interface Side {
   readonly server: Pick<ServerProcess, "port" | "cpuTime">
   readonly streams: (round: number) => ReadonlyArray<Stream>
   /** Returns the requests of a round of the warm-up, counted from 0. Without a warm-up, the first round is cold. */

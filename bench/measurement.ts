@@ -20,7 +20,7 @@ export interface Measurement {
   readonly fault?: string
 }
 
-export type Verdict = "aim" | "met" | "MISSED" | "FAULT" | ""
+type Verdict = "aim" | "met" | "MISSED" | "FAULT" | ""
 
 /** A measurement as the report contains it. */
 export interface ReportRow extends Measurement {

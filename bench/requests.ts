@@ -67,7 +67,7 @@ export const shuffledPages = (workspace: Workspace): ReadonlyArray<string> =>
   )
 
 /** The requests of each round, and of each round of the warm-up. Rounds are counted from 0. */
-export interface RoundStreams {
+interface RoundStreams {
   readonly streams: (round: number) => ReadonlyArray<Stream>
   readonly warmUp: (round: number) => ReadonlyArray<Stream>
 }
