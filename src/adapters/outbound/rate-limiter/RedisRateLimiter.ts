@@ -113,29 +113,24 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
       const getConnection = yield* maintainConnection(options.url)
       const getSharedCounter = (bucket: Bucket) => (bucket === "process" ? undefined : getConnection())
 
-      const takeShared = (connection: RedisCounter, bucket: Bucket, limit: number, now: number) =>
-        withReplyTimeout(connection.take(toRedisKey(bucket, now), limit, counter.get(bucket, now))).pipe(
-          Effect.match({
-            onSuccess: (reply) => {
-              if (reply > 0) return counter.admit(bucket, limit, reply, now)
-              counter.raiseTo(bucket, -reply, now)
-              return false
-            },
-            onFailure: (error) => {
-              Deferred.doneUnsafe(connection.lost, Effect.fail(error))
-              return counter.take(bucket, limit, now)
-            }
-          })
-        )
-
       return {
         isKnownExhausted: (bucket, limit, now) => counter.isKnownExhausted(bucket, limit, now),
         take: (bucket, limit, now) =>
           Effect.suspend(() => {
             const connection = getSharedCounter(bucket)
-            return connection === undefined
-              ? Effect.succeed(counter.take(bucket, limit, now))
-              : takeShared(connection, bucket, limit, now)
+            if (connection === undefined) return Effect.succeed(counter.take(bucket, limit, now))
+            const known = counter.get(bucket, now)
+            return Effect.match(withReplyTimeout(connection.take(toRedisKey(bucket, now), limit, known)), {
+              onSuccess: (reply) => {
+                if (reply > 0) return counter.admit(bucket, limit, reply, now)
+                counter.raiseTo(bucket, -reply, now)
+                return false
+              },
+              onFailure: (error) => {
+                Deferred.doneUnsafe(connection.lost, Effect.fail(error))
+                return counter.take(bucket, limit, now)
+              }
+            })
           }),
         refund: (bucket, now) =>
           Effect.suspend(() => {

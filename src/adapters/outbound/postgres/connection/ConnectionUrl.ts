@@ -21,8 +21,6 @@ const oneHostRule =
 /** Matches a URL with a comma in the part after the credentials and before the path. */
 const severalHosts = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#]|$)/i
 
-const defaultPort = "5432"
-
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
 /** Returns true if every percent sign of a text begins an escape sequence of UTF-8. */
@@ -41,9 +39,8 @@ const parsePort = (text: string): number | undefined => {
 }
 
 /**
- * Parses the URL of a PostgreSQL server. If the text breaks a rule, returns the rule, such as "must be a URL like …".
- * The rule continues a sentence that begins with the name of a setting. It does not contain the URL, which may contain
- * a password.
+ * Parses the URL of a PostgreSQL server. If the text breaks a rule, returns the rule, as the end of a sentence that
+ * begins with the name of a setting. The rule does not contain the URL, which may contain a password.
  */
 export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   if (severalHosts.test(text.trim())) return oneHostRule
@@ -60,7 +57,7 @@ export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
     searchParams.getAll(name).at(-1) || decodeURIComponent(part) || undefined
   const host = choose("host", hostname.replace(/^\[(.*)\]$/, "$1"))
   if (host?.includes(",")) return oneHostRule
-  const port = parsePort(choose("port", url.port) ?? defaultPort)
+  const port = parsePort(choose("port", url.port) ?? "5432")
   if (host === undefined || port === undefined) return urlRule
   if (!searchParams.getAll("sslmode").every((mode) => sslModes.includes(mode)))
     return `must have one of these as its sslmode: ${sslModes.join(", ")}`

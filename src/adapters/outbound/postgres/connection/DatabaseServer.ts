@@ -35,9 +35,8 @@ const openSocket = ({ host, port }: Pick<ConnectionUrl, "host" | "port">): Socke
 export type ConnectionConfig = Pick<PgClient.PgClientConfig, "url" | "stream">
 
 /**
- * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All
- * connections must then lead to this server: two servers may have different data, and the change feed reports the
- * changes of only one server.
+ * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All connections
+ * must then lead to this server, because the change feed reports the changes of only one server.
  */
 export class DatabaseServer extends Context.Service<
   DatabaseServer,

@@ -22,11 +22,9 @@ export class DataDirectoryUnusable extends Data.TaggedError("DataDirectoryUnusab
   override readonly message = `${this.path} cannot be used: ${toMessage(this.cause)}`
 }
 
-/** SQLITE_BUSY, the low byte of the error code when another process has the lock. */
-const sqliteBusy = 5
-
+/** Returns true if SQLite reports SQLITE_BUSY (5), because another process has the lock. */
 const isLockedError = (error: unknown): boolean =>
-  (Number((error as { readonly errcode?: unknown }).errcode) & 0xff) === sqliteBusy
+  (Number((error as { readonly errcode?: unknown }).errcode) & 0xff) === 5
 
 /**
  * Locks a directory with an open SQLite transaction on a file in the directory: the kernel releases the lock even if

@@ -39,9 +39,8 @@ const removeDirectory = (path: string): void => {
 }
 
 /**
- * Creates the files of an empty database in a temporary directory, and then renames the directory. A directory with the
- * final name therefore always contains a complete database. Any user who can open the socket may connect as any user of
- * the database. Only the user of the server and root can open the socket.
+ * Creates the files of an empty database in a temporary directory, and then renames the directory, so a directory with
+ * the final name is complete. Connections need no password, because only the server's user and root can open the socket.
  */
 const createDatabase = async (
   dataDir: string,
@@ -74,8 +73,8 @@ const createDatabase = async (
 }
 
 /**
- * Creates the database's files if they are missing, and returns their directory. Rejects if the data directory contains
- * a database that these programs cannot read, or if `initdb` fails. An existing database does not change.
+ * Creates the database's files if they are missing, and returns their directory. Rejects if another major version of
+ * PostgreSQL wrote the files, or if `initdb` fails.
  */
 export const prepareDatabase = async (
   dataDir: string,

@@ -42,9 +42,8 @@ const findUrl = (dataDir: string): Effect.Effect<EmbeddedPostgres, never, Scope.
 
 /**
  * Acquires a data directory for this process and runs PostgreSQL on it until the scope closes. Restarts PostgreSQL
- * whenever it ends. Creates a missing database. If another process owns the directory, immediately fails with
- * `DataDirectoryBusy`. If the directory cannot hold the database, fails with `DataDirectoryUnusable`. If PostgreSQL
- * cannot run on this machine, fails with `EmbeddedUnavailable`.
+ * whenever it ends. Creates a missing database. Fails immediately if another process owns the directory, if the directory
+ * cannot hold the database, or if PostgreSQL cannot run on this machine.
  */
 export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { readonly dataDir: string }) {
   const dataDir = yield* acquireDataDirectory(options.dataDir)
@@ -84,9 +83,8 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
 })
 
 /**
- * Connects to the database of a data directory until the scope closes. If another process runs the database, connects
- * to that process. Otherwise runs the database like `open`. Fails with `DataDirectoryBusy` if the process that owns the
- * directory has not started the database after 15 s.
+ * Connects to the database of a data directory, which another process or, like `open`, this process runs. Fails with
+ * `DataDirectoryBusy` if the process that owns the directory has not started the database after 15 s.
  */
 export const connect = (options: {
   readonly dataDir: string

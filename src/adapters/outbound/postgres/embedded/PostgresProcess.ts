@@ -117,10 +117,7 @@ const isServerOf = (directory: string, pid: number): boolean => {
 /** How long the server of a killed process may take to end, in milliseconds. */
 const endTimeoutMs = 10_000
 
-/**
- * Waits until a server that a killed process left behind has ended. Returns the process id in the lock file, which may
- * now belong to another process.
- */
+/** Waits until the server of a killed process has ended. Returns the id in its lock file, which may be in use again. */
 const waitForEarlierServer = async (directory: string): Promise<number | undefined> => {
   const deadline = performance.now() + endTimeoutMs
   for (;;) {
@@ -131,10 +128,7 @@ const waitForEarlierServer = async (directory: string): Promise<number | undefin
   }
 }
 
-/**
- * Starts PostgreSQL on the files of a directory, and waits until it accepts connections. Rejects with the reason if
- * PostgreSQL does not start, or if the server of a killed process does not end.
- */
+/** Starts PostgreSQL on the files of a directory, and waits until it accepts connections. */
 export const startPostgres = async (
   programs: string,
   directory: string,

@@ -91,10 +91,9 @@ const copyPackage = (source: string, directory: string): void => {
 }
 
 /**
- * Returns a directory with PostgreSQL's programs that `user` can run. Uses the installed package if possible. Otherwise
- * uses a copy: the user may be unable to reach the package, or the package may be incomplete and read-only.
- * The copy is below /var/cache/prompt-retrieval if this process runs as root, and in the data directory otherwise.
- * Throws `EmbeddedUnavailable` if the programs of the copy do not run.
+ * Returns a directory with PostgreSQL's programs that `user` can run: of the installed package, or of a copy if the user
+ * cannot reach the package, or if the package is incomplete and read-only. The copy is in /var/cache/prompt-retrieval if
+ * this process runs as root, and in the data directory otherwise. Throws `EmbeddedUnavailable` if the copy does not run.
  */
 export const findPrograms = (dataDir: string, user: SystemUser): string => {
   const installed = findPackage()
