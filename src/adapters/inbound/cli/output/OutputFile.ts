@@ -1,7 +1,8 @@
+import { randomUUID } from "node:crypto"
 import { constants, createWriteStream, existsSync, fstatSync, openSync, statSync, type Stats } from "node:fs"
-import { chmod, chown, mkdtemp, realpath, rename, rm, stat, writeFile } from "node:fs/promises"
+import { chmod, chown, realpath, rename, rm, stat, writeFile } from "node:fs/promises"
 import { Socket } from "node:net"
-import { basename, dirname, join, resolve } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { setTimeout } from "node:timers/promises"
@@ -55,29 +56,28 @@ const copyOwnership = async (file: string, { uid, gid, mode }: Stats): Promise<v
   await chmod(file, mode & (isSameGroup ? 0o777 : 0o707))
 }
 
-/**
- * Writes to a path. A regular file is created or, with its permissions, replaced atomically: a failure leaves an
- * existing file unchanged. If the path is a symbolic link, its target is replaced. Fails for a directory.
- */
+/** Creates a file, or replaces an existing file or the target of a link. A failure leaves the existing file unchanged. */
+const replaceFile = async (path: string, existing: Stats | undefined, chunks: Chunks): Promise<void> => {
+  const target = existing === undefined ? resolve(path) : await realpath(path)
+  const file = join(dirname(target), `.export-${randomUUID()}`)
+  try {
+    await writeFile(file, chunks, { flag: "wx", mode: 0o600, flush: true })
+    if (existing !== undefined) await copyOwnership(file, existing)
+    await rename(file, target)
+  } catch (error) {
+    await rm(file, { force: true })
+    throw error
+  }
+}
+
+/** Writes to a path: replaces a regular file atomically, and writes in place to anything else except a directory. */
 export const writeOutput = Effect.fnUntraced(function* (path: string, chunks: Chunks) {
   const toError = (error: unknown): CommandError => makeWriteError(path, error)
   const attempt = <A>(step: (signal: AbortSignal) => Promise<A>) =>
     Effect.tryPromise({ try: step, catch: toError })
   const existing = yield* attempt(() => stat(path).catch(ignoreMissing))
   if (existing?.isDirectory() === true) return yield* Effect.fail(toError(new Error("it is a directory")))
-  if (existing?.isFile() === false)
-    return yield* attempt((signal) => writeInPlace(path, existing, chunks, signal))
-  const target = existing === undefined ? resolve(path) : yield* attempt(() => realpath(path))
-  const replace = async () => {
-    const directory = await mkdtemp(join(dirname(target), ".export-"))
-    try {
-      const file = join(directory, basename(target))
-      await writeFile(file, chunks, { mode: 0o600, flush: true })
-      if (existing !== undefined) await copyOwnership(file, existing)
-      await rename(file, target)
-    } finally {
-      await rm(directory, { recursive: true })
-    }
-  }
-  yield* Effect.uninterruptible(attempt(replace))
+  yield* existing?.isFile() === false
+    ? attempt((signal) => writeInPlace(path, existing, chunks, signal))
+    : Effect.uninterruptible(attempt(() => replaceFile(path, existing, chunks)))
 })
