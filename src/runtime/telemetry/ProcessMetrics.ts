@@ -4,27 +4,20 @@ import * as Metric from "effect/Metric"
 import { programVersion } from "../../application/ProgramVersion.ts"
 import { metricRegistry } from "../../application/observability/Instrumentation.ts"
 
-/** The registered metrics are never updated, because they are read when metrics are collected. */
-const withoutUpdates = { update: () => {}, modify: () => {} }
-
-const registerGauge = (name: string, description: string, read: () => number): void => {
-  Metric.registerUnsafe(Metric.gauge(`prompt_retrieval_${name}`, { description }), metricRegistry, {
-    get: () => ({ value: read() }),
-    ...withoutUpdates
-  })
+/** Registers a metric that is never updated, because it is read when metrics are collected. */
+const register = <Input, State>(metric: Metric.Metric<Input, State>, get: () => State): void => {
+  Metric.registerUnsafe(metric, metricRegistry, { get, update: () => {}, modify: () => {} })
 }
 
+const registerGauge = (name: string, description: string, read: () => number): void =>
+  register(Metric.gauge(`prompt_retrieval_${name}`, { description }), () => ({ value: read() }))
+
 const registerCpuSeconds = (): void => {
-  const counter = Metric.counter("prompt_retrieval_process_cpu_seconds_total", {
-    description: "Processor time used in user and system mode, in seconds",
-    incremental: true
-  })
-  Metric.registerUnsafe(counter, metricRegistry, {
-    get: () => {
-      const { user, system } = process.cpuUsage()
-      return { count: (user + system) / 1e6, incremental: true }
-    },
-    ...withoutUpdates
+  const description = "Processor time used in user and system mode, in seconds"
+  const name = "prompt_retrieval_process_cpu_seconds_total"
+  register(Metric.counter(name, { description, incremental: true }), () => {
+    const { user, system } = process.cpuUsage()
+    return { count: (user + system) / 1e6, incremental: true }
   })
 }
 
