@@ -92,39 +92,46 @@ const versionFlag = (name: string) =>
     Flag.withMetavar("<version>")
   )
 
-/** Reads one side of a comparison: the version with this number, or the current content if there is no number. */
-const readSide = Effect.fnUntraced(function* (
-  prompts: Prompts["Service"],
-  operator: Caller,
-  id: string,
-  number: VersionNumber | undefined
-) {
-  if (number === undefined)
-    return { name: "current content", content: (yield* prompts.get(operator, id)).current_content }
-  const { content } = yield* Effect.catchTag(
-    prompts.getVersion(operator, id, String(number)),
-    "VersionNotFound",
-    () => Effect.fail(new CommandError({ message: `prompt ${id} has no version ${number}` }))
-  )
-  return { name: `version ${number}`, content }
-})
+const describeSide = (number: VersionNumber | null): string =>
+  number === null ? "current content" : `version ${number}`
 
 /**
- * Finds the version to compare with the current content: the last version or, if its content is the current content, the
- * version before it. The comparison then shows the latest change.
+ * Compares two versions of a prompt by line. If `to` is null, it is the current content. The default of `from` is the
+ * last version or, if its content is the current content, the version before it, which shows the latest change.
  */
-const findEarlierVersion = Effect.fnUntraced(function* (
+const compareVersions = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],
   operator: Caller,
   id: string,
-  currentContent: string
+  from: VersionNumber | undefined,
+  to: VersionNumber | null
 ) {
-  const { items } = yield* prompts.listVersions(operator, id, { page: 1, per_page: 2 })
-  const [last, previous = last] = items
-  if (last === undefined || previous === undefined)
-    return yield* new CommandError({ message: `prompt ${id} has no versions to compare` })
-  const { content } = yield* readSide(prompts, operator, id, last.version_number)
-  return (content === currentContent ? previous : last).version_number
+  const readContent = (number: VersionNumber | null) =>
+    number === null
+      ? Effect.map(prompts.get(operator, id), ({ current_content }) => current_content)
+      : prompts.getVersion(operator, id, String(number)).pipe(
+          Effect.map(({ content }) => content),
+          Effect.catchTag("VersionNotFound", () =>
+            Effect.fail(new CommandError({ message: `prompt ${id} has no version ${number}` }))
+          )
+        )
+  const after = yield* readContent(to)
+  let older = from
+  if (older === undefined) {
+    const { items } = yield* prompts.listVersions(operator, id, { page: 1, per_page: 2 })
+    const [last, previous] = items.map(({ version_number }) => version_number)
+    if (last === undefined)
+      return yield* new CommandError({ message: `prompt ${id} has no versions to compare` })
+    older = (yield* readContent(last)) === after && previous !== undefined ? previous : last
+  }
+  const before = yield* readContent(older)
+  const { diffTexts } = yield* Effect.promise(() => import("../output/ChangeText.ts"))
+  const changes = diffTexts(before, after)
+  const sides = [describeSide(older), describeSide(to)]
+  if (changes === undefined)
+    return yield* new CommandError({ message: `${sides.join(" and ")} differ in too many lines to compare` })
+  const diff = changes === "" ? "" : `--- ${sides[0]}\n+++ ${sides[1]}\n${changes}`
+  return { id, from: older, to, diff }
 })
 
 const diff = makeCommand(
@@ -144,26 +151,13 @@ const diff = makeCommand(
   Effect.fnUntraced(function* ({ from, to, ...input }) {
     if (from === undefined && to !== undefined)
       return yield* new UsageError({ message: "--to needs a version to compare: add --from VERSION" })
-    const { diffTexts } = yield* Effect.promise(() => import("../output/ChangeText.ts"))
-    return yield* readPrompt(
-      input,
-      Effect.fnUntraced(function* (prompts, operator, id) {
-        const after = yield* readSide(prompts, operator, id, to)
-        const older = from ?? (yield* findEarlierVersion(prompts, operator, id, after.content))
-        const before = yield* readSide(prompts, operator, id, older)
-        const changes = diffTexts(before.content, after.content)
-        if (changes === undefined)
-          return yield* new CommandError({
-            message: `${before.name} and ${after.name} differ in too many lines to compare`
-          })
-        const diff = changes === "" ? "" : `--- ${before.name}\n+++ ${after.name}\n${changes}`
-        return { id, from: older, to: to ?? null, diff }
-      })
+    return yield* readPrompt(input, (prompts, operator, id) =>
+      compareVersions(prompts, operator, id, from, to ?? null)
     )
   }),
   ({ from, to, diff }) =>
     diff === ""
-      ? `Version ${from} equals ${to === null ? "the current content" : `version ${to}`}`
+      ? `Version ${from} equals ${to === null ? "the " : ""}${describeSide(to)}`
       : toOutputText(diff.trimEnd())
 ).pipe(
   withHelp(
