@@ -7,7 +7,7 @@
  * @module
  */
 import * as Layer from "effect/Layer"
-import { addressLayer, type BasePath, type PublicUrl } from "./adapters/inbound/http/request/PublicUrl.ts"
+import { Address } from "./adapters/inbound/http/request/PublicUrl.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
 import type { MemoryState } from "./adapters/outbound/memory/MemoryState.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
@@ -23,13 +23,13 @@ import type { RateLimiter } from "./application/ports/RateLimiter.ts"
  * outages. Also provides the address of a web handler: the root of its host.
  */
 export const memoryLayer: Layer.Layer<
-  PromptRepo | KeyStore | MemoryState | RateLimiter | Lifecycle | Outage.Outage | PublicUrl | BasePath
+  PromptRepo | KeyStore | MemoryState | RateLimiter | Lifecycle | Outage.Outage | Address
 > = Layer.mergeAll(
   Memory.layer,
   InProcessRateLimiter.layer,
   Lifecycle.serving,
   Outage.offLayer,
-  addressLayer({})
+  Layer.succeed(Address, {})
 )
 
 export type { MemoryState } from "./adapters/outbound/memory/MemoryState.ts"

@@ -4,7 +4,7 @@ import "effect/schema/SchemaJITCompiler/enable"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { type AddressSettings, addressLayer } from "../../adapters/inbound/http/request/PublicUrl.ts"
+import { Address, type AddressSettings } from "../../adapters/inbound/http/request/PublicUrl.ts"
 import { Database, readinessLayer } from "../../adapters/outbound/postgres/Database.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../../adapters/outbound/postgres/keys/PostgresKeyStore.ts"
@@ -67,7 +67,7 @@ export const serviceLayer = (settings: ServiceSettings) =>
     Layer.provide(PostgresKeyStore.layer),
     Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
     Layer.provideMerge(readinessLayer),
-    Layer.provideMerge(addressLayer(settings))
+    Layer.provideMerge(Layer.succeed(Address, settings))
   )
 
 /** The layers of `createPromptApi`. */
@@ -86,7 +86,7 @@ export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rat
   useCasesLayer(settings).pipe(
     Layer.provideMerge(Outage.offLayer),
     Layer.provideMerge(Lifecycle.serving),
-    Layer.provideMerge(addressLayer({})),
+    Layer.provideMerge(Layer.succeed(Address, {})),
     Layer.provideMerge(Layer.succeed(Readiness, { check: Effect.void })),
     Layer.provideMerge(
       Layer.succeed(ChangeFeed, {

@@ -33,7 +33,7 @@ import { makeRespondMounted, type MountedEndpoint } from "./MountedEndpoint.ts"
 import { recordRequest, makeRequestContext, type RequestContext } from "./RequestRecord.ts"
 import { inSpan } from "./observability/Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
-import { BasePath } from "./request/PublicUrl.ts"
+import { Address } from "./request/PublicUrl.ts"
 import { type MatchedRoute, matchRoute, parseBearerToken, splitTarget } from "./request/RequestHead.ts"
 import { UnsentBytes } from "./response/UnsentBytes.ts"
 
@@ -103,7 +103,7 @@ export const makeApp = Effect.fnUntraced(function* (
   const knownKeys = yield* KnownKeys
   const outage = yield* Outage
   const isTraced = yield* checkIsTraced
-  const basePath = yield* BasePath
+  const { basePath } = yield* Address
 
   const app: App = (request) =>
     Effect.suspend(() => {

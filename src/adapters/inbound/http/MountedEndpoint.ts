@@ -6,7 +6,7 @@ import { withRequestDeadline } from "../../../application/reading/ReadGate.ts"
 import { describeError, type ErrorDescription, MethodNotAllowed } from "../contract/Errors.ts"
 import { type HttpRequest, type HttpResponse, makeEntityHeaders, toRawHeaders } from "./HttpMessage.ts"
 import type { RequestContext } from "./RequestRecord.ts"
-import { PublicUrl } from "./request/PublicUrl.ts"
+import { Address } from "./request/PublicUrl.ts"
 import { parseBearerToken } from "./request/RequestHead.ts"
 
 const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
@@ -91,7 +91,7 @@ const makeResponse = (
  */
 export const makeRespondMounted = Effect.gen(function* () {
   const admission = yield* Admission
-  const publicUrl = yield* PublicUrl
+  const { publicUrl } = yield* Address
   const publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin
 
   return (

@@ -15,7 +15,7 @@ import {
   representPage,
   respondConditionally
 } from "./HttpMessage.ts"
-import { BasePath, PublicUrl, toBasePath } from "./request/PublicUrl.ts"
+import { Address, toBasePath } from "./request/PublicUrl.ts"
 
 type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
 
@@ -56,8 +56,7 @@ export const makeOperationalRoutes = Effect.gen(function* () {
   // load balancer would remove all instances at the same time, and the API would be down too.
   const checkReadiness = outage.orKnown(withRequestDeadline(check), Effect.void)
   const lifecycle = yield* Lifecycle
-  const publicUrl = yield* PublicUrl
-  const mountPath = yield* BasePath
+  const { publicUrl, basePath: mountPath = "" } = yield* Address
   // A proxy may remove a prefix from the paths of requests. Only the public URL contains this prefix, so the path of
   // the public URL is used if there is a public URL.
   const basePath = publicUrl === undefined ? mountPath : toBasePath(publicUrl)

@@ -1,33 +1,17 @@
 import * as Context from "effect/Context"
-import * as Layer from "effect/Layer"
-
-/**
- * The URL at which callers reach the service, in the form that `parsePublicUrl` returns. If the URL is `undefined`,
- * responses contain paths instead of URLs.
- */
-export class PublicUrl extends Context.Service<PublicUrl, string | undefined>()(
-  "prompt-retrieval/PublicUrl"
-) {}
-
-/**
- * The path below which a host mounts this API, such as `/prompts`, without a trailing slash. If the host mounts the API
- * at the root, the path is empty.
- */
-export class BasePath extends Context.Service<BasePath, string>()("prompt-retrieval/BasePath") {}
 
 /** The address at which callers reach the API. */
 export interface AddressSettings {
-  /** The URL at which callers reach the API. Without this URL, responses contain paths instead of URLs. */
+  /**
+   * The URL at which callers reach the API, in the form that `parsePublicUrl` returns. Without this URL, responses
+   * contain paths instead of URLs.
+   */
   readonly publicUrl?: string | undefined
-  /** The path below which a host mounts the API. The default is the root. */
+  /** The path below which a host mounts the API, such as `/prompts`. The default is the root. */
   readonly basePath?: string
 }
 
-export const addressLayer = ({
-  publicUrl,
-  basePath = ""
-}: AddressSettings): Layer.Layer<PublicUrl | BasePath> =>
-  Layer.merge(Layer.succeed(PublicUrl, publicUrl), Layer.succeed(BasePath, basePath))
+export class Address extends Context.Service<Address, AddressSettings>()("prompt-retrieval/Address") {}
 
 /** The rule for public URLs, as error messages state it. */
 export const publicUrlRule =
