@@ -33,7 +33,7 @@ const rules: ReadonlyArray<Rule> = [
   },
   {
     files: "src/domain/**",
-    mayImport: ["src/domain/**", "effect/{Predicate,Result,Schema,Struct}"]
+    mayImport: ["src/domain/**", "effect/{Predicate,Result,Schema,SchemaTransformation,Struct}"]
   },
   { files: "src/domain/ApiKey.ts", mayImport: ["src/domain/**", "effect/{Result,Schema}", "node:crypto"] },
   { files: "src/application/**", mayImport: [...core, ...effect] },

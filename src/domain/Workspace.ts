@@ -1,14 +1,46 @@
 import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 import { ApiKeyId, KeyHash, UserId } from "./ApiKey.ts"
 import { BillingStatus, Tier } from "./Billing.ts"
 import { FolderId, Prompt, PromptId, Tag, TagId, Uuid } from "./Prompt.ts"
 import { countJsonBytes, fitsSlots, sizes } from "./Sizes.ts"
-import { Timestamp } from "./Timestamp.ts"
+import { isRepresentable, normalizeTime, parseTime, timePattern, Timestamp } from "./Timestamp.ts"
 import { VersionId, VersionNumber } from "./Version.ts"
 import { WorkspaceId } from "./WorkspaceId.ts"
 
 // The items of a workspace, as operators import, edit and export them. Callers of the API see prompts and their
-// versions as `Prompt` and `Version`.
+// versions as `Prompt` and `Version`. In an archive, ids may contain uppercase letters, and times may be any ISO 8601
+// times with an offset.
+
+const AnyCaseUuid = Schema.String.check(
+  Schema.isPattern(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/u, { message: "must be a UUID" })
+).annotate({ description: "UUID in any case." })
+
+/** An id in uppercase or lowercase letters, decoded to lowercase. */
+const anyCase = <Id extends string>(id: Schema.Codec<Id, string>): Schema.Codec<Id, string> =>
+  AnyCaseUuid.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
+
+/**
+ * An ISO 8601 time with an offset in the years 0001 to 9999, decoded to UTC with milliseconds. Digits after
+ * milliseconds are dropped.
+ */
+const Time = Schema.String.check(
+  Schema.makeFilter(
+    (text: string) =>
+      isRepresentable(parseTime(text))
+        ? undefined
+        : "must be an ISO 8601 time with an offset, in the years 0001 to 9999",
+    // The pattern also accepts times that do not exist, such as a time on February 30.
+    { toJsonSchema: () => [{ pattern: timePattern }, true] }
+  )
+)
+  .annotate({ description: "ISO 8601 time with an offset. Digits after milliseconds are dropped." })
+  .pipe(
+    Schema.decodeTo(
+      Timestamp,
+      SchemaTransformation.transform<string, string>({ decode: normalizeTime, encode: (text) => text })
+    )
+  )
 
 const findTextProblem = (text: string): string | undefined => {
   if (text.includes("\0")) return "must not contain the NUL character"
@@ -74,7 +106,7 @@ const KeyEnd = Schema.String.check(
 
 /** A workspace without its content. */
 export const Workspace = Schema.Struct({
-  id: WorkspaceId,
+  id: anyCase(WorkspaceId),
   name: ShortText,
   tier: Tier,
   billing_status: BillingStatus
@@ -83,7 +115,7 @@ export type Workspace = typeof Workspace.Type
 
 /** An owner of API keys. Emails are compared case-insensitively. */
 export const User = Schema.Struct({
-  id: UserId,
+  id: anyCase(UserId),
   email: ShortText.check(Schema.isMinLength(1, { message: "must not be empty" })),
   must_reset_password: Schema.Boolean
 })
@@ -94,34 +126,34 @@ export type User = typeof User.Type
  * `workspace_id` is null for a key without a workspace.
  */
 export const StoredKey = Schema.Struct({
-  id: ApiKeyId,
-  workspace_id: Schema.NullOr(WorkspaceId),
-  created_by: UserId,
+  id: anyCase(ApiKeyId),
+  workspace_id: Schema.NullOr(anyCase(WorkspaceId)),
+  created_by: anyCase(UserId),
   name: ShortText,
   key_hash: KeyHash,
   key_start: KeyEnd,
   key_end: KeyEnd,
-  created_at: Timestamp,
-  revoked_at: Schema.NullOr(Timestamp),
-  expires_at: Schema.NullOr(Timestamp)
+  created_at: Time,
+  revoked_at: Schema.NullOr(Time),
+  expires_at: Schema.NullOr(Time)
 })
 export type StoredKey = typeof StoredKey.Type
 
-export const Folder = Schema.Struct({ id: FolderId, name: ShortText })
+export const Folder = Schema.Struct({ id: anyCase(FolderId), name: ShortText })
 export type Folder = typeof Folder.Type
 
 /** A tag of a workspace. No two tags of a workspace have the same name. */
-export const WorkspaceTag = Schema.Struct({ id: TagId, name: ShortText, color: Tag.fields.color })
+export const WorkspaceTag = Schema.Struct({ id: anyCase(TagId), name: ShortText, color: Tag.fields.color })
 export type WorkspaceTag = typeof WorkspaceTag.Type
 
 /** A text that several prompts can include. */
-export const Fragment = Schema.Struct({ id: Uuid, name: ShortText, content: Content })
+export const Fragment = Schema.Struct({ id: anyCase(Uuid), name: ShortText, content: Content })
 export type Fragment = typeof Fragment.Type
 
 /** A fragment in a prompt: its position, and the values of its slots. */
 export const PromptFragment = Schema.Struct({
-  id: Uuid,
-  fragment_id: Uuid,
+  id: anyCase(Uuid),
+  fragment_id: anyCase(Uuid),
   position: Prompt.fields.sort_order.annotate({
     description: "Fragments are appended in ascending order of their positions."
   }),
@@ -131,14 +163,14 @@ export type PromptFragment = typeof PromptFragment.Type
 
 /** A version of a prompt. `parent_version_id` is an earlier version of the same prompt, or null. */
 export const PromptVersion = Schema.Struct({
-  id: VersionId,
+  id: anyCase(VersionId),
   version_number: VersionNumber,
   content: Content,
   change_summary: Summary,
   change_source: ShortText,
-  parent_version_id: Schema.NullOr(VersionId),
+  parent_version_id: Schema.NullOr(anyCase(VersionId)),
   metadata: FreeForm,
-  created_at: Timestamp
+  created_at: Time
 })
 export type PromptVersion = typeof PromptVersion.Type
 
@@ -148,7 +180,7 @@ export const limitFragments = <A extends Schema.Constraint>(item: A) => makeList
 
 /** A prompt with its fragments, all of its versions, and the ids of its tags. */
 export const WorkspacePrompt = Schema.Struct({
-  id: PromptId,
+  id: anyCase(PromptId),
   title: ShortText,
   description: Summary,
   current_content: Content,
@@ -156,13 +188,13 @@ export const WorkspacePrompt = Schema.Struct({
   target_model: ShortText,
   intent: ShortText,
   current_version: Prompt.fields.current_version,
-  folder_id: Schema.NullOr(FolderId),
+  folder_id: Schema.NullOr(anyCase(FolderId)),
   is_favorite: Schema.Boolean,
   is_archived: Schema.Boolean,
   sort_order: Prompt.fields.sort_order,
-  created_at: Timestamp,
-  updated_at: Timestamp,
-  tags: limitTags(TagId),
+  created_at: Time,
+  updated_at: Time,
+  tags: limitTags(anyCase(TagId)),
   fragments: limitFragments(PromptFragment),
   versions: Schema.Array(PromptVersion)
 })

@@ -1,19 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as SchemaTransformation from "effect/SchemaTransformation"
-import { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
-import { FolderId, PromptId, TagId, Uuid } from "../../domain/Prompt.ts"
-import { isRepresentable, normalizeTime, parseTime, timePattern, Timestamp } from "../../domain/Timestamp.ts"
-import { VersionId } from "../../domain/Version.ts"
 import { ArchiveTooLarge } from "../../domain/WorkspaceContent.ts"
 import {
   Folder,
   Fragment,
-  limitFragments,
-  limitTags,
-  PromptFragment,
-  PromptVersion,
   StoredKey,
   User,
   type WholeWorkspace,
@@ -21,82 +12,25 @@ import {
   WorkspacePrompt,
   WorkspaceTag
 } from "../../domain/Workspace.ts"
-import { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
-// A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`, but
-// ids may contain uppercase letters, and times may be any ISO 8601 times with an offset.
-
-const AnyCaseUuid = Schema.String.check(
-  Schema.isPattern(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/u, { message: "must be a UUID" })
-).annotate({ description: "UUID in any case." })
-
-/** An id in uppercase or lowercase letters, decoded to lowercase. */
-const anyCase = <Id extends string>(id: Schema.Codec<Id, string>): Schema.Codec<Id, string> =>
-  AnyCaseUuid.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
-
-/**
- * An ISO 8601 time with an offset in the years 0001 to 9999, decoded to UTC with milliseconds. Digits after
- * milliseconds are dropped.
- */
-const Time = Schema.String.check(
-  Schema.makeFilter(
-    (text: string) =>
-      isRepresentable(parseTime(text))
-        ? undefined
-        : "must be an ISO 8601 time with an offset, in the years 0001 to 9999",
-    // The pattern also accepts times that do not exist, such as a time on February 30.
-    { toJsonSchema: () => [{ pattern: timePattern }, true] }
-  )
-)
-  .annotate({ description: "ISO 8601 time with an offset. Digits after milliseconds are dropped." })
-  .pipe(
-    Schema.decodeTo(
-      Timestamp,
-      SchemaTransformation.transform<string, string>({ decode: normalizeTime, encode: (text) => text })
-    )
-  )
-
-const ArchiveKey = Schema.Struct({
-  ...StoredKey.fields,
-  id: anyCase(ApiKeyId),
-  workspace_id: Schema.NullOr(anyCase(WorkspaceId)),
-  created_by: anyCase(UserId),
-  created_at: Time,
-  revoked_at: Schema.NullOr(Time),
-  expires_at: Schema.NullOr(Time).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null)))
-})
-
-const ArchiveVersion = Schema.Struct({
-  ...PromptVersion.fields,
-  id: anyCase(VersionId),
-  parent_version_id: Schema.NullOr(anyCase(VersionId)),
-  created_at: Time
-})
-
-const ArchivePrompt = Schema.Struct({
-  ...WorkspacePrompt.fields,
-  id: anyCase(PromptId),
-  folder_id: Schema.NullOr(anyCase(FolderId)),
-  created_at: Time,
-  updated_at: Time,
-  tags: limitTags(anyCase(TagId)),
-  fragments: limitFragments(
-    Schema.Struct({ ...PromptFragment.fields, id: anyCase(Uuid), fragment_id: anyCase(Uuid) })
-  ),
-  versions: Schema.Array(ArchiveVersion)
-})
+// A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`.
 
 export const archiveFormat = "prompt-retrieval/workspace@1"
 
 export const Archive = Schema.Struct({
   format: Schema.Literal(archiveFormat),
-  workspace: Schema.Struct({ ...Workspace.fields, id: anyCase(WorkspaceId) }),
-  users: Schema.Array(Schema.Struct({ ...User.fields, id: anyCase(UserId) })),
-  api_keys: Schema.Array(ArchiveKey),
-  folders: Schema.Array(Schema.Struct({ ...Folder.fields, id: anyCase(FolderId) })),
-  tags: Schema.Array(Schema.Struct({ ...WorkspaceTag.fields, id: anyCase(TagId) })),
-  fragments: Schema.Array(Schema.Struct({ ...Fragment.fields, id: anyCase(Uuid) })),
-  prompts: Schema.Array(ArchivePrompt)
+  workspace: Workspace,
+  users: Schema.Array(User),
+  api_keys: Schema.Array(
+    Schema.Struct({
+      ...StoredKey.fields,
+      expires_at: StoredKey.fields.expires_at.pipe(Schema.withDecodingDefaultKey(Effect.succeed(null)))
+    })
+  ),
+  folders: Schema.Array(Folder),
+  tags: Schema.Array(WorkspaceTag),
+  fragments: Schema.Array(Fragment),
+  prompts: Schema.Array(WorkspacePrompt)
 }).annotate({ title: "Workspace archive", description: "A whole workspace as one JSON file." })
 export type Archive = typeof Archive.Type
 
