@@ -14,8 +14,11 @@ const wait = 25_000
 /** A request must end at most this much later than its wait, in milliseconds. */
 const margin = 10_000
 
-/** How the service responds: it waits when asked, it never waits, or it fails. */
-type Behavior = "waits" | "does not wait" | "no connection" | 401 | 503
+/**
+ * How the service responds: it waits when asked, its responses come from a cache and have this age in seconds, a proxy
+ * removes a header so that it never waits, or it fails.
+ */
+type Behavior = "waits" | "Age: 20" | "prefer" | "if-none-match" | "no connection" | 401 | 503
 
 /** One step of a test. While the machine is suspended, the wall clock advances and no timer runs. */
 interface Step {
@@ -30,16 +33,27 @@ const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
   Arbitrary.all([
     oneOf("read", "read", "pass", "pass", "suspend", "edit", "remove", "behave"),
     oneOf(1, 999, 1_000, 5_000, 12_500, 24_999, 25_000, 29_999, 30_000, 60_000, 330_000),
-    oneOf<Behavior>("waits", "waits", "waits", "does not wait", "no connection", 401, 503)
+    oneOf<Behavior>(
+      "waits",
+      "waits",
+      "waits",
+      "Age: 20",
+      "prefer",
+      "if-none-match",
+      "no connection",
+      401,
+      503
+    )
   ]),
   ([kind, millis, behavior]) => ({ kind, millis, behavior })
 )
 
-const errorNames = {
+const failures = {
   "no connection": "ConnectionError",
   401: "UnauthorizedError",
   503: "ServiceUnavailableError"
 }
+const isFailure = (behavior: Behavior): behavior is keyof typeof failures => behavior in failures
 
 /**
  * The state machine of docs/client.md for a page with one prompt. Times on the monotonic clock are `awake`, which stops
@@ -86,8 +100,7 @@ class Model {
   /** The service wakes the request that waits. */
   wake(): void {
     if (!this.#isWaiting) return
-    if (typeof this.behavior === "number" || this.behavior === "no connection")
-      this.#fail(this.behavior === 401)
+    if (isFailure(this.behavior)) this.#fail(this.behavior === 401)
     else if (this.#text !== this.stored) this.#confirm(true, false)
   }
 
@@ -98,9 +111,8 @@ class Model {
       return `${this.#text} ${age >= ttl ? "stale" : this.#isWaiting ? "live" : "cached"}`
     this.requests++
     if (this.behavior === 401) this.#isRejected = true
-    if (this.behavior === "waits" || this.behavior === "does not wait")
-      return this.stored === undefined ? "NotFoundError" : `${this.stored} fresh`
-    return errorNames[this.behavior]
+    if (isFailure(this.behavior)) return failures[this.behavior]
+    return this.stored === undefined ? "NotFoundError" : `${this.stored} fresh`
   }
 
   #request(isHeld = true): void {
@@ -110,12 +122,12 @@ class Model {
     this.#timeout = millis + margin
     this.#isWaiting = true
     const { behavior } = this
-    if (typeof behavior === "number" || behavior === "no connection") this.#fail(behavior === 401)
+    if (isFailure(behavior)) this.#fail(behavior === 401)
     else if (!isHeld) {
       this.#text = this.stored
       this.#confirmedAt = this.time
     } else if (this.#text !== this.stored) this.#confirm(true, false)
-    else if (behavior === "waits") this.#endsAt = this.awake + millis
+    else if (behavior === "waits" || behavior === "Age: 20") this.#endsAt = this.awake + millis
     else this.#confirm(false, false)
   }
 
@@ -126,7 +138,7 @@ class Model {
       return
     }
     this.#text = this.stored
-    this.#confirmedAt = this.time
+    this.#confirmedAt = this.time - (this.behavior === "Age: 20" ? 20_000 : 0)
     this.#isRejected = this.#hasFailed = false
     if (isApplied) this.#isPolling = false
     if (isApplied || isChanged) this.#request()
@@ -161,9 +173,12 @@ const run = async (steps: ReadonlyArray<Step>): Promise<ReadonlyArray<string>> =
     }
     store()
     const client = service.connect().withOptions({
-      fetch: (url, init) => {
-        const { prefer: _, ...headers } = init.headers
-        return service.fetch(url, model.behavior === "does not wait" ? { ...init, headers } : init)
+      fetch: async (url, init) => {
+        const headers = { ...init.headers }
+        delete headers[model.behavior]
+        const response = (await service.fetch(url, { ...init, headers })) as Response
+        if (model.behavior === "Age: 20") response.headers.set("age", "20")
+        return response
       }
     })
     /** When the service stopped having each text, by the true time. */
@@ -183,8 +198,7 @@ const run = async (steps: ReadonlyArray<Step>): Promise<ReadonlyArray<string>> =
       } else if (next.kind === "behave") {
         model.behavior = next.behavior
         model.wake()
-        const isFailure = next.behavior !== "waits" && next.behavior !== "does not wait"
-        service.failWith(isFailure ? next.behavior : undefined)
+        service.failWith(isFailure(next.behavior) ? next.behavior : undefined)
       } else if (next.kind === "edit" || next.kind === "remove") {
         if (model.stored !== undefined) endedAt.set(model.stored, model.time)
         model.stored = next.kind === "edit" ? String(++edits) : undefined
@@ -204,7 +218,7 @@ const run = async (steps: ReadonlyArray<Step>): Promise<ReadonlyArray<string>> =
           const trueAge = model.time - (endedAt.get(data.resolved_content) ?? model.time)
           expect(trueAge).toBeLessThan(maxAge)
           expect(age).toBeGreaterThanOrEqual(trueAge)
-          if (source === "live" && model.behavior === "waits")
+          if (source === "live" && !isFailure(model.behavior))
             expect(data.resolved_content).toBe(model.stored)
         }
       }
