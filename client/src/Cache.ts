@@ -58,9 +58,9 @@ export class Cache {
   }
 
   /**
-   * Returns a target's body: within `ttl` from the cache; within `maxStale` after `ttl` from the cache, while a refresh
-   * with `refreshSettings` runs in the background; otherwise from the service. `rejections` is the number of rejections
-   * of the key so far.
+   * Returns a target's body: from the cache for `ttl` + `maxStale`, otherwise from the service. After `ttl`, the cached
+   * body is also refreshed in the background, with `refreshSettings`. `rejections` is the number of rejections of the
+   * key so far.
    */
   async read(
     target: string,

@@ -134,9 +134,9 @@ export const getStatus = (error: unknown): number | undefined => (error as Parti
 export const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**
- * Returns true if the service did not decide about the request: there was no complete response in time, the status is
- * 402 or transient, or the response was a redirect or a success with a body of another shape. Any other error is a
- * decision, even if a proxy sent the response. The client must not hide a decision behind a substitute text.
+ * Returns true if the service did not decide about the request: no complete response arrived in time, its status is 402
+ * or transient, or it is a redirect or a success with a body of another shape. Any other error is a decision, even if a
+ * proxy sent the response. The client must not hide a decision behind a substitute text.
  */
 export const isOutage = (error: unknown): error is PromptClientError => {
   const status = getStatus(error)

@@ -76,7 +76,7 @@ export class LivePrompts implements Live {
   }
 
   /**
-   * Loads all pages. Rejects if a request fails or, if the prompts are kept current, only if the service rejects a
+   * Loads all pages. Rejects if a request fails. If the prompts are kept current, rejects only if the service rejects a
    * request.
    */
   async load(): Promise<void> {
@@ -130,8 +130,8 @@ export class LivePrompts implements Live {
   }
 
   /**
-   * Sends requests for a page until the page ends. All requests except the first ask the service to wait for a change,
-   * but only for a second if the texts are stale, so that they are confirmed soon.
+   * Sends requests for a page until the page ends. All requests except the first ask the service to wait for a change.
+   * While the texts are stale, they ask for only a second, to confirm the texts soon.
    */
   async #keepCurrent(page: LivePage, number: number, onResponse: (error?: unknown) => void): Promise<void> {
     const { transport, limits, call, lives } = this.#settings

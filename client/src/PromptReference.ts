@@ -44,8 +44,7 @@ type ExactVariables<Slots extends string> = string extends Slots
     : { readonly [Name in Slots]: SlotValue }
 
 /**
- * The variables that `fillSlots` takes: any variables for a text, and exactly one variable for each slot for the result
- * of a typed reference.
+ * The variables that `fillSlots` takes: any for a text, exactly one per slot for the result of a typed reference.
  */
 export type VariablesFor<Prompt> =
   Prompt extends WithSlots<infer Slots> ? ExactVariables<Slots> : Readonly<Record<string, SlotValue>>

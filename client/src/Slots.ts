@@ -58,8 +58,8 @@ export const fillSlots = <Prompt extends string | Pick<ResolvedPrompt, "resolved
 }
 
 /**
- * Returns the message that the `data` of `getResolved` becomes: its role follows from the type of the prompt, and its
- * content is the text with its slots filled, as by `fillSlots`.
+ * Converts the `data` of `getResolved` to a message. The role follows from the type of the prompt; the content is the
+ * text with its slots filled, as by `fillSlots`.
  *
  * @example
  * ```ts

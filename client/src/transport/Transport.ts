@@ -66,8 +66,8 @@ export const normalizeHeaders = (headers: CallSettings["headers"]): Readonly<Rec
 const maxRetryAfterMs = 60_000
 
 /**
- * Returns the backoff before a retry, in milliseconds: at random between half of the maximum and the maximum, which is 500
- * before the first retry and doubles with each further retry, up to 8,000.
+ * Returns the backoff before a retry, in milliseconds: at random between half of the maximum and the maximum. The
+ * maximum is 500 before the first retry and doubles with each further retry, up to 8,000.
  */
 const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
