@@ -79,8 +79,7 @@ export interface InProcessPrompts {
 }
 
 /**
- * Converts parameters to strings, as if they had arrived in the query of a URL, so that the schemas of the HTTP API can
- * decode them.
+ * Converts parameters to the strings of a URL query, which the schemas of the HTTP API decode.
  */
 const toQueryStrings = (parameters: object): Result.Result<Record<string, string>, InvalidParameter> => {
   if (typeof parameters !== "object" || parameters === null)

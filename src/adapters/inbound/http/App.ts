@@ -193,7 +193,7 @@ export const makeApp = Effect.fnUntraced(function* (
     matched: MatchedRoute
   ): Effect.Effect<CachedResponse, ApiError> => {
     const token = parseBearerToken(context.request.headers.authorization)
-    // A request counts once: neither again when it is held, nor after a known response was sent during the key lookup.
+    // A request counts once, even if it is held or a known response was sent during the key lookup.
     const mustCount = () => context.caller === undefined
     return Effect.flatMap(admission.admit(token, mustCount), (caller) => {
       context.caller = caller

@@ -60,7 +60,7 @@ const drain = (
 }
 
 /**
- * Serves the API until the scope closes, then drains: `/readyz` returns 503, requests stop waiting for changes, the
+ * Serves the API until the scope closes, then drains. `/readyz` returns 503, and requests stop waiting for changes. The
  * server accepts requests for `shutdownGraceMs`, and then finishes in-flight requests. Returns the address that the
  * server listens on.
  */
