@@ -24,8 +24,8 @@ const textCodec: PgTypes.Codec<string> = {
 }
 
 /**
- * Returns the driver's column types with two changes, so that a row has the values that the API returns: a
- * `timestamptz` is decoded to the domain's `Timestamp`, and a text keeps every U+FEFF.
+ * Returns the driver's column types with two changes: a `timestamptz` is decoded to the domain's `Timestamp`, and a
+ * text keeps every U+FEFF.
  */
 const makeColumnTypes = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()

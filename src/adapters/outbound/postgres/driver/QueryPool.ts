@@ -37,9 +37,9 @@ interface PooledQuery {
 
 /**
  * Runs queries on the connections of one pool. A query fails if it waits longer than `connectTimeout` for a connection.
- * If the caller of a running query is interrupted, for example by the deadline of its request, the pool discards the
- * connection, because its server may be silently gone. The connections must be multiplexed: only those can be
- * interrupted without waiting for the server.
+ * If the caller of a running query is interrupted, for example by its deadline, the pool discards the connection: the
+ * server may be silently gone. The connections must be multiplexed: only those can be interrupted without waiting for
+ * the server.
  */
 class QueryPool {
   readonly #pool: PgPool.PgPool
@@ -96,9 +96,8 @@ class QueryPool {
   }
 
   /**
-   * Runs a query on a connection of the pool. If the connection is lost, runs the query again, until it has failed on a
-   * new connection: when one connection is lost, the other open connections are often lost too, but the pool does not
-   * know this yet.
+   * Runs a query on a connection of the pool. If the connection is lost, runs the query again until it has failed on a
+   * new connection. The pool's other connections are often lost too, but the pool does not know this yet.
    */
   #attempt(query: PooledQuery, attempt: "first" | "retry"): Effect.Effect<Result, SqlError> {
     let wasUsed = false

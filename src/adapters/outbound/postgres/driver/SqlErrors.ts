@@ -32,8 +32,8 @@ export const sqlState = ({ reason }: SqlError): string => {
 }
 
 /**
- * Returns the message of PostgreSQL or of the operating system, without the text that the driver adds, and without
- * PostgreSQL's DETAIL, which may contain values of a row.
+ * Returns the message of PostgreSQL or of the operating system. Omits the text that the driver adds, and PostgreSQL's
+ * DETAIL, which may contain values of a row.
  */
 export const describeSqlError = ({ reason }: SqlError): string => {
   const { code = "", message = "" } = reason.cause as Partial<NodeJS.ErrnoException>

@@ -13,9 +13,9 @@ const listUsers = () =>
     .map(([name, , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }))
 
 /**
- * Returns the user that runs PostgreSQL. This is the user of this process. If this user is root, under which PostgreSQL
- * does not run, returns the first of these users that exists: the owner of the data directory (unless the owner is
- * root), `postgres`, `nobody`. Throws `EmbeddedUnavailable` if none of them exists.
+ * Returns the user that runs PostgreSQL: the user of this process. PostgreSQL does not run as root, so root is replaced
+ * by the first of these users that exists: the owner of the data directory (unless it is root), `postgres`, `nobody`.
+ * Throws `EmbeddedUnavailable` if none of them exists.
  */
 export const findServerUser = (dataDir: string): SystemUser => {
   const [uid = -1, gid = -1] = [process.getuid?.(), process.getgid?.()]

@@ -163,8 +163,8 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       })
 
     /**
-     * Listens until the listener or the notifier is lost, until both are closed because no heartbeat arrives, or until
-     * any connection leads to another server (`DatabaseServer`).
+     * Listens until a connection is lost, no heartbeat arrives, or any connection leads to another server
+     * (`DatabaseServer`).
      */
     const listen = Effect.gen(function* () {
       const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>

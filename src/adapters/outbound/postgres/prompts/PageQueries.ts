@@ -31,9 +31,8 @@ export const toColumns = (names: ReadonlyArray<string>): string => names.map((na
 export const summaryColumns = toColumns(Object.keys(PromptSummary.fields))
 
 /**
- * Selects the prompts whose ids the query `ids` returns, as `p`. The join compares the workspace with a column of
- * `ids`. With a parameter in place of this column, the generic plan would read the whole workspace for each row of the
- * page if most workspaces have few prompts.
+ * Selects the prompts whose ids the query `ids` returns, as `p`. Compare with the column, not with the parameter.
+ * Otherwise, where workspaces are small, the generic plan scans the workspace once per row.
  */
 const selectPage = (ids: string, columns = summaryColumns): string =>
   `select ${columns}

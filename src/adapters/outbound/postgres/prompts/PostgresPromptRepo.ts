@@ -134,9 +134,9 @@ const selectSourcesFrom = (prompts: string, columns = ""): string =>
 export const selectSources = selectByKey((prompts) => selectSourcesFrom(prompts))
 
 /**
- * Makes a FROM item like `requested`, with the column `fits`: whether the contents and overrides of all prompts that
- * are not too large on their own have together at most `sizes.pageSourceBytes`. If they do not fit, the item has only one
- * row, because the caller then needs no contents.
+ * Makes a FROM item like `requested`, with the column `fits`. `fits` is true if the prompts together have at most
+ * `sizes.pageSourceBytes`; a prompt that is too large on its own does not count. If `fits` is false, only one row is
+ * returned.
  */
 const withFit = (requested: string): string => `(
     select * from (

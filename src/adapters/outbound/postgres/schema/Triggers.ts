@@ -27,8 +27,8 @@ export const selectWrongTriggers = (modes: TriggerModes): Statement => ({
 })
 
 /**
- * Returns the statements that give all triggers of migrations their definition and mode, and then do the work that the
- * triggers may have missed: correct the copies of prompt columns in `prompt_tags`, and notify listeners that every
+ * Returns the statements that restore the definition and the mode of every trigger of the migrations. They then do the
+ * work that the triggers may have missed: correct the copied prompt columns in `prompt_tags`, and notify that every
  * workspace may have changed.
  */
 export const makeTriggerRepair = (statements: ReadonlyArray<string>): ReadonlyArray<string> => [

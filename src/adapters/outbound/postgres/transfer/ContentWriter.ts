@@ -26,8 +26,8 @@ interface Table {
   /** Returns the SQL of the new values of a stored row that a given row updates, by column. */
   readonly merge: (stored: string, given: string) => Readonly<Record<string, string>>
   /**
-   * The fields whose value can belong to another user, workspace or key, and the SQL condition that the value of a given
-   * row `s` belongs to a stored row `t` of another owner. `home.id` is the given workspace.
+   * The fields whose value can belong to another user, workspace or key. `condition` is the SQL condition that the
+   * value of a given row `s` belongs to a stored row `t` of another owner. `home.id` is the given workspace.
    */
   readonly conflicts: ReadonlyArray<readonly [field: string, owner: string, condition: string]>
 }
@@ -164,9 +164,9 @@ export const rejectConflicts = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes the statement that adds the rows of the JSON array `$1`, and updates those that the table already contains if
- * they differ. Rows that do not differ are neither written nor locked. Rows are written in the order of their ids, so
- * that two transactions with the same rows do not deadlock.
+ * Makes the statement that adds the rows of the JSON array `$1`, and updates existing rows that differ. Rows that do
+ * not differ are neither written nor locked. Rows are written in the order of their ids, so that two transactions with
+ * the same rows do not deadlock.
  */
 const makeUpsert = (table: TableName): string => {
   const { columns, merge } = tables[table]
