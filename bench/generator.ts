@@ -1,6 +1,6 @@
 /**
- * The load generator's worker thread: keep-alive connections on raw sockets with one request in flight on each. The
- * thread parses only the status and the length of a response, so that it needs less CPU time than the cheapest server.
+ * The load generator's worker thread: keep-alive connections on raw sockets with one request in flight on each. It
+ * parses only the status and the length of a response, so it needs less CPU time than the cheapest server.
  */
 import { connect, type Socket } from "node:net"
 import { performance } from "node:perf_hooks"

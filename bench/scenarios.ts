@@ -242,8 +242,8 @@ const byName: Scenario = {
   measure: async (harness) => {
     const server = await startService(harness)
     const listed = promptIndices().filter((index) => index % 50 > 0)
-    // Every 50th prompt is archived and has no name. The parameter, which the API ignores, keeps responses that other
-    // scenarios have cached out of this scenario.
+    // Every 50th prompt is archived and has no name. The parameter, which the API ignores, makes each target new, so no
+    // response of another scenario is cached.
     const makeSide = (indices: ReadonlyArray<number>, target: (index: number) => string) => ({
       server,
       ...splitByRound(

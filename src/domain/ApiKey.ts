@@ -65,7 +65,7 @@ const keyPattern = new RegExp(`^${keyPrefix}[0-9a-f]{64}$`)
 
 /**
  * Parses a token as a key (specification 5). Fails with `InvalidKeyFormat` if the token does not start with the prefix,
- * and with `InvalidKey` if exactly 64 lowercase hexadecimal digits do not follow.
+ * and with `InvalidKey` unless exactly 64 lowercase hexadecimal digits follow.
  */
 export const parseApiKey = (token: string): Result.Result<ApiKey, typeof InvalidKeyFormat | InvalidKey> => {
   if (!token.startsWith(keyPrefix)) return Result.fail(InvalidKeyFormat)
@@ -120,8 +120,8 @@ export const toReplacedName = (name: string): string =>
   [...name].slice(0, sizes.nameLength - replacedSuffix.length).join("") + replacedSuffix
 
 /**
- * Returns the expiry of a key that replaces another key at `now`: the new key works as long after `now` as the other key
- * worked after its own issue. Returns null if the other key never expires.
+ * Returns the expiry of a key that is issued at `now` and has the lifetime of the key that it replaces. Returns null if
+ * the replaced key never expires.
  */
 export const keepLifetime = (
   replaced: { readonly created_at: Timestamp; readonly expires_at: Timestamp | null },
@@ -132,9 +132,9 @@ export const keepLifetime = (
     : toTimestamp(Date.parse(now) + Date.parse(replaced.expires_at) - Date.parse(replaced.created_at))
 
 /**
- * Returns the workspace of a stored key. Fails with `KeyRevoked` if the key is revoked or expired, otherwise with
- * `OwnerMustReset` if its owner must reset the password, otherwise with `NoOrganization` if the key has no workspace.
- * `now` is in milliseconds since the epoch.
+ * Returns the workspace of a stored key. Fails with the first error that applies: `KeyRevoked` if the key is revoked or
+ * expired, `OwnerMustReset` if its owner must reset the password, `NoOrganization` if it has no workspace. `now` is in
+ * milliseconds since the epoch.
  */
 export const authenticate = (
   record: KeyRecord,

@@ -53,7 +53,9 @@ const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
 
 const checkSchema = Effect.andThen(assertSchemaCurrent, assertReadable)
 
-/** Makes the check of the schema that logs each problem except that PostgreSQL is unavailable: `Database` logs this. */
+/**
+ * Makes the check of the schema. It logs every problem except that PostgreSQL is unavailable, which `Database` logs.
+ */
 const makeLoggedSchemaCheck = () => {
   const report = makeRepeatingLog((message) => Effect.logError(message))
   return checkSchema.pipe(
@@ -102,9 +104,9 @@ const startMetrics = Effect.fnUntraced(function* (isCollected: boolean) {
  * Starts the API inside another Node service, on a PostgreSQL server whose schema is current: `prompt-retrieval
  * migrate` updates the schema.
  *
- * Rejects with a `TypeError` that names the option if an option is invalid or unknown, and with an `Error` if the
- * schema is not current or its tables are not readable. If PostgreSQL is unavailable, the API still starts. Reads then
- * return 503 until PostgreSQL is reachable and its schema is current.
+ * Rejects with a `TypeError` that names the invalid or unknown option, or with an `Error` if the schema is not current
+ * or its tables are not readable. If PostgreSQL is unavailable, the API still starts. Reads then return 503 until
+ * PostgreSQL is reachable and its schema is current.
  *
  * ```ts
  * const api = await createPromptApi({ databaseUrl: "postgres://user:password@host/database" })

@@ -113,8 +113,8 @@ const run = (repo: Repo, [method, ...args]: Read): Effect.Effect<unknown> => {
 }
 
 /**
- * Asserts that the reads of a workspace return what they return from the in-memory adapter if that has only this
- * workspace. The prompts `foreign` are not in the workspace.
+ * Asserts that the reads of a workspace return what the in-memory adapter returns when it has only this workspace. The
+ * prompts `foreign` are not in the workspace.
  */
 export const assertReads = Effect.fnUntraced(function* (
   archive: Archive,

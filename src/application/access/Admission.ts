@@ -66,8 +66,8 @@ export class Admission extends Context.Service<
   {
     /**
      * Admits the caller with this token. `undefined` means that the token is missing or malformed. The checks run in
-     * this order, and the first check that fails determines the error. Each line names one or more conditions, and
-     * after each condition the error of a request that does not meet it:
+     * this order, and the first check that fails determines the error. Each line is a condition, followed by the error
+     * if the request does not meet it:
      *
      * 1. The request has a token: `MalformedAuthorization`.
      * 2. The token has the form of a key: `InvalidKeyFormat` if the prefix is missing, otherwise `InvalidKey`.

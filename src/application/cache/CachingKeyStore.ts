@@ -28,8 +28,8 @@ const isAccepted = (record: KeyRecord, now: number): boolean => {
 }
 
 /**
- * Returns the value to cache, or `undefined` for a key without a workspace: the change feed reports changes by
- * workspace, so no change would end the value.
+ * Returns the value to cache, or `undefined` for a key without a workspace. The change feed reports changes by
+ * workspace, so no change would invalidate such a key.
  */
 const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
   record.workspace === null ? undefined : { workspace: record.workspace.id, value: record, size: 1 }

@@ -59,9 +59,9 @@ export class WorkspaceRevisions {
 const pauseMs = 500
 
 /**
- * The state of a change feed, for implementations of `ChangeFeed`. The feed is up for `ttlMs` milliseconds after the
- * moment of its last contact, unless the process has paused since then: during a pause (SIGSTOP, a suspended machine, a
- * blocked event loop), the process reads nothing that arrives.
+ * The state of a change feed, for implementations of `ChangeFeed`. The feed is up for `ttlMs` milliseconds after its
+ * last contact. It is down if the process has paused since then (SIGSTOP, a suspended machine, a blocked event loop): a
+ * paused process reads nothing that arrives.
  */
 export class FeedState {
   readonly revisions = new WorkspaceRevisions()

@@ -15,7 +15,7 @@ export const defaultOutageMaxAge = 300_000
 
 /** For this time after a failed read, requests with a known response do not ask the database, in milliseconds. */
 const pauseMs = 1_000
-/** A read is slow after this many steps of `stepMs` milliseconds. A suspended process counts at most one step. */
+/** A read is slow after 5 steps of 50 ms. Steps are counted, not time, so a suspension counts as one step. */
 const slowSteps = 5
 const stepMs = 50
 

@@ -18,8 +18,7 @@ interface Share {
 }
 
 /**
- * At least this fraction is evicted at once. The entry at the start of a `Map` is found the more slowly, the more
- * entries were deleted there.
+ * Evicts a sixteenth at a time: each deletion at the start of a `Map` makes finding its first entry slower.
  */
 const evictedFraction = 1 / 16
 
@@ -133,14 +132,12 @@ interface CacheEntry<Value> extends FairEntry {
  * `readWith` and `load` follow these rules:
  *
  * 1. Before a read starts, the cache takes the change feed's revision.
- * 2. The cache stores the result only if its workspace has not changed since the read started: the workspace's revision
- *    is not later than the revision of rule 1.
- * 3. The cache serves a value only while its workspace still has the revision that was stored with it, and for at most
- *    `maxAgeMs`.
+ * 2. The cache stores the result only if the workspace's revision is not later than the revision of rule 1.
+ * 3. The cache serves a value for at most `maxAgeMs`, and only while its workspace has the revision that was stored
+ *    with it.
  * 4. While the change feed is down, it reports no revision, and the cache serves and stores nothing.
- * 5. If a result contradicts the value of its key and the feed reported no change during the read, the cache forgets all
- *    values of the workspace: there is a change that the feed has not reported yet, and it is unknown which values are
- *    current.
+ * 5. A result can contradict the value of its key although the feed reported no change during the read. The feed is
+ *    then late, so the cache forgets all values of the workspace.
  *
  * Only `findLastKnown` returns older values, for responses during an outage of the database (`Outage`).
  */
@@ -188,8 +185,8 @@ export class RevisionedCache<Value> {
   }
 
   /**
-   * Runs `read` with the value of a key. Succeeds with `undefined` if `get` would return `undefined`, or if the
-   * workspace changed while `read` ran, because the result may then be newer than the value.
+   * Runs `read` with the value of a key. Succeeds with `undefined` if `get` would return `undefined`. Does the same if
+   * the workspace changed while `read` ran: the result may be newer than the value.
    */
   readWith<A, E>(key: string, read: (value: Value) => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> {
     return Effect.suspend(() => {

@@ -7,8 +7,8 @@ import * as Tracer from "effect/Tracer"
 export const checkIsTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
 /**
- * Returns a service. If spans are collected, each call of a method that returns an effect runs in a span with the name
- * of the service and of the method.
+ * Returns a service. If spans are collected, each call of an effectful method runs in a span named after the service
+ * and the method.
  */
 export const withSpans = <Service extends object>(name: string, service: Service): Effect.Effect<Service> => {
   const trace =

@@ -42,13 +42,12 @@ export interface FoundSource {
 }
 
 /**
- * Port: the prompts of a workspace, read only. Every method sees only the given workspace: a prompt of another
- * workspace is not found, a folder or tag of another workspace matches nothing, and a fragment of another workspace is
- * left out.
+ * Port: the prompts of a workspace, read only. Every method sees only the given workspace: another workspace's prompts
+ * are not found, its folders and tags match nothing, and its fragments are left out.
  *
- * A name is looked up among the prompts that are not archived. If several have the slug, a slug alone denotes the prompt
- * with the smallest `created_at`, then id; a slug with digits denotes the prompt with the smallest id that starts with
- * these digits. The time of a lookup does not depend on the number of prompts.
+ * A name is looked up among the prompts that are not archived. If several have the slug, a slug alone denotes the
+ * prompt with the smallest `created_at`, then id. A slug with digits denotes the prompt with the smallest id that
+ * starts with these digits. The time of a lookup does not depend on the number of prompts.
  */
 export class PromptRepo extends Context.Service<
   PromptRepo,

@@ -41,7 +41,7 @@ const maxPageBytes = sizes.contentBytes - 128
 /** The largest JSON of one of several prompts, in bytes. The rest of `maxPageBytes` is for its name and its version. */
 const maxResolvedBytes = maxPageBytes - 256
 
-/** The bytes that separate prompts, names and versions in JSON, and the digits of a version, at most. */
+/** Per prompt, at most this many bytes of the JSON are separators and the digits of the version. */
 const nameMargin = 40
 
 /** Logs the ids of prompts whose resolved content is too large. */
@@ -62,8 +62,8 @@ export interface ResolvedItem extends ResolvedVersion {
 
 /**
  * The reads of specification 4, and of several resolved prompts, for HTTP, MCP and embedders. `prompt` is the raw text
- * of an id or a name (`parsePromptReference`), and `number` the raw text of a version number: malformed text fails like
- * an unknown prompt or version, and the database is not queried.
+ * of an id or a name (`parsePromptReference`), and `number` the raw text of a version number. Malformed text fails like
+ * an unknown prompt or version, without a query.
  */
 export class Prompts extends Context.Service<
   Prompts,

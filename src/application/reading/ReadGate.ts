@@ -13,8 +13,8 @@ export const requestDeadlineMs = 5_000
 
 /**
  * Runs an effect. If a timer that `arm` started calls `end(failure)` before the effect completes, interrupts the effect
- * and fails with `failure`, without waiting for the interrupted effect to end. In code that runs for every request, use
- * this function instead of `Effect.timeoutOrElse`, which costs six times as much.
+ * and fails with `failure` immediately. In code that runs for every request, use this function instead of
+ * `Effect.timeoutOrElse`, which costs six times as much.
  *
  * @param arm starts timers that call `end`, and returns the function that stops the timers
  */
@@ -101,7 +101,7 @@ export type WithPermit = <A, E>(workspace: WorkspaceId, effect: Effect.Effect<A,
 
 /** Makes the function that lets `count` effects of each workspace run at the same time. */
 export const makeWorkspacePermits = (count: number): WithPermit => {
-  /** The permits of the workspaces that have effects, and the number of these effects, including those that wait. */
+  /** For each workspace with effects, its permits and the number of its effects, waiting or running. */
   const workspaces = new Map<WorkspaceId, { readonly permits: Semaphore.Semaphore; effects: number }>()
   return (workspace, effect) =>
     Effect.suspend(() => {
@@ -118,8 +118,8 @@ export const makeWorkspacePermits = (count: number): WithPermit => {
 
 /**
  * Bounds the work of each workspace: how many of its reads run at the same time, and how long their steps occupy the
- * event loop. A large value takes many times its size while it is resolved and encoded, so one large step runs at a
- * time, and the requests of other callers proceed in the turns of the event loop between large steps.
+ * event loop. A large value takes many times its size while it is resolved and encoded, so only one large step runs at
+ * a time. Other callers' requests proceed in the event-loop turns between large steps.
  */
 export class ReadGate extends Context.Service<
   ReadGate,
@@ -127,8 +127,8 @@ export class ReadGate extends Context.Service<
     /** Runs a read of a workspace, from its statement to the encoded response, when the workspace has a free permit. */
     readonly withPermit: WithPermit
     /**
-     * Runs one step of a read: at once if the step is small, otherwise when no other large step runs and the event loop
-     * has completed `turnsBeforeLargeStep` turns.
+     * Runs one step of a read. A large step waits until no other large step runs and the event loop has completed
+     * `turnsBeforeLargeStep` turns.
      */
     readonly run: <A>(units: number, step: () => A) => Effect.Effect<A>
   }

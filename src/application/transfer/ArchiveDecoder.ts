@@ -15,9 +15,9 @@ const formatPath = (segments: ReadonlyArray<unknown>): string =>
     .replace(/^\./, "")
 
 /**
- * Finds the problems that the schema of an archive cannot find: duplicates, references to items that do not exist, and
- * versions whose parent is not an earlier version of the same prompt. An item with the id of an earlier item is one
- * problem, even if other unique values are also equal.
+ * Finds the problems that the schema of an archive cannot find: duplicates, references to missing items, and parents
+ * that are not earlier versions of the same prompt. An item that repeats an earlier id is one problem, even if it also
+ * repeats other unique values.
  */
 const findReferenceProblems = (archive: Archive): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []

@@ -111,10 +111,10 @@ const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, st
  * Compares a workspace with the files of a directory. Returns a pair for each file, in the order of the files, and then
  * for each prompt and fragment without a file.
  *
- * If the workspace has, or had after the latest import, a prompt or fragment with the id in the front matter, the file
- * describes this prompt or fragment, even if it is archived or deleted. Any other file gets an id that is derived from
- * the workspace. So an id of another workspace is never used, and every import of the same files into a workspace finds
- * the same prompts. Fails if two files describe the same prompt or fragment.
+ * The id in a file's front matter denotes a prompt or fragment that the workspace has, or had after the latest import,
+ * even if this is archived or deleted. Any other file gets an id that is derived from the workspace. So an id of
+ * another workspace is never used, and every import of a file finds the same prompt. Fails if two files describe the
+ * same prompt or fragment.
  *
  * @param files the result of `parseFiles`, which has fragments before prompts
  */
@@ -171,9 +171,9 @@ const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> =
 }
 
 /**
- * Compares a workspace with files like `compare`, and also fails if a file gives a prompt the name of another file's
- * prompt (docs/names.md). Prompts that already have the same name in the workspace may keep the name. Titles without
- * Latin letters and digits may have the same slug.
+ * Like `compare`, but also fails if a file gives a prompt the name of another file's prompt (docs/names.md). Prompts
+ * that already have the same name in the workspace may keep the name. Titles without Latin letters and digits may have
+ * the same slug.
  */
 export const compareForImport = (
   ...input: Parameters<typeof compare>

@@ -58,7 +58,7 @@ const makePathFactory = (existing: Iterable<string>): ((item: ContentItem) => st
   }
 }
 
-/** Omits each fragment without a file that only archived prompts contain: it gets no file. */
+/** Omits fragments that have no file and that only archived prompts contain. */
 const selectPairs = (pairs: ReadonlyArray<Pair>, { prompts }: WorkspaceContent): ReadonlyArray<Pair> => {
   const listFragments = (isArchived: boolean) =>
     new Set<string>(

@@ -56,8 +56,9 @@ export interface ConflictingEdits {
 }
 
 /**
- * Returns a warning for each new file without an id that has the content or the name of a prompt or fragment that loses
- * its file. If the file was moved, its prompt gets another id, and its versions stay with the archived prompt.
+ * Returns a warning for each new file that looks like a move. It has no id, and has the content or the name of a prompt
+ * or fragment that loses its file. If the file was moved, its prompt gets another id, and its versions stay with the
+ * archived prompt.
  */
 const findMoves = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
   const toTraits = (state: ContentState) => [
@@ -248,7 +249,7 @@ const planPairs = (
 }
 
 /**
- * Parses files, and returns the function that plans their import into a workspace: it computes the edit that makes the
+ * Parses files, and returns the function that plans their import into a workspace. It computes the edit that makes the
  * workspace equal to the files, and the changes that operators see. Each prompt and fragment becomes what its file
  * describes, and the changed content of a prompt becomes a new version. A prompt without a file is archived. A fragment
  * without a file is removed, unless a prompt without a file contains it.

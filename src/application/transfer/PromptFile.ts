@@ -148,7 +148,7 @@ const makeMap = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
     messageUnexpectedKey: `unknown key; the keys are ${Object.keys(fields).join(", ")}`
   })
 
-/** The id in a file: a UUID, or an earlier path of the file, from which the file without an id got its id. */
+/** The id in a file: a UUID, or the earlier path from which the file got its id when it contained none. */
 const makeId = (folder: "prompts" | "fragments") =>
   Schema.String.check(
     Schema.makeFilter((id) =>

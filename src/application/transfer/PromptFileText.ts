@@ -109,8 +109,8 @@ export const updateFile = (
 }
 
 /**
- * Returns the text that a file would have if it described the state `before` instead of the state `after`, which it
- * describes. Lines that describe both states stay as they are.
+ * Takes the text of a file that describes the state `after`, and returns the text that describes the state `before`.
+ * Lines that describe both states stay as they are.
  */
 export const renderEarlierFile = (
   path: string,

@@ -85,8 +85,7 @@ export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<stri
     parse: (text: string) => A | undefined,
     defaultValue = (variables[name] as Variable).defaultValue
   ): A | undefined => {
-    // An empty DATABASE_URL is not unset, so that a secret that is missing by mistake does not select the embedded
-    // database.
+    // An empty DATABASE_URL does not count as unset, so that a missing secret does not select the embedded database.
     const isUnset = env[name] === undefined || (env[name] === "" && name !== "DATABASE_URL")
     const text = isUnset ? defaultValue : env[name]
     if (text === undefined) return undefined

@@ -11,8 +11,8 @@ import {
 // logs.
 
 /**
- * Returns undefined for a valid value, and otherwise the problem, which begins with "must". An error message is the name
- * of the variable or option, a space and the problem, and never contains the value, because it may be a secret.
+ * Returns undefined for a valid value, and otherwise the problem, which begins with "must". An error message is the
+ * name of the variable or option, a space and the problem. It never contains the value, which may be a secret.
  */
 export type Rule = (value: unknown) => string | undefined
 

@@ -17,8 +17,8 @@ const isSimilar = (name: string, known: string): boolean =>
   countDifferences(name.toUpperCase(), known) <= (known.length < 8 ? 1 : 2)
 
 /**
- * Returns a warning for each variable of an environment that this program does not read and whose name resembles a
- * variable that the program reads and that is not set, such as `DATABASE_URI`.
+ * Returns a warning for each variable that looks misspelled, such as `DATABASE_URI`: the program does not read it, and
+ * its name resembles an unset variable that the program reads.
  */
 export const findSimilarNames = (
   env: Readonly<Record<string, string | undefined>>
