@@ -28,17 +28,7 @@ export const makeSpawnOptions = (): SpawnOptions => {
 
 /** Returns the ids of the child processes of a process. */
 const listChildren = (pid: number): ReadonlyArray<number> =>
-  readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((child) => {
-      try {
-        // The name of the command comes before the state and the parent's id, and may contain any character.
-        return Number(readFileSync(`/proc/${child}/stat`, "latin1").split(") ").at(-1)!.split(" ")[1]) === pid
-      } catch {
-        return false
-      }
-    })
+  (readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").match(/\d+/g) ?? []).map(Number)
 
 /** Runs one of PostgreSQL's programs to completion and throws if it fails. */
 const runTool = (tool: string, args: ReadonlyArray<string>, options: SpawnOptions): void => {

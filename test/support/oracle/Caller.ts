@@ -16,15 +16,16 @@ const retryPauseMs = 50
 /** How long a caller may wait for a response after everything is restored. */
 const recoveryLimitMs = 30_000
 
-/** Converts a reply to an outcome. `known` are the parts of the representation that the request revalidated. */
+/**
+ * Converts a reply to an outcome. `known` are the parts of the representation that the request revalidated. An
+ * unexpected reply becomes a content that no state has.
+ */
 const toOutcome = (target: string, { status, body }: Reply, known: Parts | undefined): Outcome => {
   switch (status) {
     case 200:
       return { _tag: "Content", parts: describeBody(target, body) }
     case 304:
-      return known === undefined
-        ? { _tag: "Unexpected", reason: "304 without a condition" }
-        : { _tag: "Content", parts: known }
+      return { _tag: "Content", parts: known ?? ["304 without a condition"] }
     case 404:
       return { _tag: "Content", parts: notFound }
     case 401:
@@ -34,7 +35,7 @@ const toOutcome = (target: string, { status, body }: Reply, known: Parts | undef
     default:
       return status === 503 || typeof status === "string"
         ? { _tag: "Unavailable", reason: String(status) }
-        : { _tag: "Unexpected", reason: `${status} ${body}` }
+        : { _tag: "Content", parts: [`${status} ${body}`] }
   }
 }
 

@@ -10,14 +10,10 @@ export interface Commit {
   readonly state: State
 }
 
-/** What a caller received. */
+/** What a caller received. `Unavailable`: no response or a 503, such as during a restart. */
 export type Outcome =
   | { readonly _tag: "Content"; readonly parts: Parts }
-  | { readonly _tag: "Rejection"; readonly reason: string }
-  /** No response or a 503, such as during a restart. */
-  | { readonly _tag: "Unavailable"; readonly reason: string }
-  /** A response that no history explains. */
-  | { readonly _tag: "Unexpected"; readonly reason: string }
+  | { readonly _tag: "Rejection" | "Unavailable"; readonly reason: string }
 
 /** A request and its outcome. The requests of one caller follow one another. */
 export interface Observation {
@@ -57,8 +53,6 @@ const listFacts = (
   switch (outcome._tag) {
     case "Unavailable":
       return []
-    case "Unexpected":
-      return [{ name: outcome.reason, holdsIn: () => false }]
     case "Rejection":
       return [
         { name: outcome.reason, holdsIn: ({ admissions }) => admissions[key]!.rejection === outcome.reason }
