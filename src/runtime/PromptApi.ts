@@ -120,18 +120,20 @@ export const createPromptApi = async (options: PromptApiOptions): Promise<Prompt
   const scope = Scope.makeUnsafe()
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const start = Effect.gen(function* () {
-    const services = yield* Layer.build(promptApiLayer(settings))
-    return yield* Effect.gen(function* () {
-      yield* startServing
-      return {
-        handler: yield* makeWebHandler,
-        prompts: yield* makeInProcessPrompts,
-        metrics: yield* startMetrics(settings.metrics),
-        close
-      }
-    }).pipe(Effect.provideContext(services))
-  }).pipe(Effect.provide(makeObservabilityLayer(settings.logger)))
-  const started = await Effect.runPromiseExit(Scope.provide(start, scope))
+    yield* startServing
+    return {
+      handler: yield* makeWebHandler,
+      prompts: yield* makeInProcessPrompts,
+      metrics: yield* startMetrics(settings.metrics),
+      close
+    }
+  })
+  const started = await Layer.build(promptApiLayer(settings)).pipe(
+    Effect.flatMap((services) => Effect.provideContext(start, services)),
+    Effect.provide(makeObservabilityLayer(settings.logger)),
+    Scope.provide(scope),
+    Effect.runPromiseExit
+  )
   if (Exit.isSuccess(started)) return started.value
   await close()
   const error = Cause.squash(started.cause)
