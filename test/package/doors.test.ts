@@ -4,14 +4,15 @@ import { build, type Metafile } from "esbuild"
 import { beforeAll, describe, expect, it } from "vitest"
 
 const root = join(import.meta.dirname, "../..")
-const [index, service, administration] = ["src/index.ts", "src/runtime/Service.ts", "src/administration.ts"]
+const [index, administration] = ["src/index.ts", "src/administration.ts"]
+const [main, commandLine, service] = ["src/main.ts", "src/runtime/CommandLine.ts", "src/runtime/Service.ts"]
 
 describe("the modules that a program loads", () => {
   let inputs: Metafile["inputs"]
   beforeAll(async () => {
     const { metafile } = await build({
       absWorkingDir: root,
-      entryPoints: [index, service, administration],
+      entryPoints: [index, administration, main, commandLine, service],
       ...{ bundle: true, splitting: true, write: false, metafile: true, outdir: "out" },
       ...{ packages: "external", format: "esm", platform: "node" }
     })
@@ -38,9 +39,16 @@ describe("the modules that a program loads", () => {
   })
 
   it("serve loads nothing of MCP, Redis, commands and the embedded database before its configuration needs them", () => {
-    expect(
-      listModules(service).filter((path) => /mcp|[Rr]edis|\/cli\/commands|embedded\//.test(path))
-    ).toEqual([])
+    const optional =
+      /mcp|[Rr]edis|\/cli\/(Commands\.ts|commands)|embedded\/|WorkspaceStore\.ts|Administration\.ts|ProcessMetrics/
+    for (const entry of [commandLine, service])
+      expect(listModules(entry).filter((path) => optional.test(path))).toEqual([])
+  })
+
+  it("--version loads no package", () => {
+    const imported = inputs[main]!.imports.filter(({ kind }) => kind === "import-statement")
+    const paths = imported.map(({ path }) => path).filter((path) => !path.startsWith("node:"))
+    expect(paths).toEqual(["src/application/ProgramVersion.ts"])
   })
 
   it("the door for administration loads nothing that serves", () => {
