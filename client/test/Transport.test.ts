@@ -1,5 +1,8 @@
+import { it as effectIt } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
 import { describe, expect, it, vi } from "vitest"
-import { AbortError, type PromptClient, ServiceUnavailableError, TimeoutError } from "../src/index.ts"
+import { AbortError, type PromptClient, ServiceUnavailableError } from "../src/index.ts"
 import {
   advance,
   allCalls,
@@ -8,12 +11,13 @@ import {
   envelope,
   errorResponse,
   flush,
+  installFakeTime,
   jsonResponse,
   key,
   makeScriptedClient,
   neverResponds,
   ok,
-  page,
+  oneOf,
   type Responder,
   rateLimited,
   serviceUnavailable,
@@ -55,96 +59,113 @@ describe("a request", () => {
   })
 })
 
-/** Failures that are retried. */
-const transientFailures: Record<string, Responder> = {
-  "connection refused": connectionRefused,
-  ...Object.fromEntries([408, 429, 500, 503, 599].map((status) => [status, () => errorResponse(status)])),
-  "502 in HTML": page(502)
+/** How the service responds to an attempt of a call. An empty `retryAfter` is an absent header. */
+interface Attempt {
+  readonly response: number | "refused" | "never"
+  readonly retryAfter: string
 }
 
+interface Scenario {
+  readonly attempts: ReadonlyArray<Attempt>
+  readonly timeout: number
+  readonly maxRetries: number
+  readonly random: number
+}
+
+/** Predicts the end of a call, the number of its requests, and its duration. */
+const predict = ({ attempts, timeout, maxRetries, random }: Scenario) => {
+  let took = 0
+  for (let requests = 1; ; requests++) {
+    const { response, retryAfter } = attempts[Math.min(requests, attempts.length) - 1]!
+    if (response === "never") return { end: "TimeoutError", requests, took: timeout }
+    const backoff = (Math.min(8_000, 250 * 2 ** requests) * (1 + random)) / 2
+    // The client waits for at most one minute, and ignores a value that does not consist of digits.
+    const isValid = response !== "refused" && /^\d+$/.test(retryAfter)
+    const delay = isValid ? Math.min(Number(retryAfter) * 1_000, 60_000) : backoff
+    const isTransient = response === "refused" || response === 408 || response === 429 || response >= 500
+    if (!isTransient || requests > maxRetries || took + delay >= timeout)
+      return { end: response === "refused" ? "ConnectionError" : response, requests, took }
+    took += delay
+  }
+}
+
+const response = oneOf<Attempt["response"]>(
+  200,
+  400,
+  404,
+  408,
+  429,
+  429,
+  431,
+  500,
+  503,
+  599,
+  "refused",
+  "never"
+)
+const retryAfter = oneOf(
+  "",
+  "",
+  "0",
+  "17",
+  "999999999999999",
+  "-5",
+  "1.5",
+  "1e3",
+  "Thu, 01 Jan 2026 00:00:09 GMT"
+)
+const attempt: Arbitrary.Arbitrary<Attempt> = Arbitrary.map(
+  Arbitrary.all([response, retryAfter]),
+  ([response, retryAfter]) => ({ response, retryAfter })
+)
+
 describe("a retry", () => {
-  it.each(Object.keys(transientFailures))(
-    "a call is retried twice by default, with exponential backoff and jitter, after: %s",
-    async (kind) => {
-      const fail = transientFailures[kind]!
-      for (const [random, first, second] of [
-        [0, 250, 500],
-        [0.999999, 499, 999]
-      ] as const) {
-        vi.spyOn(Math, "random").mockReturnValue(random)
-        const { client, requests } = makeScriptedClient([fail, fail, ok])
-        const call = client.prompts.get("p")
-        await advance(first - 1)
-        expect(requests).toHaveLength(1)
-        await advance(2)
-        expect(requests).toHaveLength(2)
-        await advance(second - 3)
-        expect(requests).toHaveLength(2)
-        await advance(4)
-        expect(await call).toEqual(envelope)
-      }
-    }
+  effectIt.live.prop(
+    "a call is retried after a transient failure, after the time in Retry-After or with exponential backoff and jitter, until maxRetries or the timeout",
+    {
+      attempts: Arbitrary.array(attempt, { minLength: 1, maxLength: 4 }),
+      timeout: oneOf(200, 700, 1_000, 30_000, 61_000, 200_000),
+      maxRetries: oneOf(0, 1, 2, 5),
+      random: oneOf(0, 0.5, 0.96)
+    },
+    (scenario) =>
+      Effect.promise(async () => {
+        installFakeTime()
+        vi.spyOn(Math, "random").mockReturnValue(scenario.random)
+        const responders = scenario.attempts.map(({ response, retryAfter }): Responder => {
+          if (response === "never") return neverResponds
+          if (response === "refused") return connectionRefused
+          if (response === 200) return ok
+          return () => errorResponse(response, "CODE", "No", retryAfter ? { "retry-after": retryAfter } : {})
+        })
+        const { timeout, maxRetries } = scenario
+        const { client, requests } = makeScriptedClient(responders, { timeout: 500_000, maxRetries })
+        const outcome = await settle(client.prompts.get("p", { timeout }))
+        const error = ("error" in outcome ? outcome.error : { status: 200 }) as Error & { status?: number }
+        const actual = { end: error.status ?? error.name, requests: requests.length, took: outcome.took }
+        expect(actual).toEqual(predict(scenario))
+      }),
+    { arbitrary: { runs: 500 } }
   )
 
-  it.each([0, 1, 5])(
-    "a call fails after maxRetries retries, set for the client or for the call: %i",
-    async (maxRetries) => {
-      for (const [options, call] of [
-        [{ maxRetries }, {}],
-        [{}, { maxRetries }]
-      ]) {
-        const { client, requests } = makeScriptedClient([serviceUnavailable], options)
-        expect(await captureError(client.prompts.get("p", call))).toBeInstanceOf(ServiceUnavailableError)
-        expect(requests).toHaveLength(maxRetries + 1)
-      }
-    }
-  )
+  it("by default, a call is retried twice", async () => {
+    const { client, requests } = makeScriptedClient([serviceUnavailable])
+    expect(await captureError(client.prompts.get("p"))).toBeInstanceOf(ServiceUnavailableError)
+    expect(requests).toHaveLength(3)
+  })
 
-  it.each([400, 401, 402, 403, 404, 405, 409, 431])("a %i is not retried", async (status) => {
-    const { client, requests } = makeScriptedClient([() => errorResponse(status)])
-    expect(await settle(client.prompts.get("p"))).toMatchObject({ error: { status }, took: 0 })
+  it("by default, a call times out after 30 s, even if fetch ignores its signal, and a late response starts no further request", async () => {
+    const response = Promise.withResolvers<Response>()
+    const { client, requests } = makeScriptedClient([() => response.promise])
+    const outcome = await settle(client.prompts.get("p"))
+    expect(outcome).toMatchObject({ error: { name: "TimeoutError" }, took: 30_000 })
+    response.resolve(serviceUnavailable())
+    await advance(60_000)
     expect(requests).toHaveLength(1)
   })
 })
 
-describe("Retry-After", () => {
-  it.each([
-    ["0", 0],
-    ["17", 17_000],
-    // The client waits for at most one minute.
-    ["999999999999999", 60_000]
-  ])("Retry-After: %s delays the retry of a 429 and of a 503 by %i ms", async (value, took) => {
-    for (const status of [429, 503]) {
-      const failure = () => errorResponse(status, "CODE", "Later", { "retry-after": value })
-      const { client, requests } = makeScriptedClient([failure, ok])
-      expect(await settle(client.prompts.get("p", { timeout: took + 1 }))).toEqual({ value: envelope, took })
-      expect(requests).toHaveLength(2)
-    }
-  })
-
-  it.each(["", "Thu, 01 Jan 2026 00:00:09 GMT", "-5", "1.5", "0x10", "1e3"])(
-    "a Retry-After that is empty or contains other characters than digits is ignored: %j",
-    async (value) => {
-      vi.spyOn(Math, "random").mockReturnValue(0)
-      const failure = () => errorResponse(503, "CODE", "Later", { "retry-after": value })
-      const { client } = makeScriptedClient([failure, ok, failure])
-      expect(await settle(client.prompts.get("p"))).toEqual({ value: envelope, took: 250 })
-      const error = await captureError(client.prompts.get("p", { maxRetries: 0 }))
-      expect(error).toMatchObject({ retryAfter: undefined })
-    }
-  )
-
-  it("a Retry-After beyond the timeout makes the call reject immediately with the error of the response", async () => {
-    for (const value of ["30", "999999999999999"]) {
-      const { client, requests } = makeScriptedClient([() => rateLimited(value)])
-      expect(await settle(client.prompts.get("p"))).toMatchObject({
-        error: { status: 429, code: "RATE_LIMITED", requestId: "req-429", retryAfter: Number(value) },
-        took: 0
-      })
-      expect(requests).toHaveLength(1)
-    }
-  })
-
+describe("a 429", () => {
   it("a 429 delays every call of the client, but no call of another client", async () => {
     const { client, requests } = makeScriptedClient([() => rateLimited("10"), ok])
     const other = makeScriptedClient([ok])
@@ -175,46 +196,6 @@ describe("Retry-After", () => {
     expect(requests).toHaveLength(1)
     await advance(42_500)
     expect(await settle(client.prompts.get("b"))).toEqual({ value: envelope, took: 0 })
-  })
-})
-
-describe("the timeout", () => {
-  it.each([
-    [undefined, undefined, 30_000],
-    [5_000, undefined, 5_000],
-    [5_000, 70, 70]
-  ])(
-    "with the timeout %s of the client and %s of the call, an attempt without a response is aborted after %i ms",
-    async (timeout, ofCall, took) => {
-      const { client, requests, log } = makeScriptedClient([neverResponds], { timeout })
-      const error = new TimeoutError(`No result within ${took} ms`)
-      expect(await settle(client.prompts.get("p", { timeout: ofCall }))).toEqual({ error, took })
-      expect([requests.length, requests[0]!.signal.aborted]).toEqual([1, true])
-      expect(log).toMatchObject([["warn", "GET /api/v1/prompts/p without a response", { duration: took }]])
-    }
-  )
-
-  it("a call times out when fetch ignores its signal, and a late response starts no further request", async () => {
-    const response = Promise.withResolvers<Response>()
-    const { client, requests } = makeScriptedClient([() => response.promise])
-    const outcome = await settle(client.prompts.get("p"))
-    expect(outcome).toMatchObject({ error: { name: "TimeoutError" }, took: 30_000 })
-    response.resolve(serviceUnavailable())
-    await advance(60_000)
-    expect(requests).toHaveLength(1)
-  })
-
-  it("the timeout covers all attempts and the delays between the attempts", async () => {
-    vi.spyOn(Math, "random").mockReturnValue(0)
-    const { client, requests } = makeScriptedClient([serviceUnavailable, neverResponds])
-    const outcome = await settle(client.prompts.get("p", { timeout: 1_000 }))
-    expect(outcome).toMatchObject({ error: { name: "TimeoutError" }, took: 1_000 })
-    expect(requests).toHaveLength(2)
-    // The third attempt would come 750 ms after the first.
-    const short = makeScriptedClient([serviceUnavailable])
-    const shortOutcome = await settle(short.client.prompts.get("p", { timeout: 700 }))
-    expect(shortOutcome).toMatchObject({ error: { status: 503 }, took: 250 })
-    expect(short.requests).toHaveLength(2)
   })
 })
 

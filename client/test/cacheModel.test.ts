@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import { expect, vi } from "vitest"
 import { PromptClient, type Source } from "../src/index.ts"
 import { makeBundle } from "./pull/bundles.ts"
-import { errorResponse, flush, installFakeTime, jsonResponse, key, settle } from "./support.ts"
+import { errorResponse, flush, installFakeTime, jsonResponse, key, oneOf, settle } from "./support.ts"
 
 const ttl = 1_000
 const maxStale = 4_000
@@ -32,8 +32,6 @@ interface Step {
 
 const targets = ["a", "b", "c"]
 const bundle = makeBundle({ name: "a", content: "Bundled text" })
-const oneOf = <A extends string | number>(...values: ReadonlyArray<A>) =>
-  Arbitrary.schema(Schema.Literals(values))
 const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
   Arbitrary.all([
     oneOf("read", "read", "read", "pass", "pass", "clock", "edit", "behave", "behave"),

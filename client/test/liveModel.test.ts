@@ -1,11 +1,10 @@
 import { describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import { expect, vi } from "vitest"
 import type { PromptClientError } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
-import { advance, flush, installFakeTime, awaitValue, settle } from "./support.ts"
+import { advance, awaitValue, flush, installFakeTime, oneOf, settle } from "./support.ts"
 
 const ttl = 30_000
 const maxAge = ttl + 300_000
@@ -27,8 +26,6 @@ interface Step {
   readonly behavior: Behavior
 }
 
-const oneOf = <A extends string | number>(...values: ReadonlyArray<A>) =>
-  Arbitrary.schema(Schema.Literals(values))
 const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
   Arbitrary.all([
     oneOf("read", "read", "pass", "pass", "suspend", "edit", "remove", "behave"),

@@ -1,3 +1,5 @@
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
 import { afterEach, beforeEach, vi } from "vitest"
 import {
   type CallOptions,
@@ -9,6 +11,10 @@ import {
 } from "../src/index.ts"
 
 export const key = `key_live_${"0123456789abcdef".repeat(4)}`
+
+/** Generates one of the values. A value that is given twice is twice as frequent. */
+export const oneOf = <A extends string | number>(...values: ReadonlyArray<A>) =>
+  Arbitrary.schema(Schema.Literals(values))
 
 /** The real `setTimeout`, which works even while the timers are fake. */
 const setRealTimeout = globalThis.setTimeout
