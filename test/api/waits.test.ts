@@ -23,7 +23,6 @@ const targets = endpointTargets(first.id)
 /** What ends a wait: the statement, the row that it changes in a new workspace, and the response. */
 const endings = [
   ["its key is revoked", "update api_keys set revoked_at = now() where id = $1", "key", 401],
-  ["its key is deleted", "delete from api_keys where id = $1", "key", 401],
   [
     "its key expires",
     "update api_keys set expires_at = now() + interval '1 second' where id = $1",
@@ -31,12 +30,6 @@ const endings = [
     401
   ],
   ["its workspace loses its tier", "update workspaces set tier = 'free' where id = $1", "home", 403],
-  [
-    "its workspace is past due",
-    "update workspaces set billing_status = 'past_due' where id = $1",
-    "home",
-    402
-  ],
   ["its prompt is deleted", "delete from prompts where id = $1", "prompt", 404]
 ] as const
 const tenants = endings.map(() => makeTenant({ prompts: [prompt()] }))

@@ -188,11 +188,9 @@ run()`
       60_000
     )
 
-    it.each(
-      versions.flatMap((version) => (["esm", "cjs"] as const).map((format) => [format, version] as const))
-    )(
-      "createPromptApi bundled by esbuild as %s works in a folder without other files, under Node %s",
-      async (format, version) => {
+    it.each(["esm", "cjs"] as const)(
+      "createPromptApi bundled by esbuild as %s works in a folder without other files",
+      async (format) => {
         const directory = makeTestDirectory("bundle-")
         const bundle = join(directory, format === "esm" ? "bundle.mjs" : "bundle.cjs")
         await build({
@@ -204,7 +202,7 @@ run()`
           logLevel: "error"
         })
         expect(readdirSync(directory)).toEqual([basename(bundle)])
-        const result = await run(directory, installed[version]!, [bundle, ...script], env)
+        const result = await run(directory, installed[lowestNode]!, [bundle, ...script], env)
         expect(result.stderr).toBe("")
         expectOutput(result)
       },

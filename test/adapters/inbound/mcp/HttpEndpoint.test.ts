@@ -247,17 +247,15 @@ describe("a store that fails during a call", () => {
       { concurrency: "unbounded", discard: true }
     )
 
-  test(
-    "if the store is unavailable, a call gets a JSON-RPC error with the id of the call",
-    expectUnavailable,
-    Effect.fail(Unavailable)
-  )
-
-  test(
-    "if the store never responds, a call gets the same error after the deadline",
-    expectUnavailable,
-    Effect.never
-  )
+  for (const [state, read] of [
+    ["is unavailable", Effect.fail(Unavailable)],
+    ["does not respond before the deadline", Effect.never]
+  ] as const)
+    test(
+      `if the store ${state}, a call gets a JSON-RPC error with the id of the call`,
+      expectUnavailable,
+      read
+    )
 
   test(
     "an unexpected failure gets a JSON-RPC error without details",
