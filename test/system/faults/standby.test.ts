@@ -45,7 +45,7 @@ describe("a hot standby of another PostgreSQL server", () => {
   ]
   const usedKeys = "select id from api_keys where last_used_at is not null"
 
-  it("on a standby, reads return uncached data, and one warning is logged for the change feed and one for last_used_at", async () => {
+  it("on a standby, reads return uncached data that is current as soon as it is replicated, and one warning is logged for the change feed and one for last_used_at", async () => {
     const readAll = async (key: Key) => {
       for (const path of [...paths, ...paths])
         expect(await send(service, path, `Bearer ${key.plaintext}`)).toMatchObject({ status: 200 })
@@ -64,21 +64,16 @@ describe("a hot standby of another PostgreSQL server", () => {
     expect(await readMetric(metricsPort, responseHits)).toBe(0)
     expect(await readMetric(metricsPort, "prompt_retrieval_change_feed_up")).toBe(0)
     expect(await primary.sql(usedKeys)).toEqual([])
-  })
 
-  it("on a standby, changes made on the primary are visible as soon as they are replicated", async () => {
     await primary.sql("update prompts set title = 'Edited' where id = $1", [archive.prompts[0]!.id])
     await primary.sql("update api_keys set revoked_at = now() where id = $1", [keys.second.stored.id])
     const title = async () => JSON.parse((await send(service, item, authorization)).body).data.title
     await expect.poll(title).toBe("Edited")
-    await expect
-      .poll(() => send(service, item, `Bearer ${keys.second.plaintext}`))
-      .toMatchObject({ status: 401 })
+    const status = async () => (await send(service, item, `Bearer ${keys.second.plaintext}`)).status
+    await expect.poll(status).toBe(401)
   })
 
   it("after a standby is promoted, caching and the recording of key uses start without a restart", async () => {
-    expect(await send(service, item, authorization)).toMatchObject({ status: 200 })
-    await expect.poll(readWarnings).toEqual(expectedWarnings)
     const { sql } = await resources.acquire(connectTo({ DATABASE_URL: standby.url }))
     await sql("select pg_promote()")
     await expect.poll(() => readMetric(metricsPort, "prompt_retrieval_change_feed_up")).toBe(1)

@@ -189,16 +189,6 @@ describe("EmbeddedPostgres", () => {
     assert.isFalse(existsSync(created))
   })
 
-  it("EmbeddedPostgres fails with an error that names the path if the path cannot contain a database", async () => {
-    const file = join(temporaryDirectory(), "file")
-    writeFileSync(file, "kept")
-    for (const dataDir of [file, join(file, "inside")]) {
-      const { report } = await serve("connect", dataDir)
-      assert.match(report.error ?? "", new RegExp(`^${dataDir} cannot be used: \\w`))
-    }
-    assert.strictEqual(readFileSync(file, "utf8"), "kept")
-  })
-
   it("EmbeddedPostgres rejects a database of PostgreSQL 17, in one line that says what to do", async () => {
     const dataDir = temporaryDirectory()
     mkdirSync(join(dataDir, "postgresql"))
