@@ -82,10 +82,8 @@ export interface ContentEdit {
 }
 
 /** Returns true if an edit changes no content; the edit may still replace the recorded states. */
-export const isEmptyEdit = (edit: ContentEdit): boolean =>
-  [edit.folders, edit.tags, edit.fragments, edit.removedFragments, edit.prompts].every(
-    (list) => list.length === 0
-  )
+export const isEmptyEdit = ({ importedStates: _, ...changes }: ContentEdit): boolean =>
+  Object.values(changes).flat().length === 0
 
 /**
  * A problem of a value or a file. `path` is the path of the value, such as `prompts[3].versions[0].created_at`, or of
@@ -99,13 +97,12 @@ export interface Problem {
 /** Maximum number of reported problems. Further problems are only counted. */
 export const maxProblems = 100
 
-/**
- * A change failed, because its content is invalid for the workspace. Nothing has changed. `problems` contains the first
- * `maxProblems` problems, and `count` is the number of all problems.
- */
+/** A change failed, because its content is invalid for the workspace. Nothing has changed. */
 export interface InvalidContent {
   readonly _tag: "InvalidContent"
+  /** The first `maxProblems` problems. */
   readonly problems: ReadonlyArray<Problem>
+  /** The number of all problems. */
   readonly count: number
 }
 /** Makes the error from all problems. */

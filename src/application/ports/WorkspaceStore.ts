@@ -52,9 +52,7 @@ export interface WorkspaceInfo extends Omit<Workspace, "tier"> {
   readonly tier: string
 }
 
-/**
- * A key as operators see it, with only the first and last digits of its plaintext. `owner` is the email of its owner.
- */
+/** A key as operators see it. `owner` is the email of its owner. */
 export interface KeyInfo extends Omit<StoredKey, "created_by" | "key_hash"> {
   readonly owner: string
   readonly last_used_at: Timestamp | null
@@ -150,10 +148,7 @@ export class WorkspaceStore extends Context.Service<
       email: string,
       options: { readonly now: number; readonly withActiveKeys: boolean }
     ) => Effect.Effect<User & { readonly api_keys: number }, UserNotFound | UserHasActiveKeys | Unavailable>
-    /**
-     * Lists the keys of a workspace, including revoked and expired keys, ordered by id. Keys that this program issued
-     * are therefore in the order of issue.
-     */
+    /** Lists the keys of a workspace, including revoked and expired keys, ordered by id, which is the order of issue. */
     readonly keys: (
       workspace: WorkspaceId
     ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
@@ -166,10 +161,7 @@ export class WorkspaceStore extends Context.Service<
       owner: { readonly email: string; readonly newUserId: UserId },
       key: NewKey
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
-    /**
-     * Revokes a key, even a key without a workspace, and returns the key. A key that is already revoked keeps its
-     * revocation time.
-     */
+    /** Revokes a key, even one without a workspace, and returns the key. A revoked key keeps its revocation time. */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Stores `replacement` with the workspace, owner and name of key `id`. Ends key `id` as `endKey` does, and renames
@@ -226,9 +218,7 @@ export class WorkspaceStore extends Context.Service<
     readonly exportWorkspace: (
       workspace: WorkspaceId
     ) => Effect.Effect<WholeWorkspace, ArchiveTooLarge | WorkspaceNotFound | Unavailable>
-    /**
-     * Reads the current state of a workspace's content, ordered like a whole workspace.
-     */
+    /** Reads the current state of a workspace's content, ordered like a whole workspace. */
     readonly readContent: (
       workspace: WorkspaceId
     ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>

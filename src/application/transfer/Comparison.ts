@@ -27,9 +27,8 @@ export interface ContentItem {
 }
 
 /**
- * A prompt or fragment in the workspace and in a directory of files. The hashes are those of its states in the
- * workspace, in the directory, and after the latest import. A hash is undefined if there is no such state. An archived
- * prompt has an `item`, but no `workspaceHash`.
+ * A prompt or fragment in the workspace and in a directory of files, and the hashes of its states: in the workspace
+ * unless it is archived, in the directory, and after the latest import.
  */
 export interface Pair {
   readonly kind: ContentState["kind"]
@@ -81,9 +80,8 @@ const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem> => {
 }
 
 /**
- * Derives the id of a new prompt or fragment: a version 5 UUID. The namespace of the UUID is the id of the workspace.
- * The UUID is computed from the id in the file or, without an id, from the path of the file. An id that is an earlier
- * path of the file therefore gives the id that the file had at that path.
+ * Derives the id of a new prompt or fragment: the version 5 UUID of the id in the file or, without an id, of its path,
+ * in the namespace of the workspace. An id that is an earlier path of the file gives the UUID of that path.
  */
 const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")
@@ -171,9 +169,8 @@ const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> =
 }
 
 /**
- * Like `compare`, but also fails if a file gives a prompt the name of another file's prompt (docs/names.md). Prompts
- * that already have the same name in the workspace may keep the name. Titles without Latin letters and digits may have
- * the same slug.
+ * Compares like `compare`, and also fails if a file gives a prompt the name of another file's prompt (docs/names.md).
+ * Prompts may keep a name that they already share, and titles without Latin letters and digits may have the same slug.
  */
 export const compareForImport = (
   ...input: Parameters<typeof compare>
@@ -190,10 +187,7 @@ export const listUnbound = (
 ): ReadonlyArray<string> =>
   [...slots].filter((slot) => !Object.hasOwn(overrides, slot) || toSlotText(overrides[slot]) === undefined)
 
-/**
- * Returns a warning for each binding that names no slot of its fragment, and for each slot of a fragment that a prompt
- * does not bind. A binding that names no slot has no effect. The application fills a slot without a binding.
- */
+/** Returns a warning for each binding that names no slot of its fragment, and for each slot without a binding. */
 export const findSlotWarnings = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
   const fragments = new Map(
     pairs.flatMap(({ id, file }) =>

@@ -31,6 +31,9 @@ const plainSegment = /^(?!\.)[^%\\:*?"<>|\p{Cc}]{1,60}(?<![. ]|\.md)$/iu
 /** Normalizes the case and the Unicode form of a path, because many file systems ignore them. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
 
+const withAncestors = (path: string): ReadonlyArray<string> =>
+  path.split("/").map((_, index, segments) => segments.slice(0, index + 1).join("/"))
+
 /** Converts a title to a file name without an extension. */
 const toFileName = (title: string): string =>
   title
@@ -43,10 +46,10 @@ const toFileName = (title: string): string =>
 
 /**
  * Returns a function that makes paths for new files from their folders and their titles or names. Each path differs in
- * more than case from the existing paths, and from every path that the function made before.
+ * more than case from the existing paths and their directories, and from every path that the function made before.
  */
 const makePathFactory = (existing: Iterable<string>): ((item: ContentItem) => string) => {
-  const taken = new Set([...existing].map(foldCase))
+  const taken = new Set([...existing].flatMap(withAncestors).map(foldCase))
   return ({ id, state }) => {
     const folder = state.kind === "prompt" ? state.folder : null
     const isPlain = folder?.split("/").every((part) => plainSegment.test(part))
@@ -74,12 +77,9 @@ const selectPairs = (pairs: ReadonlyArray<Pair>, { prompts }: WorkspaceContent):
 
 /**
  * Computes the changes that make a directory describe a workspace. A file that already describes the state of its
- * prompt or fragment stays as it is, byte for byte. Any other existing file keeps its path and, if possible, its
- * formatting. A new file contains the id of its prompt or fragment.
- *
- * Fails if an existing file is invalid, or if two existing files describe the same prompt or fragment. Without
- * `overwrite`, also fails if the changes would replace or remove a file that was added or edited since the latest
- * import.
+ * prompt or fragment stays as it is. Any other existing file keeps its path and, if possible, its formatting. A new file
+ * contains the id of its prompt or fragment. Without `overwrite`, fails if the changes would replace or remove a file
+ * that was added or edited since the latest import.
  *
  * @param texts the existing files
  */

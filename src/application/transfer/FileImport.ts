@@ -56,9 +56,8 @@ export interface ConflictingEdits {
 }
 
 /**
- * Returns a warning for each new file that looks like a move. It has no id, and has the content or the name of a prompt
- * or fragment that loses its file. If the file was moved, its prompt gets another id, and its versions stay with the
- * archived prompt.
+ * Returns a warning for each new file without an id that has the content or the name of a prompt or fragment that loses
+ * its file.
  */
 const findMoves = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
   const toTraits = (state: ContentState) => [
@@ -267,10 +266,7 @@ export const prepareImport = (workspace: WorkspaceId, texts: Texts, options: Pla
         )
   )
 
-/**
- * Converts problems of an edit to problems of files. The path becomes the path of the file that describes the edited
- * prompt or fragment, and the message starts with the name of the field. Other problems stay as they are.
- */
+/** Converts the problems of prompts and fragments of a plan's edit to problems of the files that describe them. */
 export const locateInFiles = (
   { problems, count }: InvalidContent,
   plan: ImportPlan | undefined
