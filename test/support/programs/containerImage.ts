@@ -1,8 +1,7 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import { temporaryDirectory } from "../temporaryDirectory.ts"
 import { programPath } from "./programs.ts"
 
@@ -16,14 +15,6 @@ interface ImageConfig {
   readonly Labels: Readonly<Record<string, string>>
   readonly ExposedPorts: Readonly<Record<string, unknown>>
   readonly Healthcheck: { readonly Test: ReadonlyArray<string> }
-}
-
-export interface Image {
-  readonly config: ImageConfig
-  /** The directory with the files of the image. */
-  readonly files: string
-  /** Runs a command as the image's user, with a read-only root file system and the network of this machine. */
-  readonly run: (command: ReadonlyArray<string>, env: Readonly<Record<string, string>>) => ChildProcess
 }
 
 /** Copies a program of this machine and the libraries that it loads. */
@@ -84,11 +75,13 @@ mount --rbind /dev "$files/dev"
 mount -o remount,bind,ro "$files"
 exec chroot --userspec="$user" "$files" "$@"`
 
+export type Image = Effect.Success<typeof buildImage>
+
 /**
  * Builds `deploy/Containerfile` unmodified, from base images with Node and npm of this machine. The build uses the npm
  * cache of this machine. Closing the scope removes everything.
  */
-export const buildImage: Effect.Effect<Image, never, Scope.Scope> = Effect.gen(function* () {
+export const buildImage = Effect.gen(function* () {
   const home = yield* temporaryDirectory("image-")
   const storage = ["--storage-driver=vfs", `--root=${join(home, "root")}`, `--runroot=${join(home, "run")}`]
   const buildah = (...args: ReadonlyArray<string>): string => {
@@ -101,7 +94,7 @@ export const buildImage: Effect.Effect<Image, never, Scope.Scope> = Effect.gen(f
     if (status !== 0) throw new Error(`buildah ${args[0]}: ${stdout}${stderr}`)
     return stdout.trim()
   }
-  return yield* Effect.sync((): Image => {
+  return yield* Effect.sync(() => {
     for (const [name, { writeFiles, settings }] of Object.entries(bases)) {
       const files = join(home, basename(name), "files")
       mkdirSync(files, { recursive: true })
@@ -125,14 +118,17 @@ export const buildImage: Effect.Effect<Image, never, Scope.Scope> = Effect.gen(f
     )
     const container = buildah("from", "--pull-never", "prompt-retrieval")
     const files = buildah("mount", container)
-    const { config } = JSON.parse(buildah("inspect", "--type=image", "prompt-retrieval")).Docker
+    const inspected = buildah("inspect", "--type=image", "prompt-retrieval")
+    const { config } = JSON.parse(inspected).Docker as { readonly config: ImageConfig }
     return {
       config,
+      /** The directory with the files of the image. */
       files,
-      run: (command, env) =>
+      /** Runs a command as the image's user, with a read-only root file system and the network of this machine. */
+      run: (command: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>
         spawn("unshare", ["--mount", "sh", "-c", runReadOnly, "sh", files, config.User, ...command], {
           env: {
-            ...Object.fromEntries(config.Env.map((variable: string) => variable.split(/=(.*)/s).slice(0, 2))),
+            ...Object.fromEntries(config.Env.map((variable) => variable.split(/=(.*)/s).slice(0, 2))),
             ...env,
             // This PATH finds `unshare`, `sh`, `mount` and `chroot` on the host. The image contains no program except
             // Node.
