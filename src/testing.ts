@@ -6,16 +6,19 @@
  *
  * @module
  */
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Address } from "./adapters/inbound/http/request/PublicUrl.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
-import type { MemoryState } from "./adapters/outbound/memory/MemoryState.ts"
+import { type MemoryState, storeArchive } from "./adapters/outbound/memory/MemoryState.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Lifecycle } from "./application/Lifecycle.ts"
 import * as Outage from "./application/cache/Outage.ts"
 import type { KeyStore } from "./application/ports/KeyStore.ts"
 import type { PromptRepo } from "./application/ports/PromptRepo.ts"
 import type { RateLimiter } from "./application/ports/RateLimiter.ts"
+import { decodeArchive } from "./application/transfer/ArchiveDecoder.ts"
+import type { InvalidContent } from "./domain/WorkspaceContent.ts"
 
 /**
  * Provides everything that `Prompts` and `Admission` need, in memory. The prompts, keys and workspaces are in one
@@ -32,9 +35,21 @@ export const memoryLayer: Layer.Layer<
   Layer.succeed(Address, {})
 )
 
+/**
+ * Adds a workspace with its users and keys to the in-memory store. If the workspace exists, its content is replaced. If
+ * the archive is invalid, fails with `InvalidContent` and changes nothing. Does not check whether the ids, emails and
+ * keys are unique among all workspaces of the store.
+ *
+ * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes.
+ */
+export const importArchive = (archive: unknown): Effect.Effect<void, InvalidContent, MemoryState> =>
+  Effect.flatMap(
+    Effect.suspend(() => Effect.fromResult(decodeArchive(archive))),
+    storeArchive
+  )
+
 export type { MemoryState } from "./adapters/outbound/memory/MemoryState.ts"
 export type { Archive } from "./application/transfer/Archive.ts"
 export type { ContractTest, LoadWorkspace } from "./testing/contract.ts"
-export { importArchive } from "./testing/importArchive.ts"
 export { makeKeyStoreTests } from "./testing/keyStoreTests.ts"
 export { makePromptRepoTests } from "./testing/promptRepoTests.ts"
