@@ -113,7 +113,7 @@ const requireInteger = (name: string, value: number, minimum: number): number =>
 /** The options of the cache, with their defaults applied. */
 export type CacheLimits = Readonly<Record<keyof CacheOptions, number>>
 
-const toCacheLimits = (options: CacheOptions = {}): CacheLimits => {
+const toCacheLimits = (options: CacheOptions): CacheLimits => {
   const defaults = defaultOptions.cache
   requireKnown(options, defaults, "cache.")
   const { ttl = defaults.ttl, maxStale = defaults.maxStale, maxEntries = defaults.maxEntries } = options
@@ -161,13 +161,14 @@ export const parseOptions = (options: ClientOptions) => {
     throw new TypeError("bundle must be a bundle of prompts")
   if (!(mode === "service-first" || (mode === "bundle-first" && bundle)))
     throw new TypeError("mode must be service-first, or bundle-first with a bundle")
-  const { timeout, maxRetries, baseUrl = readVariable("PROMPT_RETRIEVAL_URL") } = options
+  const { timeout, maxRetries } = options
+  const baseUrl = options.baseUrl ?? readVariable("PROMPT_RETRIEVAL_URL") ?? defaultOptions.baseUrl
   return {
     apiKey: requireApiKey(options.apiKey ?? readVariable("PROMPT_RETRIEVAL_KEY")),
-    baseUrl: normalizeBaseUrl(baseUrl ?? defaultOptions.baseUrl),
+    baseUrl: normalizeBaseUrl(baseUrl),
     fetch: options.fetch ?? defaultOptions.fetch,
     logger: options.logger ?? defaultOptions.logger,
     call: toSettings({ timeout, maxRetries }, defaultOptions),
-    limits: toCacheLimits(options.cache)
+    limits: toCacheLimits(options.cache ?? {})
   }
 }

@@ -18,7 +18,7 @@ export interface NormalSelection {
 /** Throws a `TypeError` if the selection, or a prompt in it, is not of the right kind. */
 export const normalizeSelection = (selection: PromptSelection): NormalSelection => {
   if (Array.isArray(selection)) return { names: [...new Set(selection.map(toName))] }
-  if (isObject(selection)) return { filter: selection as PromptFilter }
+  if (isObject(selection) && !(Symbol.iterator in selection)) return { filter: selection as PromptFilter }
   throw new TypeError("selection must be a filter or an array")
 }
 

@@ -140,7 +140,13 @@ describe("live prompts", () => {
   it("live and prefetch reject with a TypeError if the selection is neither a filter nor an array of prompts", async () => {
     const { client, state } = makeFaultyService(1, { cache: {} })
     const error = new TypeError("selection must be a filter or an array")
-    for (const selection of ["prompt-0", undefined, null, 7] as unknown as ReadonlyArray<PromptSelection>)
+    for (const selection of [
+      "prompt-0",
+      undefined,
+      null,
+      7,
+      new Set(["prompt-0"])
+    ] as unknown as ReadonlyArray<PromptSelection>)
       for (const load of [() => client.live(selection), () => client.prefetch(selection)])
         expect(await captureError(load())).toEqual(error)
     expect(await captureError(client.live([""]))).toEqual(new TypeError("prompt must be a name or an id"))
