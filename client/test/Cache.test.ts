@@ -174,7 +174,7 @@ describe("calls that overlap", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("a background refresh survives the abort of the call that started the refresh and of a call that joined the refresh", async () => {
+  it("a background refresh survives the abort of the calls that started and joined it", async () => {
     const { client, read, requests } = makeCachingClient([revalidatable("a"), neverResponds])
     await read()
     await advance(9_999)

@@ -190,7 +190,7 @@ describe("live prompts of a service that fails", () => {
     ["ends all waits", true],
     ["is killed", false]
   ] as const)(
-    "if a service that %s is back after 3 s, 1,000 clients send at most twice their usual number of requests in every second, and wait again within 60 s",
+    "when a service that %s is back after 3 s, 1,000 clients at most double their rate, and wait again within 60 s",
     async (_, isOrderly) => {
       const count = 1_000
       const service = new FakeService({ prompts: [{ name: "prompt-0", content: "Text" }] })

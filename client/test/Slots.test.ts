@@ -106,7 +106,7 @@ describe("fillSlots", () => {
     assert.throws(() => fillSlots("{{a}}", undefined as never), MissingVariablesError)
   })
 
-  it("toMessage fills the slots, and its role is system or assistant for a prompt of this type, otherwise user", () => {
+  it("toMessage fills the slots, and returns the role user except for system and assistant prompts", () => {
     const toRole = (prompt_type: PromptType | undefined) => {
       const { role, content } = toMessage({ prompt_type, resolved_content: "Hi {{a}}" }, { a: 1 })
       assert.strictEqual(content, "Hi 1")

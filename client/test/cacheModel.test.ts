@@ -210,7 +210,7 @@ describe("the cache as a state machine", () => {
   const seen = new Map<string, number>()
 
   it.live.prop(
-    "the client returns the result that a model of the cache predicts, never a text that is older than ttl + maxStale, and no bundled text and no fallback for a rejected key",
+    "for every order of events, the client returns the result that a model of the cache predicts",
     {
       steps: Arbitrary.array(step, { minLength: 20, maxLength: 80 }),
       clockEvent: Schema.Literals(["suspend", "setBack"])

@@ -126,7 +126,7 @@ describe("withOptions", () => {
     expect((await client.withOptions({ apiKey: "other" }).prompts.get("p")).source).toBe("fresh")
   })
 
-  it("after one client receives a 401, the clients that withOptions derived from this client return neither a cached result nor a fallback", async () => {
+  it("after a 401 to one client, no client that withOptions derived from it returns a cached result or a fallback", async () => {
     const { client } = makeScriptedClient([ok, unauthorized, connectionRefused])
     const derived = client.withOptions({ maxRetries: 0, cache: {} })
     await derived.prompts.getResolved("p")

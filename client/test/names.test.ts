@@ -34,7 +34,7 @@ describe.each(methods)("/prompts/NAME$path", ({ path, call }) => {
     )
   })
 
-  it("a call rejects a text that cannot be a name with a NotFoundError, and a value of another type with a TypeError, without a request", async () => {
+  it("without a request, a call rejects an impossible name with a NotFoundError and a value of another type with a TypeError", async () => {
     const service = makeService()
     for (const text of ["Support agent", "..", ".", "a/b", "a?b", "a%20b", "größe"])
       await expect(call(service.connect(), text)).rejects.toMatchObject({

@@ -127,7 +127,7 @@ describe("a body of more than 8 MiB", () => {
     expect(requests).toBe(1)
   })
 
-  it("a body of 8 MiB is read, and one of a byte more is not", async () => {
+  it("a body of 8 MiB is read, and a body with one more byte is not", async () => {
     for (const size of [8 * mebibyte, 8 * mebibyte + 1])
       faults.push((_, response) => {
         response.writeHead(200, { "content-type": "application/json" })

@@ -55,7 +55,7 @@ export const testFileTransfer = <E>(name: string, store: Layer.Layer<WorkspaceSt
     timeout: "60 seconds"
   })(`imports and exports of files: ${name}`, (it) => {
     it.effect.prop(
-      "an import gives any workspace the content of the files and changes no other workspace, its users or its keys; importing again changes nothing; an export changes only files that do not describe the workspace, and importing its result changes nothing; an import with overwrite undoes any edit, but deletes no folders and tags",
+      "an import makes a workspace equal to the files, an export makes the files equal to the workspace, and repeating either changes nothing",
       { source: archivesWithNames, edited: archivesWithNames, picks: naturals },
       Effect.fnUntraced(function* ({ source, edited, picks }) {
         const { exportFiles } = yield* Administration
@@ -97,7 +97,7 @@ export const testFileTransfer = <E>(name: string, store: Layer.Layer<WorkspaceSt
     )
 
     it.effect(
-      "an import that would undo edits, two files of one prompt, an id of another workspace and an unknown workspace are rejected, and nothing changes",
+      "a rejected import changes nothing, whether it would undo an edit, has conflicting ids or names an unknown workspace",
       () =>
         Effect.gen(function* () {
           const original = archive({ prompts: [prompt({ title: "A" }), prompt({ title: "B" })] })

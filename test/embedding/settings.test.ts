@@ -99,7 +99,7 @@ describe("the option logger of createPromptApi", () => {
     expect(lines).toEqual([["info", "request", fields]])
   })
 
-  it("a logger that has only the method warn receives warnings, and nothing goes to stderr; without a logger, stderr gets them as JSON lines", async () => {
+  it("warnings go to the method warn of the logger or, without a logger, to stderr as JSON lines", async () => {
     const errors = vi.spyOn(console, "error").mockImplementation(() => {})
     const { lines, logger } = makeLogger(["warn"])
     const redisUrl = "redis://127.0.0.1:9"

@@ -23,7 +23,7 @@ const concurrency = 50
 /** A waiter, a timer or a listener that stays takes at least this much memory. */
 const bytesPerRequest = 150
 
-it("a service keeps nothing of requests that have ended: as many requests again do not make its heap larger", async () => {
+it("the heap of a service does not grow with the number of waiting requests that have ended", async () => {
   const metricsPort = await freePort()
   const service = await startService({
     ...env,

@@ -16,7 +16,7 @@ const toFailure = (message: string) => ({
 })
 
 describe("pull", () => {
-  it("pull reads 100 prompts per request, and writes every prompt, ordered by name, so that a bundled result has the data and the version of the result of the service", async () => {
+  it("pull writes every prompt, ordered by name, and a bundled result has the data and the version that the service returns", async () => {
     const { service, pull, read, readBundle, listFiles } = await startPullService(prompts)
     expect(await pull()).toEqual({ ...success, stdout: `232 prompts: ${bothChanged}` })
     expect(listFiles()).toEqual([bundleFile, typesFile])
@@ -108,7 +108,7 @@ describe("pull", () => {
     })
   })
 
-  it("pull --frozen sends no request, needs no key, accepts Windows line endings, and fails if a file is damaged or missing; the error for a damaged prompt contains the prompt's id", async () => {
+  it("pull --frozen needs neither a request nor a key, and fails if a file is damaged or missing", async () => {
     const { pull, read, write, directory } = await startPullService()
     await pull()
     const offline = { PROMPT_RETRIEVAL_KEY: "", PROMPT_RETRIEVAL_URL: "http://127.0.0.1:1" }

@@ -78,7 +78,7 @@ describe("the bodies of MCP messages", () => {
     expect((await getWith(ownKey, MiB - 1_000)).status).toBe(200)
   })
 
-  it("a workspace whose bodies use all of its memory gets 503, other workspaces get results, and clients that leave free the memory", async () => {
+  it("a workspace that has used its memory for bodies gets 503, other workspaces get results, and disconnects free the memory", async () => {
     await fillShare(ownKey)
     expect((await getWith(otherKey, MiB - 1_000)).status).toBe(200)
     expect((await getWith(ownKey)).status).toBe(503)

@@ -144,7 +144,7 @@ describe("the end of a connection", () => {
     "half-close": (socket) => socket.end()
   }
 
-  it("every connection ends, regardless of how and when its client stops, and the process then ends by itself", async () => {
+  it("every connection ends, however and whenever its client stops, and the process can then end", async () => {
     const { port, stop } = await start(shortLimits)
     // The service generates the document for the first request.
     await expect.poll(async () => (await exchangeAll(port, rawRequest(document, [], "HEAD"))).length).toBe(1)

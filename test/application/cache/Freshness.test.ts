@@ -158,7 +158,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<typeof Step
 
 describe("freshness", () => {
   it.effect.prop(
-    "a request never returns a state that is older than the last reported change or than a response that was sent before the request was made",
+    "no response is older than the last reported change or than a response that was sent before its request",
     { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(60)) },
     Effect.fnUntraced(function* ({ steps }) {
       yield* checkSteps(steps)

@@ -104,7 +104,7 @@ describe("RevisionedCache with the limits of responses", () => {
     assert.isAbove(count * 100, 29 * 1024)
   })
 
-  it("a workspace with more responses than fit evicts only its own responses while other workspaces have less than an equal share", () => {
+  it("a workspace above its equal share of a full cache evicts only its own responses", () => {
     const { load, listKnown } = setUp()
     const others = Array.from({ length: 3 }, () => newId<WorkspaceId>())
     const small = others.flatMap((other, n) =>

@@ -131,7 +131,7 @@ const awkwardArchives = Arbitrary.map(
 
 describe("planExport", () => {
   it.prop(
-    "after an import, an export changes no file, however the files are formatted; after any edit, an export updates the files, and an import then changes no row",
+    "an export changes no file after an import, and an import changes no row after an export",
     { source: archivesWithNames, target: archivesWithNames, picks: naturals },
     ({ source, target, picks }) => {
       const texts = reformat(renderFiles(source), picks)
@@ -148,7 +148,7 @@ describe("planExport", () => {
   )
 
   it.prop(
-    "the files of any folders and titles describe the same prompts, and their paths differ in more than case and contain no characters that a file system may reject",
+    "whatever the folders and titles, the exported paths are valid on every file system and describe the same prompts",
     { source: awkwardArchives },
     ({ source }) => {
       const written = renderFiles(source)
@@ -219,7 +219,7 @@ Body
     [{ current_content: "# Heading\n\nBody\n\nMore" }, (text) => `${text}\nMore\n`],
     [{ is_archived: false }, () => undefined]
   ])(
-    "in the text of a file, planExport changes only the keys and the body that differ, and keeps comments, order, style, line endings and byte order marks: %j",
+    "planExport changes only the keys and the body that differ, and keeps the formatting of the file: %j",
     (edit, change) => {
       assert.strictEqual(writeAfterEdit(formatted, edit), change(formatted))
       const toWindows = (text: string) => `\ufeff${text.replaceAll("\n", "\r\n")}`

@@ -273,7 +273,7 @@ describe("edits in the workspace", () => {
     assert.isUndefined(findConflicts({ ...edited, importedStates: [] }))
   })
 
-  it("an import refuses to restore an archived or deleted prompt, to archive a created or edited prompt, and to remove an edited fragment; with overwrite, it undoes all these edits", () => {
+  it("an import refuses to undo an edit of a prompt or a fragment, and undoes it with overwrite", () => {
     assert.isUndefined(findConflicts(content))
     const edited = {
       ...content,

@@ -19,7 +19,7 @@ const parsePrompt = (text: string, path = "prompts/a.md") => {
 
 describe("a prompt file", () => {
   it.each(["---\n---\n", ""])(
-    "the file of a prompt or a fragment may have the front matter %j: then title, name and folder come from the path, the content is the body, and all other fields have default values",
+    "a file with the front matter %j has the title, name and folder of its path, and defaults for all other fields",
     (front) => {
       const files = {
         "prompts/Support/hello.md": `${front}Hello {{name}}\n`,
@@ -50,7 +50,7 @@ describe("a prompt file", () => {
     }
   )
 
-  it("the folder of a prompt is the part of the path between prompts/ and the name of the file, percent-decoded, unless the front matter has a folder of at most 256 characters", () => {
+  it("the folder of a prompt is the percent-decoded path between prompts/ and the file name, unless the front matter has a folder", () => {
     const parseFolder = (path: string, text = "") => parsePrompt(text, path).folder
     assert.isNull(parseFolder("prompts/a.md"))
     assert.strictEqual(parseFolder("prompts/%2Ex%3A/50%25/a.md"), ".x:/50%")

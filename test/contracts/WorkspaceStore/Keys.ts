@@ -99,7 +99,7 @@ export const testKeys = (it: ContractTests): void => {
   )
 
   it.effect(
-    "rotateKey fails and changes nothing if the old key is unknown, is revoked, or has no workspace, or if the new key already exists",
+    "rotateKey changes nothing if the old key is unknown, revoked or without a workspace, or if the new key exists",
     () =>
       Effect.gen(function* () {
         const { rotateKey } = yield* WorkspaceStore

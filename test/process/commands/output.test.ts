@@ -62,7 +62,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
     expect(readFileSync(file, "utf8")).toHaveLength(1_024)
   })
 
-  it("if keys issue and keys rotate cannot print a key, their errors say which key is lost, how to revoke it, and when a replaced key ends", async () => {
+  it("if keys issue or keys rotate cannot print the key, the error says how to revoke it and when a replaced key ends", async () => {
     // biome-ignore lint/suspicious/noExplicitAny: the value depends on the command
     const listKeys = async (): Promise<ReadonlyArray<any>> =>
       JSON.parse((await run(["keys", "list", "--json"], env)).stdout)

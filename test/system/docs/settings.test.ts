@@ -98,7 +98,7 @@ describe("docs/client.md, Settings", () => {
   })
 
   it.each(combinations)(
-    "with the settings for $project, an application that uses a prompts.ts with difficult texts compiles with TypeScript $version and runs, and wrong uses do not compile",
+    "with the settings for $project and TypeScript $version, correct uses of prompts.ts compile and run, and wrong uses do not compile",
     async ({ manifest, options, path, minor, command: [command, ...args] }) => {
       const project = make(manifest, { "prompts.ts": constants, "main.ts": application(path) })
       const compilerOptions = {

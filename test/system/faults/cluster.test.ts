@@ -32,7 +32,7 @@ describe("a PostgreSQL server that fails and recovers", () => {
   })
   afterAll(() => resources.release())
 
-  it("a service starts and listens without PostgreSQL, gets ready once PostgreSQL has started, responds 503 while it is stopped, and returns data after its restart", async () => {
+  it("a service starts without PostgreSQL, serves once PostgreSQL runs, and responds 503 while PostgreSQL is stopped", async () => {
     const service = await startObservedService(env, "/healthz")
     try {
       const expectUnavailable = async () => {

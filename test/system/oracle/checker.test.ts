@@ -36,6 +36,9 @@ it.each([
   ["a 404 for a prompt that exists", [receive(5_000, "404")], ["404"]],
   ["a rejection of a key that is valid", [receive(15_000, "401")], ["401"]],
   ["a content after a rejection", [receive(21_000, "401"), receive(21_100, "c")], ["the key is valid"]]
-])("the checker of the freshness oracle reports what no commit explains: %s", (_, observations, facts) => {
-  expect(check(commits, observations, boundMs).map(({ fact }) => fact)).toEqual(facts)
-})
+])(
+  "the checker of the freshness oracle reports a response that no commit explains: %s",
+  (_, observations, facts) => {
+    expect(check(commits, observations, boundMs).map(({ fact }) => fact)).toEqual(facts)
+  }
+)

@@ -52,7 +52,7 @@ it("readTexts rejects a directory without prompts/, and returns no texts if prom
   assert.deepStrictEqual(await read(directory), Result.succeed(new Map()))
 })
 
-it("readTexts rejects symbolic links, files in place of directories and files that are not UTF-8, and ignores hidden directories and files whose extension is not .md", async () => {
+it("readTexts rejects symbolic links and files that are not UTF-8, and ignores hidden directories and files other than .md", async () => {
   const directory = makeDirectory("README.md", "prompts/notes.txt", "prompts/.obsidian/a.md")
   assert.deepStrictEqual(await read(directory), Result.succeed(new Map()))
   writeFileSync(join(directory, "fragments"), "")

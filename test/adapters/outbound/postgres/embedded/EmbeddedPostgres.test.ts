@@ -116,7 +116,7 @@ describe("EmbeddedPostgres", () => {
     for (const { child } of all) assert.strictEqual(await end(child, "SIGTERM"), 0)
   })
 
-  it("after the process that opened a directory is killed, its PostgreSQL server ends, and the next process finds all committed data, even if the id in the lock file now belongs to another process", async () => {
+  it("after a process is killed, its PostgreSQL server ends and the next process finds all committed data, even if the server's id was reused", async () => {
     const dataDir = temporaryDirectory()
     const first = await serve("open", dataDir)
     await query(first.report, "create table numbers as select 1 as n")

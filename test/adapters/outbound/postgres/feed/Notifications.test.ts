@@ -103,7 +103,7 @@ describe("the notifications of a write", () => {
     )
 
     it.effect(
-      "a statement that changes 1,000 workspaces sends 1,000 notifications, and a statement that changes more sends one notification for all workspaces",
+      "a statement that changes up to 1,000 workspaces notifies each of them, and one that changes more notifies all workspaces at once",
       () =>
         Effect.gen(function* () {
           const sql = yield* PgClient.PgClient

@@ -211,7 +211,7 @@ describe("a database that the program cannot use", () => {
   )
 
   it.live(
-    "on a read-only server, migrate fails with the reason of the server if a migration is pending, and only logs a warning if triggers are wrong",
+    "on a read-only server, migrate fails if a migration is pending, and only logs a warning if triggers are wrong",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase

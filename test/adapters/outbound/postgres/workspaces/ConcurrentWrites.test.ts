@@ -152,7 +152,7 @@ describe("concurrent writes", () => {
         )
 
         it.effect(
-          `while a ${isolation} transaction requires a password reset of a user, a transaction that ${what} of the user either waits and then notifies the workspace of the key, or does not wait, and the reset notifies all workspaces`,
+          `a transaction that ${what} of a user during a ${isolation} password reset never leaves the key's workspace without a notification`,
           () =>
             withSessions(([admin, issuer]) =>
               Effect.gen(function* () {
