@@ -99,7 +99,7 @@ export class FakeService {
   readonly #prompts = new Map<string, StoredPrompt>()
   #madeIds = 0
   #failure: FakeFailure | undefined
-  /** The functions that wake the requests that wait for a change. */
+  /** The functions that wake waiting requests. */
   readonly #waiting = new Set<() => void>()
   /** The path and query of each request so far. */
   readonly requests: Array<string> = []

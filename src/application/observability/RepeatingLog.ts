@@ -8,7 +8,7 @@ const repeatIntervalNanos = 60_000_000_000n
 const maxMessages = 10
 
 /**
- * Returns a function that logs the message of a condition that lasts. The function does nothing if the same message, or
+ * Returns a function that logs the message of a lasting condition. The function does nothing if the same message, or
  * `maxMessages` different messages, were logged in the last minute.
  */
 export const makeRepeatingLog = (

@@ -70,8 +70,8 @@ export const isUnavailable = (error: SqlError): boolean =>
   sqlState(error).startsWith("53")
 
 /**
- * The level at which it is logged that PostgreSQL is unavailable. A program that reports this error itself uses
- * `Debug`, so that the reason is not printed twice.
+ * The log level of the message that PostgreSQL is unavailable. A program that reports this error itself uses `Debug`,
+ * so that the reason is not printed twice.
  */
 export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrieval/OutageLogLevel", {
   defaultValue: () => "Warn"
