@@ -5,7 +5,6 @@ import * as Redacted from "effect/Redacted"
 import { afterAll, describe, expect, it } from "vitest"
 import { makeDatabaseServer } from "../../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
 import { makeSetUpSession } from "../../../src/adapters/outbound/postgres/connection/SessionSetup.ts"
-import { makePoolConfig } from "../../../src/adapters/outbound/postgres/driver/PoolConfig.ts"
 import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { balanceServers } from "../../support/database/failover.ts"
 import { makeResources } from "../../support/database.ts"
@@ -15,8 +14,7 @@ describe("connections behind HAProxy in TCP mode", () => {
   afterAll(() => resources.release())
 
   type Server = ReturnType<typeof makeDatabaseServer>
-  const connect = (server: Server) =>
-    resources.acquire(Effect.orDie(PgConnection.make(makePoolConfig(server.config))))
+  const connect = (server: Server) => resources.acquire(Effect.orDie(PgConnection.make(server.config)))
   /** Sets up the session of a connection. Returns false if the setup fails. */
   const setUp = (server: Server, connection: PgConnection.PgConnection): Promise<boolean> =>
     Effect.runPromise(Effect.map(Effect.exit(makeSetUpSession(server)(connection)), Exit.isSuccess))

@@ -2,19 +2,21 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { defaultMaxConnections, divideConnections } from "./connection/ConnectionBudget.ts"
 import { DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
-import { type DatabaseOptions, makePoolConfig } from "./driver/PoolConfig.ts"
 import type { Query } from "./driver/Query.ts"
 import { makeQuery } from "./driver/QueryPool.ts"
 import { makeSetUpSession } from "./connection/SessionSetup.ts"
 import { makeSqlErrorHandler } from "./driver/SqlErrors.ts"
 
-export type { DatabaseOptions }
+export interface DatabaseOptions {
+  readonly url: Redacted.Redacted
+}
 
 /** Runs the statements and transactions of the adapters in this folder. */
 export class Database extends Context.Service<
@@ -51,7 +53,7 @@ export class Database extends Context.Service<
 
 const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
   const server = makeDatabaseServer(options.url)
-  const config = makePoolConfig(server.config)
+  const { config } = server
   const connections = divideConnections(maxConnections)
   return Layer.effect(
     Database,

@@ -1,7 +1,6 @@
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
-import { makePoolConfig } from "../driver/PoolConfig.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { makeDatabaseServer } from "./DatabaseServer.ts"
 
@@ -13,7 +12,7 @@ const rejected: ReadonlyArray<string> = ["3D000", "28000", "28P01"]
 
 /** Connects once. If this fails, returns the reason as a message for the operator. Otherwise returns `undefined`. */
 export const findConnectionProblem = (url: Redacted.Redacted): Effect.Effect<string | undefined> =>
-  PgConnection.make(makePoolConfig(makeDatabaseServer(url).config)).pipe(
+  PgConnection.make(makeDatabaseServer(url).config).pipe(
     Effect.scoped,
     Effect.match({
       onSuccess: () => undefined,

@@ -82,10 +82,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
   Effect.gen(function* () {
     const { config: notifierConfig } = yield* PgClient.PgClient
     const server = yield* DatabaseServer
-    const listenerConfig =
-      listenerUrl === undefined
-        ? notifierConfig
-        : { ...notifierConfig, ...makeDatabaseServer(listenerUrl).config }
+    const listenerConfig = listenerUrl === undefined ? notifierConfig : makeDatabaseServer(listenerUrl).config
     const state = new FeedState(heartbeatTtlMs)
     yield* Effect.acquireRelease(
       Effect.sync(() => setInterval(() => state.findPauseEnd(), pauseCheckIntervalMs).unref()),
