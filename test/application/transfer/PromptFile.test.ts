@@ -8,8 +8,12 @@ import { pairFiles } from "../../support/promptFiles.ts"
 
 const parse = (files: Record<string, string>) => parseFiles(new Map(Object.entries(files)))
 
-const findProblems = (files: Record<string, string>) =>
-  Result.match(parse(files), { onSuccess: () => [], onFailure: ({ problems }) => problems })
+/** Returns the path and the message of each problem. */
+const findProblems = (files: Record<string, string>): ReadonlyArray<string> =>
+  Result.match(parse(files), {
+    onSuccess: () => [],
+    onFailure: ({ problems }) => problems.map(({ path, message }) => `${path} ${message}`)
+  })
 
 const parsePrompt = (text: string, path = "prompts/a.md") => {
   const [file] = Result.getOrThrow(parse({ [path]: text })) as [PromptFile]
@@ -62,7 +66,7 @@ describe("a prompt file", () => {
       "😀".repeat(256)
     )
     assert.deepStrictEqual(findProblems({ "prompts/a/b.md": `---\nfolder: ${"x".repeat(257)}\n---\n` }), [
-      { path: "prompts/a/b.md", message: "the folder's name must be at most 256 characters" }
+      "prompts/a/b.md the folder's name must be at most 256 characters"
     ])
   })
 
@@ -91,9 +95,9 @@ describe("a prompt file", () => {
   it.each(["\n---\ntitle: x\n---\n", "\ufeff\r\n \n---\r\n---\r\n", " ---\n---\n", "\n---"])(
     "the file %j is invalid, because white space precedes the front matter",
     (text) => {
-      const message =
-        "the line of --- that opens the front matter must be the first line: remove what precedes it"
-      assert.deepStrictEqual(findProblems({ "prompts/a.md": text }), [{ path: "prompts/a.md:1", message }])
+      assert.deepStrictEqual(findProblems({ "prompts/a.md": text }), [
+        "prompts/a.md:1 the line of --- that opens the front matter must be the first line: remove what precedes it"
+      ])
     }
   )
 
@@ -125,9 +129,7 @@ describe("a prompt file", () => {
     ]
   ])("the front matter %j has one problem, whose message says what to write instead: %s", (text, problem) => {
     assert.deepStrictEqual(
-      findProblems({ "prompts/a.md": `---\n${text}\n---\nText`, "fragments/tone.md": "Kind" }).map(
-        ({ path, message }) => `${path} ${message}`
-      ),
+      findProblems({ "prompts/a.md": `---\n${text}\n---\nText`, "fragments/tone.md": "Kind" }),
       [`prompts/a.md${problem}`]
     )
   })
@@ -141,7 +143,7 @@ describe("a prompt file", () => {
         "prompts/c.md": "---\nfragments:\n  - fragment: none\n---\n",
         "prompts/d.md": "---\n---\n\0",
         "fragments/a.md": `---\ntitle: x\n---\n`
-      }).map(({ path, message }) => `${path} ${message}`),
+      }),
       [
         "fragments/a.md title: unknown key; the keys are id, name",
         "prompts/a.md:1 the front matter has no end: add a line of ---",
@@ -158,7 +160,7 @@ describe("a prompt file", () => {
     for (const [name, of] of ["ba", "cb", "dc", "ed", "fe", "gf"])
       bomb.push(`${name}: &${name} [${Array(9).fill(`*${of}`).join(", ")}]`)
     assert.deepStrictEqual(findProblems({ "prompts/a.md": `---\n${bomb.join("\n")}\n---\n` }), [
-      { path: "prompts/a.md", message: "Excessive alias count indicates a resource exhaustion attack" }
+      "prompts/a.md Excessive alias count indicates a resource exhaustion attack"
     ])
   })
 })
