@@ -10,21 +10,24 @@ export class Lifecycle extends Context.Service<
   Lifecycle,
   {
     readonly phase: () => Phase
-    /** Starts the phase `serving`. Called when the database is ready. Has no effect in the phase `draining`. */
+    /** Starts the phase `serving`. Called when the database is ready. Has no effect after `markDraining`. */
     readonly markServing: Effect.Effect<void>
+    /** Starts the phase `draining`. A service that is still starting stays in the phase `starting`. */
     readonly markDraining: Effect.Effect<void>
   }
 >()("prompt-retrieval/Lifecycle") {
   static readonly #layer = (initial: Phase): Layer.Layer<Lifecycle> =>
     Layer.sync(Lifecycle, () => {
       let phase = initial
+      let isDraining = false
       return {
         phase: () => phase,
         markServing: Effect.sync(() => {
-          if (phase === "starting") phase = "serving"
+          if (!isDraining) phase = "serving"
         }),
         markDraining: Effect.sync(() => {
-          phase = "draining"
+          isDraining = true
+          if (phase === "serving") phase = "draining"
         })
       }
     })

@@ -64,6 +64,12 @@ const makeLayer = (limits: RateLimits) =>
 
 const limits = { perKey: 100, perProcess: 500 }
 
+/** The admission of a service that has not started. */
+const startingLayer = Admission.layer(limits).pipe(
+  Layer.provide(InProcess.layer),
+  Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
+)
+
 const admit = (token: string | undefined) => Effect.flatMap(Admission, ({ admit }) => admit(token))
 const admitKey = ({ plaintext }: Key) => admit(plaintext)
 
@@ -257,6 +263,17 @@ describe("admit", () => {
     }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 1 })))
   )
 
+  it.effect("a service that drains before it has started admits nobody", () =>
+    Effect.gen(function* () {
+      const lifecycle = yield* Lifecycle
+      const { archive: own, keys } = sample()
+      yield* storeArchive(own)
+      yield* lifecycle.markDraining
+      yield* lifecycle.markServing
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
+    }).pipe(Effect.provide(startingLayer))
+  )
+
   it.effect("before the service has started, admit fails with Unavailable for a well-formed key", () =>
     Effect.gen(function* () {
       const lifecycle = yield* Lifecycle
@@ -268,13 +285,6 @@ describe("admit", () => {
       yield* admitKey(keys.active)
       yield* lifecycle.markDraining
       yield* admitKey(keys.active)
-    }).pipe(
-      Effect.provide(
-        Admission.layer(limits).pipe(
-          Layer.provide([InProcess.layer]),
-          Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
-        )
-      )
-    )
+    }).pipe(Effect.provide(startingLayer))
   )
 })
