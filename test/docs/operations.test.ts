@@ -60,8 +60,11 @@ describe("docs/operations.md, Metrics", () => {
   }))
 
   it("docs/operations.md lists every metric of /metrics with its type, labels and description", async () => {
-    const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
-    expect(parseMetrics(await response.text())).toEqual(documented.toSorted(compareNames))
+    const read = async () => (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    // Some metrics appear only after their first event.
+    await expect
+      .poll(async () => parseMetrics(await read()), { timeout: 20_000 })
+      .toEqual(documented.toSorted(compareNames))
   })
 
   it("alerts and dashboard use only metrics that docs/operations.md lists", () => {
