@@ -38,7 +38,7 @@ try {
   )
   let runs = 0
   let failure = ""
-  // Without --seed, every run uses other seeds.
+  // Without --seed, every run uses different seeds.
   let next = fixedSeed ?? Math.floor(Date.now() / 1_000)
   await Promise.all(
     stages.map(async (stage, index) => {

@@ -234,7 +234,7 @@ const readPrompts = (
 const coldOneCaller = (what: string, goal: Goal, makeRequests: () => Stream): Scenario =>
   uncachedScenario("alone", `One caller: ${what}`, goal, hundredThousand, makeRequests, p50)
 
-/** Compares reads by name with reads by id. Both sides read other prompts of the same service. */
+/** Compares reads by name with reads by id. Each side reads different prompts of the same service. */
 const byName: Scenario = {
   group: "alone",
   title: "One caller: resolved read by name, cold",

@@ -100,9 +100,8 @@ export class InternalServerError extends named("InternalServerError", PromptApiE
 export class ServiceUnavailableError extends named("ServiceUnavailableError", PromptApiError) {}
 
 /**
- * The response did not come from an endpoint of the API: it is a redirect, an HTML page, malformed JSON or JSON of
- * another shape, or the service has no such path. Either `baseUrl` is wrong, or a proxy responded in place of the
- * service.
+ * The response did not come from an endpoint of the API: it is a redirect, an HTML page, malformed or unexpected JSON,
+ * or the service has no such path. Either `baseUrl` is wrong, or a proxy responded in place of the service.
  */
 export class InvalidResponseError extends named("InvalidResponseError", PromptClientError) {
   declare readonly status: number
@@ -135,7 +134,7 @@ export const isTransient = (status: number): boolean => status === 408 || status
 
 /**
  * Returns true if the service did not decide about the request: no complete response arrived in time, its status is 402
- * or transient, or it is a redirect or a success with a body of another shape. Any other error is a decision, even if a
+ * or transient, or it is a redirect or a success with an unexpected body. Any other error is a decision, even if a
  * proxy sent the response. The client must not hide a decision behind a substitute text.
  */
 export const isOutage = (error: unknown): error is PromptClientError => {

@@ -43,7 +43,7 @@ export interface LiveSettings extends LiveOptions {
 /** A page of the selection. One request at a time keeps the page current. */
 interface LivePage {
   readonly controller: AbortController
-  /** Resolves after the first request, to its error if it failed. */
+  /** Resolves after the first request: to its error, if it failed. */
   loaded?: Promise<unknown>
   /** The prompts, by id and by name. */
   entries: ReadonlyMap<string, ConfirmedText>

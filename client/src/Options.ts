@@ -31,7 +31,7 @@ interface SharedOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-/** Options of the cache. The default times are the times that the service allows to shared caches. */
+/** Options of the cache. The default times are those that the service allows shared caches. */
 export interface CacheOptions {
   /** How long a cached result is returned without a request, in milliseconds. Default: 30,000. */
   readonly ttl?: number | undefined

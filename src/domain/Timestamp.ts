@@ -70,6 +70,6 @@ export const parseTimeInput = (text: string): TimeInput | undefined => {
   return isRepresentable(instant) ? { instant } : undefined
 }
 
-/** Returns the instant of a time if it is now `now`. Both are in milliseconds since the epoch. */
+/** Returns the instant of a time input at the current time `now`. Both are in milliseconds since the epoch. */
 export const resolveTime = (time: TimeInput, now: number): number =>
   "instant" in time ? time.instant : now + time.fromNow

@@ -19,7 +19,7 @@ export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
 /**
  * Like `storable`, but also replaces backslashes. Works around nodejs/node#63785: after a member name with an escaped
  * backslash, `JSON.parse` decodes other escapes in member names as a backslash. Without the workaround, a test could
- * read other member names than it wrote.
+ * read member names that it did not write.
  */
 const storableName = (name: string): string => storable(name).replaceAll("\\", "/")
 

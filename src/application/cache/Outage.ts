@@ -82,7 +82,7 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number, now = 
   }
   const mayServe = () => findAge() !== undefined
 
-  /** Completes once a read that starts now counts as slow and known responses may be served. */
+  /** Completes when a read that starts now is slow, but not before known responses may be served. */
   const untilSlow = Effect.gen(function* () {
     for (let step = 0; step < slowSteps || !mayServe(); step++) yield* Effect.sleep(stepMs)
   })

@@ -67,7 +67,7 @@ class FairMap<Entry extends FairEntry> {
     }
   }
 
-  /** Evicts the oldest of these entries, which have the given size together. */
+  /** Evicts the oldest of these entries, whose total size is `size`. */
   #evict(keys: Iterable<string>, size: number): void {
     const target = this.#size - evictedFraction * size
     for (const key of keys) {

@@ -3,7 +3,7 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /**
  * A moment on two clocks of one process, in milliseconds. The monotonic clock can stop while the machine is suspended.
- * The wall clock can be set to another time.
+ * The wall clock can be set to a different time.
  */
 export interface Instant {
   readonly monotonic: number

@@ -32,7 +32,7 @@ export interface NamedPrompt {
   readonly description: string
 }
 
-/** The input of the resolution of one of several prompts. */
+/** The input of a resolution when several prompts are read. */
 export interface FoundSource {
   /** The position of the prompt among the requested prompts, counted from 0. */
   readonly index: number

@@ -109,8 +109,8 @@ const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, st
  * Compares a workspace with the files of a directory. Returns a pair for each file, in the order of the files, and then
  * for each prompt and fragment without a file.
  *
- * The id in a file's front matter denotes a prompt or fragment that the workspace has, or had after the latest import,
- * even if this is archived or deleted. Any other file gets an id that is derived from the workspace. So an id of
+ * The id in a file's front matter denotes a prompt or fragment that the workspace has, or had after the latest import.
+ * It may be archived or deleted since. Any other file gets an id that is derived from the workspace. So an id of
  * another workspace is never used, and every import of a file finds the same prompt. Fails if two files describe the
  * same prompt or fragment.
  *

@@ -132,7 +132,7 @@ const parseText = (
   const fail = (message: string) => Result.fail([{ path: `${path}:1`, message }])
   if (opening === undefined && /^---[ \t]*\n/.test(body))
     return fail("the front matter has no end: add a line of ---")
-  // The first line with other characters than white space is a line of `---`.
+  // The first line that is not blank is a line of `---`.
   if (opening === undefined && /^\s+---[ \t]*\r?(?:\n|$)/.test(body))
     return fail("the line of --- that opens the front matter must be the first line: remove what precedes it")
   return Result.map(parseYaml(path, yaml), (frontMatter) => ({ frontMatter, body: body.replace(/\n$/, "") }))
@@ -190,7 +190,7 @@ const FragmentFrontMatter = makeMap({
   name: Schema.optionalKey(Fragment.fields.name)
 })
 
-/** What to write instead of a value of another type. */
+/** What to write instead of a value of the wrong type. */
 const expectedValues: Readonly<Record<string, string>> = {
   String: 'must be a text: put quotes around the value, such as "12"',
   Boolean: "must be true or false, without quotes",

@@ -41,7 +41,7 @@ const parseMessage = (bytes: Uint8Array): unknown => {
   }
 }
 
-/** Returns what is wrong with a message that the package must not get. */
+/** Returns the reason why the package must not get a message, if there is one. */
 const findProblem = (message: unknown): string | undefined => {
   if (Array.isArray(message)) return "Batches are not supported"
   const id = Predicate.isObject(message) ? message.id : undefined

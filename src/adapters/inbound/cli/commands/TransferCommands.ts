@@ -38,7 +38,7 @@ const importAny = Effect.fnUntraced(function* (workspace: string | undefined, op
       openOptions
     )
   }
-  // For an archive, the default workspace is ignored, also if it is given as `--workspace`.
+  // For an archive, the default workspace is ignored, even if it is given as `--workspace`.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
     return yield* rejectUsage("an archive names its own workspace: remove --workspace")
   if (options.overwrite || options.allowEmpty)

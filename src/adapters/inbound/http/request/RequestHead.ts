@@ -40,8 +40,8 @@ export const splitTarget = (rawTarget: string): { readonly path: string; readonl
 /**
  * Matches a raw request target against the routes of the API and the operational paths. Returns `undefined` if the path
  * is unknown. Of an absolute-form target, only the path and the query are used. A path must start with the base path.
- * The path is compared byte by byte, without decoding. An additional slash, a fixed segment in another case, or any of
- * `%`, `;` and `#` makes it unknown.
+ * The path is compared byte by byte, without decoding. An additional slash, a different letter case, or any of `%`, `;`
+ * and `#` makes it unknown.
  */
 export const matchRoute = (rawTarget: string, basePath = ""): MatchedRoute | undefined => {
   const { path, query } = splitTarget(rawTarget)

@@ -64,7 +64,7 @@ export class UnsentBytes {
     if (this.#addUser(response.body, -1) === 0) this.#shares.add(response.workspace, -response.body.length)
   }
 
-  /** Returns the number of users that a body then has. A text has one user, because Node copies texts. */
+  /** Returns how many responses then use a body. One response uses a text, because Node copies texts. */
   #addUser(body: Body, change: 1 | -1): number {
     if (typeof body === "string") return change === 1 ? 1 : 0
     const users = (this.#users.get(body) ?? 0) + change

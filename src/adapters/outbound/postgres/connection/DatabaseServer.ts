@@ -90,7 +90,7 @@ export class DatabaseServer extends Context.Service<
      */
     readonly config: PgClient.PgPoolConfig
     /**
-     * Reports that a connection leads to `server` (see `serverIdentity`). If the previous connection led to another
+     * Reports that a connection leads to `server` (see `serverIdentity`). If the previous connection led to a different
      * server, closes all connections, including this one, and fails. New connections must then lead to `server`.
      */
     readonly confirm: (server: string) => Effect.Effect<void, SqlError>

@@ -6,7 +6,7 @@ import { statementTimeoutMs } from "../driver/SqlErrors.ts"
 
 /**
  * A condition that is true if the session belongs to this connection alone. `$1` is the process id that was reported
- * when the connection was opened. A pooler reports another process id than the session has.
+ * when the connection was opened. A pooler reports a different process id.
  */
 const isOwnSession = "pg_backend_pid()::text = $1"
 
@@ -49,8 +49,8 @@ export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean
 export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, SqlError>
 
 /**
- * Returns the function that sets up the sessions of one database. The function fails if a session is on another server
- * than the previous session. If the sessions of a pooler have no statement timeout, the function logs one warning.
+ * Returns the function that sets up the sessions of one database. The function fails if a session is not on the server
+ * of the previous session. If the sessions of a pooler have no statement timeout, the function logs one warning.
  */
 export const makeSetUpSession = (databaseServer: DatabaseServer["Service"]): SetUpSession => {
   let hasWarned = false

@@ -69,7 +69,7 @@ class QueryPool {
     this.#withPermit = makeWorkspacePermits(Math.max(1, maxConnections - 1))
   }
 
-  /** Runs a statement, after the statement has waited for a permit of its workspace. */
+  /** Runs a statement when its workspace has a free permit. */
   run(statement: Statement): Effect.Effect<ReadonlyArray<Row>, SqlError> {
     return Effect.suspend(() => {
       const query: PooledQuery = {

@@ -91,9 +91,10 @@ const copyPackage = (source: string, directory: string): void => {
 }
 
 /**
- * Returns a directory with PostgreSQL's programs that `user` can run: of the installed package, or of a copy if the user
- * cannot reach the package, or if the package is incomplete and read-only. The copy is in /var/cache/prompt-retrieval if
- * this process runs as root, and in the data directory otherwise. Throws `EmbeddedUnavailable` if the copy does not run.
+ * Returns a directory with PostgreSQL's programs that `user` can run: the installed package or a copy. It copies the
+ * package if the user cannot reach it, or if it is incomplete and read-only. The copy is in /var/cache/prompt-retrieval
+ * if this process runs as root, and in the data directory otherwise. Throws `EmbeddedUnavailable` if the copy does not
+ * run.
  */
 export const findPrograms = (dataDir: string, user: SystemUser): string => {
   const installed = findPackage()

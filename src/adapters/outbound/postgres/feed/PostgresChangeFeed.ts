@@ -130,7 +130,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
     }
 
     /**
-     * Sends heartbeats until the connection is lost, or until a pooler connects it to another server.
+     * Sends heartbeats until the connection is lost or a pooler connects it to a different server.
      *
      * @param reason why the heartbeats may not arrive
      */
@@ -160,7 +160,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       })
 
     /**
-     * Listens until a connection is lost, no heartbeat arrives, or any connection leads to another server
+     * Listens until a connection is lost, no heartbeat arrives, or any connection leads to a different server
      * (`DatabaseServer`).
      */
     const listen = Effect.gen(function* () {

@@ -118,9 +118,9 @@ const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
 })
 
 /**
- * Repairs the triggers if some are missing, or run in other sessions than they should, as after
- * `pg_restore --disable-triggers`. If the server rejects the repair, only logs a warning, so that a service without the
- * privilege, or on a standby, still starts.
+ * Repairs the triggers if some are missing or have the wrong mode, as after `pg_restore --disable-triggers`. If the
+ * server rejects the repair, only logs a warning, so that a service without the privilege, or on a standby, still
+ * starts.
  */
 const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { queryPrompts: query, transact } = yield* Database

@@ -18,7 +18,7 @@ export const findTriggerModes = (statements: ReadonlyArray<string>): TriggerMode
   return modes
 }
 
-/** Selects the triggers that are missing, or that run in other sessions than they should. */
+/** Selects the triggers that are missing or have the wrong mode. */
 export const selectWrongTriggers = (modes: TriggerModes): Statement => ({
   text: `select e.key from json_each_text($1) e left join pg_trigger t
     on t.tgrelid = to_regclass(split_part(e.key, '.', 1)) and t.tgname = split_part(e.key, '.', 2)

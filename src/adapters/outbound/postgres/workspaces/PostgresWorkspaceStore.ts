@@ -156,8 +156,8 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         return after
       }, inTransaction),
       deleteWorkspace: Effect.fnUntraced(function* (id: WorkspaceId) {
-        // Waits for imports of the workspace. An import locks the workspace's rows in another order, so without this wait
-        // the two transactions could deadlock.
+        // Waits for imports of the workspace. An import locks the workspace's rows in a different order, so without
+        // this wait the two transactions could deadlock.
         yield* sql.unsafe(lockWorkspace, [id])
         const found = yield* findWorkspace(id, forDeletion)
         const details = decodeRowsToDelete(
