@@ -286,38 +286,36 @@ export const testImport = (it: ContractTests): void => {
       })
   )
 
-  it.effect(
-    "importWorkspace changes nothing in a dry run, or if it rejects the archive, also in a dry run",
-    () =>
-      Effect.gen(function* () {
-        const { importWorkspace, workspaces } = yield* WorkspaceStore
-        const taken = makeOneOfEach()
-        const { archive: before, keys } = sample()
-        for (const each of [taken, before]) yield* loadArchive(each)
-        const records = Effect.forEach(Object.values(keys), findKey)
-        const unchanged = yield* records
-        const [home, stranger] = [workspace(), user()]
-        const added = key(before.workspace.id, stranger)
-        const emptied: Archive = {
-          ...archive({ workspace: before.workspace, folders: [folder()] }),
-          users: [...before.users.map((user) => ({ ...user, must_reset_password: true })), stranger],
-          api_keys: [...before.api_keys.map((key) => ({ ...key, revoked_at })), added.stored]
-        }
-        const rejected = { ...emptied, prompts: [prompt({ id: taken.prompts[0]!.id })] }
-        yield* importWorkspace(emptied, { dryRun: true })
-        for (const dryRun of [true, false])
-          for (const archive of [rejected, { ...rejected, workspace: home, users: [], api_keys: [] }])
-            assert.deepStrictEqual(
-              yield* Effect.flip(importWorkspace(archive, { dryRun })),
-              foreignIdError("prompts[0].id")
-            )
-        for (const each of [before, taken]) yield* assertReads(each)
-        assert.deepStrictEqual(yield* records, unchanged)
-        assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
-        // The email is still free, so another user can have it.
-        yield* loadArchive(archive({ users: [{ ...stranger, id: user().id }] }))
-        assert.isFalse((yield* workspaces).some(({ id }) => id === home.id))
-      })
+  it.effect("importWorkspace changes nothing in a dry run or if it rejects the archive", () =>
+    Effect.gen(function* () {
+      const { importWorkspace, workspaces } = yield* WorkspaceStore
+      const taken = makeOneOfEach()
+      const { archive: before, keys } = sample()
+      for (const each of [taken, before]) yield* loadArchive(each)
+      const records = Effect.forEach(Object.values(keys), findKey)
+      const unchanged = yield* records
+      const [home, stranger] = [workspace(), user()]
+      const added = key(before.workspace.id, stranger)
+      const emptied: Archive = {
+        ...archive({ workspace: before.workspace, folders: [folder()] }),
+        users: [...before.users.map((user) => ({ ...user, must_reset_password: true })), stranger],
+        api_keys: [...before.api_keys.map((key) => ({ ...key, revoked_at })), added.stored]
+      }
+      const rejected = { ...emptied, prompts: [prompt({ id: taken.prompts[0]!.id })] }
+      yield* importWorkspace(emptied, { dryRun: true })
+      for (const dryRun of [true, false])
+        for (const archive of [rejected, { ...rejected, workspace: home, users: [], api_keys: [] }])
+          assert.deepStrictEqual(
+            yield* Effect.flip(importWorkspace(archive, { dryRun })),
+            foreignIdError("prompts[0].id")
+          )
+      for (const each of [before, taken]) yield* assertReads(each)
+      assert.deepStrictEqual(yield* records, unchanged)
+      assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
+      // The email is still free, so another user can have it.
+      yield* loadArchive(archive({ users: [{ ...stranger, id: user().id }] }))
+      assert.isFalse((yield* workspaces).some(({ id }) => id === home.id))
+    })
   )
 
   it.effect.prop(

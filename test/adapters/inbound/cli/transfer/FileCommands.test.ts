@@ -30,7 +30,7 @@ const update = (directory: string, texts: Texts, removed: ReadonlyArray<string> 
   Effect.runPromise(Effect.result(updateDirectory(directory, texts, removed)))
 const list = (directory: string) => readdirSync(directory, { recursive: true, encoding: "utf8" }).sort()
 
-it("readTexts returns the files that updateDirectory has written, also through a symbolic link to the directory", async () => {
+it("readTexts returns the files that updateDirectory has written, even through a symbolic link to the directory", async () => {
   const files = renderFiles(sample().archive)
   const link = join(root, "link")
   symlinkSync(makeDirectory(), link)
