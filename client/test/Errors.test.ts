@@ -65,7 +65,7 @@ describe("an error response", () => {
     }
   )
 
-  it("the message of a ConnectionError names the URL of the service and the causes, by their codes if they have no message", async () => {
+  it("the message of a ConnectionError names the URL of the service and the message or the code of each cause", async () => {
     const cause = Object.assign(new AggregateError([], ""), { code: "ECONNREFUSED" })
     const error = await captureResponseError(() => {
       throw new TypeError("fetch failed", { cause })

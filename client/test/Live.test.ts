@@ -25,7 +25,7 @@ process.on("warning", ({ name }) => warnings.push(name))
 afterEach(() => expect(warnings).toEqual([]))
 
 describe("live prompts", () => {
-  it("a live prompt is read from memory by its name and by its id, with the source live and without a request", async () => {
+  it("a live prompt is read from memory, by its name or id, without a request", async () => {
     const { client, live, read, state, service } = makeFaultyService(1)
     service.set({ name: "prompt-0", content: "Text 0", version: 3 })
     await using _ = await live({ tag: "production" })

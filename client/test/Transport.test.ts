@@ -121,7 +121,7 @@ const attempt: Arbitrary.Arbitrary<Attempt> = Arbitrary.map(
 
 describe("a retry", () => {
   effectIt.live.prop(
-    "a call is retried after a transient failure, after the time in Retry-After or with exponential backoff and jitter, until maxRetries or the timeout",
+    "a call is retried after a transient failure until maxRetries or the timeout, with Retry-After or exponential backoff",
     {
       attempts: Arbitrary.array(attempt, { minLength: 1, maxLength: 4 }),
       timeout: oneOf(200, 700, 1_000, 30_000, 61_000, 200_000),

@@ -120,7 +120,7 @@ describe("a bundle", () => {
     expect(await service.readText({ fallback: "Text" }, "other")).toBe("Text (fallback)")
   })
 
-  it("in the mode bundle-first, bundled prompts are read from the service after a rejection of the key, until the service accepts the key", async () => {
+  it("in the mode bundle-first, no bundled text is returned from a rejection of the key until the service accepts it", async () => {
     const service = makeService({ bundle, mode: "bundle-first" })
     service.respondWith(unauthorized)
     expect(await service.readText()).toBe(bundled)

@@ -236,7 +236,7 @@ describe("live prompts as a state machine", () => {
   const seen = new Map<string, number>()
 
   it.live.prop(
-    "the client returns the text and sends the number of requests that a model of live prompts predicts, for every order of events",
+    "for every order of events, the client returns the texts and sends the requests that a model of live prompts predicts",
     { steps: Arbitrary.array(step, { minLength: 20, maxLength: 80 }) },
     ({ steps }) =>
       Effect.promise(async () => {

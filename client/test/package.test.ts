@@ -34,7 +34,7 @@ const bundle = () =>
   })
 
 describe("the packed client", () => {
-  it("the client has no install script and no dependency, and npm installs the client and no other package, without a warning", () => {
+  it("npm installs the client without a warning, an install script or another package", () => {
     expect(output).toMatch(/added 1 package\b/)
     expect(output).not.toMatch(/warn/i)
     expect(readdirSync(installed).toSorted()).toEqual(["README.md", "dist", "package.json"])

@@ -37,7 +37,7 @@ describe("prefetch", () => {
     expect(await read("prompt-999")).toBe("Text 999 (cached)")
   })
 
-  it("prefetch loads names, ids and references once each, 100 per request, and returns the names, ids and references without a prompt", async () => {
+  it("prefetch loads each name, id and reference once, 100 per request, and returns those without a prompt", async () => {
     const { service, prefetch, read } = makeService(150)
     const references = ["prompt-0", "p149"].map((name) => ({ name, slots: [] }))
     expect(await prefetch([...toNames(149), "none", "p149", ...references, "a b"])).toEqual({
@@ -53,7 +53,7 @@ describe("prefetch", () => {
     expect(await read("prompt-149")).toBe("Text 149 (fresh)")
   })
 
-  it("a prefetched result has the response, the request id and the age of its page, no ETag, and is refreshed with a full response", async () => {
+  it("a prefetched result has the response and the age of its page, but no ETag, so its refresh is a full response", async () => {
     const { client, prefetch, service, state } = makeService(1)
     const meta = { page: 1, per_page: 100, total: 1, prompts: [{ name: "prompt-0" }] }
     const headers = { etag: '"page"', age: "7", "x-request-id": "req-1", "prompt-version": "9" }

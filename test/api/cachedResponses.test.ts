@@ -119,7 +119,7 @@ it("a cached response is only for requests with the same bytes of the target and
   expect(await countHits()).toBe(before)
 })
 
-it("Prompt-Version of a 304 is the current version, even if this version has the same text as the version before", async () => {
+it("Prompt-Version of a 304 is the current version, even if a new version has the same text", async () => {
   const first = await send(`${base}/resolved`, [authorization])
   const version = Number(getHeader(first, "prompt-version"))
   const condition = `If-None-Match: ${getHeader(first, "etag")}`

@@ -145,7 +145,7 @@ describe("GET /resolved", () => {
     ])
   })
 
-  it("GET /resolved leaves out and logs prompts that are too large on their own, and responds 422 if the other prompts together exceed 1 MiB", async () => {
+  it("GET /resolved leaves out prompts that are too large, and responds 422 if the others together exceed 1 MiB", async () => {
     const key = large.key.plaintext
     const { data } = await read(toQuery([tooLarge.id, one.id, manyBytes.id, escaped.id]), key)
     expect(data.map(({ title }: { readonly title: string }) => title)).toEqual(["One"])

@@ -88,7 +88,7 @@ it.each([
   ["an id without dashes", id.replaceAll("-", "")],
   ["x", "x"]
 ])(
-  'for %s, GET /prompts/{id}/versions/{version} returns the 404 "Version not found", and the other endpoints with an id return the 404 "Prompt not found"',
+  'for %s, the endpoint of a version returns 404 "Version not found", and the other endpoints with an id 404 "Prompt not found"',
   async (_, promptId) => {
     const target = `/api/v1/prompts/${promptId}`
     for (const end of ["", "/resolved", "/versions"])

@@ -63,7 +63,7 @@ const makeModel = () => {
 export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): void => {
   describe(`RateLimiter contract: ${name}`, () => {
     it.effect.each(["key", "process"] as const)(
-      "of concurrent requests, the bucket of the %s admits as many as its limit, from the first to the last millisecond of a clock minute",
+      "in a clock minute, the bucket of the %s admits exactly as many concurrent requests as its limit",
       (kind) =>
         Effect.gen(function* () {
           const limiter = yield* RateLimiter

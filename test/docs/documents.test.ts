@@ -113,7 +113,7 @@ describe("installation", () => {
     expect(named).toEqual(new Set([toTarball("."), toTarball("client")]))
   })
 
-  it("in the documents, npm install names a tarball by a path that begins with ./, because npm takes folder/name for a GitHub repository", () => {
+  it("in the documents, npm install names a tarball by a path that begins with ./", () => {
     const named = find(/\bnpm install [^`\n]*\.tgz/g)
     expect(named.length).toBeGreaterThan(2)
     expect(named.filter((command) => !/ \.\/[^ ]+\.tgz$/.test(command))).toEqual([])

@@ -40,7 +40,7 @@ describe("the option basePath of createPromptApi", () => {
   const readServers = async (api: PromptApi) =>
     JSON.parse(await (await send(api, `${basePath}/openapi.json`)).text()).servers
 
-  it("basePath is the prefix of every path of the API and of its OpenAPI document and redirects, and all other paths return 404", async () => {
+  it("basePath is the prefix of every path of the API, its OpenAPI document and its redirects", async () => {
     const api = await makeApi({ basePath })
     const paths = [path, `${path}/versions?per_page=1`, "/healthz", "/readyz", "/openapi.json", "/docs"]
     for (const path of paths) expect((await send(api, basePath + path)).status, path).toBe(200)
@@ -63,7 +63,7 @@ describe("the option basePath of createPromptApi", () => {
     }
   })
 
-  it("if publicUrl has a different path than basePath, the API accepts requests only below basePath, and its responses contain publicUrl", async () => {
+  it("if publicUrl and basePath differ, requests are accepted only below basePath and responses contain publicUrl", async () => {
     const publicUrl = "https://example.com/public"
     const api = await makeApi({ basePath, publicUrl })
     expect(await readServers(api)).toEqual([{ url: publicUrl }])
@@ -122,7 +122,7 @@ describe("the option logger of createPromptApi", () => {
   })
 })
 
-it("with metrics set to true, api.metrics() returns metrics of requests and of the process as Prometheus text; otherwise it throws", async () => {
+it("api.metrics() returns Prometheus text with metrics of requests and of the process, but throws unless metrics is true", async () => {
   const api = await makeApi({ metrics: true })
   await send(api, path)
   const text = api.metrics()

@@ -107,7 +107,7 @@ describe("other runtimes", () => {
     expect(await run(project, bun, ["required.cjs"])).toMatchObject({ code: 0, stdout: loaded })
   })
 
-  it("Deno runs the packed client with import and only the permission to connect, and loads it with require() and only the permission to read", async () => {
+  it("Deno imports and runs the packed client with only the permission to connect, and requires it with only the permission to read", async () => {
     const deno = findTool("@deno/*/deno")
     writeFileSync(
       join(project, "deno.js"),

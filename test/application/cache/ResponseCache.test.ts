@@ -45,7 +45,7 @@ describe("RevisionedCache with the limits of responses", () => {
     assert.strictEqual(cache.findLastKnown("a"), "x")
   })
 
-  it("findLastKnown returns no response from before a change of the workspace, and no response that was read while the feed was down", () => {
+  it("findLastKnown returns no response from before a change of the workspace or from a time when the feed was down", () => {
     const { feed, load, listKnown } = setUp()
     load("a", "x")
     feed.changes.invalidate(workspace)

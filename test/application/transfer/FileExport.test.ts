@@ -301,7 +301,7 @@ Body
       "---\ntitle: a\ntype: user\n---\n---\ntitle: x\n---\n\n"
     ]
   ])(
-    "planExport adds front matter to plain Markdown only if front matter is needed, and no newline to a file without one: %j, %j",
+    "planExport adds neither front matter to plain Markdown nor a newline at its end unless it must: %j, %j",
     (text, edit, expected) => {
       assert.strictEqual(writeAfterEdit(text, edit, "prompts/Support/a.md"), expected)
     }
@@ -325,7 +325,7 @@ Body
     })
   })
 
-  it("planExport names every file that describes neither the imported state nor the state of the workspace, and with overwrite replaces or removes these files", () => {
+  it("planExport refuses to replace or remove files that were edited since the import, and names them all, unless overwrite is set", () => {
     const { home, content, texts } = makeImported({
       "prompts/a.md": "A\n",
       "prompts/b.md": "B\n",

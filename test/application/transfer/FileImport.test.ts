@@ -41,7 +41,7 @@ const summarize = (changes: ReadonlyArray<FileChange>) => changes.map(({ change,
 const importedVersion = { change_summary: "", change_source: "import", metadata: {}, created_at: now }
 
 describe("an import of files", () => {
-  it("a changed body becomes a new version: its number is one more than the highest number, and its parent is the version that was current before the import", () => {
+  it("a changed body becomes a new version with the next number, whose parent is the version that was current", () => {
     const [one, seven] = [version(1), version(7)]
     const agent = prompt({ title: "Agent", current_version: 1, versions: [one, seven] })
     const path = "prompts/agent.md"
@@ -159,7 +159,7 @@ ${agent.current_content}
     )
   })
 
-  it("an import fails if a new or renamed prompt would get the name of another file's prompt, but accepts prompts that already have the same name", () => {
+  it("an import fails if a new or renamed prompt would get the name of another file's prompt", () => {
     const prompts = ["Support agent", "Other", "Twin", "twin"].map((title) => prompt({ title }))
     const source = archive({ prompts })
     const plan = (texts: Texts) => planFiles(source.workspace.id, toWorkspaceContent(source), texts, true)
@@ -336,7 +336,7 @@ describe("the warnings of an import", () => {
     }
   )
 
-  it("an import warns about each new file without an id that has the content or the title of a prompt or fragment without a file", () => {
+  it("an import warns about each new file without an id that looks like a moved prompt or fragment", () => {
     const { home, content } = makeImported({
       "prompts/agent.md": "Agent\n",
       "prompts/other.md": "---\ntitle: Other\n---\nOther\n",

@@ -48,7 +48,7 @@ export const testDirectory = (it: ContractTests): void => {
   )
 
   it.effect(
-    "the lists of folders, tags, users and keys contain only items of the workspace, in their order, and fail for an unknown workspace",
+    "the lists of folders, tags, users and keys contain exactly the workspace's items, in their order",
     () =>
       Effect.gen(function* () {
         const { folders, tags, users, keys, readContent } = yield* WorkspaceStore

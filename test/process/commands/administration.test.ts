@@ -110,7 +110,7 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
           expect(stored.join("\n")).not.toContain(text)
   })
 
-  it("keys issue and keys rotate set the expiry of keys, print it, and say that a key is shown only once", async () => {
+  it("keys issue and keys rotate set and print the expiry of a key, and say that it is shown only once", async () => {
     const shop = await createWorkspace("Expiring")
     const issue = ["keys", "issue", "--workspace", shop.id, "--user", `${randomUUID()}@example.com`]
     const first = await json(...issue, "--expires", "90d")

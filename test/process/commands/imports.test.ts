@@ -125,7 +125,7 @@ describe("the command import", { timeout: 240_000 }, () => {
     expect((await readArchive()).prompts.map(({ is_archived }) => is_archived)).toEqual([true])
   })
 
-  it("import of an archive prints the number of changes and, with --detailed-exitcode, exits with 2 if there were changes and with 0 otherwise", async () => {
+  it("import --detailed-exitcode of an archive exits with 2 if there were changes and with 0 otherwise", async () => {
     const { archive: original } = sample()
     const small = { ...original, fragments: [original.fragments[0]!], prompts: [original.prompts[1]!] }
     const load = (text: string, ...more: ReadonlyArray<string>) =>

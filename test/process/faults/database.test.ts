@@ -50,7 +50,7 @@ it("while the prompt tables are locked, reads get 503, and requests without acce
   await waitUntilOk(api.service(), uncachedPath(prompts), authorization)
 })
 
-it("while the key table is locked, unknown keys and keys that are not cached get 503, and cached keys still read prompts", async () => {
+it("while the key table is locked, only cached keys read prompts, and all other keys get 503", async () => {
   expect((await send(api.service(), uncachedPath(versions), authorization)).status).toBe(200)
   await lock("api_keys")
   const blocked = sendAll([toBearer(keys.second.plaintext), unknown])

@@ -22,7 +22,7 @@ const blockEventLoop = Effect.promise(async () => {
 })
 
 it.effect(
-  "the event loop delay metrics cover the last complete period of 15 seconds, or the first period until it is complete, however often they are read",
+  "however often they are read, the event loop delay metrics cover the last complete period of 15 seconds",
   () =>
     Effect.gen(function* () {
       yield* measureProcess

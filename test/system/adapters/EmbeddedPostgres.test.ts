@@ -8,7 +8,7 @@ const dataDir = makeTestDirectory("embedded-root-")
 const other = join(makeTestDirectory("embedded-other-"), "other")
 
 it.each(["pg_hba.conf", "PG_VERSION", "postmaster.pid"])(
-  "a process of root neither prints nor changes a file of root to which the server's user links as %s",
+  "a process of root follows no link of the server's user at %s",
   async (name) => {
     const migrate = () => run(["migrate"], { DATA_DIR: dataDir })
     expect(await migrate()).toMatchObject({ code: 0 })

@@ -45,7 +45,7 @@ it.each(["/", "/docs/", "/?a=b"])("GET and HEAD %s redirect to /docs", async (ta
     }
 })
 
-it("GET /docs returns a page whose content security policy allows only the script and the style of the page and calls to the service", async () => {
+it("the content security policy of GET /docs allows only the page's script and style, and calls to the service", async () => {
   const response = await fetch(`${service.url}/docs`)
   expect(response.status).toBe(200)
   expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
@@ -70,7 +70,7 @@ it("GET /docs returns a page whose content security policy allows only the scrip
 })
 
 it.each(["/openapi.json", "/docs"])(
-  "GET %s needs no key, requires revalidation on each use, returns 304 if the ETag matches, and does not count against the rate limits",
+  "GET %s needs no key, is revalidated on each use, and does not count against the rate limits",
   async (path) => {
     const { headers } = await fetch(service.url + path, { method: "HEAD" })
     const etag = headers.get("etag")!

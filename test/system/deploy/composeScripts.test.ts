@@ -26,7 +26,7 @@ describe("the scripts of deploy/compose.yaml", () => {
   })
   afterAll(() => resources.release())
 
-  it("the Compose scripts create roles, let HAProxy connect without a password, and create a standby that follows the primary and can be restarted", async () => {
+  it("the Compose scripts create the roles, let HAProxy connect, and create a standby that follows the primary", async () => {
     const { sql } = await resources.acquire(connectTo({ DATABASE_URL: primary.url }))
     const [{ data }] = (await sql("select current_setting('data_directory') as data")) as [{ data: string }]
     const { port } = new URL(primary.url)

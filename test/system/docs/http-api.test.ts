@@ -121,7 +121,7 @@ describe(path, () => {
   const findCodes = (cells: ReadonlyArray<string>): ReadonlyArray<string> =>
     cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(({ 1: code }) => code!))
 
-  it("the tables in docs/http-api.md list all endpoints and other paths of the service, and all query parameters of the list of prompts", () => {
+  it("the tables in docs/http-api.md list all paths of the service and all query parameters of the list of prompts", () => {
     expect(findCodes(readTable(path, "Endpoints").map(([path]) => path!))).toEqual(endpointPaths)
     const others = findCodes(readTable(path, "Other paths").flat())
     expect(others.toSorted()).toEqual([...operationalPaths].toSorted())
@@ -136,7 +136,7 @@ describe(path, () => {
     ["resolved content", "ResolvedPrompt", "ResolvedPrompt"],
     ["a version", "Version", "VersionSummary"]
   ])(
-    "the table of the fields of %s has the fields of the schema %s, and marks the fields of the schema %s",
+    "the table of the fields of %s has the fields of %s, and marks those of %s",
     (name, resource, summary) => {
       const listFields = (schema: string) =>
         Object.keys((openApi.components.schemas[schema] as { readonly properties: object }).properties)

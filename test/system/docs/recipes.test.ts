@@ -49,7 +49,7 @@ const api = startDemoApi()
 const database = makeTestDatabase()
 const clientVariables = () => ({ PROMPT_RETRIEVAL_URL: api.service().url, PROMPT_RETRIEVAL_KEY: api.key })
 
-it("the commands of docs/recipes.md for a workspace per environment import a tag into Production, and roll back to an earlier tag", async () => {
+it("the commands of docs/recipes.md import a tag into Production, and roll back to an earlier tag", async () => {
   const repository = join(scratch, "repository")
   cpSync(join(root, "examples/prompts-as-files"), repository, { recursive: true })
   const readContents = async () => {
@@ -86,7 +86,7 @@ it("the commands of docs/recipes.md for a bundle commit a bundle that pull --fro
   )
 })
 
-it("the commands of docs/recipes.md list the prompts without a request in the access log of nginx, and the filters of requests", async () => {
+it("the commands of docs/recipes.md list the prompts that no request in the access log of nginx has read", async () => {
   const resources = makeResources()
   onTestFinished(() => resources.release())
   const log = join(scratch, "access.log")

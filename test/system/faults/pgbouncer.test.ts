@@ -72,7 +72,7 @@ describe.each(["session", "transaction"] as const)(
       ...versions.map(({ version_number }) => `/api/v1/prompts/${id}/versions/${version_number}`)
     ])
 
-    it(`behind PgBouncer in ${mode} mode, the service responds to every read, and leaves no settings and no prepared statements in sessions that other clients share`, async () => {
+    it(`behind PgBouncer in ${mode} mode, every read succeeds and leaves no settings and no prepared statements in shared sessions`, async () => {
       for (let round = 0; round < 5; round++) {
         const outcomes = await Promise.all(
           [...paths, "/api/v1/prompts"].map((path) => send(service, uncachedPath(path), authorization))
@@ -123,7 +123,7 @@ describe("a change feed that receives no notification", () => {
   const resources = makeResources()
   afterAll(() => resources.release())
 
-  it("behind PgBouncer in transaction mode, the change feed stays down, and the log asks once for DATABASE_FEED_URL and a statement_timeout of the role", async () => {
+  it("behind PgBouncer in transaction mode, the feed stays down, and the log asks once for DATABASE_FEED_URL and a statement_timeout", async () => {
     const database = await resources.acquire(freshDatabase)
     const url = await resources.acquire(startPgBouncer(database, "transaction"))
     const service = await startService({ DATABASE_URL: url })

@@ -18,7 +18,7 @@ const makeNewDirectory = async () => {
 const start = (env: Readonly<Record<string, string>>, flags: ReadonlyArray<"--demo"> = []) =>
   startService(env, "/readyz", flags, sourceProgram)
 
-it.concurrent("serve --demo creates a demo workspace in a new DATA_DIR, and prints how to issue a key if the directory already has a workspace", async ({
+it.concurrent("serve --demo creates a demo workspace only in a new DATA_DIR, and otherwise prints how to issue a key", async ({
   expect
 }) => {
   const env = await makeNewDirectory()

@@ -189,7 +189,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
   )
 
   it.live(
-    "a timestamptz of the years 1 to 9999 is read as a Timestamp, and each session has the settings of the service",
+    "a session has the service's settings, and reads a timestamptz of the years 1 to 9999 as a Timestamp",
     () =>
       Effect.gen(function* () {
         const times = [

@@ -43,7 +43,7 @@ const runAll = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
 
 describe("a batched lookup", () => {
   it.effect.prop(
-    "a batched lookup returns the row of each key: the first key of each partition has its own statement, and later statements have up to 16 keys",
+    "a batched lookup sends the first key of each partition alone, and up to 16 keys in each later statement",
     { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },
     ({ keys }) =>
       Effect.gen(function* () {

@@ -90,7 +90,7 @@ describe("the notifications of a write", () => {
     ]
 
     it.effect(
-      "a write sends one notification for each workspace whose reads change, and a truncate sends one notification for all workspaces",
+      "a write notifies exactly the workspaces whose reads change, and a truncate notifies all workspaces",
       () =>
         Effect.gen(function* () {
           yield* seed
@@ -103,7 +103,7 @@ describe("the notifications of a write", () => {
     )
 
     it.effect(
-      "a statement that changes up to 1,000 workspaces notifies each of them, and one that changes more notifies all workspaces at once",
+      "a statement notifies up to 1,000 workspaces one by one, and more of them with one notification",
       () =>
         Effect.gen(function* () {
           const sql = yield* PgClient.PgClient

@@ -64,7 +64,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
   )
 
   it.live(
-    "when its connection is terminated, the feed goes down and calls its listeners; once it is up again, every revision is higher",
+    "when its connection is terminated, the feed goes down, and raises every revision when it is up again",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase

@@ -254,7 +254,7 @@ describe("triggers", () => {
   })
 
   it.live(
-    "after pg_restore --disable-triggers, migrate restores the mode of each trigger, corrects the copied columns of prompt_tags, and notifies running services",
+    "after pg_restore --disable-triggers, migrate restores the triggers, corrects the copied columns and notifies running services",
     () =>
       Effect.gen(function* () {
         yield* migrate

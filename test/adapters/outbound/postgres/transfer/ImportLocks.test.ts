@@ -253,7 +253,7 @@ describe("imports and concurrent writers", () => {
   )
 
   it.live.each([true, false])(
-    "an import loses no version of an editor's open transaction, and waits for the editor only if it changes the same prompt: %s",
+    "an import loses no version of a concurrent editor, and waits only for changes of the same prompt: %s",
     (changesPrompt) =>
       withSetting(
         Effect.fnUntraced(function* ({ store, other }) {
