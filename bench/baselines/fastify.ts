@@ -1,5 +1,5 @@
 /**
- * The API as an engineer would write it in a day with Fastify and postgres.js: one key lookup and one statement per
+ * The API that an engineer would write in a day with Fastify and postgres.js: one key lookup and one statement per
  * request, no cache. For the measured requests, its errors, access rules, limits, headers and bodies equal those of the
  * service.
  */

@@ -80,8 +80,8 @@ const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem> => {
 }
 
 /**
- * Derives the id of a new prompt or fragment: the version 5 UUID of the id in the file or, without an id, of its path,
- * in the namespace of the workspace. An id that is an earlier path of the file gives the UUID of that path.
+ * Derives the id of a new prompt or fragment: the version 5 UUID of the id in the file (or of its path) in the
+ * namespace of the workspace. An id that is an earlier path of the file gives the UUID of that path.
  */
 const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")

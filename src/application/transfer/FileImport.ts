@@ -56,8 +56,8 @@ export interface ConflictingEdits {
 }
 
 /**
- * Returns a warning for each new file without an id that has the content or the name of a prompt or fragment that loses
- * its file.
+ * Returns a warning for each new file without an id that looks moved: a prompt or fragment with its content or name
+ * loses its file.
  */
 const findMoves = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
   const toTraits = (state: ContentState) => [

@@ -42,8 +42,8 @@ type JsonParams<Params> = Params & { readonly json: typeof json }
 type Input<Params extends Command.Command.Config> = Command.Command.Config.Infer<JsonParams<Params>>
 
 /**
- * Makes a command that prints its result: as JSON with `--json`, otherwise as the text of `render`, with the text of
- * `describeHint` on stderr. If the result cannot be printed, the error ends with the text of `describeLoss`, which says
+ * Makes a command that prints its result as JSON with `--json`. Otherwise, prints the text of `render`, and the text of
+ * `describeHint` to stderr. If the result cannot be printed, the error ends with the text of `describeLoss`, which says
  * what is lost and how to recover.
  */
 export const makeCommand = <

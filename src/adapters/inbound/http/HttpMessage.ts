@@ -235,8 +235,8 @@ export const toErrorResponse = (error: ApiError): HttpResponse => {
 }
 
 /**
- * The value of the header `Cache-Status` during an outage (RFC 9211): the name of this service, and the reason why the
- * response comes from its cache.
+ * The value of the header `Cache-Status` during an outage (RFC 9211): this service, and why the response comes from its
+ * cache.
  */
 const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
@@ -245,8 +245,8 @@ const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
  * response, because they would serve it for longer than this service may. The response keeps its ETag, so that callers
  * can still make conditional requests.
  *
- * @param ageMs the time since the response was last known to be current, in milliseconds; the header `Age` has this
- * time in seconds, rounded up
+ * @param ageMs the time since the response was last known to be current, in milliseconds; the header `Age` has it in
+ * seconds, rounded up
  */
 export const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse => {
   const headers = [...response.headers]

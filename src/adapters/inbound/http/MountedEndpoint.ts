@@ -40,8 +40,8 @@ export interface MountedResponse {
 
 /**
  * An endpoint of another adapter on the HTTP server of the API, for POST requests. Requests to this endpoint pass the
- * same checks of the transport and the same admission, and get the same common headers, log lines, metrics and spans as
- * requests to the API. The service is `undefined` if no other adapter has an endpoint.
+ * same transport checks and the same admission as requests to the API. They also get the same common headers, log
+ * lines, metrics and spans. The service is `undefined` if no other adapter has an endpoint.
  */
 export class MountedEndpoint extends Context.Service<
   MountedEndpoint,

@@ -97,7 +97,7 @@ const describeSide = (number: VersionNumber | null): string =>
 
 /**
  * Compares two versions of a prompt by line. If `to` is null, it is the current content. The default of `from` is the
- * last version or, if its content is the current content, the version before it, which shows the latest change.
+ * last version, or the one before it if the last has the current content. This shows the latest change.
  */
 const compareVersions = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],
