@@ -14,8 +14,8 @@ const home = workspace()
 const owner = user()
 
 /**
- * Stores keys of one workspace. Returns the keys, and a function `request` that sends a request with a key and returns
- * "admitted", the scope of the limit that rejected the request, or the tag of another error.
+ * Stores keys of one workspace. Returns the keys and the function `request`, which sends a request with a key. It
+ * returns "admitted", the scope of the limit that rejected the request, or the tag of another error.
  */
 export const setUp = Effect.fnUntraced(function* (count: number) {
   const keys = Array.from({ length: count }, () => key(home.id, owner))

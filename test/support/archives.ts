@@ -60,7 +60,9 @@ export const compareIds = (a: { readonly id: string }, b: { readonly id: string 
 /** Returns the text of an archive's file, as an export writes it. */
 export const toArchiveText = (archive: Archive): string => [...writeArchive(archive)].join("")
 
-/** Returns an archive with its members in another order: each number of `order` moves one of the members to the end. */
+/**
+ * Returns an archive with its members in a different order: each number of `order` moves one of the members to the end.
+ */
 export const shuffleMembers = (archive: Archive, order: ReadonlyArray<number>): Archive => {
   const members = Object.entries(archive)
   for (const number of order) members.push(...members.splice(number % members.length, 1))

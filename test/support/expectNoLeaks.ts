@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect } from "vitest"
 import { takeLeaks } from "./leaks.ts"
 import { removeTestDirectories } from "./testDirectory.ts"
 
-// Rules that hold after each test file: no service of the file has written a secret, and no timer, server, connection
-// or child process of the file keeps this process alive. `service.ts` expects the same of the services.
+// Rules that hold after each test file: its services have written no secret, and none of its timers, servers,
+// connections and child processes keeps this process alive. `service.ts` expects the same of the services.
 
 /** The pipes are those of this process, such as stdin. A child process is a resource itself. */
 const listResources = (): Array<string> =>

@@ -220,7 +220,7 @@ const readSmall = async ({ service, small }: Tenants, until: Promise<unknown>) =
 
 /**
  * Sends a burst of one kind. Measures the reads of the small tenant before the burst (`alone`) and during the burst
- * (`meanwhile`). Returns also the statuses of the burst, the statuses of two large requests after the burst, and the
+ * (`meanwhile`). Also returns the statuses of the burst, the statuses of two large requests after the burst, and the
  * greatest resident memory of the service, in MiB.
  */
 export const measureNeighbors = async (tenants: Tenants, kind: Kind) => {

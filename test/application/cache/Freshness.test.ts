@@ -42,9 +42,8 @@ interface Read {
 }
 
 /**
- * Runs random steps against a database whose values are version numbers. Checks that every request that is not
- * interrupted returns at least the version that the feed had reported and that an earlier response contained when the
- * request was made.
+ * Runs random steps against a database whose values are version numbers. Checks every completed request: it returns at
+ * least the version that the feed had reported, and that any response had contained, when the request was made.
  */
 const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<typeof Step.Type>) {
   const feed = switchedFeed()

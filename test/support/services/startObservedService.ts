@@ -9,8 +9,8 @@ export interface ObservedService extends Service {
 }
 
 /**
- * Starts the service like `startService`, with every log line written, metrics served and spans sent to a collector,
- * and searches all of them for leaks when the service is stopped.
+ * Like `startService`, but the service writes every log line, serves metrics and sends spans to a collector. All of
+ * them are searched for leaks when it is stopped.
  */
 export const startObservedService = async (
   ...[env, ...options]: Parameters<typeof startService>

@@ -86,9 +86,9 @@ interface Client {
 }
 
 /**
- * Runs random steps. Checks that no response contains a version from before its request, and that no 304 confirms a text
- * that was replaced before the request, or by a change that was reported before the wait ended. In the end, when all
- * changes are reported, every request that is still held must have the ETag of the last version.
+ * Runs random steps. Checks that no response contains a version from before its request. No 304 may confirm a text that
+ * was replaced before the request, or by a change that was reported before the wait ended. In the end, when all changes
+ * are reported, every request that is still held must have the ETag of the last version.
  */
 const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<typeof Step.Type>) {
   const feed = switchedFeed()
