@@ -1,3 +1,25 @@
+/** Makes the triggers of a table. `column` has the id of a row's workspace. */
+const makeTriggers = (
+  table: string,
+  column: string
+) => `create trigger notify_insert after insert on ${table} referencing new table as new_rows
+  for each statement execute function notify_changes('select ${column} from %1$s c');
+create trigger notify_update after update on ${table} referencing old table as old_rows new table as new_rows
+  for each statement execute function notify_changes('select ${column} from %1$s c');
+create trigger notify_delete after delete on ${table} referencing old table as new_rows
+  for each statement execute function notify_changes('select ${column} from %1$s c');
+create trigger notify_truncate after truncate on ${table}
+  for each statement execute function notify_changes('select ${column} from %1$s c');
+create trigger notify_row after insert or update or delete on ${table}
+  for each row execute function notify_row('select ($1).${column}');
+alter table ${table} enable always trigger notify_truncate, enable replica trigger notify_row;
+`
+
+const triggersOfWorkspaces = [
+  makeTriggers("workspaces", "id"),
+  ...["folders", "tags", "fragments", "prompts"].map((table) => makeTriggers(table, "workspace_id"))
+].join("\n")
+
 /**
  * Migration 1, part 3: the change notifications. Every write that a reader could notice sends `NOTIFY
  * prompt_retrieval_changes`. The payload is the id of a workspace, or `*` if any workspace may have changed, such as when
@@ -56,66 +78,7 @@ create function notify_row() returns trigger language plpgsql set search_path fr
     end
   $$;
 
-create trigger notify_insert after insert on workspaces referencing new table as new_rows
-  for each statement execute function notify_changes('select id from %1$s c');
-create trigger notify_update after update on workspaces referencing old table as old_rows new table as new_rows
-  for each statement execute function notify_changes('select id from %1$s c');
-create trigger notify_delete after delete on workspaces referencing old table as new_rows
-  for each statement execute function notify_changes('select id from %1$s c');
-create trigger notify_truncate after truncate on workspaces
-  for each statement execute function notify_changes('select id from %1$s c');
-create trigger notify_row after insert or update or delete on workspaces
-  for each row execute function notify_row('select ($1).id');
-alter table workspaces enable always trigger notify_truncate, enable replica trigger notify_row;
-
-create trigger notify_insert after insert on folders referencing new table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_update after update on folders referencing old table as old_rows new table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_delete after delete on folders referencing old table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_truncate after truncate on folders
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_row after insert or update or delete on folders
-  for each row execute function notify_row('select ($1).workspace_id');
-alter table folders enable always trigger notify_truncate, enable replica trigger notify_row;
-
-create trigger notify_insert after insert on tags referencing new table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_update after update on tags referencing old table as old_rows new table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_delete after delete on tags referencing old table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_truncate after truncate on tags
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_row after insert or update or delete on tags
-  for each row execute function notify_row('select ($1).workspace_id');
-alter table tags enable always trigger notify_truncate, enable replica trigger notify_row;
-
-create trigger notify_insert after insert on fragments referencing new table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_update after update on fragments referencing old table as old_rows new table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_delete after delete on fragments referencing old table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_truncate after truncate on fragments
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_row after insert or update or delete on fragments
-  for each row execute function notify_row('select ($1).workspace_id');
-alter table fragments enable always trigger notify_truncate, enable replica trigger notify_row;
-
-create trigger notify_insert after insert on prompts referencing new table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_update after update on prompts referencing old table as old_rows new table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_delete after delete on prompts referencing old table as new_rows
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_truncate after truncate on prompts
-  for each statement execute function notify_changes('select workspace_id from %1$s c');
-create trigger notify_row after insert or update or delete on prompts
-  for each row execute function notify_row('select ($1).workspace_id');
-alter table prompts enable always trigger notify_truncate, enable replica trigger notify_row;
-
+${triggersOfWorkspaces}
 create trigger notify_insert after insert on users referencing new table as new_rows
   for each statement execute function notify_changes('select distinct k.workspace_id from api_keys k where k.created_by in (select c.id from %1$s c) and k.workspace_id is not null');
 create trigger notify_delete after delete on users referencing old table as new_rows
