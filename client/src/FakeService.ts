@@ -253,8 +253,8 @@ const toResponse = ({ status = 200, body, headers = {} }: Reply, ifNoneMatch?: s
 }
 
 /**
- * Returns the ETag of a text. `crypto.subtle` would wait, which tests with a fake clock cannot. With the large factor,
- * texts that differ in a few characters get different ETags.
+ * Returns the ETag of a text. `crypto.subtle` is asynchronous, and tests with a fake clock cannot wait for it. With the
+ * large factor, texts that differ in a few characters get different ETags.
  */
 const toEtag = (text: string): string => {
   let hash = 0

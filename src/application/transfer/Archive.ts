@@ -64,7 +64,7 @@ export function* writeArchive(whole: WholeWorkspace): Generator<string> {
   yield end
 }
 
-/** The minimum number of characters of each chunk before the last chunk. */
+/** The minimum number of characters of each chunk except the last. */
 const chunkLength = 1024 * 1024
 
 /** Encodes a workspace as the text of an archive, in chunks. Fails if the text is too large for an import. */

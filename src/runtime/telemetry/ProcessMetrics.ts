@@ -35,7 +35,7 @@ const resolutionMs = 20
 const toExcessSeconds = (sampleNanos: number): number =>
   Math.max(0, (sampleNanos || 0) - resolutionMs * 1e6) / 1e9
 
-/** Registers gauges of the event loop delay in the last 15 seconds, or in the first seconds until 15 are over. */
+/** Registers gauges of the event loop delay in the last 15 seconds or, at first, since the start. */
 const measureDelay = Effect.gen(function* () {
   const delay = monitorEventLoopDelay({ resolution: resolutionMs })
   yield* Effect.acquireRelease(

@@ -57,8 +57,8 @@ export const makeOperationalRoutes = Effect.gen(function* () {
   const checkReadiness = outage.orKnown(withRequestDeadline(check), Effect.void)
   const lifecycle = yield* Lifecycle
   const { publicUrl, basePath: mountPath = "" } = yield* Address
-  // A proxy may remove a prefix from the paths of requests. Only the public URL contains this prefix, so the path of
-  // the public URL is used if there is a public URL.
+  // Prefers the path of the public URL: a proxy may remove a prefix from the paths of requests, and only the public URL
+  // contains it.
   const basePath = publicUrl === undefined ? mountPath : toBasePath(publicUrl)
   const serverUrl = publicUrl ?? (basePath === "" ? "/" : basePath)
   const redirectToDocs = Effect.succeed(makeRedirect(`${basePath}/docs`))

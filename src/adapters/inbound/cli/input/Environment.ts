@@ -102,7 +102,7 @@ export const serveVariables = (Object.keys(variables) as ReadonlyArray<VariableN
   (name) => name !== workspaceVariable
 )
 
-/** The variables that the help of the root command lists: the commands that open the database read them. */
+/** The variables in the help of the root command, which the commands that open the database read. */
 export const commonVariables: ReadonlyArray<VariableName> = [
   "DATABASE_URL",
   "DATABASE_MAX_CONNECTIONS",

@@ -1,7 +1,7 @@
 import type { Statement } from "../driver/Query.ts"
 import { allWorkspaces, channel } from "../feed/PostgresChangeFeed.ts"
 
-/** The modes of triggers by table and name, such as `prompts.notify_row`, as in the column `pg_trigger.tgenabled`. */
+/** Maps triggers, such as `prompts.notify_row`, to their modes in the column `pg_trigger.tgenabled`. */
 type TriggerModes = ReadonlyMap<string, string>
 
 /** Returns the modes of the triggers that exist after the statements of migrations have run. */
