@@ -41,7 +41,7 @@ describe("the client of a real service", () => {
     expect((await connect().client.prompts.getResolved(agent.id)).etag).toBe(resolved.etag)
   })
 
-  it("a FakeService returns the resolved prompts of the service, and for all other methods results with the same fields", async () => {
+  it("a FakeService returns the resolved prompts of the service, and its other results have the same fields", async () => {
     const { client } = connect()
     const results = await Promise.all(listedPrompts.map(({ id }) => client.prompts.getResolved(id)))
     const fake = new FakeService({

@@ -80,7 +80,7 @@ describe("RevisionedCache with the limits of responses", () => {
     }
   })
 
-  it("neither an equal response, nor another error, nor a response from before a reported change deletes a known response", () => {
+  it("equal responses, other errors and outdated responses delete no known response", () => {
     const { cache, feed, respond, load, fail } = setUp()
     for (const _ of [1, 2]) load("a", "x")
     fail("a", "unavailable")

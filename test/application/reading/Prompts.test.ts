@@ -35,37 +35,35 @@ describe("Prompts", () => {
     }).pipe(Effect.provide(Layer.provide(Prompts.layer, Layer.mock(PromptRepo, {}))))
   )
 
-  it.effect(
-    "several resolved prompts fail as too large before the prompts that do not fit are resolved",
-    () =>
-      Effect.gen(function* () {
-        const { getManyResolved } = yield* Prompts
-        const own = archive()
-        const failure = yield* Effect.flip(getManyResolved(toCaller(own), ["a", "b", "c"]))
-        assert.deepStrictEqual(failure, PageTooLarge)
-      }).pipe(
-        Effect.provide(
-          Layer.provide(
-            Prompts.layer,
-            Layer.mock(PromptRepo, {
-              getSources: () =>
-                Effect.sync(() =>
-                  [700, 700, 0].map((kibibytes, index) => {
-                    const source = {
-                      ...prompt(),
-                      current_content: "x".repeat(kibibytes * 1024),
-                      get fragments(): [] {
-                        if (index === 2) throw new Error("resolved although it does not fit")
-                        return []
-                      }
+  it.effect("a page that is too large fails before the prompts that do not fit are resolved", () =>
+    Effect.gen(function* () {
+      const { getManyResolved } = yield* Prompts
+      const own = archive()
+      const failure = yield* Effect.flip(getManyResolved(toCaller(own), ["a", "b", "c"]))
+      assert.deepStrictEqual(failure, PageTooLarge)
+    }).pipe(
+      Effect.provide(
+        Layer.provide(
+          Prompts.layer,
+          Layer.mock(PromptRepo, {
+            getSources: () =>
+              Effect.sync(() =>
+                [700, 700, 0].map((kibibytes, index) => {
+                  const source = {
+                    ...prompt(),
+                    current_content: "x".repeat(kibibytes * 1024),
+                    get fragments(): [] {
+                      if (index === 2) throw new Error("resolved although it does not fit")
+                      return []
                     }
-                    return { index, name: "a", source: Result.succeed(source) }
-                  })
-                )
-            })
-          )
+                  }
+                  return { index, name: "a", source: Result.succeed(source) }
+                })
+              )
+          })
         )
       )
+    )
   )
 
   it.effect(

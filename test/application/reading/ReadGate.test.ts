@@ -8,7 +8,7 @@ import { workspace } from "../../support/archives.ts"
 const largeUnits = 1024 * 1024
 
 describe("reads of a workspace", () => {
-  it.effect("as many reads of each workspace run at the same time as it has permits", () =>
+  it.effect("at most as many reads of a workspace run at the same time as it has permits", () =>
     Effect.gen(function* () {
       const workspaces = [workspace().id, workspace().id]
       const { withPermit } = yield* ReadGate

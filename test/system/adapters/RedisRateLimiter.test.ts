@@ -93,7 +93,7 @@ describe("Redis RateLimiter", () => {
         })
     )
 
-    it.effect("a count in Redis expires after its minute has ended and within two minutes", () =>
+    it.effect("a count in Redis outlives its minute and expires within two minutes", () =>
       Effect.gen(function* () {
         const limiter = yield* makeLimiter(redis.url)
         const key = newKey()

@@ -12,7 +12,7 @@ import {
 } from "../../../../support/postgres.ts"
 
 describe("the functions of the schema", () => {
-  it.live("no object of the caller can replace an object of the schema in a function", () =>
+  it.live("no function of the schema can be made to use an object of its caller", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const functions = yield* sql`select proname, proconfig, prosqlbody is not null as "bindsNames"
