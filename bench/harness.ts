@@ -70,36 +70,39 @@ export interface Rounds {
 interface Side {
   readonly server: Pick<ServerProcess, "port" | "cpuTime">
   readonly streams: (round: number) => ReadonlyArray<Stream>
-  /** Returns the requests of a round of the warm-up, counted from 0. Without a warm-up, the first round is cold. */
-  readonly warmUp?: (round: number) => ReadonlyArray<Stream>
+  /** Returns the requests of a round of the warm-up, counted from 0. */
+  readonly warmUp: (round: number) => ReadonlyArray<Stream>
 }
 
-/**
- * Maximum number of rounds of a warm-up. On a slow machine, V8 takes up to 15 s to optimize the code of a server.
- */
-const maxWarmUpRounds = 10
+/** Maximum number of rounds of a warm-up. On a slow machine, V8 takes up to 15 s to optimize the code of a server. */
+const maxWarmUpRounds = 15
 
-/** The rate of a server is steady once it has not increased by more than this share in three rounds. */
-const steadyIncrease = 0.03
+/** The rate of a server is steady once it differs by at most this share from the rate three rounds earlier. */
+const steadyChange = 0.05
 
-/** Sends requests to a side, round after round, until the rate is steady. */
-const warmUpSide = async ({ generator, scale }: Harness, { server, warmUp }: Side): Promise<void> => {
-  if (warmUp === undefined) return
-  const { port } = server
-  const rates: Array<number> = []
-  for (let round = 0; round < maxWarmUpRounds; round++) {
-    const { streams } = await generator.run({ port, seconds: scale.seconds, streams: warmUp(round) })
-    rates.push(streams.reduce((sum, { perSecond }) => sum + perSecond, 0))
-    const earlier = Math.max(...rates.slice(0, -3))
-    if (Math.max(...rates.slice(-3)) <= (1 + steadyIncrease) * earlier) return
-  }
+/** Compares the best rate of the last three rounds with the best rate of the three rounds before. */
+const isSteady = (rates: ReadonlyArray<number>): boolean => {
+  if (rates.length < 6) return false
+  const [earlier, last] = [Math.max(...rates.slice(-6, -3)), Math.max(...rates.slice(-3))]
+  return Math.abs(last / earlier - 1) <= steadyChange
+}
+
+/** Sends requests to both sides in alternating rounds, until the rates of both sides are steady. */
+const warmUp = async ({ generator, scale }: Harness, sides: ReadonlyArray<Side>): Promise<void> => {
+  const warmed = sides.map((side) => ({ ...side, rates: new Array<number>() }))
+  for (let round = 0; round < maxWarmUpRounds && !warmed.every(({ rates }) => isSteady(rates)); round++)
+    for (const { server, warmUp, rates } of warmed) {
+      const load = { port: server.port, seconds: scale.seconds, streams: warmUp(round) }
+      const { streams } = await generator.run(load)
+      rates.push(streams.reduce((sum, { perSecond }) => sum + perSecond, 0))
+    }
 }
 
 /** Measures two sides in alternating rounds, A B A B …, so that other load on the machine affects both equally. */
 export const alternate = async (harness: Harness, a: Side, b: Side): Promise<Rounds> => {
   const { generator, scale } = harness
   const results: { a: Array<RoundResult>; b: Array<RoundResult> } = { a: [], b: [] }
-  for (const side of [a, b]) await warmUpSide(harness, side)
+  await warmUp(harness, [a, b])
   for (let round = 0; round < scale.rounds; round++) {
     for (const [side, into] of [
       [a, results.a],

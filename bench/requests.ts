@@ -72,36 +72,36 @@ interface RoundStreams {
   readonly warmUp: (round: number) => ReadonlyArray<Stream>
 }
 
-/** Adds a parameter that the API ignores. It differs in each round, so that no cached response matches a target. */
-const addUnusedParameter = (target: string, round: number): string =>
-  `${target}${target.includes("?") ? "&" : "?"}warm=${round}`
+/** The number of calls of `splitByRound`. */
+let splits = 0
+
+/** Adds a parameter that the API ignores. Its value is new for each round, so no cached response matches a target. */
+const addUnusedParameter = (target: string, value: string): string =>
+  `${target}${target.includes("?") ? "&" : "?"}unused=${value}`
 
 /**
- * Splits requests into separate groups for each round and for the warm-up. The warm-up always uses 32 connections, so
- * that V8 has compiled the servers' code before the first round, even in a scenario with one connection.
+ * Splits requests into separate groups for each round, and for the warm-up with `keys`. Without `keys`, the rounds of
+ * the warm-up read the rows of all rounds, so that PostgreSQL has these rows in memory before the first round. The
+ * warm-up always uses 32 connections, so that V8 has compiled the servers' code, even in a scenario with one
+ * connection.
  */
 export const splitByRound = (requests: Stream, rounds: number): RoundStreams => {
-  const { targets, keys, etags } = requests
+  const { targets, keys } = requests
   const size = Math.floor(targets.length / (rounds + 1))
-  const slice = (index: number) => {
+  const split = ++splits
+  const slice = (index: number, round: string): Stream => {
     const range = [index * size, (index + 1) * size] as const
-    return [
-      eachOnce({
-        ...requests,
-        targets: targets.slice(...range),
-        ...(keys === undefined ? {} : { keys: keys.slice(...range) }),
-        ...(etags === undefined ? {} : { etags: etags.slice(...range) })
-      })
-    ]
+    return eachOnce({
+      ...requests,
+      targets: targets.slice(...range).map((target) => addUnusedParameter(target, `${split}-${round}`)),
+      ...(keys === undefined ? {} : { keys: keys.slice(...range) })
+    })
   }
   return {
-    streams: (round) => slice(round + 1),
-    warmUp: (round) =>
-      slice(0).map((stream) => ({
-        ...stream,
-        connections,
-        targets: stream.targets.map((target) => addUnusedParameter(target, round))
-      }))
+    streams: (round) => [slice(round + 1, `round-${round}`)],
+    warmUp: (round) => [
+      { ...slice(keys === undefined ? round % (rounds + 1) : 0, `warm-up-${round}`), connections }
+    ]
   }
 }
 

