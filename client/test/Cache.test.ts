@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest"
-import { AbortError, type CallOptions, type ClientOptions, TimeoutError } from "../src/index.ts"
+import { AbortError, type ClientOptions, TimeoutError } from "../src/index.ts"
 import {
   advance,
   allCalls,
@@ -10,124 +10,92 @@ import {
   neverResponds,
   type Responder,
   settle,
+  textResponse,
   unauthorized,
-  useFakeTimeWithoutJitter
+  useFakeTime
 } from "./support.ts"
 
 // `cacheModel.test.ts` checks all sequences of calls that do not overlap.
 
-useFakeTimeWithoutJitter()
+useFakeTime(0)
 
-const ok = (title: string, headers: Record<string, string> = { etag: `"${title}"` }) =>
-  jsonResponse(200, { data: { title } }, headers)
-
-/** Responds 200 with a title and its ETag, or 304 if the request names that ETag. */
-const revalidatable =
-  (title: string): Responder =>
-  ({ headers }) =>
-    headers["if-none-match"] === `"${title}"`
-      ? new Response(null, { status: 304, headers: { etag: `"${title}"` } })
-      : ok(title)
-
-const makeCachingClient = (responders: ReadonlyArray<Responder>, options: ClientOptions = {}) => {
-  const cache = { ttl: 1_000, maxStale: 9_000, maxEntries: 3 }
-  const scripted = makeScriptedClient(responders, { cache, ...options })
-  /** Reads a prompt and returns its title, its source and the duration of the call. */
-  const read = async (name = "p", call: CallOptions = {}) => {
-    const outcome = await settle(scripted.client.prompts.get(name, call))
-    if ("error" in outcome) throw outcome.error
-    return [outcome.value.data.title, outcome.value.source, outcome.took]
-  }
-  return { ...scripted, read }
-}
+const makeCachingClient = (script: ReadonlyArray<Responder>, options: ClientOptions = {}) =>
+  makeScriptedClient(script, { cache: { ttl: 1_000, maxStale: 9_000, maxEntries: 3 }, ...options })
 
 /** Makes a client. The test responds to the requests of the client, in any order. */
 const makeManualClient = (options: ClientOptions = {}) => {
-  const pending: Array<(title: string) => void> = []
-  const respondLater = () => new Promise<Response>((resolve) => pending.push((title) => resolve(ok(title))))
+  const pending: Array<(text: string) => void> = []
+  const respondLater = () =>
+    new Promise<Response>((resolve) => pending.push((text) => resolve(textResponse(text))))
   return { ...makeCachingClient([respondLater], options), pending }
 }
 
 describe("a cached result", () => {
   it("the source of a result is fresh on the first call of a method and cached on the second call", async () => {
     const list = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
-    const respondOk: Responder = ({ url }) =>
-      jsonResponse(200, /(prompts|versions)$/.test(url) ? list : { data: {} })
-    const { client, requests } = makeScriptedClient([respondOk], { cache: {} })
-    for (const source of ["fresh", "cached"]) {
-      const results = await Promise.all(allCalls.map((call) => call(client)))
-      expect(results).toEqual(Array(5).fill(expect.objectContaining({ source })))
-    }
+    const { client, requests } = makeScriptedClient(
+      [({ url }) => jsonResponse(200, /(prompts|versions)$/.test(url) ? list : { data: {} })],
+      { cache: {} }
+    )
+    for (const source of ["fresh", "cached"])
+      for (const call of allCalls) expect(await call(client)).toMatchObject({ source })
     expect(requests).toHaveLength(5)
   })
 
   it("a caller may modify its result without changing the cache or other callers' results", async () => {
-    const { client } = makeCachingClient([() => ok("a")])
-    const results = await Promise.all([client.prompts.get("p"), client.prompts.get("p")])
-    results.push(await client.prompts.get("p"))
-    expect(results.map(({ source }) => source)).toEqual(["fresh", "fresh", "cached"])
-    for (const result of results) {
-      expect(result.data.title).toBe("a")
-      Object.assign(result.data, { title: "changed" })
+    const { client } = makeCachingClient([() => textResponse("a")])
+    const read = () => client.prompts.getResolved("p")
+    for (const result of [...(await Promise.all([read(), read()])), await read(), await read()]) {
+      expect(result.data.resolved_content).toBe("a")
+      Object.assign(result.data, { resolved_content: "changed" })
     }
   })
 
   it("a cache that contains maxEntries entries evicts the least recently used entry for a new entry", async () => {
-    const { read } = makeCachingClient([({ url }) => ok(url.slice(-1))])
-    for (const id of ["a", "b", "c"]) expect(await read(id)).toEqual([id, "fresh", 0])
-    expect(await read("a")).toEqual(["a", "cached", 0])
-    expect(await read("d")).toEqual(["d", "fresh", 0])
-    for (const id of ["a", "c", "d"]) expect(await read(id)).toEqual([id, "cached", 0])
-    expect(await read("b")).toEqual(["b", "fresh", 0])
+    const { read } = makeCachingClient([() => textResponse("a")])
+    const readAll = async (...names: ReadonlyArray<string>) => {
+      const sources: Array<string> = []
+      for (const name of names) sources.push((await read({}, name)).slice(3, -1))
+      return sources.join(" ")
+    }
+    expect(await readAll("a", "b", "c", "a", "d")).toBe("fresh fresh fresh cached fresh")
+    expect(await readAll("a", "c", "d", "b")).toBe("cached cached cached fresh")
   })
 
   it("a call with headers bypasses the cache, unless the headers only identify the request", async () => {
-    const { read, requests } = makeCachingClient([revalidatable("a"), () => ok("b"), revalidatable("a")])
+    const { read, requests } = makeCachingClient([() => textResponse("a", { etag: '"a"' })])
     await read()
-    expect(await read("p", { headers: { "Cache-Control": "no-cache" } })).toEqual(["b", "fresh", 0])
+    expect(await read({ headers: { "Cache-Control": "no-cache" } })).toBe("a (fresh)")
     expect(requests[1]!.headers["if-none-match"]).toBeUndefined()
     for (const name of ["X-Request-Id", "traceparent", "tracestate", "baggage", "User-Agent"])
-      expect(await read("p", { headers: { [name]: "mine" } })).toEqual(["a", "cached", 0])
-    expect(await read("q", { headers: { "x-request-id": "mine" } })).toEqual(["a", "fresh", 0])
+      expect(await read({ headers: { [name]: "mine" } })).toBe("a (cached)")
+    expect(await read({ headers: { "x-request-id": "mine" } }, "q")).toBe("a (fresh)")
     expect(requests[2]!.headers["x-request-id"]).toBe("mine")
     expect(requests).toHaveLength(3)
   })
-})
 
-describe("the age of a result", () => {
   it("the age of a result counts from the start of its request", async () => {
     const { client, read, pending } = makeManualClient()
-    const call = client.prompts.get("p")
+    const call = client.prompts.getResolved("p")
     await advance(800)
     pending[0]!("a")
     expect((await call).age).toBe(800)
     await advance(199)
-    expect(await read()).toEqual(["a", "cached", 0])
+    expect(await read()).toBe("a (cached)")
     await advance(1)
-    expect(await read()).toEqual(["a", "stale", 0])
-  })
-
-  it.each([
-    ["10, 400", 10_000],
-    ["soon", 0],
-    ["-5", 0]
-  ])("the result of a response with Age: %s has an age of %i ms", async (age, expected) => {
-    const { client } = makeScriptedClient([() => ok("a", { age })], { cache: {} })
-    expect((await client.prompts.get("p")).age).toBe(expected)
+    expect(await read()).toBe("a (stale)")
   })
 
   it("a response is discarded and requested again if its request started too long ago because the machine was suspended", async () => {
-    const { client, pending } = makeManualClient({ cache: { ttl: 1_000, maxStale: 1_000 } })
-    const call = client.prompts.get("p")
+    const { client, read, pending } = makeManualClient()
+    const call = client.prompts.getResolved("p")
     await flush()
     vi.setSystemTime(Date.now() + 3_600_000)
     pending[0]!("an hour old")
     await flush()
-    expect(pending).toHaveLength(2)
     pending[1]!("current")
-    const { data, source, age } = await call
-    expect([data.title, source, age]).toEqual(["current", "fresh", 0])
-    expect((await client.prompts.get("p")).data.title).toBe("current")
+    expect(await call).toMatchObject({ data: { resolved_content: "current" }, source: "fresh", age: 0 })
+    expect(await read()).toBe("current (cached)")
   })
 })
 
@@ -147,9 +115,9 @@ describe("calls that overlap", () => {
   })
 
   it("a shared request survives the abort of one caller and is aborted when its last caller aborts", async () => {
-    const { client, requests, read } = makeCachingClient([neverResponds, () => ok("b")])
+    const { client, requests, read } = makeCachingClient([neverResponds, () => textResponse("b")])
     const [first, last] = [new AbortController(), new AbortController()]
-    const calls = [first, last].map(({ signal }) => client.prompts.get("p", { signal }))
+    const calls = [first, last].map(({ signal }) => client.prompts.getResolved("p", { signal }))
     await flush()
     first.abort("one")
     expect(await captureError(calls[0]!)).toEqual(new AbortError("The call was aborted", { cause: "one" }))
@@ -158,7 +126,7 @@ describe("calls that overlap", () => {
     expect(await captureError(calls[1]!)).toBeInstanceOf(AbortError)
     expect([requests.length, requests[0]!.signal.aborted]).toEqual([1, true])
     expect(vi.getTimerCount()).toBe(0)
-    expect(await read()).toEqual(["b", "fresh", 0])
+    expect(await read()).toBe("b (fresh)")
   })
 
   it("a call that joins a request has its own timeout and sends a new request if the shared request times out", async () => {
@@ -167,22 +135,23 @@ describe("calls that overlap", () => {
     await advance(600)
     const late = client.prompts.get("p")
     await advance(400)
-    expect(await early).toEqual(new TimeoutError("No result within 1000 ms"))
+    const error = new TimeoutError("No result within 1000 ms")
+    expect(await early).toEqual(error)
     // The shared request has timed out, but the late call has not.
     expect(requests).toHaveLength(2)
-    expect(await settle(late)).toEqual({ error: new TimeoutError("No result within 1000 ms"), took: 600 })
+    expect(await settle(late)).toEqual({ error, took: 600 })
     expect(vi.getTimerCount()).toBe(0)
   })
 
   it("a background refresh survives the abort of the calls that started and joined it", async () => {
-    const { client, read, requests } = makeCachingClient([revalidatable("a"), neverResponds])
+    const { client, read, requests } = makeCachingClient([() => textResponse("a"), neverResponds])
     await read()
     await advance(9_999)
     const [starter, joiner] = [new AbortController(), new AbortController()]
-    expect(await read("p", { signal: starter.signal })).toEqual(["a", "stale", 0])
+    expect(await read({ signal: starter.signal })).toBe("a (stale)")
     starter.abort()
     await advance(1)
-    const joined = client.prompts.get("p", { signal: joiner.signal, timeout: 10_000 })
+    const joined = client.prompts.getResolved("p", { signal: joiner.signal, timeout: 10_000 })
     await flush()
     joiner.abort()
     expect(await captureError(joined)).toBeInstanceOf(AbortError)
@@ -191,44 +160,45 @@ describe("calls that overlap", () => {
 
   it("a call does not share the text of a request that started more than ttl + maxStale before the call", async () => {
     const { client, pending } = makeManualClient({ cache: { ttl: 0, maxStale: 1_000 } })
-    const early = client.prompts.get("p")
+    const readData = async () => (await client.prompts.getResolved("p")).data.resolved_content
+    const early = readData()
     await advance(1_000)
-    const joined = client.prompts.get("p")
+    const joined = readData()
     await advance(1)
-    const late = client.prompts.get("p")
+    const late = readData()
     await flush()
     expect(pending).toHaveLength(1)
     pending[0]!("first")
-    for (const call of [early, joined]) expect((await call).data.title).toBe("first")
+    expect([await early, await joined]).toEqual(["first", "first"])
     await flush()
     pending[1]!("second")
-    expect((await late).data.title).toBe("second")
+    expect(await late).toBe("second")
   })
 
   it("if two requests for a target overlap, the cache keeps the result of the request that started later", async () => {
     const { client, read, pending } = makeManualClient()
-    const early = client.prompts.get("p")
+    const early = client.prompts.getResolved("p")
     await advance(10)
-    const late = client.prompts.get("p", { timeout: 5_000 })
+    const late = client.prompts.getResolved("p", { timeout: 5_000 })
     await flush()
     pending[1]!("new")
-    expect((await late).data.title).toBe("new")
+    await late
     pending[0]!("old")
-    expect((await early).data.title).toBe("old")
-    expect(await read()).toEqual(["new", "cached", 0])
+    expect((await early).data.resolved_content).toBe("old")
+    expect(await read()).toBe("new (cached)")
   })
 
   it("a response that arrives after a 401 is not cached if its request was sent before the 401", async () => {
     const response = Promise.withResolvers<Response>()
     const { read, client, requests } = makeCachingClient([() => response.promise, unauthorized])
-    const early = client.prompts.get("early")
+    const early = client.prompts.getResolved("early")
     await flush()
-    expect(await captureError(read("late"))).toMatchObject({ status: 401 })
+    expect(await read({}, "late")).toBe("UnauthorizedError")
     // A call after the 401 does not wait for the request that was sent before the 401.
-    expect(await captureError(read("early"))).toMatchObject({ status: 401 })
+    expect(await read({}, "early")).toBe("UnauthorizedError")
     expect(requests).toHaveLength(3)
-    response.resolve(ok("early"))
-    expect((await early).data.title).toBe("early")
-    expect(await captureError(read("early"))).toMatchObject({ status: 401 })
+    response.resolve(textResponse("early"))
+    expect((await early).data.resolved_content).toBe("early")
+    expect(await read({}, "early")).toBe("UnauthorizedError")
   })
 })

@@ -21,6 +21,8 @@ useFakeTime()
 const captureResponseError = (respond: Responder) =>
   captureError(makeScriptedClient([respond], { maxRetries: 0 }).client.prompts.get("p"))
 
+const describeError = (error: Error) => ({ ...error, name: error.name, message: error.message })
+
 /** Returns the name of the error class for an error code: `NotFoundError` for `NOT_FOUND`. */
 const toClassName = (code: string): string =>
   code === "INTERNAL_ERROR"
@@ -28,40 +30,27 @@ const toClassName = (code: string): string =>
     : `${code.toLowerCase().replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Error`
 
 describe("an error response", () => {
-  it.each(Object.values(errors).map(({ status, code }) => ({ status, code })))(
-    "a call rejects with the error class for $code and with the status $status, code, requestId and retryAfter of the response",
-    async ({ status, code }) => {
+  const unknown = ["TEAPOT", "__proto__", "constructor", ""].map((code) => ({
+    status: 418,
+    code,
+    isKnown: false
+  }))
+  const known = Object.values(errors).map(({ status, code }) => ({ status, code, isKnown: true }))
+
+  it.each([...known, ...unknown])(
+    "a call rejects with the class of the code $code, or PromptApiError for an unknown code, and with the status, code, requestId and retryAfter of the response",
+    async ({ status, code, isKnown }) => {
       const headers = { "retry-after": "7", "x-request-id": "req-1" }
       const error = await captureResponseError(() => errorResponse(status, code, "What happened", headers))
-      const name = toClassName(code)
+      const name = isKnown ? toClassName(code) : "PromptApiError"
       expect(error.constructor).toBe(new Map<string, unknown>(Object.entries(Client)).get(name))
       for (const Class of [Client.PromptApiError, Client.PromptClientError])
         expect(error).toBeInstanceOf(Class)
-      expect({ ...error, name: error.name, message: error.message }).toEqual({
-        name,
-        message: "What happened",
-        status,
-        code,
-        requestId: "req-1",
-        retryAfter: 7
-      })
+      const details = { status, code, requestId: "req-1", retryAfter: 7 }
+      expect(describeError(error)).toEqual({ name, message: "What happened", ...details })
       expect(error.stack).toMatch(`${name}: What happened\n`)
-      expect(error).toMatchObject({ documentation: `docs/http-api.md#${code.toLowerCase()}` })
-    }
-  )
-
-  it.each(["TEAPOT", "__proto__", "constructor", ""])(
-    "an error response with the unknown code %j rejects the call with a PromptApiError",
-    async (code) => {
-      const error = await captureResponseError(() => errorResponse(418, code, "Short and stout"))
-      expect(error.constructor).toBe(Client.PromptApiError)
-      const details = {
-        status: 418,
-        code,
-        message: "Short and stout",
-        documentation: "docs/http-api.md#errors"
-      }
-      expect(error).toMatchObject(details)
+      const documentation = `docs/http-api.md#${isKnown ? code.toLowerCase() : "errors"}`
+      expect(error).toMatchObject({ documentation })
     }
   )
 
@@ -75,25 +64,24 @@ describe("an error response", () => {
 })
 
 describe("a response that is not from the service", () => {
+  const json = { "content-type": "application/json" }
   const respond =
-    (
-      status: number,
-      body: string | null,
-      headers: Record<string, string> = { "content-type": "application/json" }
-    ) =>
+    (status: number, body: string | null, headers: Record<string, string> = json) =>
     () =>
       new Response(body, { status, headers: { ...headers, "x-request-id": "req-page" } })
   const bodies = ["", "{", "null", "7", '"data"', "[]", "{}", '{"data":null}', '{"data":7}', '{"error":{}}']
   const foreign: ReadonlyArray<readonly [() => Response, reason: string]> = [
-    [page(200) as () => Response, "200 text/html"],
-    [page(502) as () => Response, "502 text/html"],
+    [page(200), "200 text/html"],
+    [page(502), "502 text/html"],
     [respond(304, null, {}), "304 without a content type"],
     [respond(200, '{"error":{"code":"NOT_FOUND","message":"Prompt not found"}}'), "200 application/json"],
     [respond(404, '{"error":{"code":404,"message":["no"]}}'), "404 application/json"],
+    [
+      respond(404, '{"error":{"code":"NOT_FOUND","message":"Route not found"}}'),
+      "404 Route not found; check baseUrl"
+    ],
     [respond(307, null, { location: "http://x.test/" }), "307 redirect; set baseUrl to its target"],
-    ...bodies.flatMap((body) =>
-      [200, 400].map((status) => [respond(status, body), `${status} application/json`] as const)
-    )
+    ...bodies.map((body) => [respond(200, body), "200 application/json"] as const)
   ]
 
   it("every method rejects with an InvalidResponseError for a response of another server, and retries only if the status is at least 500", async () => {
@@ -103,35 +91,35 @@ describe("a response that is not from the service", () => {
         const error = await captureError(call(client))
         const { status } = respond()
         expect(requests).toHaveLength(status < 500 ? 1 : 3)
-        expect({ ...error, name: error.name, message: error.message }).toEqual({
+        const message = `Unexpected response: ${reason}`
+        expect(describeError(error)).toEqual({
           name: "InvalidResponseError",
-          message: `Unexpected response: ${reason}`,
+          message,
           status,
           requestId: "req-page"
         })
       }
   })
 
-  const meta = { page: 1, per_page: 20, total: 1 }
-  const [list, get, getResolved, listVersions, getVersion] = allCalls
-
   it("a list method rejects with an InvalidResponseError if the body is not a page, and any other method if the body is a page", async () => {
-    const invalid: ReadonlyArray<readonly [body: object, calls: typeof allCalls]> = [
-      ...[
-        { data: [] },
-        { data: {}, meta },
-        { data: [null], meta },
-        { data: [], meta: null },
-        { data: [], meta: { ...meta, total: "1" } },
-        { data: [], meta: { ...meta, per_page: 0 } }
-      ].map((body) => [body, [list!, listVersions!]] as const),
-      [{ data: [], meta }, [get!, getResolved!, getVersion!]]
+    const meta = { page: 1, per_page: 20, total: 1 }
+    const [list, get, getResolved, listVersions, getVersion] = allCalls
+    const notPages = [
+      { data: [] },
+      { data: {}, meta },
+      { data: [null], meta },
+      { data: [], meta: null },
+      { data: [], meta: { ...meta, total: "1" } },
+      { data: [], meta: { ...meta, per_page: 0 } }
     ]
-    for (const [body, calls] of invalid)
-      for (const call of calls) {
-        const { client } = makeScriptedClient([() => jsonResponse(200, body)])
-        expect(await captureError(call(client))).toBeInstanceOf(Client.InvalidResponseError)
-      }
+    const invalid = [
+      ...notPages.flatMap((body) => [list!, listVersions!].map((call) => ({ body, call }))),
+      ...[get!, getResolved!, getVersion!].map((call) => ({ body: { data: [], meta }, call }))
+    ]
+    for (const { body, call } of invalid) {
+      const { client } = makeScriptedClient([() => jsonResponse(200, body)])
+      expect(await captureError(call(client))).toBeInstanceOf(Client.InvalidResponseError)
+    }
   })
 })
 
@@ -145,26 +133,29 @@ describe("the API key", () => {
     expect(inspectAll(client)).toContain("getResolved")
   })
 
-  it("errors and log lines do not contain the API key, even if a response or a failure repeats the key", async () => {
-    const fail = (error: unknown) => () => {
-      throw error
+  const fail = (error: unknown) => () => {
+    throw error
+  }
+  const headers = { authorization: `Bearer ${key}` }
+  const repeatsKey: Readonly<Record<string, Responder>> = {
+    "an error response": () => errorResponse(400, key, `Bad key ${key}`, { "x-request-id": key }),
+    "a 429": () => errorResponse(429, "RATE_LIMITED", key, { "retry-after": "600", "x-request-id": key }),
+    "the headers of a response": () =>
+      new Response(key, { status: 502, headers: { "content-type": key, "x-request-id": key } }),
+    "a redirect": () => new Response(null, { status: 302, headers: { location: `http://x.test/?${key}` } }),
+    "an error of fetch": fail(new Error(`cannot send ${JSON.stringify(headers)}`, { cause: { headers } })),
+    "a property of an error": fail(Object.assign(new Error("no"), { config: { headers } })),
+    "a value that is not an error": fail({ headers }),
+    "an error in the body": () => {
+      const body = new ReadableStream({ start: (stream) => stream.error(new Error(`torn at ${key}`)) })
+      return new Response(body, { headers: { "content-type": "application/json", "x-request-id": key } })
     }
-    const headers = { authorization: `Bearer ${key}` }
-    const responders: ReadonlyArray<Responder> = [
-      () => errorResponse(400, key, `Bad key ${key}`, { "x-request-id": key }),
-      () => errorResponse(429, "RATE_LIMITED", key, { "retry-after": "600", "x-request-id": key }),
-      () => new Response(key, { status: 502, headers: { "content-type": key, "x-request-id": key } }),
-      () => new Response(null, { status: 302, headers: { location: `http://x.test/?${key}` } }),
-      fail(new Error(`cannot send ${JSON.stringify(headers)}`, { cause: { headers } })),
-      fail(Object.assign(new Error("no"), { config: { headers } })),
-      fail({ headers }),
-      () => {
-        const body = new ReadableStream({ start: (stream) => stream.error(new Error(`torn at ${key}`)) })
-        return new Response(body, { headers: { "content-type": "application/json", "x-request-id": key } })
-      }
-    ]
-    for (const respond of responders) {
-      const { client, log, requests } = makeScriptedClient([respond], { maxRetries: 1 })
+  }
+
+  it.each(Object.keys(repeatsKey))(
+    "no error and no log line contains the API key that %s repeats",
+    async (kind) => {
+      const { client, log, requests } = makeScriptedClient([repeatsKey[kind]!], { maxRetries: 1 })
       const error = await captureError(client.prompts.list({ tag: key }))
       expect(error).toBeInstanceOf(Client.PromptClientError)
       // During the pause after a 429, the error of a call repeats the request id of the 429.
@@ -173,5 +164,5 @@ describe("the API key", () => {
         expect(inspectAll(value) + (value as Error).stack).not.toContain(key.slice(9, 25))
       expect(log.length).toBe(requests.length)
     }
-  })
+  )
 })

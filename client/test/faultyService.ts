@@ -1,6 +1,6 @@
-import type { ClientOptions, FetchInit, Live, LiveOptions, PromptSelection } from "../src/index.ts"
+import type { ClientOptions, FetchInit, LiveOptions, PromptSelection } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
-import { flush, type Request, awaitValue, settle } from "./support.ts"
+import { awaitValue, flush, readText, type Request } from "./support.ts"
 
 /** The names of prompts. */
 export const toNames = (count: number) => Array.from({ length: count }, (_, index) => `prompt-${index}`)
@@ -17,19 +17,12 @@ export const makeFaultyService = (count: number, options: ClientOptions = {}) =>
     return (await state.fault?.({ url, ...init })) ?? service.fetch(url, init)
   }
   const client = service.connect(options).withOptions({ fetch })
-  const live = async (selection: PromptSelection, call?: LiveOptions): Promise<Live> => {
+  const live = async (selection: PromptSelection, call?: LiveOptions) => {
     const live = await awaitValue(client.live(selection, call))
     await flush()
     return live
   }
-  /** Reads a prompt. Returns its text and the source of the text, or the name of the error. */
-  const read = async (prompt: string) => {
-    const outcome = await settle(client.prompts.getResolved(prompt))
-    if ("error" in outcome) return (outcome.error as Error).name
-    const { data, source } = outcome.value
-    return `${data.resolved_content} (${source})`
-  }
-  return { service, client, live, read, state }
+  return { service, client, live, read: (prompt: string) => readText(client, prompt), state }
 }
 
 /** Returns how many prompts a request asks for. */

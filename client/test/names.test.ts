@@ -1,70 +1,49 @@
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import type { PromptClient } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 
 const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
 
-/** Calls every method that takes a prompt. */
-const methods = [
-  { path: "", call: ({ prompts }: PromptClient, prompt: string) => prompts.get(prompt) },
-  {
-    path: "/resolved",
-    call: ({ prompts }: PromptClient, prompt: string) => prompts.getResolved(prompt, { fallback: "x" })
-  },
-  { path: "/versions", call: ({ prompts }: PromptClient, prompt: string) => prompts.versions.list(prompt) },
-  {
-    path: "/versions/1",
-    call: ({ prompts }: PromptClient, prompt: string) => prompts.versions.get(prompt, 1)
-  }
-]
+/** The methods that take a prompt, by the end of their path. */
+const methods: Readonly<
+  Record<string, (prompts: PromptClient["prompts"], prompt: string) => Promise<unknown>>
+> = {
+  "": (prompts, prompt) => prompts.get(prompt),
+  "/resolved": (prompts, prompt) => prompts.getResolved(prompt, { fallback: "x" }),
+  "/versions": (prompts, prompt) => prompts.versions.list(prompt),
+  "/versions/1": (prompts, prompt) => prompts.versions.get(prompt, 1)
+}
 
-const makeService = () => new FakeService({ prompts: [{ id, name: "support-agent", content: "Text" }] })
-
-describe.each(methods)("/prompts/NAME$path", ({ path, call }) => {
-  it("a call sends one request, with the given name or id in the path, and rejects with a NotFoundError if no prompt has the name", async () => {
-    const service = makeService()
-    const prompts = ["support-agent", id, id.toUpperCase()]
-    for (const prompt of prompts) await call(service.connect(), prompt)
-    await expect(call(service.connect({ cache: {} }), "suport-agent")).rejects.toMatchObject({
-      name: "NotFoundError",
-      message: path === "/versions/1" ? "Version not found" : "Prompt not found"
-    })
-    expect(service.requests).toEqual(
-      [...prompts, "suport-agent"].map((prompt) => `/api/v1/prompts/${prompt}${path}`)
-    )
-  })
-
-  it("without a request, a call rejects an impossible name with a NotFoundError and a value of another type with a TypeError", async () => {
-    const service = makeService()
+it.each(Object.entries(methods))(
+  "a call of /prompts/NAME%s sends one request with the given name or id, and sends none for an impossible name",
+  async (path, call) => {
+    const service = new FakeService({ prompts: [{ id, name: "support-agent", content: "Text" }] })
+    const { prompts } = service.connect()
+    for (const prompt of ["support-agent", id, id.toUpperCase()]) await call(prompts, prompt)
+    const message = path === "/versions/1" ? "Version not found" : "Prompt not found"
+    await expect(call(prompts, "suport-agent")).rejects.toMatchObject({ name: "NotFoundError", message })
     for (const text of ["Support agent", "..", ".", "a/b", "a?b", "a%20b", "größe"])
-      await expect(call(service.connect(), text)).rejects.toMatchObject({
+      await expect(call(prompts, text)).rejects.toMatchObject({
         name: "NotFoundError",
         message: "Prompt not found; names look like support-agent"
       })
     for (const value of ["", undefined, 1])
-      await expect(call(service.connect(), value as string)).rejects.toEqual(
+      await expect(call(prompts, value as string)).rejects.toEqual(
         new TypeError("prompt must be a name or an id")
       )
-    expect(service.requests).toEqual([])
-  })
-})
+    expect(service.requests).toEqual(
+      ["support-agent", id, id.toUpperCase(), "suport-agent"].map((name) => `/api/v1/prompts/${name}${path}`)
+    )
+  }
+)
 
-describe("names", () => {
-  it("a reference is addressed by its name", async () => {
-    const service = makeService()
-    await service.connect().prompts.getResolved({ name: "support-agent", slots: [] })
-    expect(service.requests).toEqual(["/api/v1/prompts/support-agent/resolved"])
-  })
-
-  it("a name and an id of the same prompt are two cached results, and a 404 evicts only its own", async () => {
-    const service = makeService()
-    const { prompts } = service.connect({ cache: { ttl: 0 } })
-    await prompts.getResolved("support-agent")
-    await prompts.getResolved(id)
-    service.set({ id, name: "renamed", content: "Text" })
-    expect((await prompts.getResolved("support-agent")).source).toBe("stale")
-    await expect.poll(() => prompts.getResolved("support-agent").catch(({ status }) => status)).toBe(404)
-    expect((await prompts.getResolved(id)).source).toBe("stale")
-    expect((await prompts.getResolved("renamed")).source).toBe("fresh")
-  })
+it("a name and an id of the same prompt are two cached results, and a 404 evicts only its own", async () => {
+  const service = new FakeService({ prompts: [{ id, name: "support-agent", content: "Text" }] })
+  const { prompts } = service.connect({ cache: { ttl: 0 } })
+  await prompts.getResolved({ name: "support-agent", slots: [] })
+  await prompts.getResolved(id)
+  service.set({ id, name: "renamed", content: "Text" })
+  expect((await prompts.getResolved("support-agent")).source).toBe("stale")
+  await expect.poll(() => prompts.getResolved("support-agent").catch(({ status }) => status)).toBe(404)
+  expect((await prompts.getResolved(id)).source).toBe("stale")
 })

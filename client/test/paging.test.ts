@@ -1,12 +1,14 @@
 import { describe, expect, it } from "vitest"
 import type { PageParams } from "../src/index.ts"
-import { jsonResponse, makeScriptedClient, type Request } from "./support.ts"
+import { jsonResponse, makeScriptedClient } from "./support.ts"
+
+const makeIds = (count: number) => Array.from({ length: count }, (_, index) => `p${index}`)
 
 /** Creates a client of a list. `before` may change the list before each page is returned. */
 const makeListClient = (count: number, before: (page: number, ids: Array<string>) => void = () => {}) => {
   const ids = makeIds(count)
   const { client, requests } = makeScriptedClient([
-    ({ url }: Request) => {
+    ({ url }) => {
       const query = new URL(url).searchParams
       const page = Number(query.get("page") ?? 1)
       const per_page = Math.min(100, Number(query.get("per_page") ?? 20))
@@ -16,7 +18,7 @@ const makeListClient = (count: number, before: (page: number, ids: Array<string>
     }
   ])
   const requestedPages = () => requests.map(({ url }) => Number(new URL(url).searchParams.get("page") ?? 1))
-  return { client, requests, requestedPages }
+  return { list: client.prompts.list, requests, requestedPages }
 }
 
 const collect = async (list: AsyncIterable<{ readonly id: string }>): Promise<Array<string>> => {
@@ -25,16 +27,16 @@ const collect = async (list: AsyncIterable<{ readonly id: string }>): Promise<Ar
   return ids
 }
 
-const makeIds = (count: number) => Array.from({ length: count }, (_, index) => `p${index}`)
-
 describe("a list", () => {
-  it("awaiting a list returns one page", async () => {
-    const { client, requestedPages } = makeListClient(7)
-    const list = client.prompts.list({ page: 2, per_page: 3 })
-    expect(list).toBeInstanceOf(Promise)
+  it("awaiting a list returns one page, and an iteration that ends early requests no further page", async () => {
+    const { list, requestedPages } = makeListClient(7)
     const meta = { page: 2, per_page: 3, total: 7 }
-    expect(await list).toEqual({ data: [{ id: "p3" }, { id: "p4" }, { id: "p5" }], meta })
-    expect(requestedPages()).toEqual([2])
+    expect(await list({ page: 2, per_page: 3 })).toEqual({
+      data: [{ id: "p3" }, { id: "p4" }, { id: "p5" }],
+      meta
+    })
+    for await (const { id } of list({ per_page: 3 })) if (id === "p2") break
+    expect(requestedPages()).toEqual([2, 1])
   })
 
   it.each<[count: number, params: PageParams, from: number, pages: Array<number>]>([
@@ -47,32 +49,21 @@ describe("a list", () => {
   ])(
     "iterating a list of %i items with %j returns every item from index %i on, once and in order",
     async (count, params, from, pages) => {
-      const { client, requestedPages } = makeListClient(count)
-      expect(await collect(client.prompts.list(params))).toEqual(makeIds(count).slice(from))
+      const { list, requestedPages } = makeListClient(count)
+      expect(await collect(list(params))).toEqual(makeIds(count).slice(from))
       expect(requestedPages()).toEqual(pages)
     }
   )
 
-  it("filters and call options apply to every page of an iteration", async () => {
-    const { client, requests } = makeListClient(2)
-    await collect(client.prompts.list({ per_page: 1, tag: "t" }, { headers: { "x-app": "a" } }))
-    expect(requests.map(({ url, headers }) => [new URL(url).search, headers["x-app"]])).toEqual([
-      ["?per_page=1&tag=t", "a"],
-      ["?page=2&per_page=1&tag=t", "a"]
-    ])
-  })
-
-  it("an iteration that ends early requests no further page", async () => {
-    const { client, requestedPages } = makeListClient(9)
-    for await (const { id } of client.prompts.list({ per_page: 3 })) if (id === "p2") break
-    expect(requestedPages()).toEqual([1])
-  })
-
-  it("an iteration returns each item only once even if the item moves to a later page, and continues after a page without new items", async () => {
-    const { client, requestedPages } = makeListClient(3, (page, ids) => {
+  it("filters and call options apply to every page, and an item that moves to a later page is returned once", async () => {
+    const { list, requests } = makeListClient(2, (page, ids) => {
       if (page === 2) ids.unshift("new")
     })
-    expect(await collect(client.prompts.list({ per_page: 1 }))).toEqual(makeIds(3))
-    expect(requestedPages()).toEqual([1, 2, 3, 4])
+    expect(await collect(list({ per_page: 1, tag: "t" }, { headers: { "x-app": "a" } }))).toEqual(makeIds(2))
+    expect(requests.map(({ url, headers }) => [new URL(url).search, headers["x-app"]])).toEqual([
+      ["?per_page=1&tag=t", "a"],
+      ["?page=2&per_page=1&tag=t", "a"],
+      ["?page=3&per_page=1&tag=t", "a"]
+    ])
   })
 })

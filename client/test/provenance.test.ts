@@ -1,92 +1,69 @@
 import { describe, expect, it } from "vitest"
-import { type PromptReference, traceAttributes } from "../src/index.ts"
+import { traceAttributes } from "../src/index.ts"
+import { makeBundle } from "./pull/bundles.ts"
 import {
   advance,
+  awaitValue,
   flush,
   jsonResponse,
   makeScriptedClient,
   serviceUnavailable,
-  useFakeTimeWithoutJitter
+  textResponse,
+  useFakeTime
 } from "./support.ts"
-import { bundle, id, makeService, respondWithText } from "./availabilityService.ts"
 
-useFakeTimeWithoutJitter()
+useFakeTime(0)
 
-const headers = { etag: '"a"', "prompt-version": "3", "x-request-id": "req-1" }
+const headers = { etag: '"a"', "prompt-version": "3", "x-request-id": "req-1", "x-cache": "MISS" }
 
 describe("the provenance of a result", () => {
   it("every result has version, etag, source, age and requestId, but these properties are not enumerable", async () => {
-    const service = makeService({ bundle, cache: { ttl: 1_000, maxStale: 1_000 } })
-    service.respondWith(respondWithText("a", headers))
+    const { client, respondWith } = makeScriptedClient([() => textResponse("a", headers)], {
+      cache: { ttl: 1_000, maxStale: 1_000 }
+    })
+    const read = () => client.prompts.getResolved("p")
     const expected = { version: 3, etag: '"a"', requestId: "req-1" }
-    expect(await service.read()).toMatchObject({ ...expected, source: "fresh", age: 0 })
+    expect(await read()).toMatchObject({ ...expected, source: "fresh", age: 0 })
     await advance(400)
-    const cached = await service.read()
+    const cached = await read()
     expect(cached).toMatchObject({ ...expected, source: "cached", age: 400 })
     expect(Object.keys(cached)).toEqual(["data"])
-    service.respondWith(
+    respondWith(
       () => new Response(null, { status: 304, headers: { "prompt-version": "4", "x-request-id": "req-2" } })
     )
     await advance(800)
-    expect(await service.read()).toMatchObject({ ...expected, source: "stale", age: 1_200 })
+    expect(await read()).toMatchObject({ ...expected, source: "stale", age: 1_200 })
     await flush()
     // The 304 confirmed the text of version 3 as the text of version 4.
     const confirmed = { version: 4, etag: '"a"', requestId: "req-2", source: "cached", age: 0 }
-    expect(await service.read()).toMatchObject(confirmed)
-  })
-
-  it("the result of a bundled text or of a fallback has the fields of a resolved prompt as its data", async () => {
-    const service = makeService({ bundle })
-    service.respondWith(serviceUnavailable)
-    expect((await service.read()).data).toMatchObject({
-      id,
-      title: "Bundled",
-      prompt_type: "system",
-      target_model: "gpt-4o",
-      resolved_content: "Bundled {{shop}}",
-      fragment_count: 2
-    })
-    const fallback = {
-      id: "refund",
-      title: "",
-      prompt_type: undefined,
-      target_model: "",
-      resolved_content: "Text",
-      fragment_count: 0
-    }
-    const read = async (prompt: string | PromptReference) =>
-      (await service.client.prompts.getResolved(prompt, { fallback: "Text" })).data
-    expect(await read("refund")).toMatchObject(fallback)
-    expect(await read({ name: "refund", type: "user", model: "gpt-4o", slots: [] })).toMatchObject({
-      ...fallback,
-      prompt_type: "user",
-      target_model: "gpt-4o"
-    })
+    expect(await read()).toMatchObject(confirmed)
   })
 
   it("traceAttributes names the prompt as the call did, its version, and where the text comes from", async () => {
-    const service = makeService({ bundle })
-    service.respondWith(respondWithText("a", headers))
-    const read = async (name: string) =>
-      JSON.parse(JSON.stringify(traceAttributes(await service.read({ fallback: "Text" }, name))))
+    const bundle = makeBundle({ name: "bundled", version: 7 })
+    const { client, respondWith } = makeScriptedClient([() => textResponse("a", headers)], { bundle })
+    const read = async (name: string) => {
+      const result = await awaitValue(client.prompts.getResolved(name, { fallback: "Text" }))
+      return JSON.parse(JSON.stringify(traceAttributes(result)))
+    }
+    const toAttributes = (name: string, version?: string, id?: string) => ({
+      "gen_ai.prompt.name": name,
+      ...(version && { "gen_ai.prompt.version": version, "prompt_retrieval.prompt.id": id })
+    })
     expect(await read("support-agent")).toEqual({
-      "gen_ai.prompt.name": "support-agent",
-      "gen_ai.prompt.version": "3",
-      "prompt_retrieval.prompt.id": id,
+      ...toAttributes("support-agent", "3", "p"),
       "prompt_retrieval.prompt.etag": '"a"',
       "prompt_retrieval.prompt.source": "fresh",
       "prompt_retrieval.prompt.age_ms": 0,
       "prompt_retrieval.prompt.request_id": "req-1"
     })
-    service.respondWith(serviceUnavailable)
+    respondWith(serviceUnavailable)
     expect(await read("bundled")).toEqual({
-      "gen_ai.prompt.name": "bundled",
-      "gen_ai.prompt.version": "7",
-      "prompt_retrieval.prompt.id": id,
+      ...toAttributes("bundled", "7", bundle.prompts[0]!.id),
       "prompt_retrieval.prompt.source": "bundled"
     })
     expect(await read("refund")).toEqual({
-      "gen_ai.prompt.name": "refund",
+      ...toAttributes("refund"),
       "prompt_retrieval.prompt.source": "fallback"
     })
   })
@@ -103,14 +80,12 @@ describe("the provenance of a result", () => {
   })
 
   it("asResponse and withResponse give the headers of the response, even for a cached result", async () => {
-    const respond = respondWithText("a", { ...headers, "x-cache": "MISS" })
-    const { client } = makeScriptedClient([respond], { cache: {} })
+    const { client } = makeScriptedClient([() => textResponse("a", headers)], { cache: {} })
     for (const source of ["fresh", "cached"]) {
       const call = client.prompts.getResolved("p")
       const response = await call.asResponse()
       expect([response!.status, response!.headers.get("X-Cache")]).toEqual([200, "MISS"])
-      const result = await call.withResponse()
-      expect([result.response, result.data.resolved_content, result.source]).toEqual([response, "a", source])
+      expect(await call.withResponse()).toMatchObject({ response, source })
     }
   })
 
@@ -118,11 +93,18 @@ describe("the provenance of a result", () => {
     ['"prompt-retrieval"; hit; detail="database-unavailable"', "stale"],
     ["ExampleCDN; fwd=miss, prompt-retrieval;hit;detail=database-unavailable", "stale"],
     ["ExampleCDN; hit; detail=database-unavailable", "fresh"],
-    ["prompt-retrieval; hit", "fresh"],
     ["prompt-retrieval; hit, ExampleCDN; detail=database-unavailable", "fresh"]
   ])("the result of a response with Cache-Status: %s has the source %s", async (value, source) => {
-    const service = makeService()
-    service.respondWith(respondWithText("a", { "cache-status": value }))
-    expect((await service.read()).source).toBe(source)
+    const { client } = makeScriptedClient([() => textResponse("a", { "cache-status": value })])
+    expect((await client.prompts.getResolved("p")).source).toBe(source)
+  })
+
+  it.each([
+    ["10, 400", 10_000],
+    ["soon", 0],
+    ["-5", 0]
+  ])("the result of a response with Age: %s has an age of %i ms", async (age, expected) => {
+    const { client } = makeScriptedClient([() => textResponse("a", { age })])
+    expect((await client.prompts.getResolved("p")).age).toBe(expected)
   })
 })

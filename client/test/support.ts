@@ -7,7 +7,8 @@ import {
   type FetchInit,
   type LogFields,
   type PageParams,
-  PromptClient
+  PromptClient,
+  type ResolvedOptions
 } from "../src/index.ts"
 
 export const key = `key_live_${"0123456789abcdef".repeat(4)}`
@@ -23,19 +24,16 @@ const setRealTimeout = globalThis.setTimeout
 export const installFakeTime = () =>
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] })
 
-/** Gives each test of a file fake timers, and removes its mocks. */
-export const useFakeTime = (): void => {
-  beforeEach(() => void installFakeTime())
+/** Gives each test of a file fake timers, and removes its mocks. If `random` is given, `Math.random` returns it. */
+export const useFakeTime = (random?: number): void => {
+  beforeEach(() => {
+    installFakeTime()
+    if (random !== undefined) vi.spyOn(Math, "random").mockReturnValue(random)
+  })
   afterEach(() => {
     vi.restoreAllMocks()
     vi.useRealTimers()
   })
-}
-
-/** Like `useFakeTime`, but retries have no random delays. */
-export const useFakeTimeWithoutJitter = (): void => {
-  useFakeTime()
-  beforeEach(() => void vi.spyOn(Math, "random").mockReturnValue(0))
 }
 
 /** Makes `Math.random` return evenly distributed values, in whatever order the clients call it. */
@@ -58,7 +56,7 @@ export const advance = async (millis: number): Promise<void> => {
 
 /** Advances the fake clock until a promise settles. Returns its outcome and the elapsed fake milliseconds. */
 export const settle = async <A>(promise: Promise<A>) => {
-  let outcome: { readonly value: A } | { readonly error: unknown } | undefined
+  let outcome: { readonly value: A } | { readonly error: Error } | undefined
   promise.then(
     (value) => (outcome = { value }),
     (error) => (outcome = { error })
@@ -84,16 +82,31 @@ export const awaitValue = async <A>(promise: Promise<A>): Promise<A> => {
 /** Returns the error that a promise rejects with. Throws if the promise resolves. */
 export const captureError = async (promise: Promise<unknown>): Promise<Error> => {
   const outcome = await settle(promise)
-  if (!("error" in outcome)) throw new Error(`expected a rejection, got ${JSON.stringify(outcome.value)}`)
-  return outcome.error as Error
+  if ("value" in outcome) throw new Error(`expected a rejection, got ${JSON.stringify(outcome.value)}`)
+  return outcome.error
 }
+
+/** Reads a resolved prompt. Returns its text and the source of the text, or the name of the error. */
+export const readText = async (client: PromptClient, prompt = "p", options: ResolvedOptions = {}) => {
+  const outcome = await settle(client.prompts.getResolved(prompt, options))
+  if ("error" in outcome) return outcome.error.name
+  return `${outcome.value.data.resolved_content} (${outcome.value.source})`
+}
+
+export interface Request extends FetchInit {
+  readonly url: string
+}
+export type Responder = (request: Request) => Response | Promise<Response>
 
 export const jsonResponse = (status: number, body: unknown, headers: Record<string, string> = {}): Response =>
   new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json", ...headers } })
 
+/** Responds with a resolved prompt. */
+export const textResponse = (text: string, headers: Record<string, string> = {}): Response =>
+  jsonResponse(200, { data: { id: "p", resolved_content: text } }, headers)
+
 export const envelope = { data: { id: "p" } }
 
-/** Responds 200 with the envelope. */
 export const ok = (): Response => jsonResponse(200, envelope, { "x-request-id": "req-200" })
 
 export const errorResponse = (
@@ -108,38 +121,27 @@ export const unauthorized = (): Response => errorResponse(401, "UNAUTHORIZED", "
 export const serviceUnavailable = (): Response =>
   errorResponse(503, "SERVICE_UNAVAILABLE", "Service unavailable", { "x-request-id": "req-503" })
 
-/** Returns a responder that sends an HTML page. */
-export const page =
-  (status: number): Responder =>
-  () =>
-    new Response("<html>", { status, headers: { "content-type": "text/html", "x-request-id": "req-page" } })
-
 export const rateLimited = (retryAfter: string): Response =>
   errorResponse(429, "RATE_LIMITED", "Rate limit exceeded", {
     "retry-after": retryAfter,
     "x-request-id": "req-429"
   })
 
+/** Returns a responder that sends an HTML page. */
+export const page = (status: number) => (): Response =>
+  new Response("<html>", { status, headers: { "content-type": "text/html", "x-request-id": "req-page" } })
+
 export const connectionRefused = (): never => {
   throw new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED 127.0.0.1:3000") })
 }
 
 /** Never responds. Rejects like `fetch` when the request is aborted. */
-export const neverResponds = ({ signal }: Request): Promise<never> =>
-  new Promise((_, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason))
-  })
-
-export interface Request extends FetchInit {
-  readonly url: string
-}
-export type Responder = (request: Request) => Response | Promise<Response>
+export const neverResponds: Responder = ({ signal }) =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
 
 /** Creates a client that gets scripted responses, and records its requests and log lines. The last response repeats. */
-export const makeScriptedClient = (
-  responders: ReadonlyArray<Responder>,
-  options: Partial<ClientOptions> = {}
-) => {
+export const makeScriptedClient = (script: ReadonlyArray<Responder>, options: ClientOptions = {}) => {
+  const responders = [...script]
   const requests: Array<Request> = []
   const log: Array<readonly [level: string, message: string, fields: LogFields]> = []
   const client = new PromptClient({
@@ -147,7 +149,7 @@ export const makeScriptedClient = (
     fetch: async (url, init) => {
       const request = { url, ...init }
       requests.push(request)
-      return responders[Math.min(requests.length, responders.length) - 1]!(request)
+      return (responders.length > 1 ? responders.shift()! : responders[0]!)(request)
     },
     logger: {
       debug: (...line) => void log.push(["debug", ...line]),
@@ -155,7 +157,10 @@ export const makeScriptedClient = (
     },
     ...options
   })
-  return { client, requests, log }
+  /** From now on, all requests get this response. */
+  const respondWith = (responder: Responder) => void responders.splice(0, responders.length, responder)
+  const read = (options?: ResolvedOptions, prompt?: string) => readText(client, prompt, options)
+  return { client, read, requests, log, respondWith }
 }
 
 export const allCalls: ReadonlyArray<
