@@ -58,6 +58,7 @@ const wrongUsages: Readonly<
     ],
     ["crate --help", 'unknown command "crate" (did you mean create?)']
   ],
+  help: [["nonsense", `unknown command "nonsense"; see 'prompt-retrieval --help'`, false]],
   "audit list": [["--limit 0", '--limit must be an integer from 1 to 10000 (got "0")']],
   "prompts diff": [
     ["agent --workspace Acme --from 0", '--from must be a version number, 1 to 2147483647 (got "0")'],
@@ -93,11 +94,6 @@ it.each(
   })
 })
 
-it("help of an unknown command exits with 2 and names the command", async () => {
-  const stderr = `prompt-retrieval: unknown command "nonsense"; see 'prompt-retrieval --help'\n`
-  expect(await runInProcess(["help", "nonsense"])).toEqual({ code: 2, stdout: "", stderr })
-})
-
 it.each<readonly [args: ReadonlyArray<string>, message: string, code: number]>([
   [["nonsense", "--json"], `unknown command "nonsense"; see 'prompt-retrieval --help'`, 2],
   [
@@ -127,29 +123,16 @@ describe("help and version", () => {
   })
 
   it("--help names required flags, defaults, environment variables and examples", async () => {
-    const { stdout } = await runInProcess(["keys", "issue", "--help"])
-    expect(stdout).toBe(`DESCRIPTION
-  Issue an API key and print it (shown only once)
-
-USAGE
-  prompt-retrieval keys issue [flags]
-
-FLAGS
-  --workspace <id|name>    Id or unique name of the workspace (default: $PROMPT_RETRIEVAL_WORKSPACE)
-  --user string            Email of the key's owner; the user is created if it does not exist (required)
-  --name string            What the key is for (default: empty)
-  --expires string         When the key expires: a time, a date (its start in UTC), or a duration such as 90d or 12h (default: never)
-  --json                   Print the result as JSON
-
-EXAMPLES
-  prompt-retrieval keys issue --workspace Acme --user ada@example.com --name Production
-  prompt-retrieval keys issue --workspace Acme --user ci@example.com --expires 90d
-`)
-  })
-
-  it("--help of serve lists its environment variables", async () => {
-    const { stdout } = await runInProcess(["serve", "--help"])
-    expect(stdout).toMatch(/^ENVIRONMENT\n {2}DATABASE_URL +URL of a PostgreSQL server/m)
-    expect(stdout).toMatch(/^ {2}PORT +Port to listen on; 0 selects a free port \(default: 3000\)$/m)
+    const issue = (await runInProcess(["keys", "issue", "--help"])).stdout
+    for (const line of [
+      "--workspace <id|name>    Id or unique name of the workspace (default: $PROMPT_RETRIEVAL_WORKSPACE)",
+      "--user string            Email of the key's owner; the user is created if it does not exist (required)",
+      "--name string            What the key is for (default: empty)",
+      "prompt-retrieval keys issue --workspace Acme --user ci@example.com --expires 90d"
+    ])
+      expect(issue).toContain(`\n  ${line}\n`)
+    const serve = (await runInProcess(["serve", "--help"])).stdout
+    expect(serve).toMatch(/^ENVIRONMENT\n {2}DATABASE_URL +URL of a PostgreSQL server/m)
+    expect(serve).toMatch(/^ {2}PORT +Port to listen on; 0 selects a free port \(default: 3000\)$/m)
   })
 })

@@ -1,16 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { applyPatch } from "diff"
-import * as Arbitrary from "effect/Arbitrary"
-import * as Schema from "effect/Schema"
-import {
-  describeChange,
-  diffTexts,
-  renderDiff
-} from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
+import { describeChange, renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
 import { renderState } from "../../../../../src/application/transfer/PromptFileText.ts"
 import type { PromptState } from "../../../../../src/domain/WorkspaceContent.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
-import { newId, texts } from "../../../../support/archives.ts"
+import { newId } from "../../../../support/archives.ts"
 
 const state = (overrides: Partial<PromptState> = {}): PromptState => ({
   kind: "prompt",
@@ -75,15 +68,8 @@ describe("renderDiff", () => {
       "@@ -0,0 +1,7 @@\n+---\n+title: Agent\n+type: user\n+---\n+One\n+Two\n+Three"
     )
     assert.strictEqual(render(state(), null), "")
-    const removed: FileChange = {
-      kind: "fragment",
-      id: newId(),
-      path: null,
-      name: "Tone",
-      change: "removed",
-      before: { kind: "fragment", name: "Tone", content: "Kind" },
-      after: null
-    }
+    const fragment = { kind: "fragment", name: "Tone", content: "Kind" } as const
+    const removed = { ...change(null, null), kind: "fragment", path: null, before: fragment } as const
     assert.strictEqual(
       renderDiff(removed, new Map(), new Map()),
       "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind"
@@ -107,23 +93,3 @@ describe("renderDiff", () => {
     )
   })
 })
-
-/** Texts of a few lines. Most lines occur in several texts. Some texts end without a newline. */
-const contents: Arbitrary.Arbitrary<string> = Arbitrary.map(
-  Arbitrary.all([
-    Arbitrary.array(Arbitrary.schema(Schema.Literals(["", "one", "two", "three", "-", "+++ four"]))),
-    Arbitrary.schema(Schema.Literals(["", "\n"])),
-    texts
-  ]),
-  ([lines, end, text]) => [...lines, text].join("\n") + end
-)
-
-it.prop(
-  "diffTexts returns a patch that turns the first text into the second text, and an empty patch for equal texts",
-  { before: contents, after: contents },
-  ({ before, after }) => {
-    const patch = diffTexts(before, after)
-    assert.strictEqual(patch === "", before === after)
-    assert.strictEqual(patch === "" ? before : applyPatch(before, patch!), after)
-  }
-)
