@@ -1,13 +1,9 @@
-import { createConnection } from "node:net"
-import { join } from "node:path"
-import { text } from "node:stream/consumers"
 import * as Effect from "effect/Effect"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { connectTo } from "../database.ts"
 import { freePort } from "../ports.ts"
 import { adaptConfig, runHaproxy } from "../programs/programs.ts"
 import { run, type Service } from "../service.ts"
-import { temporaryDirectory } from "../temporaryDirectory.ts"
 import { type Cluster, freshCluster, makeStandby } from "./cluster.ts"
 
 /** The servers use a time zone other than UTC, so that tests fail if the service depends on the servers' time zone. */
@@ -63,33 +59,4 @@ export const followPrimary = Effect.fnUntraced(function* ({ primary, standby }: 
   })
   yield* runHaproxy(config, port)
   return `postgres://postgres@127.0.0.1:${port}/postgres`
-})
-
-/** Runs HAProxy in front of two servers until the scope closes. Connections lead to the first server at first. */
-export const balanceServers = Effect.fnUntraced(function* (first: Cluster, second: Cluster) {
-  const socketPath = join(yield* temporaryDirectory("haproxy-"), "admin.sock")
-  const port = yield* Effect.promise(freePort)
-  const config = `global
-  stats socket ${socketPath} mode 600 level admin
-defaults
-  mode tcp
-  timeout connect 1s
-  timeout client 1h
-  timeout server 1h
-listen postgres
-  bind 127.0.0.1:${port}
-  server one ${new URL(first.url).host}
-  server two ${new URL(second.url).host} disabled
-`
-  yield* runHaproxy(config, port)
-  return {
-    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
-    /** Sends new connections to the second server. Earlier connections stay open. */
-    switchOver: async (): Promise<void> => {
-      const socket = createConnection(socketPath)
-      socket.end("disable server postgres/one; enable server postgres/two\n")
-      const response = (await text(socket)).trim()
-      if (response !== "") throw new Error(`HAProxy: ${response}`)
-    }
-  }
 })

@@ -132,6 +132,19 @@ describe("a service whose database is unreachable", () => {
     60_000
   )
 
+  it("while PostgreSQL is silently cut off, SIGTERM ends the process, and in-flight requests get 503", async () => {
+    await waitForStatus(200, active.plaintext)
+    await resources.acquire(proxy.freeze)
+    const inFlight = readFirst(active.plaintext, "?uncached")
+    await setTimeout(100)
+    const stopped = service.stop()
+    expect((await inFlight).status).toBe(503)
+    await expect.poll(service.output).toContain("Stopped prompt-retrieval")
+    // In tests, a process ends only once its connections are closed.
+    await resources.acquire(proxy.thaw)
+    expect(await stopped).toBe(0)
+  })
+
   it("an edit and a revocation during an outage take effect from the first response after the outage", async () => {
     await waitForStatus(200, second.plaintext)
     await warm([service], tenant)
