@@ -7,7 +7,7 @@ import {
   malformedAuthorization,
   unauthorized
 } from "./expectations.ts"
-import { authorize, startApi } from "./startApi.ts"
+import { authorize, endpointTargets, startApi } from "./startApi.ts"
 
 const home = sample()
 const { active, ...keys } = home.keys
@@ -96,11 +96,7 @@ it.each([
 ] as const)(
   "for a key of a workspace %s, every endpoint returns %i, even if the query or the id is invalid",
   async (_, __, tenant, expected) => {
-    const targets = [
-      "/api/v1/prompts",
-      "/api/v1/prompts?page=0",
-      ...["", "/resolved", "/versions", "/versions/x"].map((end) => `/api/v1/prompts/x${end}`)
-    ]
-    for (const target of targets) expectError(await send(target, [authorize(tenant.key.plaintext)]), expected)
+    for (const target of [...Object.values(endpointTargets("x")), "/api/v1/prompts?page=0"])
+      expectError(await send(target, [authorize(tenant.key.plaintext)]), expected)
   }
 )

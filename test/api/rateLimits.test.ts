@@ -7,6 +7,7 @@ import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/c
 import { read, sendWait } from "../support/clients/read.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 import { expectError } from "./expectations.ts"
+import { expectDocumented } from "./openapi/document.ts"
 import { authorize, endpointTargets } from "./startApi.ts"
 
 const home = sample()
@@ -79,7 +80,11 @@ it("a 429 and its metric name the exceeded limit, and requests with a rejected k
     const second = home.keys.second.plaintext
     expect((await send(second)).status).toBe(200)
     expect((await send(second)).status).toBe(200)
-    for (const target of Object.values(targets)) expectRateLimited(await send(second, target), "process", 5)
+    for (const target of Object.values(targets)) {
+      const response = await send(second, target)
+      expectRateLimited(response, "process", 5)
+      expectDocumented(target, response)
+    }
     for (const [bucket, count] of [
       ["key", 1],
       ["process", Object.keys(targets).length]

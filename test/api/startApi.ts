@@ -7,12 +7,14 @@ import { type ObservedService, startObservedService } from "../support/services/
 import { unlimited } from "../support/service.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
+import { expectDocumented } from "./openapi/document.ts"
 
 /** A running service whose output is searched for leaked secrets when it stops. */
 export interface Api {
   readonly service: () => ObservedService
   /** The environment variables that select the database of the service. */
   readonly env: { readonly DATABASE_URL: string }
+  /** Sends a request, and expects the response to match the OpenAPI document. */
   readonly send: (target: string, lines: ReadonlyArray<string>, method?: string) => Promise<HttpResponse>
   readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
   /** Returns the value of a series in the metrics of the service. */
@@ -37,7 +39,11 @@ export const startApi = (
   return {
     service: () => service!,
     env,
-    send: (target, lines, method) => exchange(service!.port, rawRequest(target, lines, method)),
+    send: async (target, lines, method) => {
+      const response = await exchange(service!.port, rawRequest(target, lines, method))
+      expectDocumented(target, response)
+      return response
+    },
     sql,
     metric: (series) => readMetric(service!.metricsPort, series)
   }

@@ -1,7 +1,7 @@
 /**
  * A program that serves the API from the migrated database at `DATABASE_URL` until SIGTERM, and then ends when no timer
- * or socket is left. `LIMITS` contains the connection limits as a JSON object. The program prints the port that it
- * listens on. When a connection closes, it prints how many bytes it has read from it.
+ * or socket is left. `LIMITS` contains the connection limits as a JSON object. When a connection closes, the program
+ * prints how many bytes it has read from it.
  */
 import { subscribe } from "node:diagnostics_channel"
 import type { Socket } from "node:net"
@@ -36,14 +36,13 @@ const services = serviceLayer({
 )
 
 const program = Effect.gen(function* () {
-  const { port } = yield* serve({
+  yield* serve({
     host: "127.0.0.1",
-    port: 0,
+    port: Number(process.env.PORT),
     shutdownGraceMs: 0,
     limits: JSON.parse(process.env.LIMITS!)
   })
   yield* Effect.flatMap(Lifecycle, ({ markServing }) => markServing)
-  console.log(port)
   yield* Effect.never
 })
 
