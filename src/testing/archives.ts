@@ -248,5 +248,3 @@ export const sample = (overrides: { readonly tier?: Tier; readonly billing_statu
   })
   return { keys, archive: stored }
 }
-
-export type SampleKey = keyof ReturnType<typeof sample>["keys"]

@@ -75,6 +75,42 @@ const Prompts = Schema.Array(
   })
 )
 
+describe("findPrompt", () => {
+  const make = (start: string, end: number, title: string, day: string, is_archived = false) => ({
+    id: `${start}-0000-4000-8000-00000000000${end}` as PromptId,
+    title,
+    created_at: `${day}T00:00:00.000Z`,
+    is_archived
+  })
+  const prompts = [
+    make("aaaaaaaa", 2, "Support agent", "2026-01-02"),
+    make("aaaaaaaa", 3, "Support agent", "2026-01-01"),
+    make("bbbbbbbb", 1, "support  AGENT!", "2026-01-02"),
+    make("aaaaaaaa", 1, "Support agent", "2025-01-01", true),
+    make("cccccccc", 1, "Release 20260101", "2026-01-01"),
+    make("dddddddd", 1, "dddddddd-0000-4000-8000-000000000002", "2026-01-01")
+  ]
+
+  it.each([
+    ["support-agent", prompts[1]],
+    ["support-agent-aaaaaaaa", prompts[0]],
+    ["support-agent-aaaaaaaa000040008000000000000002", prompts[0]],
+    ["support-agent-aaaaaaaa000040008000000000000003", prompts[1]],
+    ["support-agent-aaaaaaaa000040008000000000000001", undefined],
+    ["support-agent-bbbbbbbb", prompts[2]],
+    ["support-agent-cccccccc", undefined],
+    ["support", undefined],
+    ["-support-agent", undefined],
+    ["release-20260101", undefined],
+    ["release-20260101-cccccccc", prompts[4]],
+    ["dddddddd-0000-4000-8000-000000000002", undefined],
+    ["dddddddd-0000-4000-8000-000000000002-dddddddd", prompts[5]],
+    ["AAAAAAAA-0000-4000-8000-000000000001", prompts[3]]
+  ])("findPrompt finds by %j the prompt to which the id or the name belongs, or none", (text, expected) => {
+    assert.strictEqual(findPrompt(prompts, parsePromptReference(text)!), expected)
+  })
+})
+
 describe("findName", () => {
   it.effect.prop(
     "findName gives each prompt that is not archived a name that findPrompt resolves to this prompt",

@@ -13,11 +13,11 @@ import type {
 } from "../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import { archive, key, user, workspace } from "../../src/testing/archives.ts"
-import { archives } from "../../src/testing/generatedArchives.ts"
+import { archives } from "./generatedArchives.ts"
 
 // The archives of the contract suites, and conversions for other tests.
 export * from "../../src/testing/archives.ts"
-export * from "../../src/testing/generatedArchives.ts"
+export * from "./generatedArchives.ts"
 
 /** Archives whose prompts have different slugs, so that an empty workspace can import their files. */
 export const archivesWithNames: Arbitrary.Arbitrary<Archive> = Arbitrary.map(archives, (archive) => {

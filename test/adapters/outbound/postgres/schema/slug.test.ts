@@ -4,7 +4,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import { toSlug } from "../../../../../src/domain/PromptName.ts"
 import { sizes } from "../../../../../src/domain/Sizes.ts"
-import { texts } from "../../../../../src/testing/generatedArchives.ts"
+import { texts } from "../../../../support/archives.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
 /** Characters for which normalization, case or the end of the slug matters. */

@@ -1,11 +1,19 @@
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
-import type { Archive } from "../application/transfer/Archive.ts"
-import { Prompt, PromptType } from "../domain/Prompt.ts"
-import { maxInt32, minInt32 } from "../domain/Sizes.ts"
-import type { Timestamp } from "../domain/Timestamp.ts"
-import type { PromptVersion, WorkspacePrompt } from "../domain/Workspace.ts"
-import { archive, awkwardTexts, folder, fragment, newId, tag, versionNumber } from "./archives.ts"
+import type { Archive } from "../../src/application/transfer/Archive.ts"
+import { Prompt, PromptType } from "../../src/domain/Prompt.ts"
+import { maxInt32, minInt32 } from "../../src/domain/Sizes.ts"
+import type { Timestamp } from "../../src/domain/Timestamp.ts"
+import type { PromptVersion, WorkspacePrompt } from "../../src/domain/Workspace.ts"
+import {
+  archive,
+  awkwardTexts,
+  folder,
+  fragment,
+  newId,
+  tag,
+  versionNumber
+} from "../../src/testing/archives.ts"
 
 /** Replaces NUL, which PostgreSQL cannot store, and unpaired surrogates, which UTF-8 cannot encode. */
 export const storable = (text: string): string => text.replaceAll("\0", "\u2400").toWellFormed()
