@@ -3,6 +3,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { expect, vi } from "vitest"
+import { getStatus } from "../src/Errors.ts"
 import { PromptClient, type Source } from "../src/index.ts"
 import { makeBundle } from "./pull/bundles.ts"
 import { errorResponse, flush, installFakeTime, jsonResponse, key, oneOf, settle } from "./support.ts"
@@ -45,22 +46,6 @@ const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
 /** The expected result of a read: a text and its source, or the status of an error response, if any. */
 type Outcome = readonly [text: string, Source] | { readonly status: number | undefined }
 
-/**
- * The last failure of a target in an outage. `count` is the number of consecutive earlier failures. `retryAt` is the
- * end of the pause after the failure, on a clock that stops while the machine is suspended.
- */
-interface ModelFailure {
-  readonly count: number
-  readonly retryAt: number
-  readonly outcome: Outcome
-}
-
-/** A cached text in the model, and the true time at which the service last confirmed the text. */
-interface ModelEntry {
-  readonly text: string
-  readonly confirmedAt: number
-}
-
 /** The texts that replace the result of a target in an outage. The third target has none. */
 const substitutes: Readonly<Record<string, readonly [text: string, Source]>> = {
   a: ["Bundled text", "bundled"],
@@ -73,8 +58,16 @@ const substitutes: Readonly<Record<string, readonly [text: string, Source]>> = {
  */
 class Model {
   #isKeyRejected = false
-  #entries = new Map<string, ModelEntry>()
-  #failures = new Map<string, ModelFailure>()
+  /** The cached texts, and the true time at which the service last confirmed each text. */
+  #entries = new Map<string, { readonly text: string; readonly confirmedAt: number }>()
+  /**
+   * The last failure of each target in an outage, with the number of consecutive earlier failures, and the end of the pause
+   * on a clock that stops while the machine is suspended.
+   */
+  #failures = new Map<
+    string,
+    { readonly count: number; readonly retryAt: number; readonly outcome: Outcome }
+  >()
 
   read(target: string, time: number, timeAwake: number, behavior: Behavior, text: string): Outcome {
     const outcome = this.#readCached(target, time, timeAwake, behavior, text)
@@ -167,24 +160,24 @@ const run = async (steps: ReadonlyArray<Step>, clockEvent: ClockEvent): Promise<
           : jsonResponse(200, { data: { resolved_content: text } }, fields)
       }
     })
-    for (const next of steps) {
-      if (next.kind === "behave") behavior = next.behavior
-      else if (next.kind === "edit") texts.set(next.target, `${next.target} ${++edits}`)
-      else if (next.kind === "pass") {
-        time += next.millis
-        timeAwake += next.millis
-        await vi.advanceTimersByTimeAsync(next.millis)
-      } else if (next.kind === "clock") {
+    for (const { kind, target, millis, behavior: nextBehavior } of steps) {
+      if (kind === "behave") behavior = nextBehavior
+      else if (kind === "edit") texts.set(target, `${target} ${++edits}`)
+      else if (kind === "pass") {
+        time += millis
+        timeAwake += millis
+        await vi.advanceTimersByTimeAsync(millis)
+      } else if (kind === "clock") {
         const isSuspended = clockEvent === "suspend"
-        if (isSuspended) time += next.millis
-        vi.setSystemTime(Date.now() + (isSuspended ? next.millis : -next.millis))
+        if (isSuspended) time += millis
+        vi.setSystemTime(Date.now() + (isSuspended ? millis : -millis))
       } else {
-        const expected = model.read(next.target, time, timeAwake, behavior, texts.get(next.target)!)
-        const options = next.target === "b" ? { fallback: "Fallback text" } : {}
-        const outcome = await settle(client.prompts.getResolved(next.target, options))
+        const expected = model.read(target, time, timeAwake, behavior, texts.get(target)!)
+        const options = target === "b" ? { fallback: "Fallback text" } : {}
+        const outcome = await settle(client.prompts.getResolved(target, options))
         await flush()
         if ("error" in outcome) {
-          expect({ status: (outcome.error as { status?: number }).status }).toEqual(expected)
+          expect({ status: getStatus(outcome.error) }).toEqual(expected)
           seen.push("error")
           continue
         }

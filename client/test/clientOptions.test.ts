@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { PromptClient } from "../src/index.ts"
+import { type FetchInit, PromptClient } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 import {
   allCalls,
@@ -11,6 +11,7 @@ import {
   neverResponds,
   ok,
   rateLimited,
+  readText,
   settle,
   unauthorized
 } from "./support.ts"
@@ -78,15 +79,13 @@ describe("withOptions", () => {
 
   it("withOptions changes the given options and keeps all other options", async () => {
     const { client, requests } = makeScriptedClient([neverResponds], { headers: { a: "1" }, timeout: 1_000 })
-    const derived = client.withOptions({ timeout: 50, headers: { b: "2" } })
-    expect(await settle(derived.prompts.get("p"))).toMatchObject({
-      error: { name: "TimeoutError" },
-      took: 50
-    })
-    expect(requests[0]!.headers).toMatchObject({ b: "2", authorization: `Bearer ${key}` })
-    expect(requests[0]!.headers.a).toBeUndefined()
-    expect(await settle(client.prompts.get("p"))).toMatchObject({ took: 1_000 })
-    expect(() => client.withOptions({ timeout: 0 })).toThrow(RangeError)
+    const derived = client.withOptions({ headers: { b: "2" } })
+    for (const { prompts } of [client, derived])
+      expect(await settle(prompts.get("p"))).toMatchObject({ error: { name: "TimeoutError" }, took: 1_000 })
+    expect(requests.map(({ headers: { a, b } }) => [a, b])).toEqual([
+      ["1", undefined],
+      [undefined, "2"]
+    ])
   })
 
   it("a client from withOptions shares the cache and the live prompts if apiKey, baseUrl, cache, fetch and headers are equal", async () => {
@@ -94,15 +93,10 @@ describe("withOptions", () => {
     const client = service.connect({ cache: {} })
     await client.prompts.getResolved("a")
     await using _ = await client.live(["b"])
-    const readSources = async ({ prompts }: PromptClient) => [
-      (await prompts.getResolved("a")).source,
-      (await prompts.getResolved("b")).source
-    ]
-    for (const same of [
-      client.withOptions({ timeout: 50 }),
-      client.withOptions({}).withOptions({ maxRetries: 1 })
-    ])
-      expect(await readSources(same)).toEqual(["cached", "live"])
+    const readSources = async ({ prompts }: PromptClient) =>
+      `${(await prompts.getResolved("a")).source} ${(await prompts.getResolved("b")).source}`
+    const same = client.withOptions({ timeout: 50 }).withOptions({ maxRetries: 1 })
+    expect(await readSources(same)).toBe("cached live")
     for (const options of [
       { apiKey: "other" },
       { baseUrl: "http://other.test" },
@@ -111,10 +105,7 @@ describe("withOptions", () => {
       { fetch: service.fetch.bind(service) },
       { headers: { a: "1" } }
     ])
-      expect(await readSources(client.withOptions(options)), JSON.stringify(options)).toEqual([
-        "fresh",
-        "fresh"
-      ])
+      expect(await readSources(client.withOptions(options)), JSON.stringify(options)).toBe("fresh fresh")
   })
 
   it("a client from withOptions shares the pause after a 429 only with clients of the same key", async () => {
@@ -131,9 +122,7 @@ describe("withOptions", () => {
     const derived = client.withOptions({ maxRetries: 0, cache: {} })
     await derived.prompts.getResolved("p")
     expect(await captureError(client.prompts.list())).toMatchObject({ status: 401 })
-    expect(await captureError(derived.prompts.getResolved("p", { fallback: "x" }))).toMatchObject({
-      name: "ConnectionError"
-    })
+    expect(await readText(derived, "p", { fallback: "x" })).toBe("ConnectionError")
   })
 })
 
@@ -141,13 +130,11 @@ describe("environment variables", () => {
   it("PROMPT_RETRIEVAL_KEY and PROMPT_RETRIEVAL_URL replace options that are absent", async () => {
     vi.stubEnv("PROMPT_RETRIEVAL_KEY", "key_from_environment")
     vi.stubEnv("PROMPT_RETRIEVAL_URL", "https://environment.test/prefix/")
-    const fetch = vi.fn(async (_url: string, _init: RequestInit) => ok())
+    const fetch = vi.fn(async (_url: string, _init: FetchInit) => ok())
     vi.stubGlobal("fetch", fetch)
     await new PromptClient().prompts.get("p")
     await new PromptClient({ apiKey: "key_of_option", baseUrl: "https://option.test" }).prompts.get("p")
-    expect(
-      fetch.mock.calls.map(([url, { headers }]) => [url, new Headers(headers).get("authorization")])
-    ).toEqual([
+    expect(fetch.mock.calls.map(([url, { headers }]) => [url, headers.authorization])).toEqual([
       ["https://environment.test/prefix/api/v1/prompts/p", "Bearer key_from_environment"],
       ["https://option.test/api/v1/prompts/p", "Bearer key_of_option"]
     ])
@@ -161,14 +148,15 @@ describe("environment variables", () => {
         throw new Error("Requires env access")
       }
     })
-    let error: unknown
-    try {
-      new PromptClient()
-    } catch (thrown) {
-      error = thrown
-    } finally {
-      vi.unstubAllGlobals()
-    }
+    const error = (() => {
+      try {
+        return new PromptClient()
+      } catch (error) {
+        return error
+      } finally {
+        vi.unstubAllGlobals()
+      }
+    })()
     expect(error).toEqual(new TypeError(missingKey))
   })
 })
