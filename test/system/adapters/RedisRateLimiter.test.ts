@@ -1,12 +1,9 @@
-import { afterAll, afterEach, assert, beforeAll, describe, it } from "@effect/vitest"
+import { afterAll, afterEach, assert, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
-import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 import { layer, sharedCounterUp } from "../../../src/adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { type Bucket, RateLimiter } from "../../../src/application/ports/RateLimiter.ts"
@@ -15,9 +12,9 @@ import { testAdmissionLimits } from "../../contracts/AdmissionLimits.ts"
 import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimiter.ts"
 import { sample } from "../../support/archives.ts"
 import { send } from "../../support/clients/requests.ts"
-import { connectTo, postgres } from "../../support/database.ts"
+import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { type RedisServer, redisServer } from "../../support/programs/redis.ts"
-import { startObservedService } from "../../support/services/startObservedService.ts"
+import { startService } from "../../support/service.ts"
 
 const now = 29_000_000 * 60_000
 const toRedisKey = (key: ApiKeyId) => `prompt-retrieval:rate:{${key}}:29000000`
@@ -25,6 +22,12 @@ const toRedisKey = (key: ApiKeyId) => `prompt-retrieval:rate:{${key}}:29000000`
 /** Returns the count that Redis has for a key in the minute of `now`. */
 const readCount = (redis: RedisServer, key: ApiKeyId): Effect.Effect<number> =>
   Effect.map(redis.ask(`GET ${toRedisKey(key)}`), (reply) => Number(reply.split("\r\n")[1] ?? 0))
+
+/** Expects the count of a key to outlive its minute, and to expire within two minutes. */
+const expectExpiry = Effect.fnUntraced(function* (redis: RedisServer, key: ApiKeyId) {
+  const left = Number((yield* redis.ask(`PTTL ${toRedisKey(key)}`)).slice(1))
+  assert.isTrue(left > 60_000 && left <= 120_000, `${left}`)
+})
 
 /** Makes a limiter with its own connection and counts, like another process. Closing the scope closes the limiter. */
 const makeLimiter = (url: string) =>
@@ -45,189 +48,126 @@ const waitUntilShared = Effect.fnUntraced(function* (redis: RedisServer, limiter
 })
 
 describe("Redis RateLimiter", () => {
-  const scope = Scope.makeUnsafe()
+  const resources = makeResources()
   let redis: RedisServer
   beforeAll(async () => {
-    redis = await Effect.runPromise(Scope.provide(redisServer, scope))
+    redis = await resources.acquire(redisServer)
   })
   afterEach(() => Effect.runPromise(redis.thaw))
-  afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  afterAll(() => resources.release())
 
   const shared = Layer.unwrap(Effect.sync(() => layer({ url: redis.url })))
   testRateLimiter("Redis", shared)
   testAdmissionLimits("Redis", shared)
 
-  describe("the Redis rate limiter while Redis is up", () => {
-    it.effect(
-      "two processes together admit the limit of a key, and each of them admits the whole limit per process",
-      () =>
-        Effect.gen(function* () {
-          const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
-          const key = newKey()
-          const both = (bucket: Bucket) =>
-            Effect.all([countAdmitted(one, bucket, 300, now), countAdmitted(other, bucket, 300, now)], {
-              concurrency: 2
-            })
-          const [admittedByOne, admittedByOther] = yield* both(key)
-          assert.strictEqual(admittedByOne + admittedByOther, 100)
-          assert.strictEqual(yield* readCount(redis, key), 100)
-          assert.deepStrictEqual(yield* both("process"), [100, 100])
-        })
-    )
-
-    it.effect(
-      "after one process refunds a request of a key, another process can admit one more request",
-      () =>
-        Effect.gen(function* () {
-          const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
-          const key = newKey()
-          assert.strictEqual(yield* countAdmitted(one, key, 100, now), 100)
-          assert.strictEqual(yield* countAdmitted(other, key, 1, now), 0)
-          yield* one.refund(key, now)
-          // The connection keeps the order of commands, so Redis gets the refund before this request.
-          assert.isTrue(yield* one.take(key, 100, now))
-          yield* one.refund(key, now)
-          assert.isFalse(one.isKnownExhausted(key, 100, now))
-          yield* one.take(newKey(), 100, now)
-          assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)
-        })
-    )
-
-    it.effect("a count in Redis outlives its minute and expires within two minutes", () =>
-      Effect.gen(function* () {
-        const limiter = yield* makeLimiter(redis.url)
-        const key = newKey()
-        yield* countAdmitted(limiter, key, 10, now + 59_999)
-        const left = Number((yield* redis.ask(`PTTL ${toRedisKey(key)}`)).slice(1))
-        assert.isTrue(left > 60_000 && left <= 120_000, `${left}`)
-      })
-    )
-  })
-
-  describe("the Redis rate limiter when Redis loses its counts", () => {
-    it.effect(
-      "each of two processes admits at most the limit of a key if Redis loses the counts under load",
-      () =>
-        Effect.gen(function* () {
-          const limiters = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
-          const key = newKey()
-          const isLoaded = yield* Deferred.make<void>()
-          const lose = Effect.andThen(Deferred.await(isLoaded), redis.ask("FLUSHALL"))
-          const admitted = limiters.map((limiter) =>
-            countAdmitted(limiter, key, 30, now).pipe(
-              Effect.tap(Deferred.succeed(isLoaded, undefined)),
-              Effect.zipWith(
-                Effect.suspend(() => countAdmitted(limiter, key, 300, now)),
-                (a, b) => a + b
-              )
-            )
-          )
-          const [counts] = yield* Effect.all([Effect.all(admitted, { concurrency: 2 }), lose], {
-            concurrency: 2
-          })
-          assert.isAtMost(Math.max(...counts), 100)
-          for (const limiter of limiters) assert.strictEqual(yield* countAdmitted(limiter, key, 1, now), 0)
-        })
-    )
-
-    it.effect("a process that reconnects raises the count in Redis to the total that the process knows", () =>
+  it.effect(
+    "two processes together admit the limit of a key, also after refunds, and each of them admits the whole limit per process",
+    () =>
       Effect.gen(function* () {
         const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
         const key = newKey()
-        assert.strictEqual(yield* countAdmitted(one, key, 20, now), 20)
-        assert.strictEqual(yield* countAdmitted(other, key, 30, now), 30)
-        yield* redis.stop
-        yield* redis.start
-        yield* waitUntilShared(redis, one)
-        yield* waitUntilShared(redis, other)
-        assert.isTrue(yield* other.take(key, 100, now))
-        assert.strictEqual(yield* readCount(redis, key), 51)
-        const left = Number((yield* redis.ask(`PTTL ${toRedisKey(key)}`)).slice(1))
-        assert.isTrue(left > 60_000 && left <= 120_000, `${left}`)
-        assert.strictEqual(yield* countAdmitted(one, key, 100, now), 49)
+        const both = (bucket: Bucket) =>
+          Effect.all([countAdmitted(one, bucket, 300, now), countAdmitted(other, bucket, 300, now)], {
+            concurrency: 2
+          })
+        const [admittedByOne, admittedByOther] = yield* both(key)
+        assert.strictEqual(admittedByOne + admittedByOther, 100)
+        assert.strictEqual(yield* readCount(redis, key), 100)
+        assert.deepStrictEqual(yield* both("process"), [100, 100])
         yield* one.refund(key, now)
-        assert.strictEqual(yield* countAdmitted(one, key, 100, now), 1)
+        assert.isFalse(one.isKnownExhausted(key, 100, now))
+        // The connection keeps the order of commands, so Redis gets the refund before this request.
+        yield* one.take(newKey(), 100, now)
+        assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)
       })
-    )
-  })
+  )
 
-  describe("the Redis rate limiter while Redis is down or slow", () => {
-    it.effect(
-      "when Redis goes down, no request fails or waits, and counts are shared again once Redis is up",
-      () =>
-        Effect.gen(function* () {
-          const running = yield* makeLimiter(redis.url)
-          const key = newKey()
-          assert.strictEqual(yield* countAdmitted(running, key, 60, now), 60)
-          yield* redis.freeze
-          // The test clock stands still, so a request that waited for the timeout would never end.
-          const inFlight = yield* Effect.forkChild(countAdmitted(running, key, 100, now), {
-            startImmediately: true
-          })
-          yield* sleepLive(20)
-          assert.isUndefined(inFlight.pollUnsafe())
-          yield* redis.stop
-          assert.strictEqual(yield* Fiber.join(inFlight), 40)
-          const started = yield* makeLimiter(redis.url)
-          assert.strictEqual(yield* countAdmitted(started, key, 150, now), 100)
-          assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)
-          yield* redis.start
-          for (const limiter of [running, started]) yield* waitUntilShared(redis, limiter)
-          assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 1)
-        })
-    )
-
-    it.effect(
-      "while Redis is frozen, only the first request waits 50 ms, and counts are shared again after Redis resumes",
-      () =>
-        Effect.gen(function* () {
-          const limiter = yield* makeLimiter(redis.url)
-          const key = newKey()
-          assert.strictEqual(yield* countAdmitted(limiter, key, 60, now), 60)
-          yield* redis.freeze
-          const waiting = yield* Effect.forkChild(limiter.take(key, 100, now), { startImmediately: true })
-          yield* TestClock.adjust("49 millis")
-          yield* sleepLive(20)
-          assert.isUndefined(waiting.pollUnsafe())
-          yield* TestClock.adjust("1 millis")
-          assert.isTrue(yield* Fiber.join(waiting))
-          assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 39)
-          yield* limiter.refund(key, now)
-          assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 1)
-          yield* redis.thaw
-          yield* waitUntilShared(redis, limiter)
-        })
-    )
-
-    it.live("closing a limiter does not wait for a frozen Redis, even during a connection attempt", () =>
-      Effect.gen(function* () {
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const limiter = yield* makeLimiter(redis.url)
-            yield* redis.freeze
-            yield* limiter.take(newKey(), 100, now)
-          })
-        )
-        yield* Effect.scoped(makeLimiter(redis.url))
-      }).pipe(Effect.ensuring(redis.thaw))
-    )
-  })
-
-  it.live("a service with REDIS_URL counts the requests of a key in Redis", () =>
+  it.effect("a process that reconnects raises the count in Redis to the total that the process knows", () =>
     Effect.gen(function* () {
-      const { archive, keys } = sample()
-      const { plaintext, stored } = keys.active
-      const env = { ...(yield* postgres.acquire), REDIS_URL: redis.url }
-      const service = yield* Effect.acquireRelease(
-        Effect.promise(() => startObservedService(env)),
-        (service) => Effect.promise(() => service.stop())
-      )
-      const { importArchive } = yield* connectTo(env)
-      yield* Effect.promise(() => importArchive(archive))
-      const { status } = yield* Effect.promise(() => send(service, "/api/v1/prompts", `Bearer ${plaintext}`))
-      assert.strictEqual(status, 200)
-      const keyNames = yield* redis.ask(`KEYS prompt-retrieval:rate:{${stored.id}}:*`)
-      assert.match(keyNames, /^\*1\r\n/)
+      const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
+      const key = newKey()
+      assert.strictEqual(yield* countAdmitted(one, key, 20, now), 20)
+      assert.strictEqual(yield* countAdmitted(other, key, 30, now), 30)
+      yield* expectExpiry(redis, key)
+      yield* redis.stop
+      yield* redis.start
+      yield* waitUntilShared(redis, one)
+      yield* waitUntilShared(redis, other)
+      assert.isTrue(yield* other.take(key, 100, now))
+      assert.strictEqual(yield* readCount(redis, key), 51)
+      yield* expectExpiry(redis, key)
+      assert.strictEqual(yield* countAdmitted(one, key, 100, now), 49)
     })
   )
+
+  it.effect(
+    "when Redis goes down, no request fails or waits, and counts are shared again once Redis is up",
+    () =>
+      Effect.gen(function* () {
+        const running = yield* makeLimiter(redis.url)
+        const key = newKey()
+        assert.strictEqual(yield* countAdmitted(running, key, 60, now), 60)
+        yield* redis.freeze
+        // The test clock stands still, so a request that waited for the timeout would never end.
+        const inFlight = yield* Effect.forkChild(countAdmitted(running, key, 100, now), {
+          startImmediately: true
+        })
+        yield* sleepLive(20)
+        assert.isUndefined(inFlight.pollUnsafe())
+        yield* redis.stop
+        assert.strictEqual(yield* Fiber.join(inFlight), 40)
+        const started = yield* makeLimiter(redis.url)
+        assert.strictEqual(yield* countAdmitted(started, key, 150, now), 100)
+        assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)
+        yield* redis.start
+        for (const limiter of [running, started]) yield* waitUntilShared(redis, limiter)
+        assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 1)
+      })
+  )
+
+  it.effect(
+    "while Redis is frozen, only the first request waits 50 ms, and counts are shared again after Redis resumes",
+    () =>
+      Effect.gen(function* () {
+        const limiter = yield* makeLimiter(redis.url)
+        const key = newKey()
+        assert.strictEqual(yield* countAdmitted(limiter, key, 60, now), 60)
+        yield* redis.freeze
+        const waiting = yield* Effect.forkChild(limiter.take(key, 100, now), { startImmediately: true })
+        yield* TestClock.adjust("49 millis")
+        yield* sleepLive(20)
+        assert.isUndefined(waiting.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        assert.isTrue(yield* Fiber.join(waiting))
+        assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 39)
+        yield* limiter.refund(key, now)
+        assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 1)
+        yield* redis.thaw
+        yield* waitUntilShared(redis, limiter)
+      })
+  )
+
+  it.live("closing a limiter does not wait for a frozen Redis, even during a connection attempt", () =>
+    Effect.gen(function* () {
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const limiter = yield* makeLimiter(redis.url)
+          yield* redis.freeze
+          yield* limiter.take(newKey(), 100, now)
+        })
+      )
+      yield* Effect.scoped(makeLimiter(redis.url))
+    })
+  )
+
+  it("a service with REDIS_URL counts the requests of a key in Redis", async () => {
+    const { archive, keys } = sample()
+    const env = await resources.acquire(postgres.acquire)
+    const service = await startService({ ...env, REDIS_URL: redis.url })
+    await (await resources.acquire(connectTo(env))).importArchive(archive)
+    expect((await send(service, "/api/v1/prompts", `Bearer ${keys.active.plaintext}`)).status).toBe(200)
+    const pattern = `prompt-retrieval:rate:{${keys.active.stored.id}}:*`
+    expect(await Effect.runPromise(redis.ask(`KEYS ${pattern}`))).toMatch(/^\*1\r\n/)
+    expect(await service.stop()).toBe(0)
+  })
 })
