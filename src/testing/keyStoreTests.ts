@@ -4,7 +4,7 @@ import { KeyStore } from "../application/ports/KeyStore.ts"
 import type { Archive } from "../application/transfer/Archive.ts"
 import { type ApiKeyId, InvalidKey, type KeyRecord } from "../domain/ApiKey.ts"
 import { BillingStatus, Tier } from "../domain/Billing.ts"
-import { archive, instant, key, newId, sample, user, workspace } from "./archives.ts"
+import { archive, instant, key, newId, user, workspace } from "./archives.ts"
 import type { ContractTest, LoadWorkspace } from "./contract.ts"
 
 /** Asserts that each key of an archive is found, with the state of its owner and its workspace. */
@@ -23,6 +23,18 @@ const assertKeys = Effect.fnUntraced(function* ({ workspace, users, api_keys }: 
   }
 })
 
+/** Returns a workspace with keys in every state, and with keys of its users that have no workspace. */
+const makeKeys = (): Archive => {
+  const home = workspace({ tier: "team", billing_status: "over_limit" })
+  const users = [user(), user({ must_reset_password: true })]
+  const [past, future] = [instant("2026-01-02T00:00:00.000Z"), instant("2126-01-02T00:00:00.000Z")]
+  const states = [{}, { revoked_at: past }, { expires_at: past }, { expires_at: future }]
+  const keys = users.flatMap((owner) =>
+    [home.id, null].flatMap((id) => states.map((state) => key(id, owner, state).stored))
+  )
+  return archive({ workspace: home, users, api_keys: keys })
+}
+
 /**
  * Makes the contract suite of `KeyStore`.
  *
@@ -32,11 +44,7 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
   {
     name: "KeyStore.find returns a key in any state, with the state of its owner and its workspace",
     run: Effect.gen(function* () {
-      const { archive } = sample({ tier: "team", billing_status: "over_limit" })
-      const [owner] = archive.users
-      const expiries = [instant("2026-01-02T00:00:00.000Z"), instant("2126-01-02T00:00:00.000Z")]
-      const expiring = expiries.map((expires_at) => key(archive.workspace.id, owner!, { expires_at }).stored)
-      const stored = { ...archive, api_keys: [...archive.api_keys, ...expiring] }
+      const stored = makeKeys()
       yield* load(stored)
       yield* assertKeys(stored)
     })
@@ -61,9 +69,9 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
     name: "KeyStore.find fails with InvalidKey for a hash that no key has",
     run: Effect.gen(function* () {
       const store = yield* KeyStore
-      const { archive } = sample()
-      yield* load(archive)
-      const { stored } = key(archive.workspace.id, user())
+      const keys = makeKeys()
+      yield* load(keys)
+      const { stored } = key(keys.workspace.id, user())
       assert.deepStrictEqual(yield* Effect.flip(store.find(stored.key_hash)), InvalidKey)
     })
   },
@@ -89,13 +97,13 @@ export const makeKeyStoreTests = <R>(load: LoadWorkspace<R>): ReadonlyArray<Cont
   {
     name: "KeyStore.markUsed returns immediately, even for an unknown key, and does not change the result of find",
     run: Effect.gen(function* () {
-      const { archive, keys } = sample()
-      yield* load(archive)
+      const stored = makeKeys()
+      yield* load(stored)
       const store = yield* KeyStore
-      for (const id of [keys.active.stored.id, keys.revoked.stored.id, newId<ApiKeyId>()])
+      for (const id of [...stored.api_keys.map(({ id }) => id), newId<ApiKeyId>()])
         for (const now of [0, 1_767_225_600_000, 1_767_225_600_001])
           assert.strictEqual(store.markUsed(id, now), undefined)
-      yield* assertKeys(archive)
+      yield* assertKeys(stored)
     })
   }
 ]

@@ -2,22 +2,22 @@ import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type { PromptRepo } from "../application/ports/PromptRepo.ts"
 import type { Archive } from "../application/transfer/Archive.ts"
-import type { PromptId } from "../domain/Prompt.ts"
+import { type PromptId, PromptType } from "../domain/Prompt.ts"
 import {
   archive,
   awkwardTexts,
+  folder,
   fragment,
   fragmentBinding,
   instant,
   prompt,
-  sample,
   tag,
   version
 } from "./archives.ts"
 import type { ContractTest, LoadWorkspace } from "./contract.ts"
 import { assertReads } from "./promptReads.ts"
 
-/** Returns a workspace with awkward tags, and with prompts that have awkward texts and JSON in every field. */
+/** Returns a workspace with every kind of content, awkward tags, and awkward texts and JSON in every field. */
 const makeAwkwardArchive = (): Archive => {
   const freeForm: Record<string, Schema.Json> = JSON.parse(
     `{"": 1, " ": "", "a.b": {"c": [[], {}, null, true, "\\ud83d\\ude00"]}, "__proto__": {"x": 1},
@@ -29,6 +29,7 @@ const makeAwkwardArchive = (): Archive => {
     ...["a", "%", "_", "*", "\\", "'", '"', "' or 1=1 --", "null", "__proto__", "{a,b}", "x".repeat(256)],
     ...[" ", "!", "10", "9", "B", "Z", "a b", "ab", "b", "z", "ß", "ä", "\uffee"]
   ].map((name) => tag(name))
+  const folders = [folder(), folder()]
   const fragments = [...awkwardTexts, "long ä😀\n".repeat(20_000)].map((text) => fragment(text))
   const prompts = fragments.map((snippet, index) => {
     const text = snippet.content
@@ -39,18 +40,22 @@ const makeAwkwardArchive = (): Archive => {
       current_content: text,
       target_model: short,
       intent: short,
+      prompt_type: PromptType.literals[index % PromptType.literals.length]!,
+      folder_id: folders[index % 3]?.id ?? null,
+      is_archived: index % 5 === 0,
+      updated_at: instant(`2026-01-0${(index % 9) + 1}`),
       tags: tags.slice(index).map(({ id }) => id),
       fragments: [
         fragmentBinding(snippet, 1, { variable_overrides: { text: summary } }),
-        fragmentBinding(snippet, 2, { variable_overrides: freeForm })
+        fragmentBinding(snippet, 1 + (index % 2), { variable_overrides: freeForm })
       ],
       versions: [
         version(1, { content: text, change_summary: summary, change_source: short }),
-        version(2, { metadata: freeForm })
+        version(2, { metadata: freeForm, created_at: instant("2026-03-02") })
       ]
     })
   })
-  return archive({ tags: tags.toReversed(), fragments, prompts })
+  return archive({ folders, tags: tags.toReversed(), fragments, prompts })
 }
 
 /** Returns a prompt whose id starts with 8 digits and ends with a number. */
@@ -74,7 +79,7 @@ export const makePromptRepoTests = <R>(
   {
     name: "PromptRepo never returns anything of another workspace, even one with the same content",
     run: Effect.gen(function* () {
-      const [own, other, unknown] = [sample().archive, sample().archive, archive()]
+      const [own, other, unknown] = [makeAwkwardArchive(), makeAwkwardArchive(), archive()]
       yield* load(own)
       yield* load(other)
       yield* assertReads(own, other)
