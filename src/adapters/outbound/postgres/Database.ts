@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Readiness } from "../../../application/ports/Readiness.ts"
@@ -12,11 +13,24 @@ import { DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.
 import type { Query } from "./driver/Query.ts"
 import { makeQuery } from "./driver/QueryPool.ts"
 import { makeSetUpSession } from "./connection/SessionSetup.ts"
-import { makeSqlErrorHandler } from "./driver/SqlErrors.ts"
+import { makeSqlErrorHandler, sqlState } from "./driver/SqlErrors.ts"
 
 export interface DatabaseOptions {
   readonly url: Redacted.Redacted
 }
+
+type Isolation = "read committed" | "repeatable read" | "serializable"
+
+/** Maximum number of further attempts of a transaction if concurrent transactions interfere. */
+const maxRetries = 9
+const retryDelay = Schedule.jittered(Schedule.spaced("50 millis"))
+
+/**
+ * Returns true for an error that a concurrent transaction may cause by adding, deleting or changing a row, or by a
+ * deadlock.
+ */
+export const isConcurrencyError = (error: unknown): boolean =>
+  isSqlError(error) && /^(23503|23505|40001|40P01)$/.test(sqlState(error))
 
 /** Runs the statements and transactions of the adapters in this folder. */
 export class Database extends Context.Service<
@@ -27,14 +41,17 @@ export class Database extends Context.Service<
     /** Runs key lookups on separate connections, so that they never wait behind a slow query of prompts. */
     readonly queryKeys: Query
     /**
-     * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. `handle` can catch the errors
-     * of the whole transaction, including its commit, and can run it again. An SQL error that neither catches becomes
-     * `Unavailable` or a defect, as `SqlErrorHandler` decides.
+     * Runs `work`, which uses `PgClient`, in one transaction without a statement timeout. Runs the transaction again if a
+     * concurrent transaction interferes, at most `maxRetries` times.
      */
-    readonly transact: <A, E, R, B = A, F = E | SqlError>(
-      work: Effect.Effect<A, E, R>,
-      handle?: (transaction: Effect.Effect<A, E | SqlError, R>) => Effect.Effect<B, F, R>
-    ) => Effect.Effect<B, Exclude<F, SqlError> | Unavailable, R>
+    readonly transact: <A, E, R>(
+      isolation: Isolation,
+      work: Effect.Effect<A, E, R>
+    ) => Effect.Effect<A, E | SqlError, R>
+    /** Converts the SQL errors of a transaction to `Unavailable` or a defect, as `SqlErrorHandler` decides. */
+    readonly handleSqlErrors: <A, E, R>(
+      transaction: Effect.Effect<A, E, R>
+    ) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
   }
 >()("prompt-retrieval/PostgresDatabase") {
   /**
@@ -66,17 +83,22 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
       return Database.of({
         queryPrompts: yield* makePool("read", connections.prompts),
         queryKeys: yield* makePool("lookup", connections.keys),
-        transact: <A, E, R, B = A, F = E | SqlError>(
-          work: Effect.Effect<A, E, R>,
-          handle = (transaction: Effect.Effect<A, E | SqlError, R>) =>
-            transaction as unknown as Effect.Effect<B, F, R>
-        ) =>
+        transact: (isolation, work) =>
+          sql
+            .unsafe(`set transaction isolation level ${isolation}`)
+            .pipe(
+              Effect.andThen(sql`set local statement_timeout = 0`),
+              Effect.andThen(work),
+              sql.withTransaction,
+              Effect.retry({ times: maxRetries, while: isConcurrencyError, schedule: retryDelay })
+            ),
+        handleSqlErrors: <A, E, R>(transaction: Effect.Effect<A, E, R>) =>
           Effect.catchIf(
-            handle(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work))),
+            transaction,
             // TypeScript cannot subtract `SqlError` from a generic error type.
-            isSqlError as unknown as (error: F) => error is F & SqlError,
+            isSqlError as unknown as (error: E) => error is E & SqlError,
             onSqlError
-          ) as Effect.Effect<B, Exclude<F, SqlError> | Unavailable, R>
+          ) as Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
       })
     })
   ).pipe(

@@ -26,9 +26,13 @@ const silentServer = Effect.suspend(() => listenOnFreePort(createServer()))
 
 describe("queries without a PostgreSQL server", () => {
   const failAll = Effect.gen(function* () {
-    const { queryPrompts, queryKeys, transact } = yield* Database
+    const { queryPrompts, queryKeys, transact, handleSqlErrors } = yield* Database
     const sql = yield* PgClient.PgClient
-    const failures = [queryPrompts(select1), queryKeys(select1), transact(sql`select 1`)].map(Effect.flip)
+    const failures = [
+      queryPrompts(select1),
+      queryKeys(select1),
+      handleSqlErrors(transact("read committed", sql`select 1`))
+    ].map(Effect.flip)
     return yield* Effect.all(failures, { concurrency: "unbounded" })
   })
 

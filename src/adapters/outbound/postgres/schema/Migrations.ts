@@ -98,22 +98,21 @@ const describeRejection = (error: SqlError): string =>
  * migrations need.
  */
 const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
-  const { transact } = yield* Database
+  const { transact, handleSqlErrors } = yield* Database
   const stateLog = makeStateLog({
     failed: "A migration waits for another transaction to release a table; retrying"
   })
-  return yield* transact(runPending(all), (transaction) =>
-    transaction.pipe(
-      Effect.tapError((error) => (isLockTimeout(error) ? stateLog.down() : Effect.void)),
-      Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced("500 millis") }),
-      Effect.catchIf(isRejected, (error) =>
-        Effect.fail(
-          SchemaMismatch(
-            `the database's schema needs a migration, which the server rejected: ${describeRejection(error)}`
-          )
+  return yield* transact("read committed", runPending(all)).pipe(
+    Effect.tapError((error) => (isLockTimeout(error) ? stateLog.down() : Effect.void)),
+    Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced("500 millis") }),
+    Effect.catchIf(isRejected, (error) =>
+      Effect.fail(
+        SchemaMismatch(
+          `the database's schema needs a migration, which the server rejected: ${describeRejection(error)}`
         )
       )
-    )
+    ),
+    handleSqlErrors
   )
 })
 
@@ -123,13 +122,12 @@ const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
  * starts.
  */
 const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
-  const { queryPrompts: query, transact } = yield* Database
+  const { queryPrompts: query, transact, handleSqlErrors } = yield* Database
   const statements = all.flatMap((migration) => migration.statements)
   const wrong = yield* query(selectWrongTriggers(findTriggerModes(statements)))
   if (wrong.length === 0) return
-  yield* transact(
+  yield* transact("read committed", runStatements([lockMigrations, ...makeTriggerRepair(statements)])).pipe(
     Effect.andThen(
-      runStatements([lockMigrations, ...makeTriggerRepair(statements)]),
       Effect.logWarning(
         `Triggers missing, disabled or with the wrong firing mode: ${wrong.length}; corrected`
       )
@@ -138,7 +136,8 @@ const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
       Effect.logWarning(
         `some triggers are missing or have the wrong firing mode, and the server rejected the correction: ${describeRejection(error)}; run migrate as the owner of the tables`
       )
-    )
+    ),
+    handleSqlErrors
   )
 })
 

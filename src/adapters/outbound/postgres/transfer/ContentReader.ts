@@ -7,52 +7,30 @@ import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import { toTier } from "../../../../domain/Billing.ts"
 import { Prompt, PromptId, TagId } from "../../../../domain/Prompt.ts"
 import { Version, VersionId } from "../../../../domain/Version.ts"
-import {
-  Folder,
-  Fragment,
-  PromptFragment,
-  StoredKey,
-  User,
-  type WholeWorkspace,
-  WorkspaceTag
-} from "../../../../domain/Workspace.ts"
+import { Fragment, PromptFragment, StoredKey, type WholeWorkspace } from "../../../../domain/Workspace.ts"
 import { ArchiveTooLarge, ImportedState, type WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { findById } from "../driver/Query.ts"
-import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
-import { decodeWorkspaces, fromKeyOwners, selectWorkspace } from "../workspaces/WorkspaceRows.ts"
+import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
+import {
+  makeReader,
+  ofKeyOwners,
+  readFolders,
+  readTags,
+  readUsers,
+  readWorkspaces
+} from "../workspaces/WorkspaceRows.ts"
 
-/**
- * Makes the query of a list of workspace `$1` from the columns of a schema. `expressions` has the SQL expressions of
- * computed columns.
- */
-const selectList = <Fields extends Schema.Struct.Fields>(
-  row: Schema.Struct<Fields> & Schema.Decoder<Schema.Struct<Fields>["Type"]>,
-  from: string,
-  expressions: Readonly<Record<string, string>> = {},
-  order = "id"
-) => {
-  const columns = Object.keys(row.fields).map((name) =>
-    name in expressions ? `${expressions[name]} as ${name}` : name
-  )
-  const text = `select ${columns.join(", ")} from ${from} order by ${order}`
-  const decode = makeRowDecoder(row)
-  return { text, read: (sql: PgClient, id: WorkspaceId) => Effect.map(sql.unsafe(text, [id]), decode) }
-}
+const readStoredKeys = makeReader(StoredKey, "api_keys", { key_hash: "encode(key_hash, 'hex')" })
+const readFragments = makeReader(Fragment, "fragments")
 
-const users = selectList(User, fromKeyOwners)
-const keys = selectList(StoredKey, "api_keys where workspace_id = $1", {
-  key_hash: "encode(key_hash, 'hex')"
-})
-const folders = selectList(Folder, "folders where workspace_id = $1")
-const tags = selectList(WorkspaceTag, "tags where workspace_id = $1")
-const fragments = selectList(Fragment, "fragments where workspace_id = $1")
+/** The clauses that select a list of workspace `$1`. */
+const ofWorkspace = "where workspace_id = $1 order by id"
 
 /** Its fields are in the order of an export. */
 const PromptRow = Prompt.mapFields(Struct.omit(["tags"])).mapFields(
   Struct.assign({ tags: Schema.Array(TagId) })
 )
-const fromPrompts = "prompts p where workspace_id = $1"
 /** Folders and tags of other workspaces are left out, as in every read. */
 const promptExpressions = {
   folder_id: `(select f.id from ${findById("folders", "p.folder_id", ["workspace_id"])} f
@@ -61,15 +39,15 @@ const promptExpressions = {
     where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`
 }
 
-/** The prompts with the ids of their tags. */
-export const prompts = selectList(PromptRow, fromPrompts, promptExpressions)
+/** Reads prompts with the ids of their tags. */
+const readPrompts = makeReader(PromptRow, "prompts p", promptExpressions)
 
-/** The prompts with the number and the parent of their next version. */
-const currentPrompts = selectList(
+/** Reads prompts with the number and the parent of their next version. */
+const readCurrentPrompts = makeReader(
   PromptRow.mapFields(
     Struct.assign({ next_version: Schema.Number, parent_version_id: Schema.NullOr(VersionId) })
   ),
-  fromPrompts,
+  "prompts p",
   {
     ...promptExpressions,
     next_version: `1 + greatest(p.current_version,
@@ -80,34 +58,25 @@ const currentPrompts = selectList(
   }
 )
 
-/** The fragment bindings of all prompts, by position. A fragment of another workspace is left out. */
-export const bindings = selectList(
+/** Reads the fragment bindings of prompts. A fragment of another workspace is left out. */
+const readBindings = makeReader(
   PromptFragment.mapFields(Struct.assign({ prompt_id: PromptId, variable_overrides: Schema.Any })),
   `prompts p join prompt_fragments b on b.prompt_id = p.id
-    join fragments f on f.id = b.fragment_id and f.workspace_id = p.workspace_id
-    where p.workspace_id = $1`,
-  { id: "b.id" },
-  "p.id, b.position, b.id"
+    join fragments f on f.id = b.fragment_id and f.workspace_id = p.workspace_id`,
+  { id: "b.id" }
 )
 
-/** The versions of all prompts, by number. A parent is left out if it is not an earlier version of the same prompt. */
-export const versions = selectList(
-  Version,
-  "prompts p join prompt_versions v on v.prompt_id = p.id where p.workspace_id = $1",
-  {
-    id: "v.id",
-    created_at: "v.created_at",
-    parent_version_id: `(select o.id
-      from ${findById("prompt_versions", "v.parent_version_id", ["prompt_id", "version_number"])} o
-      where o.prompt_id = v.prompt_id and o.version_number < v.version_number)`
-  },
-  "p.id, v.version_number"
-)
-
-/** The states that the latest import of files recorded. */
-const importedStates = selectList(ImportedState, "imported_states where workspace_id = $1", {
-  hash: "encode(hash, 'hex')"
+/** Reads the versions of prompts. A parent is left out if it is not an earlier version of the same prompt. */
+const readVersions = makeReader(Version, "prompts p join prompt_versions v on v.prompt_id = p.id", {
+  id: "v.id",
+  created_at: "v.created_at",
+  parent_version_id: `(select o.id
+    from ${findById("prompt_versions", "v.parent_version_id", ["prompt_id", "version_number"])} o
+    where o.prompt_id = v.prompt_id and o.version_number < v.version_number)`
 })
+
+/** Reads the states that the latest import of files recorded. */
+const readImportedStates = makeReader(ImportedState, "imported_states", { hash: "encode(hash, 'hex')" })
 
 /** Groups rows by their prompt. Returns the rows of a prompt without their column `prompt_id`. */
 const groupByPrompt = <A extends { readonly prompt_id: PromptId }>(rows: ReadonlyArray<A>) => {
@@ -117,23 +86,25 @@ const groupByPrompt = <A extends { readonly prompt_id: PromptId }>(rows: Readonl
 
 /** Reads a workspace without its content. */
 const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
-  const [row] = decodeWorkspaces(yield* sql.unsafe(selectWorkspace, [workspace]))
+  const [row] = yield* readWorkspaces(sql, "where id = $1", [workspace])
   return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : { ...row, tier: toTier(row.tier) }
 })
 
 /** Reads the current state of a workspace's content. Must run in a transaction with one snapshot. */
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   yield* readWorkspace(sql, workspace)
-  const listFragments = groupByPrompt(yield* bindings.read(sql, workspace))
+  const listFragments = groupByPrompt(
+    yield* readBindings(sql, "where p.workspace_id = $1 order by p.id, b.position, b.id", [workspace])
+  )
   return {
-    folders: yield* folders.read(sql, workspace),
-    tags: yield* tags.read(sql, workspace),
-    fragments: yield* fragments.read(sql, workspace),
-    prompts: (yield* currentPrompts.read(sql, workspace)).map((prompt) => ({
+    folders: yield* readFolders(sql, ofWorkspace, [workspace]),
+    tags: yield* readTags(sql, ofWorkspace, [workspace]),
+    fragments: yield* readFragments(sql, ofWorkspace, [workspace]),
+    prompts: (yield* readCurrentPrompts(sql, ofWorkspace, [workspace])).map((prompt) => ({
       ...prompt,
       fragments: listFragments(prompt.id)
     })),
-    importedStates: yield* importedStates.read(sql, workspace)
+    importedStates: yield* readImportedStates(sql, ofWorkspace, [workspace])
   } satisfies WorkspaceContent
 })
 
@@ -160,16 +131,20 @@ export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, works
   const info = yield* readWorkspace(sql, workspace)
   const { bytes } = decodeSize(yield* sql.unsafe(selectSize, [workspace]))
   if (bytes > maxArchiveBytes) return yield* Effect.fail(ArchiveTooLarge)
-  const listFragments = groupByPrompt(yield* bindings.read(sql, workspace))
-  const listVersions = groupByPrompt(yield* versions.read(sql, workspace))
+  const listFragments = groupByPrompt(
+    yield* readBindings(sql, "where p.workspace_id = $1 order by p.id, b.position, b.id", [workspace])
+  )
+  const listVersions = groupByPrompt(
+    yield* readVersions(sql, "where p.workspace_id = $1 order by p.id, v.version_number", [workspace])
+  )
   return {
     workspace: info,
-    users: yield* users.read(sql, workspace),
-    api_keys: yield* keys.read(sql, workspace),
-    folders: yield* folders.read(sql, workspace),
-    tags: yield* tags.read(sql, workspace),
-    fragments: yield* fragments.read(sql, workspace),
-    prompts: (yield* prompts.read(sql, workspace)).map((prompt) => ({
+    users: yield* readUsers(sql, ofKeyOwners, [workspace]),
+    api_keys: yield* readStoredKeys(sql, ofWorkspace, [workspace]),
+    folders: yield* readFolders(sql, ofWorkspace, [workspace]),
+    tags: yield* readTags(sql, ofWorkspace, [workspace]),
+    fragments: yield* readFragments(sql, ofWorkspace, [workspace]),
+    prompts: (yield* readPrompts(sql, ofWorkspace, [workspace])).map((prompt) => ({
       ...prompt,
       fragments: listFragments(prompt.id),
       versions: listVersions(prompt.id)

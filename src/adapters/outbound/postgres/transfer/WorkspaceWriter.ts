@@ -1,6 +1,5 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
@@ -12,7 +11,7 @@ import {
   type WorkspaceContent
 } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { Database } from "../Database.ts"
+import { type Database, isConcurrencyError } from "../Database.ts"
 import { executeCounted } from "../driver/Query.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import type { AuditRecorder } from "../workspaces/AuditLog.ts"
@@ -24,19 +23,6 @@ import {
   upsertRows,
   writeContent
 } from "./ContentWriter.ts"
-
-type Transact = Database["Service"]["transact"]
-
-/** Maximum number of further attempts of a write if concurrent transactions interfere. */
-const maxRetries = 9
-const retryDelay = Schedule.jittered(Schedule.spaced("50 millis"))
-
-/**
- * Returns true for an error that a concurrent transaction may cause by adding, deleting or changing a row, or by a
- * deadlock.
- */
-const isConcurrencyError = (error: unknown): boolean =>
-  isSqlError(error) && /^(23503|23505|40001|40P01)$/.test(sqlState(error))
 
 /** Describes an error of the last attempt, if PostgreSQL cannot store the content (class 22 or 23) or was interrupted. */
 const describeContentError = (error: unknown): string | undefined => {
@@ -54,26 +40,24 @@ class DryRunResult<A> {
 }
 
 /**
- * Runs a write in a transaction, which a dry run rolls back. If a concurrent transaction interferes, retries the write
- * up to `maxRetries` times. Fails with `InvalidContent` if PostgreSQL cannot store the content.
+ * Runs a write in a transaction, which a dry run rolls back. Fails with `InvalidContent` if PostgreSQL cannot store the
+ * content.
  */
-const runAttempts = <A, E>(
-  transact: Transact,
+const runWrite = <A, E>(
+  { transact, handleSqlErrors }: Database["Service"],
+  isolation: "read committed" | "serializable",
   dryRun: boolean,
   write: Effect.Effect<A, E>
 ): Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable> => {
   const work: Effect.Effect<A, unknown> = dryRun
     ? Effect.flatMap(write, (value) => Effect.fail(new DryRunResult(value)))
     : write
-  const run = transact(work, (transaction) =>
-    transaction.pipe(
-      Effect.retry({ times: maxRetries, while: isConcurrencyError, schedule: retryDelay }),
-      Effect.catch((error) => {
-        if (error instanceof DryRunResult) return Effect.succeed(error.value as A)
-        const message = describeContentError(error)
-        return Effect.fail(message === undefined ? error : InvalidContent([{ path: "", message }]))
-      })
-    )
+  const run = handleSqlErrors(
+    Effect.catch(transact(isolation, work), (error) => {
+      if (error instanceof DryRunResult) return Effect.succeed(error.value as A)
+      const message = describeContentError(error)
+      return Effect.fail(message === undefined ? error : InvalidContent([{ path: "", message }]))
+    })
   )
   // TypeScript cannot remove the handled errors from a union with a generic error type.
   return run as Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable>
@@ -148,13 +132,14 @@ const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeW
 /** Imports an archive in one transaction. Returns how many items the archive has and how many rows were written. */
 export const importWorkspace = (
   sql: PgClient,
-  transact: Transact,
+  database: Database["Service"],
   archive: WholeWorkspace,
   options: ChangeOptions | undefined,
   record: AuditRecorder
 ) =>
-  runAttempts(
-    transact,
+  runWrite(
+    database,
+    "read committed",
     options?.dryRun === true,
     Effect.gen(function* () {
       const rows = yield* mergeArchive(sql, archive)
@@ -204,14 +189,13 @@ const replaceStates = `with given as (
  */
 export const editContent = <A, E>(
   sql: PgClient,
-  transact: Transact,
+  database: Database["Service"],
   workspace: WorkspaceId,
   makeEdit: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
   options: ChangeOptions | undefined,
   record: AuditRecorder
 ): Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable> => {
   const attemptEdit = Effect.gen(function* () {
-    yield* sql`set transaction isolation level serializable`
     const locked = yield* sql.unsafe(tryLockWorkspace, [workspace])
     if (locked.length === 0) return yield* Effect.fail(WorkspaceLocked)
     const content = yield* readContent(sql, workspace)
@@ -229,9 +213,11 @@ export const editContent = <A, E>(
       yield* sql.unsafe(replaceStates, [workspace, JSON.stringify(edit.importedStates)])
     return result
   })
-  const waitForLock = transact(sql.unsafe(lockWorkspace, [workspace]))
+  const waitForLock = database.handleSqlErrors(
+    database.transact("read committed", sql.unsafe(lockWorkspace, [workspace]))
+  )
   const run: Effect.Effect<A, unknown> = Effect.catchIf(
-    runAttempts(transact, options?.dryRun === true, attemptEdit),
+    runWrite(database, "serializable", options?.dryRun === true, attemptEdit),
     (error) => error === WorkspaceLocked,
     () => Effect.andThen(waitForLock, run)
   )

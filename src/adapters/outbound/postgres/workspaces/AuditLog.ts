@@ -2,10 +2,8 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { Actor } from "../../../../application/administration/Actor.ts"
-import type { AuditFilter, KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
-import { type AuditEntry, AuditEvent } from "../../../../domain/AuditEvent.ts"
-import type { Statement } from "../driver/Query.ts"
-import { makeRowDecoder } from "../driver/RowDecoder.ts"
+import type { KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
+import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
 
 /** Appends an event to the audit log in the current transaction. */
 export type AuditRecorder = (entry: AuditEntry) => Effect.Effect<void, SqlError>
@@ -29,12 +27,3 @@ export const describeKey = (
   { id, workspace_id, name, owner }: Pick<KeyInfo, "id" | "workspace_id" | "name" | "owner">,
   details: AuditEntry["details"] = {}
 ): AuditEntry => ({ action, workspace_id, subject: id, details: { name, owner, ...details } })
-
-/** Selects events of the audit log, latest first. */
-export const selectEvents = ({ workspace, limit }: AuditFilter): Statement => ({
-  text: `select e.id::text, at, actor, action, workspace_id, subject, details from audit_events e
-    ${workspace === undefined ? "" : "where workspace_id = $2"} order by e.id desc limit $1::int`,
-  params: workspace === undefined ? [limit] : [limit, workspace]
-})
-
-export const decodeEvents = makeRowDecoder(AuditEvent)

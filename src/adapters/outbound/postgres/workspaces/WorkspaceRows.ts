@@ -1,8 +1,35 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
+import type { SqlError } from "effect/sql/SqlError"
+import { AuditEvent } from "../../../../domain/AuditEvent.ts"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
-import { StoredKey, User, Workspace } from "../../../../domain/Workspace.ts"
+import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../../domain/Workspace.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
+
+/** Reads rows in the current transaction. `clauses` are the clauses of the query after its FROM clause. */
+export type Reader<A> = (
+  sql: PgClient,
+  clauses: string,
+  params?: ReadonlyArray<unknown>
+) => Effect.Effect<ReadonlyArray<A>, SqlError>
+
+/**
+ * Makes the reader of the columns of a schema. `expressions` has the SQL expressions of computed columns.
+ */
+export const makeReader = <Fields extends Schema.Struct.Fields>(
+  row: Schema.Struct<Fields> & Schema.Decoder<Schema.Struct<Fields>["Type"]>,
+  from: string,
+  expressions: Readonly<Record<string, string>> = {}
+): Reader<Schema.Struct<Fields>["Type"]> => {
+  const columns = Object.keys(row.fields).map((name) =>
+    name in expressions ? `${expressions[name]} as ${name}` : name
+  )
+  const decode = makeRowDecoder(row)
+  return (sql, clauses, params) =>
+    Effect.map(sql.unsafe(`select ${columns.join(", ")} from ${from} ${clauses}`, params), decode)
+}
 
 /** A row of `workspaces`. `tier` may be a tier that this program does not know. */
 const WorkspaceRow = Workspace.mapFields(Struct.assign({ tier: Schema.String }))
@@ -23,19 +50,17 @@ const KeyInfoRow = Schema.Struct({
   revoked_at
 })
 
-export const decodeWorkspaces = makeRowDecoder(WorkspaceRow)
-export const decodeUsers = makeRowDecoder(User)
-export const decodeKeys = makeRowDecoder(KeyInfoRow)
+export const readWorkspaces = makeReader(WorkspaceRow, "workspaces")
+export const readUsers = makeReader(User, "users u")
+/** Reads keys `k`. */
+export const readKeys = makeReader(KeyInfoRow, "api_keys k join users u on u.id = k.created_by", {
+  id: "k.id",
+  owner: "u.email"
+})
+export const readFolders = makeReader(Folder, "folders")
+export const readTags = makeReader(WorkspaceTag, "tags")
+export const readEvents = makeReader(AuditEvent, "audit_events e", { id: "e.id::text" })
 
-export const workspaceColumns = Object.keys(WorkspaceRow.fields).join(", ")
-export const userColumns = Object.keys(User.fields).join(", ")
-/** The columns of a key `k` and its owner `u`. */
-export const keyColumns = Object.keys(KeyInfoRow.fields)
-  .map((column) => (column === "owner" ? "u.email as owner" : `k.${column}`))
-  .join(", ")
-
-export const selectWorkspace = `select ${workspaceColumns} from workspaces where id = $1`
-
-/** The FROM clause that selects the owners `u` of the keys of workspace `$1`. */
-export const fromKeyOwners =
-  "users u where exists (select from api_keys k where k.created_by = u.id and k.workspace_id = $1)"
+/** The clauses that select the owners `u` of the keys of workspace `$1`. */
+export const ofKeyOwners = `where exists (
+  select from api_keys k where k.created_by = u.id and k.workspace_id = $1) order by id`

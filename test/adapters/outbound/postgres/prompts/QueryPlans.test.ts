@@ -116,6 +116,7 @@ const load = (size: Size) =>
     const run = (statements: ReadonlyArray<string>) =>
       Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
     yield* transact(
+      "read committed",
       Effect.gen(function* () {
         const indexes = yield* sql<{ readonly name: string; readonly definition: string }>`
           select indexname as name, indexdef as definition from pg_indexes
