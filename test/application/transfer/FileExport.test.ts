@@ -32,7 +32,8 @@ import {
   renderFiles
 } from "../../support/promptFiles.ts"
 
-const naturals = Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 6 })
+const natural = Arbitrary.schema(Schema.Natural)
+const naturals = Arbitrary.array(natural, { maxLength: 6 })
 
 /** Changes the formatting of texts, but not the prompts that they describe. Removes the id from some of the texts. */
 const reformat = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
@@ -83,31 +84,10 @@ const nothing = { written: {}, removed: [] }
 
 /** Folder names that are hard to express as paths, such as names that differ only in case. */
 const awkwardNames = [
-  "",
-  "agent.md",
-  "Agent.MD",
-  "agent.md/inner.md",
-  "agent",
-  "AGENT",
-  "A/b",
-  "a/c",
-  "/",
-  "//a",
-  ".",
-  "../../..",
-  "a b ",
-  "con:*?",
-  "%41",
-  "é",
-  "e\u0301",
-  "\u0085".repeat(200),
-  `${"日".repeat(255)}本`,
-  `${"語".repeat(100)}/${"本".repeat(100)}`,
-  "😀".repeat(256),
-  "a/".repeat(127)
+  ...["", "agent.md", "Agent.MD", "agent.md/inner.md", "agent", "AGENT", "A/b", "a/c", "/", "//a", "."],
+  ...["../../..", "a b ", "con:*?", "%41", "é", "e\u0301", "\u0085".repeat(200), `${"日".repeat(255)}本`],
+  ...[`${"語".repeat(100)}/${"本".repeat(100)}`, "😀".repeat(256), "a/".repeat(127)]
 ]
-
-const natural = Arbitrary.schema(Schema.Natural)
 
 const awkwardArchives = Arbitrary.map(
   Arbitrary.all({
@@ -182,51 +162,17 @@ describe("planExport", () => {
     )
   })
 
-  /** Returns the text that an export writes to `path` after an edit of the prompt, or `undefined` if it writes none. */
-  const writeAfterEdit = (text: string, edit: PromptChange, path = "prompts/a.md") => {
+  /**
+   * Returns the text of a file after an edit of its prompt and an export. Checks that the text describes the edited
+   * prompt.
+   */
+  const exportEdit = (text: string, edit: PromptChange, path = "prompts/a.md"): string => {
     const { home, content, texts } = makeImported({ [path]: text, "fragments/tone.md": "Be {{x}}" })
-    const [{ current_content }] = content.prompts as [CurrentPrompt]
-    const { textsToWrite } = Result.getOrThrow(
-      planExport(home, editPrompts(content, { [current_content]: edit }), texts)
-    )
-    return textsToWrite.get(path)
+    const edited = editPrompts(content, { [content.prompts[0]!.current_content]: edit })
+    const updated = exportFiles(home, edited, texts)
+    assert.deepStrictEqual(findDifferences(home, edited, updated), [])
+    return updated.get(path)!
   }
-
-  const formatted = `---
-# Who owns this prompt: the shop team
-title:   "Support agent"   # shown in the editor
-tags: [production,  draft]
-model: gpt-4o
-fragments:
-- {fragment: tone, with: {x: 1.10}}  # a flow mapping
-description: >-
-  Answers
-  customers
----
-# Heading
-
-Body
-`
-
-  it.each<readonly [PromptChange, (text: string) => string | undefined]>([
-    [{ title: "Agent" }, (text) => text.replace('title:   "Support agent"', "title: Agent")],
-    [{ tags: [] }, (text) => text.replace(/^tags: .*\n/m, "")],
-    [{ description: "Other" }, (text) => text.replace(">-\n  Answers\n  customers", "Other")],
-    [
-      { intent: "support", is_favorite: true },
-      (text) => text.replace("---\n# Heading", "intent: support\nfavorite: true\n---\n# Heading")
-    ],
-    [{ current_content: "# Heading\n\nBody\n\nMore" }, (text) => `${text}\nMore\n`],
-    [{ is_archived: false }, () => undefined]
-  ])(
-    "planExport changes only the keys and the body that differ, and keeps the formatting of the file: %j",
-    (edit, change) => {
-      assert.strictEqual(writeAfterEdit(formatted, edit), change(formatted))
-      const toWindows = (text: string) => `\ufeff${text.replaceAll("\n", "\r\n")}`
-      const changed = change(formatted)
-      assert.strictEqual(writeAfterEdit(toWindows(formatted), edit), changed && toWindows(changed))
-    }
-  )
 
   /** The front matter of a prompt as people write it: each key in several styles, without and with comments. */
   const styles: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -248,7 +194,7 @@ Body
     ]
   }
   const separators = ["", "# A comment\n", "\n", "\n\n#no space\n   # indented\n"]
-  const edits: Readonly<Record<string, Parameters<typeof prompt>[0]>> = {
+  const edits: Readonly<Record<string, PromptChange>> = {
     title: { title: "Other: title" },
     description: { description: "First\nsecond" },
     type: { prompt_type: "assistant" },
@@ -261,8 +207,8 @@ Body
   }
 
   it.prop(
-    "in the front matter of a file, planExport changes only lines of keys that differ, whatever the style and the order of the keys",
-    { picks: Arbitrary.array(Arbitrary.schema(Schema.Natural), { minLength: 40, maxLength: 40 }) },
+    "planExport changes only the lines of keys that differ, whatever the style and the order of the keys, and keeps a byte order mark and the line ends of Windows",
+    { picks: Arbitrary.array(natural, { minLength: 40, maxLength: 40 }) },
     ({ picks }) => {
       const keys = Object.keys(styles)
       for (const number of picks) keys.push(...keys.splice(number % keys.length, 1))
@@ -275,7 +221,8 @@ Body
       }))
       const text = `---\n${entries.map(({ separator, text }) => separator + text).join("")}# The end\n---\nBody\n`
       const edited = entries.filter(({ isEdited }) => isEdited)
-      const updated = writeAfterEdit(text, Object.assign({}, ...edited.map(({ key }) => edits[key]))) ?? text
+      const edit = Object.assign({}, ...edited.map(({ key }) => edits[key]))
+      const updated = exportEdit(text, edit)
       const removed = diffLines(text, updated).flatMap((part) =>
         part.removed ? part.value.split("\n").slice(0, -1) : []
       )
@@ -285,6 +232,8 @@ Body
         []
       )
       assert.strictEqual(updated === text, edited.length === 0)
+      const toWindows = (text: string) => `\ufeff${text.replaceAll("\n", "\r\n")}`
+      assert.strictEqual(exportEdit(toWindows(text), edit), toWindows(updated))
     }
   )
 
@@ -292,6 +241,11 @@ Body
     ["---\n---\na", { current_content: "b" }, "---\n---\nb"],
     ["Hello\n", { current_content: "Bye" }, "Bye\n"],
     ["Hello\n", { prompt_type: "system" }, "---\ntype: system\n---\nHello\n"],
+    [
+      "---\nmodel:   m # x\n---\nHello\n",
+      { intent: "support", is_favorite: true, current_content: "Hello\n\nBye" },
+      "---\nmodel:   m # x\nintent: support\nfavorite: true\n---\nHello\n\nBye\n"
+    ],
     // The path of the file stays.
     ["Hello\n", { folder_id: null }, "---\nfolder: null\n---\nHello\n"],
     // Without front matter, this body would be read as front matter.
@@ -303,7 +257,7 @@ Body
   ])(
     "planExport adds neither front matter to plain Markdown nor a newline at its end unless it must: %j, %j",
     (text, edit, expected) => {
-      assert.strictEqual(writeAfterEdit(text, edit, "prompts/Support/a.md"), expected)
+      assert.strictEqual(exportEdit(text, edit, "prompts/Support/a.md"), expected)
     }
   )
 
@@ -326,27 +280,17 @@ Body
   })
 
   it("planExport refuses to replace or remove files that were edited since the import, and names them all, unless overwrite is set", () => {
-    const { home, content, texts } = makeImported({
-      "prompts/a.md": "A\n",
-      "prompts/b.md": "B\n",
-      "prompts/c.md": "C\n",
-      "prompts/d.md": "D\n",
-      "fragments/e.md": "E\n"
-    })
+    const files = ["fragments/e.md", ...["a", "b", "c", "d"].map((name) => `prompts/${name}.md`)]
+    const { home, content, texts } = makeImported(
+      Object.fromEntries(files.map((path) => [path, `${path.at(-4)!.toUpperCase()}\n`]))
+    )
     const later = editPrompts(deletePrompts(content, "D"), {
       B: { current_content: "Edited" },
       C: { is_archived: true }
     })
     const edit = (...paths: ReadonlyArray<string>): Texts =>
       new Map([...texts, ...paths.map((path) => [path, "Changed\n"] as const)])
-    const paths = [
-      "fragments/e.md",
-      "prompts/a.md",
-      "prompts/b.md",
-      "prompts/c.md",
-      "prompts/d.md",
-      "prompts/new.md"
-    ]
+    const paths = [...files, "prompts/new.md"]
     for (const path of paths) assert.deepStrictEqual(plan(home, later, edit(path)), [path])
     const edited = edit(...paths)
     assert.deepStrictEqual(plan(home, later, edited), paths)
