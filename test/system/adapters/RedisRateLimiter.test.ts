@@ -82,21 +82,17 @@ describe("Redis RateLimiter", () => {
       })
   )
 
-  it.effect("a process that reconnects raises the count in Redis to the total that the process knows", () =>
+  it.effect("a process that reconnects after Redis lost its counts admits at most the limit of a key", () =>
     Effect.gen(function* () {
-      const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
+      const limiter = yield* makeLimiter(redis.url)
       const key = newKey()
-      assert.strictEqual(yield* countAdmitted(one, key, 20, now), 20)
-      assert.strictEqual(yield* countAdmitted(other, key, 30, now), 30)
+      assert.strictEqual(yield* countAdmitted(limiter, key, 20, now), 20)
       yield* expectExpiry(redis, key)
       yield* redis.stop
       yield* redis.start
-      yield* waitUntilShared(redis, one)
-      yield* waitUntilShared(redis, other)
-      assert.isTrue(yield* other.take(key, 100, now))
-      assert.strictEqual(yield* readCount(redis, key), 51)
+      yield* waitUntilShared(redis, limiter)
+      assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 80)
       yield* expectExpiry(redis, key)
-      assert.strictEqual(yield* countAdmitted(one, key, 100, now), 49)
     })
   )
 

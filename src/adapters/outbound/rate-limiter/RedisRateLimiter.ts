@@ -1,16 +1,14 @@
 import { setImmediate } from "node:timers/promises"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
-import type * as Scope from "effect/Scope"
-import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
+import { createClient } from "redis"
 import { makeStateLog } from "../../../application/observability/StateLog.ts"
-import { FixedWindowCounter } from "./InProcessRateLimiter.ts"
-import { toRateWindow } from "../../../domain/ApiKey.ts"
-import { connect, type RedisCounter } from "./RedisCounter.ts"
+import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
+import { toRateWindow, windowSeconds } from "../../../domain/ApiKey.ts"
+import { makeRateLimiter } from "./InProcessRateLimiter.ts"
 
 export const sharedCounterUp = Metric.gauge("prompt_retrieval_rate_limiter_shared_up", {
   description: "1 while the shared rate limit counter decides, 0 while this process counts alone"
@@ -19,18 +17,34 @@ export const sharedCounterUp = Metric.gauge("prompt_retrieval_rate_limiter_share
 /** How long a request waits for a reply of the shared counter, in milliseconds. */
 const replyTimeoutMs = 50
 /** The delay before a reconnect. No request waits for a connection. */
-const reconnectDelay = Duration.seconds(1)
+const reconnectDelay = "1 second"
 /**
  * How long the start of the process waits for the first connection at most. Without this wait, the process would first
  * count alone from zero, so a restart would give each key a new allowance for the minute.
  */
-const startupWait = Duration.millis(250)
+const startupWait = "250 millis"
+
+/** A count outlives its minute by a minute, because the clocks of processes differ. */
+const expiryMs = 2 * windowSeconds * 1_000
+
+/** Counts one request and returns 1, or returns 0 if the count is at the limit. */
+const takeScript = `
+local count = tonumber(redis.call('GET', KEYS[1]) or '0')
+if count >= tonumber(ARGV[1]) then return 0 end
+redis.call('SET', KEYS[1], count + 1, 'PX', ${expiryMs})
+return 1`
+
+/** Refunds one request if any was counted. */
+const refundScript = `if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then redis.call('DECR', KEYS[1]) end`
+
+const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, unknown> =>
+  Effect.tryPromise({ try: run, catch: (error) => error })
 
 /** Waits one turn of the event loop. */
 const nextTurn = Effect.promise(() => setImmediate())
 
 /** Fails if there is no reply in time. A reply that arrived in time, but was not read yet, still counts. */
-const withReplyTimeout = <A, E>(reply: Effect.Effect<A, E>): Effect.Effect<A, E | Cause.TimeoutError> =>
+const withReplyTimeout = <A>(reply: Effect.Effect<A, unknown>): Effect.Effect<A, unknown> =>
   Effect.raceFirst(
     reply,
     Effect.sleep(replyTimeoutMs).pipe(
@@ -40,38 +54,53 @@ const withReplyTimeout = <A, E>(reply: Effect.Effect<A, E>): Effect.Effect<A, E 
     )
   )
 
-const toRedisKey = (bucket: Bucket, now: number): string =>
-  `prompt-retrieval:rate:{${bucket}}:${toRateWindow(now)}`
-
-const probeKey = "prompt-retrieval:rate:probe"
-
 /**
- * Checks that requests can be counted on a connection. The first use of a script also loads it, so the reply timeout
- * applies only to the last `take`. Each later use takes one round trip, so the commands keep their order.
+ * Connects to a Redis server until the scope closes. Fails if this takes more than two seconds, or if the server then
+ * replies too late. Has no offline queue and no reconnects, so that commands fail immediately while the server is
+ * unavailable. Pings keep an idle connection alive. If one second passes without a reply, the connection is closed, even
+ * during the handshake.
  */
-const probe = Effect.fnUntraced(function* (connection: RedisCounter) {
-  const take = connection.take(probeKey, Number.MAX_SAFE_INTEGER, { own: 0, total: 0 })
-  yield* take
-  yield* connection.refund(probeKey)
-  yield* withReplyTimeout(take)
+const connect = Effect.fnUntraced(function* (url: string) {
+  const client = createClient({
+    url,
+    disableOfflineQueue: true,
+    pingInterval: 400,
+    socket: { connectTimeout: 1000, socketTimeout: 1000, reconnectStrategy: false },
+    commandOptions: { timeout: 0 }
+  })
+  /** Fails when the connection is lost. Failing this `Deferred` drops the connection and all pending commands. */
+  const lost = Deferred.makeUnsafe<never, unknown>()
+  client.on("error", (error) => Deferred.doneUnsafe(lost, Effect.fail(error)))
+  // Does not wait for replies, which a frozen server never sends.
+  yield* Effect.addFinalizer(() => Effect.sync(() => client.destroy()))
+  yield* attempt(() => client.connect())
+  yield* withReplyTimeout(attempt(() => client.ping()))
+  const run = (script: string, bucket: Bucket, now: number, ...args: ReadonlyArray<number>) =>
+    attempt(() =>
+      client.eval(script, {
+        keys: [`prompt-retrieval:rate:{${bucket}}:${toRateWindow(now)}`],
+        arguments: args.map(String)
+      })
+    )
+  return { run, lost }
 })
+
+type Connection = Effect.Success<ReturnType<typeof connect>>
 
 /**
  * Keeps one connection to the Redis server at `url` in the background until the scope closes, and reports in the metric
  * and in the log whether it is up. Returns a function that returns the connection, or `undefined` while there is none.
  */
-const maintainConnection = Effect.fnUntraced(function* (
-  url: string
-): Effect.fn.Return<() => RedisCounter | undefined, never, Scope.Scope> {
+const maintainConnection = Effect.fnUntraced(function* (url: string) {
   const stateLog = makeStateLog({
     failed: "Redis unavailable; each process counts alone",
     restored: "Redis restored; rate limits are shared"
   })
   const firstAttempt = yield* Deferred.make<void>()
-  let current: RedisCounter | undefined
+  let current: Connection | undefined
 
   const setConnection = Effect.fnUntraced(function* (
-    connection: RedisCounter | undefined,
+    connection: Connection | undefined,
     log: Effect.Effect<void>
   ) {
     current = connection
@@ -80,10 +109,9 @@ const maintainConnection = Effect.fnUntraced(function* (
     yield* Deferred.succeed(firstAttempt, undefined)
   })
 
-  /** Connects, probes the connection, and fails when the connection is lost. */
+  /** Connects, and fails when the connection is lost. */
   const useConnection = Effect.gen(function* () {
     const connection = yield* connect(url)
-    yield* probe(connection)
     yield* setConnection(connection, stateLog.up)
     return yield* Deferred.await(connection.lost)
   })
@@ -100,47 +128,40 @@ const maintainConnection = Effect.fnUntraced(function* (
 
 /**
  * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server. The
- * bucket "process" is counted in this process alone. Waits for a reply for about 50 ms at most. While Redis is
- * unavailable or slow, this process counts alone, and starts from the highest count that it knows. If Redis loses a
- * count, a process raises the count to the highest total that it knows. A key therefore gets at most its limit per
- * process, even if Redis loses all counts.
+ * bucket "process" is counted in this process alone. Waits for a reply for about 50 ms at most. Each process also counts
+ * the requests that it admits, and admits at most the limit. This count decides alone while Redis is unavailable or
+ * slow, so a key gets at most its limit per process, even if Redis loses all counts.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>
   Layer.effect(
     RateLimiter,
     Effect.gen(function* () {
-      const counter = new FixedWindowCounter()
+      const local = makeRateLimiter()
       const getConnection = yield* maintainConnection(options.url)
       const getSharedCounter = (bucket: Bucket) => (bucket === "process" ? undefined : getConnection())
 
       return {
-        isKnownExhausted: (bucket, limit, now) => counter.isKnownExhausted(bucket, limit, now),
+        isKnownExhausted: local.isKnownExhausted,
         take: (bucket, limit, now) =>
           Effect.suspend(() => {
             const connection = getSharedCounter(bucket)
-            if (connection === undefined) return Effect.succeed(counter.take(bucket, limit, now))
-            const known = counter.get(bucket, now)
-            return Effect.match(withReplyTimeout(connection.take(toRedisKey(bucket, now), limit, known)), {
-              onSuccess: (reply) => {
-                if (reply > 0) return counter.admit(bucket, limit, reply, now)
-                counter.raiseTo(bucket, -reply, now)
-                return false
-              },
-              onFailure: (error) => {
-                Deferred.doneUnsafe(connection.lost, Effect.fail(error))
-                return counter.take(bucket, limit, now)
-              }
-            })
+            if (connection === undefined) return local.take(bucket, limit, now)
+            return withReplyTimeout(connection.run(takeScript, bucket, now, limit)).pipe(
+              Effect.catch((error) => Deferred.fail(connection.lost, error)),
+              Effect.flatMap((reply) =>
+                reply === 0 ? Effect.succeed(false) : local.take(bucket, limit, now)
+              )
+            )
           }),
         refund: (bucket, now) =>
           Effect.suspend(() => {
-            counter.refund(bucket, now)
             const connection = getSharedCounter(bucket)
-            if (connection === undefined) return Effect.void
-            return connection.refund(toRedisKey(bucket, now)).pipe(
+            const refundLocal = local.refund(bucket, now)
+            if (connection === undefined) return refundLocal
+            return connection.run(refundScript, bucket, now).pipe(
               Effect.catch((error) => Deferred.fail(connection.lost, error)),
               Effect.forkDetach({ startImmediately: true }),
-              Effect.asVoid
+              Effect.andThen(refundLocal)
             )
           })
       }
