@@ -1,24 +1,23 @@
 import { mkdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { findSlots } from "../../../src/domain/Resolution.ts"
 import { verifyBundle } from "../../src/index.ts"
 import type { FakeService } from "../../src/testing.ts"
 import { key } from "../support.ts"
 import { agent, bundleFile, prompts, startPullService, typesFile } from "./pullService.ts"
 
-const success = { code: 0, stdout: "", stderr: "" }
-const bothChanged = "prompts.bundle.json and prompts.ts changed\n"
+const toSuccess = (stdout: string) => ({ code: 0, stdout, stderr: "" })
 const toFailure = (message: string) => ({
   code: 1,
   stdout: "",
   stderr: `prompt-retrieval-client: ${message}\n`
 })
+const toChanged = (count: number) => toSuccess(`${count} prompts: ${bundleFile} and ${typesFile} changed\n`)
 
 describe("pull", () => {
   it("pull writes every prompt, ordered by name, and a bundled result has the data and the version that the service returns", async () => {
     const { service, pull, read, readBundle, listFiles } = await startPullService(prompts)
-    expect(await pull()).toEqual({ ...success, stdout: `232 prompts: ${bothChanged}` })
+    expect(await pull()).toEqual(toChanged(232))
     expect(listFiles()).toEqual([bundleFile, typesFile])
     expect(service.requests).toEqual(
       [1, 2, 3].map((page) => `/api/v1/resolved?page=${page}&per_page=100&names=true`)
@@ -28,41 +27,35 @@ describe("pull", () => {
     expect(bundle.prompts.find(({ id }) => id === agent.id)).toEqual({
       ...agent,
       target_model: "",
-      slots: [...findSlots(agent.content)],
+      slots: ["shop", "reader"],
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/)
     })
     const client = service.connect()
     const bundled = client.withOptions({ bundle, mode: "bundle-first" })
     for (const { name } of prompts.slice(0, 3)) {
-      const [fresh, result] = [
-        await client.prompts.getResolved(name),
-        await bundled.prompts.getResolved(name)
-      ]
-      expect([result.source, result.version, JSON.stringify(result)]).toEqual([
-        "bundled",
-        fresh.version,
-        JSON.stringify(fresh)
+      const [fresh, result] = await Promise.all([
+        client.prompts.getResolved(name),
+        bundled.prompts.getResolved(name)
       ])
+      expect([result.source, result.version]).toEqual(["bundled", fresh.version])
+      expect(JSON.stringify(result)).toBe(JSON.stringify(fresh))
     }
-    const constant =
-      'export const supportAgent = {\n  name: "support-agent",\n  type: "system",\n  slots: ["shop", "reader"]\n} as const'
-    expect(read(typesFile)).toContain(`/** Support agent */\n${constant}\n`)
+    expect(read(typesFile)).toContain(
+      '/** Support agent */\nexport const supportAgent = {\n  name: "support-agent",\n  type: "system",\n  slots: ["shop", "reader"]\n} as const\n'
+    )
   })
 
   it("if nothing has changed, pull leaves both files untouched, and pull --check and pull --frozen exit with 0", async () => {
     const { pull, directory } = await startPullService()
-    await pull(["--out", "generated"])
-    const stat = () =>
-      [bundleFile, typesFile].map((name) => {
-        const { ino, mtimeMs } = statSync(join(directory, "generated", name))
-        return [ino, mtimeMs]
-      })
-    const before = stat()
     const repeat = (...flags: ReadonlyArray<string>) => pull(["--out", "generated", ...flags])
-    expect(await repeat()).toEqual({ ...success, stdout: "1 prompt: nothing changed\n" })
-    expect(await repeat("--check")).toEqual({ ...success, stdout: "1 prompt: nothing differs\n" })
-    expect(await repeat("--frozen")).toEqual(success)
-    expect(stat()).toEqual(before)
+    await repeat()
+    const listInodes = () =>
+      [bundleFile, typesFile].map((name) => statSync(join(directory, "generated", name)).ino)
+    const before = listInodes()
+    expect(await repeat()).toEqual(toSuccess("1 prompt: nothing changed\n"))
+    expect(await repeat("--check")).toEqual(toSuccess("1 prompt: nothing differs\n"))
+    expect(await repeat("--frozen")).toEqual(toSuccess(""))
+    expect(listInodes()).toEqual(before)
   })
 
   it("pull sends the filters --tag and --type, and fails without --allow-empty if no prompt matches", async () => {
@@ -77,35 +70,28 @@ describe("pull", () => {
       expect(await pull(args)).toEqual(
         toFailure("no prompt matches; check --tag and --type, or allow it with --allow-empty")
       )
-    expect(await pull([...none, "--allow-empty"])).toEqual({
-      ...success,
-      stdout: `0 prompts: ${bothChanged}`
-    })
+    expect(await pull([...none, "--allow-empty"])).toEqual(toChanged(0))
     expect(read(typesFile)).toMatch(/\nexport \{\}\n$/)
     expect((await verifyBundle(readBundle())).prompts).toEqual([])
   })
 
   it("pull --check prints the names of the prompts that were changed, added, removed or renamed, exits with 1 and writes nothing", async () => {
-    const { service, pull, read } = await startPullService(prompts)
+    const { service, pull, read } = await startPullService(
+      [agent, { name: "old" }, { name: "gone" }].map((prompt) => ({ content: "Text", ...prompt }))
+    )
     await pull()
     const before = [read(bundleFile), read(typesFile)]
     service.set({ ...agent, content: "You are a support agent of {{store}}." })
-    service.set({ name: "prompt-0", content: "Content 0", version: 2 })
-    service.remove("announcement")
+    service.set({ name: "old", content: "Text", version: 2 })
+    service.remove("gone")
     service.set({ name: "zebra", content: "New" })
     expect(await pull(["--check"])).toEqual({
       ...toFailure(
         "the service differs from prompts.bundle.json and prompts.ts; run 'pull' and review the change"
       ),
-      stdout: "announcement\nprompt-0\nsupport-agent\nzebra\n"
+      stdout: "gone\nold\nsupport-agent\nzebra\n"
     })
     expect([read(bundleFile), read(typesFile)]).toEqual(before)
-    expect(await pull()).toEqual({ ...success, stdout: `232 prompts: ${bothChanged}` })
-    service.set({ name: "zebra", content: "Changed" })
-    expect(await pull(["--check"])).toMatchObject({
-      stdout: "zebra\n",
-      stderr: expect.stringContaining("differs from prompts.bundle.json; run")
-    })
   })
 
   it("pull --frozen needs neither a request nor a key, and fails if a file is damaged or missing", async () => {
@@ -113,17 +99,17 @@ describe("pull", () => {
     await pull()
     const offline = { PROMPT_RETRIEVAL_KEY: "", PROMPT_RETRIEVAL_URL: "http://127.0.0.1:1" }
     const frozen = () => pull(["--frozen"], offline)
-    expect(await frozen()).toEqual(success)
     const [bundle, types] = [read(bundleFile), read(typesFile)]
     write(bundleFile, bundle.replaceAll("\n", "\r\n"))
     write(typesFile, types.replaceAll("\n", "\r\n"))
-    expect(await frozen()).toEqual(success)
+    expect(await frozen()).toEqual(toSuccess(""))
     write(bundleFile, bundle.replace("Be brief", "Be rude"))
     expect(await frozen()).toMatchObject({ code: 1, stderr: expect.stringContaining(agent.id) })
     write(bundleFile, bundle)
     write(typesFile, types.replace('"shop"', '"shops"'))
-    const mismatch = "prompts.ts does not belong to prompts.bundle.json; run 'pull' again"
-    expect(await frozen()).toEqual(toFailure(mismatch))
+    expect(await frozen()).toEqual(
+      toFailure("prompts.ts does not belong to prompts.bundle.json; run 'pull' again")
+    )
     rmSync(join(directory, bundleFile))
     expect(await frozen()).toEqual(
       toFailure("there is no prompts.bundle.json in the directory of --out; run 'pull'")
@@ -134,9 +120,9 @@ describe("pull", () => {
     const { pull, read, write, listFiles, directory } = await startPullService()
     write(bundleFile, "old")
     mkdirSync(join(directory, typesFile))
-    const failed = await pull()
-    expect(failed).toMatchObject({ code: 1, stdout: "" })
-    expect(failed.stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
+    const { code, stdout, stderr } = await pull()
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
+    expect(stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
     expect(listFiles()).toEqual([bundleFile, typesFile])
     expect(read(bundleFile)).toBe("old")
   })
@@ -185,8 +171,48 @@ describe("pull", () => {
       }
       return false
     })
-    expect(await pull()).toEqual({ ...success, stdout: `231 prompts: ${bothChanged}` })
+    expect(await pull()).toEqual(toChanged(231))
     expect(service.requests).toHaveLength(6)
     expect(readBundle().prompts.some(({ name }) => name === "prompt-98")).toBe(true)
+  })
+})
+
+describe("the command line of pull", () => {
+  it.each<[args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, message: RegExp]>([
+    [["--tags", "x"], {}, /unknown flag; the flags are --tag, --type, --out/],
+    [["--tag"], {}, /'--tag <value>' argument missing/],
+    [["--type", "poem"], {}, /--type must be one of system, user/],
+    [["--check=yes"], {}, /'--check' does not take an argument/],
+    [["--frozen", "--tag", "x"], {}, /--frozen reads no prompts/],
+    [["production"], {}, /only flags/],
+    [["--api-key", key], {}, /set PROMPT_RETRIEVAL_KEY/],
+    [
+      ["--base-url", "http://user@host"],
+      {},
+      /--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL/
+    ],
+    [[], { PROMPT_RETRIEVAL_KEY: "" }, /PROMPT_RETRIEVAL_KEY is required/],
+    [[], { PROMPT_RETRIEVAL_KEY: "a b" }, /PROMPT_RETRIEVAL_KEY must be/]
+  ])(
+    "pull exits with 2, prints one line to stderr and writes nothing for the invalid arguments %j and variables %j",
+    async (args, env, message) => {
+      const { pull, listFiles } = await startPullService()
+      const { code, stdout, stderr } = await pull(args, env)
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
+      expect(stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
+      expect(stderr).toMatch(message)
+      expect(listFiles()).toEqual([])
+    }
+  )
+
+  it("pull --help names every flag and environment variable, and a rejected key is reported on one line", async () => {
+    const { service, pull } = await startPullService()
+    const { code, stdout } = await pull(["--help"])
+    expect(code).toBe(0)
+    const flags = "--tag --type --out --base-url --allow-empty --check --frozen"
+    for (const name of `${flags} PROMPT_RETRIEVAL_KEY PROMPT_RETRIEVAL_URL`.split(" "))
+      expect(stdout).toContain(name)
+    service.failWith(401)
+    expect(await pull()).toEqual(toFailure("API key has been revoked; check PROMPT_RETRIEVAL_KEY"))
   })
 })

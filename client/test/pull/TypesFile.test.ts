@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import { renderTypes, toConstantName } from "../../src/pull/TypesFile.ts"
-import { anyText } from "./bundles.ts"
+import { anyText, bundledPrompt } from "./bundles.ts"
 
 const name = Arbitrary.schema(Schema.String.check(Schema.isPattern(/^[a-z0-9_-]{1,10}$/)))
 
@@ -13,7 +13,7 @@ const isValidName = (name: string): boolean => {
       "module",
       "exports",
       "require",
-      `"use strict"; { async () => { const ${name} = 1; return ${name} } }`
+      `"use strict"; async () => { const ${name} = 1; return ${name} }`
     )
     return /^[A-Za-z_]\w*$/.test(name)
   } catch {
@@ -32,25 +32,21 @@ describe("prompts.ts", () => {
   it("the name of a constant is the name of the prompt in camel case", () => {
     const examples = {
       "support-agent": "supportAgent",
-      "summary-v2": "summaryV2",
       "html5-parser": "html5Parser",
       "gpt-4": "gpt_4",
       "3-tips": "_3Tips",
       order_id: "order_id",
       delete: "delete_",
       await: "await_",
-      module: "module_",
-      "prompt-2ab10e69": "prompt_2ab10e69"
+      module: "module_"
     }
     for (const [name, expected] of Object.entries(examples))
       assert.strictEqual(toConstantName(name), expected)
   })
 
   it("renderTypes throws if two names give the same constant", () => {
-    const toPrompts = (...names: ReadonlyArray<string>) =>
-      names.map((name) => ({ name, title: "", prompt_type: "user", target_model: "", slots: [] }))
     assert.throws(
-      () => renderTypes(toPrompts("gpt-4", "gpt_4")),
+      () => renderTypes(["gpt-4", "gpt_4"].map((name) => bundledPrompt({ name }))),
       "the prompts gpt-4 and gpt_4 would have the same constant gpt_4; change the title of one of them"
     )
   })
@@ -59,22 +55,24 @@ describe("prompts.ts", () => {
     "prompts.ts contains the constant, the name, the type, the model and the slots of every prompt, whatever the texts",
     { titles: Arbitrary.array(anyText, { maxLength: 12 }) },
     ({ titles }) => {
-      const prompts = titles.map((title, index) => ({
-        ...{ name: `prompt_${index}`, title, slots: [title] },
-        ...{ prompt_type: title, target_model: title }
+      const prompts = titles.map((text, index) => ({
+        ...{ ...bundledPrompt(), name: `prompt_${index}`, title: text },
+        ...{ prompt_type: text, target_model: text, slots: [text] }
       }))
-      const text = renderTypes(prompts)
-      const parsed = [
-        ...text.matchAll(
-          /^export const (\w+) = \{\n {2}name: (".*"),\n {2}type: (".*"),\n(?: {2}model: (".*"),\n)? {2}slots: (\[.*\])\n\} as const$/gm
-        )
-      ].map(([, constant, ...fields]) => [constant, ...fields.map((field = '""') => JSON.parse(field))])
+      const rendered = renderTypes(prompts)
+      const constants = rendered.matchAll(
+        /^export const (\w+) = \{\n {2}name: (".*"),\n {2}type: (".*"),\n(?: {2}model: (".*"),\n)? {2}slots: (\[.*\])\n\} as const$/gm
+      )
       assert.deepStrictEqual(
-        parsed,
+        [...constants].map(([, constant, ...fields]) => [
+          constant,
+          ...fields.map((field = '""') => JSON.parse(field))
+        ]),
         prompts.map(({ name, title, slots }) => [name, name, title, title, slots])
       )
-      assert.isFalse(
-        /[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/u.test(text),
+      assert.notMatch(
+        rendered,
+        /[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/u,
         "no character controls a terminal or an editor"
       )
     }

@@ -22,15 +22,9 @@ export const agent = {
   fragment_count: 1,
   version: 3
 }
-const template = {
-  name: "announcement",
-  title: "Announcement",
-  prompt_type: "template",
-  content: "{{ product }} is here"
-}
+const template = { name: "announcement", prompt_type: "template", content: "{{ product }} is here" }
 const others = Array.from({ length: 230 }, (_, index) => ({
   name: `prompt-${index}`,
-  title: `Prompt ${index}`,
   prompt_type: "user",
   content: `Content ${index}`
 }))
@@ -56,13 +50,15 @@ export const startPullService = async (
     return result
   }
   const read = (name: string) => readFileSync(join(directory, name), "utf8")
+  const write = (name: string, text: string) => writeFileSync(join(directory, name), text)
+  const readBundle = (): PromptBundle => JSON.parse(read(bundleFile))
   return {
     service,
     pull,
     directory,
     read,
-    write: (name: string, text: string) => writeFileSync(join(directory, name), text),
-    readBundle: (): PromptBundle => JSON.parse(read(bundleFile)),
+    write,
+    readBundle,
     listFiles: () => readdirSync(directory).toSorted()
   }
 }
