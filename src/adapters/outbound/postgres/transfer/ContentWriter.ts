@@ -1,7 +1,6 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { SqlError } from "effect/sql/SqlError"
 import {
   Folder,
   Fragment,
@@ -14,15 +13,17 @@ import {
   WorkspaceTag
 } from "../../../../domain/Workspace.ts"
 import { InvalidContent, type Problem } from "../../../../domain/WorkspaceContent.ts"
-import { executeCounted, findById } from "../driver/Query.ts"
+import { executeCounted } from "../driver/Query.ts"
 import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
 
 /** The items of a workspace, or those items that an edit writes. */
 export type Content = Omit<WholeWorkspace, "workspace">
 
-/** A table whose rows are found by their ids. Its columns have the names of the fields of the domain. */
 interface Table {
+  /** The columns that a write sets, which have the names of the fields of the domain. */
   readonly columns: ReadonlyArray<string>
+  /** The columns that identify a row. */
+  readonly key: ReadonlyArray<string>
   /** Returns the SQL of the new values of a stored row that a given row updates, by column. */
   readonly merge: (stored: string, given: string) => Readonly<Record<string, string>>
   /**
@@ -35,6 +36,7 @@ interface Table {
 /** An existing user keeps the email, and `must_reset_password` can only become true. */
 const users: Table = {
   columns: Object.keys(User.fields),
+  key: ["id"],
   merge: (stored, given) => ({
     must_reset_password: `${stored}.must_reset_password or ${given}.must_reset_password`
   }),
@@ -47,6 +49,7 @@ const users: Table = {
 /** An existing key can be renamed, be revoked and expire earlier; it keeps its hash, its owner and its workspace. */
 const api_keys: Table = {
   columns: Object.keys(StoredKey.fields),
+  key: ["id"],
   merge: (stored, given) => ({
     name: `${given}.name`,
     revoked_at: `coalesce(${stored}.revoked_at, ${given}.revoked_at)`,
@@ -63,21 +66,29 @@ const api_keys: Table = {
   ]
 }
 
-/** The lists of a prompt, which are in separate tables. */
-const promptLists: ReadonlyArray<string> = ["tags", "fragments", "versions"]
+/** The tables of a prompt's lists, with the names of the lists. */
+const promptLists = {
+  prompt_tags: "tags",
+  prompt_fragments: "fragments",
+  prompt_versions: "versions"
+} as const
+
+/** Returns the SQL condition that a row `t` belongs to a workspace, by the column with the row's workspace or prompt. */
+const belongsTo = (workspace: string, parent: string): string =>
+  parent === "workspace_id"
+    ? `t.workspace_id = ${workspace}`
+    : `exists (select from prompts p where p.id = t.prompt_id and p.workspace_id = ${workspace})`
 
 /** Makes a table of content. The column `parent` contains the workspace or the prompt to which a row belongs. */
 const makeTable = (parent: "workspace_id" | "prompt_id", schema: { readonly fields: object }): Table => {
-  const fields = Object.keys(schema.fields).filter((name) => !promptLists.includes(name))
-  const isOwn =
-    parent === "workspace_id"
-      ? "t.workspace_id = home.id"
-      : "exists (select from prompts p where p.id = t.prompt_id and p.workspace_id = home.id)"
+  const lists: ReadonlyArray<string> = Object.values(promptLists)
+  const fields = Object.keys(schema.fields).filter((name) => !lists.includes(name))
   return {
     columns: [parent, ...fields],
+    key: ["id"],
     merge: (_, given) =>
       Object.fromEntries(fields.filter((name) => name !== "id").map((name) => [name, `${given}.${name}`])),
-    conflicts: [["id", "workspace", `t.id = s.id and not ${isOwn}`]]
+    conflicts: [["id", "workspace", `t.id = s.id and not ${belongsTo("home.id", parent)}`]]
   }
 }
 
@@ -90,37 +101,42 @@ export const tables = {
   fragments: makeTable("workspace_id", Fragment),
   prompts: makeTable("workspace_id", WorkspacePrompt),
   prompt_fragments: makeTable("prompt_id", PromptFragment),
-  prompt_versions: makeTable("prompt_id", PromptVersion)
-}
+  prompt_versions: makeTable("prompt_id", PromptVersion),
+  prompt_tags: {
+    columns: ["prompt_id", "tag_id"],
+    key: ["prompt_id", "tag_id"],
+    merge: (_, given) => ({ tag_id: `${given}.tag_id` }),
+    conflicts: []
+  }
+} satisfies Readonly<Record<string, Table>>
 type TableName = keyof typeof tables
 
-/** Yields the rows of a table in the order of the content, each with the path of its item in the content. */
-function* listRows(
+const isList = (table: TableName): table is keyof typeof promptLists => table in promptLists
+
+/** Yields the items of a table in the order of the content, each with its path in the content. */
+function* listItems(
   table: TableName,
-  workspace_id: string,
   content: Content
-): Generator<{ readonly path: string; readonly row: object }, void> {
-  switch (table) {
-    case "prompt_fragments":
-    case "prompt_versions": {
-      const list = table === "prompt_fragments" ? "fragments" : "versions"
-      for (const [index, prompt] of content.prompts.entries())
-        for (const [position, item] of prompt[list].entries())
-          yield { path: `prompts[${index}].${list}[${position}]`, row: { ...item, prompt_id: prompt.id } }
-      break
-    }
-    case "prompts":
-      for (const [index, { tags, fragments, versions, ...row }] of content.prompts.entries())
-        yield { path: `prompts[${index}]`, row: { ...row, workspace_id } }
-      break
-    case "api_keys":
-      // The hash is in PostgreSQL's hex format of `bytea`.
-      for (const [index, key] of content.api_keys.entries())
-        yield { path: `api_keys[${index}]`, row: { ...key, key_hash: `\\x${key.key_hash}` } }
-      break
-    default:
-      for (const [index, item] of content[table].entries())
-        yield { path: `${table}[${index}]`, row: { ...item, workspace_id } }
+): Generator<readonly [path: string, item: object], void> {
+  if (isList(table)) {
+    const list = promptLists[table]
+    for (const [index, { id: prompt_id, [list]: items }] of content.prompts.entries())
+      for (const [position, item] of items.entries())
+        yield [
+          `prompts[${index}].${list}[${position}]`,
+          typeof item === "string" ? { prompt_id, tag_id: item } : { prompt_id, ...item }
+        ]
+  } else for (const [index, item] of content[table].entries()) yield [`${table}[${index}]`, item]
+}
+
+/** Yields the rows of a table in the order of the content, each with the path of its item in the content. */
+function* listRows(table: TableName, workspace_id: string, content: Content) {
+  const { columns }: Table = tables[table]
+  for (const [path, item] of listItems(table, content)) {
+    const values: Readonly<Record<string, unknown>> = { workspace_id, ...item }
+    // A hash is written in PostgreSQL's hex format of `bytea`.
+    const toValue = (name: string) => (name === "key_hash" ? `\\x${values[name]}` : values[name])
+    yield { path, row: Object.fromEntries(columns.map((name) => [name, toValue(name)])) }
   }
 }
 
@@ -158,34 +174,36 @@ export const rejectConflicts = Effect.fnUntraced(function* (
   workspace: string,
   content: Content
 ) {
-  const names = Object.keys(tables) as ReadonlyArray<TableName>
+  const names = (Object.keys(tables) as ReadonlyArray<TableName>).filter((name) => name !== "prompt_tags")
   const problems = yield* Effect.forEach(names, (table) => findConflicts(sql, table, workspace, content))
   if (problems.flat().length > 0) yield* Effect.fail(InvalidContent(problems.flat()))
 })
 
+/** Returns a list of columns of a row, such as `(t.prompt_id, t.id)`. */
+const select = (row: string, columns: ReadonlyArray<string>): string =>
+  `(${columns.map((name) => `${row}.${name}`)})`
+
 /**
  * Makes the statement that adds the rows of the JSON array `$1`, and updates existing rows that differ. Rows that do
- * not differ are neither written nor locked. Rows are written in the order of their ids, so that two transactions with
+ * not differ are neither written nor locked. Rows are written in the order of their keys, so that two transactions with
  * the same rows do not deadlock.
  */
 const makeUpsert = (table: TableName): string => {
-  const { columns, merge } = tables[table]
+  const { columns, key, merge }: Table = tables[table]
   const differs = (stored: string, given: string): string => {
     const merged = merge(stored, given)
-    const list = Object.keys(merged).map((name) => `${stored}.${name}`)
-    return `(${list}) is distinct from (${Object.values(merged)})`
+    return `${select(stored, Object.keys(merged))} is distinct from (${Object.values(merged)})`
   }
   const updates = Object.entries(merge("t", "excluded")).map(([name, value]) => `${name} = ${value}`)
-  const otherColumns = columns.filter((name) => name !== "id")
-  // Only an added row has no `xmax`: an update locks the row first.
+  // `offset 0` forces a lookup by key, as in `findById`. Only an added row has no `xmax`: an update locks the row first.
   return `with written as (
       insert into ${table} as t (${columns})
       select ${columns.map((name) => `s.${name}`)}
       from json_populate_recordset(null::${table}, $1::json) s
-      left join ${findById(table, "s.id", otherColumns)} o on true
-      where o.id is null or ${differs("o", "s")}
-      order by s.id
-      on conflict (id) do update set ${updates} where ${differs("t", "excluded")}
+      left join lateral (select * from ${table} t where ${select("t", key)} = ${select("s", key)} offset 0) o on true
+      where o.${key[0]} is null or ${differs("o", "s")}
+      order by ${select("s", key)}
+      on conflict (${key}) do update set ${updates} where ${differs("t", "excluded")}
       returning t.xmax = 0 as is_added
     )
     select count(*) filter (where is_added)::int as added, count(*) filter (where not is_added)::int as changed
@@ -227,73 +245,37 @@ export const upsertRows = Effect.fnUntraced(function* (
   return { added, changed }
 })
 
-/** The tables of a prompt's lists, each with the column that identifies a row within its prompt. */
-const listTables = { prompt_tags: "tag_id", prompt_fragments: "id", prompt_versions: "id" }
-type ListTable = keyof typeof listTables
-
-/** Returns the ids of the prompts and the ids of the rows of a table, as the parameters of `unnest`. */
-const unzipIds = (table: ListTable, { prompts }: Content) => {
-  const pairs = prompts.flatMap(({ id: prompt, tags, fragments, versions }) => {
-    if (table === "prompt_tags") return tags.map((id: string) => ({ prompt, id }))
-    return (table === "prompt_fragments" ? fragments : versions).map(({ id }) => ({ prompt, id }))
-  })
-  return [pairs.map(({ prompt }) => prompt), pairs.map(({ id }) => id)] as const
-}
-
 /**
- * Deletes rows of some prompts: those that the content does not contain, and those that it contains in another prompt.
- * The SQL condition in `prompts` selects the prompts; its value is `$1`. Returns the number of deleted rows.
+ * Deletes the rows of content tables that the content does not contain, or that it contains in another prompt. Deletes
+ * only rows of the workspace or, if `prompts` is given, of these prompts. Returns the number of deleted rows.
  */
-export const deleteOtherPromptRows = Effect.fnUntraced(function* (
+export const deleteOtherRows = Effect.fnUntraced(function* (
   sql: PgClient,
-  names: ReadonlyArray<ListTable>,
+  names: ReadonlyArray<TableName>,
+  workspace: string,
   content: Content,
-  prompts: { readonly condition: string; readonly value: unknown }
+  prompts?: ReadonlyArray<string>
 ) {
   let deleted = 0
-  for (const table of names)
+  for (const table of names) {
+    const [parent = "", id = ""] = tables[table].columns
+    const rows = [...listRows(table, workspace, content)].map(({ row }) => row)
     deleted += yield* executeCounted(sql, {
-      text: `delete from ${table} t where ${prompts.condition}
-        and (prompt_id, ${listTables[table]}) not in (select * from unnest($2::uuid[], $3::uuid[]))`,
-      params: [prompts.value, ...unzipIds(table, content)]
+      text: `delete from ${table} t
+        where ${prompts === undefined ? belongsTo("$1", parent) : "t.prompt_id = any($1::uuid[])"} and not exists
+          (select from unnest($2::uuid[], $3::uuid[]) s (parent, id) where (s.parent, s.id) = (t.${parent}, t.${id}))`,
+      params: [prompts ?? workspace, rows.map((row) => row[parent]), rows.map((row) => row[id])]
     })
+  }
   return deleted
 })
 
-/** Adds the tags that prompts do not have yet. */
-const insertTags = `insert into prompt_tags (prompt_id, tag_id)
-  select s.* from unnest($1::uuid[], $2::uuid[]) s (prompt_id, tag_id)
-  where not exists (select from prompt_tags t where t.prompt_id = s.prompt_id and t.tag_id = s.tag_id)
-  on conflict do nothing`
-
-const contentTables = [
+export const contentTables = [
   "folders",
   "tags",
   "fragments",
   "prompts",
   "prompt_fragments",
-  "prompt_versions"
+  "prompt_versions",
+  "prompt_tags"
 ] as const
-
-/**
- * Writes content: runs `deleteBefore`, adds and updates rows, and runs `deleteAfter`. The schema limits the rows of a
- * prompt, so `deleteBefore` must delete the rows of prompts that the content does not contain. Both return the number of
- * deleted rows. Rows may swap names, numbers and parents, so constraints are checked at the end. Fails with
- * `InvalidContent` if the content has an id of another workspace. Returns how many rows were written.
- */
-export const writeContent = Effect.fnUntraced(function* (
-  sql: PgClient,
-  workspace: string,
-  content: Content,
-  deleteBefore: Effect.Effect<number, SqlError>,
-  deleteAfter: Effect.Effect<number, SqlError>
-) {
-  yield* rejectConflicts(sql, workspace, content)
-  yield* sql.unsafe("set constraints all deferred")
-  const deleted = yield* deleteBefore
-  const { added, changed } = yield* upsertRows(sql, contentTables, workspace, content)
-  const tags = yield* executeCounted(sql, { text: insertTags, params: unzipIds("prompt_tags", content) })
-  const removed = deleted + (yield* deleteAfter)
-  yield* sql.unsafe("set constraints all immediate")
-  return { added: added + tags, changed, removed }
-})

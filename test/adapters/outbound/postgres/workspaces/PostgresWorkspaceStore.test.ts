@@ -26,7 +26,7 @@ import { migratedDatabase } from "../../../../support/postgres.ts"
 
 const store = Layer.provideMerge(workspaceStore, migratedDatabase)
 
-const importTables = ["workspaces", ...Object.keys(tables), "prompt_tags"]
+const importTables = ["workspaces", ...Object.keys(tables)]
 
 /** Reads every row of the tables that an import writes. Each write of a row changes its `xmin` and `ctid`. */
 const readEveryRow = Effect.gen(function* () {
