@@ -5,10 +5,10 @@ import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
+import { afterEach, vi } from "vitest"
 import { makeOutage } from "../../../src/application/cache/Outage.ts"
 import { RevisionedCache } from "../../../src/application/cache/RevisionedCache.ts"
-import { type Instant } from "../../../src/application/ports/ChangeFeed.ts"
-import { WorkspaceRevisions } from "../../../src/application/cache/FeedState.ts"
+import { FeedState } from "../../../src/application/cache/FeedState.ts"
 import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
@@ -16,102 +16,84 @@ import { readOwnMetric } from "../../support/services/metrics.ts"
 
 const workspaces = [newId<WorkspaceId>(), newId<WorkspaceId>()] as const
 const maxAgeMs = 10_000
-const heartbeatTtlMs = 3_000
 
-/** Makes a change feed with clocks that the test sets, and the `Outage` service that uses the feed. */
+/** Makes a change feed whose clocks the test sets, and the `Outage` service that uses the feed. */
 const setUp = () => {
-  let clock: Instant = { monotonic: 1_000, wall: 5_000_000 }
-  const revisions = new WorkspaceRevisions()
-  const revisionOf = (workspace: WorkspaceId) => revisions.revisionOf(workspace)
+  const clock = { monotonic: 1_000, wall: 5_000_000 }
+  vi.spyOn(performance, "now").mockImplementation(() => clock.monotonic)
+  vi.spyOn(Date, "now").mockImplementation(() => clock.wall)
+  const feed = new FeedState(3_000)
   let isConnected = true
-  let upUntil: Instant | undefined
-  let contactAt: Instant | undefined
   let isFirst = true
-  const isUp = () => upUntil !== undefined && clock.monotonic < upUntil.monotonic && clock.wall < upUntil.wall
-  const feed = {
-    revision: () => (isUp() ? revisions.revision() : undefined),
-    revisionOf: (workspace: WorkspaceId) => (isUp() ? revisionOf(workspace) : undefined),
-    lastContact: () =>
-      contactAt === undefined ? undefined : { at: contactAt, revisionOf, hasPausedSince: () => false },
-    onChange: () => {}
-  }
   const lines: Array<unknown> = []
-  const { outage, report } = makeOutage(feed, maxAgeMs, () => clock)
-  const control = {
-    /** If the feed is connected, a heartbeat arrives that was sent `delay` ms ago. */
-    beat: (delay = 0) => {
-      if (!isConnected) return
-      if (isFirst) revisions.invalidateAll()
-      isFirst = false
-      contactAt = { monotonic: clock.monotonic - delay, wall: clock.wall - delay }
-      upUntil = {
-        monotonic: contactAt.monotonic + heartbeatTtlMs,
-        wall: contactAt.wall + heartbeatTtlMs
-      }
-    },
-    /** Cuts the connection of the feed. If `isNoticed` is false, the feed stays up until heartbeats are late. */
-    lose: (isNoticed: boolean) => {
-      isConnected = false
-      if (isNoticed) upUntil = undefined
-    },
-    reconnect: () => {
-      if (isConnected) return
-      isConnected = true
-      isFirst = true
-      upUntil = undefined
-    },
-    change: (workspace: WorkspaceId) => {
-      if (isConnected) revisions.invalidate(workspace)
-    },
-    run: (ms: number) => {
-      clock = { monotonic: clock.monotonic + ms, wall: clock.wall + ms }
-    },
-    /** Suspends the machine, which stops only the monotonic clock. */
-    suspend: (ms: number) => {
-      clock = { ...clock, wall: clock.wall + ms }
-    },
-    setWall: (ms: number) => {
-      clock = { ...clock, wall: clock.wall + ms }
-    }
-  }
+  const { outage, report } = makeOutage(feed, maxAgeMs)
   const logged = (effect: Effect.Effect<void>) =>
     Effect.runSync(Effect.provide(effect, Logger.layer([Logger.make(({ message }) => lines.push(message))])))
   return {
     feed,
     outage,
     lines,
-    isUp,
     report: () => logged(report),
     record: (ageMs: number) => logged(outage.recordResponse(ageMs)),
-    ...control
+    /** If the feed is connected, a heartbeat arrives. */
+    beat: () => {
+      if (!isConnected) return
+      if (isFirst) feed.revisions.invalidateAll()
+      isFirst = false
+      feed.recordContact({ ...clock })
+    },
+    /** Cuts the connection of the feed. If `isNoticed` is false, the feed stays up until heartbeats are late. */
+    lose: (isNoticed: boolean) => {
+      isConnected = false
+      if (isNoticed) feed.markDown()
+    },
+    reconnect: () => {
+      if (isConnected) return
+      isConnected = true
+      isFirst = true
+      feed.markDown()
+    },
+    change: (workspace: WorkspaceId) => {
+      if (isConnected) feed.revisions.invalidate(workspace)
+    },
+    /** Lets time pass. The feed notices that the process is running. */
+    run: (ms: number) => {
+      for (let left = ms; left > 0; left -= 250) {
+        clock.monotonic += Math.min(left, 250)
+        clock.wall += Math.min(left, 250)
+        feed.findPauseEnd()
+      }
+    },
+    /** Sets the wall clock. If it jumps ahead, this is what a suspended machine sees: only its monotonic clock stops. */
+    moveWallClock: (ms: number) => {
+      clock.wall += ms
+    }
   }
 }
 
-const Workspace = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: workspaces.length - 1 }))
-const Milliseconds = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 }))
-const Step = Schema.Union([
-  Schema.Struct({ step: Schema.Literals(["request", "change"]), workspace: Workspace }),
-  Schema.Struct({ step: Schema.Literal("run"), ms: Milliseconds }),
-  Schema.Struct({ step: Schema.Literal("beat") }),
-  Schema.Struct({
-    step: Schema.Literals(["lose", "lose silently", "reconnect", "database down", "database up"])
-  }),
-  Schema.Struct({ step: Schema.Literal("disturb clock"), ms: Milliseconds })
-])
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+const kinds = ["request", "change", "run", "beat", "lose", "lose silently", "reconnect"] as const
+const Step = Schema.Struct({
+  kind: Schema.Literals([...kinds, "database down", "database up", "suspend", "set back"]),
+  workspace: Schema.Literals([0, 1]),
+  ms: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 }))
+})
+type Step = typeof Step.Type
+const step = (kind: Step["kind"], ms = 0): Step => ({ kind, workspace: 0, ms })
 
 /**
- * Runs random steps with one caller per workspace, and checks each response. No response is older than an earlier
- * response to the same caller. A known response is at least as new as the state at the last heartbeat that arrived, and
- * its age, measured in true time, is at most `maxAgeMs`. While the feed is up, no known response is served. Returns the
- * number of known responses.
+ * Runs steps with one caller per workspace, and checks each response. No response is older than an earlier response to
+ * the same caller. A known response is at least as new as the state at the last heartbeat that arrived, and its age,
+ * measured in true time, is at most `maxAgeMs`. While the feed is up, no known response is served. Returns the number
+ * of known responses.
  */
-const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspend" | "set back") => {
+const checkSteps = (steps: ReadonlyArray<Step>): number => {
   const world = setUp()
-  const cache = new RevisionedCache<number>(
-    world.feed,
-    { maxSize: 2, maxAgeMs: Number.POSITIVE_INFINITY },
-    Object.is
-  )
+  const limits = { maxSize: 2, maxAgeMs: Number.POSITIVE_INFINITY }
+  const cache = new RevisionedCache<number>(world.feed, limits, Object.is)
   const stored = workspaces.map(() => 0)
   const received = workspaces.map(() => 0)
   /** The version of each workspace when the last heartbeat arrived. */
@@ -126,57 +108,50 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
     received[workspace] = version
   }
 
-  /** Reads from the database. A result that contradicts the known response makes the cache forget the workspace. */
-  const readFresh = (workspace: number) => {
-    const key = String(workspace)
-    const id = workspaces[workspace]!
-    const load = cache.load(key, Effect.succeed(stored[workspace]!), (value) => ({
-      workspace: id,
-      value,
-      size: 1
-    }))
-    receive(workspace, Effect.runSync(load))
-  }
-
   const request = (workspace: number) => {
-    const cached = cache.get(String(workspace))
+    const key = String(workspace)
+    const cached = cache.get(key)
     if (cached !== undefined) return receive(workspace, cached)
-    if (isDatabaseUp) return readFresh(workspace)
-    const known = cache.findLastKnown(String(workspace))
+    if (isDatabaseUp) {
+      const fresh = Effect.succeed(stored[workspace]!)
+      const toEntry = (value: number) => ({ workspace: workspaces[workspace]!, value, size: 1 })
+      return receive(workspace, Effect.runSync(cache.load(key, fresh, toEntry)))
+    }
+    const known = cache.findLastKnown(key)
     const age = world.outage.findAge()
     if (known === undefined || age === undefined) return
     knownResponses++
-    assert.isFalse(world.isUp())
+    assert.isFalse(world.feed.isUp())
     assert.isAtMost(trueTime - contactTime, maxAgeMs)
     assert.isAtLeast(age, trueTime - contactTime)
     assert.isAtLeast(known, atContact[workspace]!)
     receive(workspace, known)
   }
 
-  const apply = (step: typeof Step.Type) => {
-    switch (step.step) {
+  const apply = ({ kind, workspace, ms }: Step) => {
+    switch (kind) {
       case "request":
-        return request(step.workspace)
+        return request(workspace)
       case "change":
         // A database that is down cannot change.
         if (!isDatabaseUp) return
-        stored[step.workspace]!++
-        return world.change(workspaces[step.workspace]!)
+        stored[workspace]!++
+        return world.change(workspaces[workspace]!)
       case "run":
-        trueTime += step.ms
-        return world.run(step.ms)
-      case "disturb clock":
-        if (disturbance === "set back") return world.setWall(-step.ms * 1_000)
-        trueTime += step.ms * 1_000
-        return world.suspend(step.ms * 1_000)
+        trueTime += ms
+        return world.run(ms)
+      case "suspend":
+        trueTime += ms * 1_000
+        return world.moveWallClock(ms * 1_000)
+      case "set back":
+        return world.moveWallClock(-ms * 1_000)
       case "beat": {
         if (!isDatabaseUp) return
-        const before = world.feed.lastContact()?.at
+        const before = world.feed.lastContact()
         world.beat()
-        if (world.feed.lastContact()?.at !== before) {
-          atContact = [...stored]
-          contactTime = trueTime
-        }
+        if (world.feed.lastContact() === before) return
+        atContact = [...stored]
+        contactTime = trueTime
         return
       }
       case "lose":
@@ -198,24 +173,28 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
 }
 
 describe("Outage", () => {
-  for (const disturbance of ["suspend", "set back"] as const) {
+  // A suspension after the clock was set back by as much would look like no suspension.
+  for (const [disturbance, what] of [
+    ["set back", "the machine is suspended"],
+    ["suspend", "the clock is set back"]
+  ]) {
     it.prop(
-      `no response is too old or older than an earlier response, even if ${disturbance === "suspend" ? "the machine is suspended" : "the clock is set back"}`,
+      `no response is too old or older than an earlier response, even if ${what}`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(80)) },
       ({ steps }) => {
-        checkSteps([{ step: "beat" }, ...steps], disturbance)
+        checkSteps([step("beat"), ...steps.filter(({ kind }) => kind !== disturbance)])
       },
       { arbitrary: { runs: 600 }, timeout: 60_000 }
     )
   }
 
   it("in an outage, a known response is served until it is too old", () => {
-    const request = { step: "request", workspace: 0 } as const
-    const steps = [{ step: "beat" }, request, { step: "database down" }, { step: "run", ms: 5_000 }] as const
-    assert.strictEqual(checkSteps([...steps, request, request], "suspend"), 2)
-    assert.strictEqual(checkSteps([...steps, { step: "run", ms: 5_001 }, request], "suspend"), 0)
-    assert.strictEqual(checkSteps([...steps, { step: "disturb clock", ms: 3_600 }, request], "suspend"), 0)
-    assert.strictEqual(checkSteps([...steps, { step: "disturb clock", ms: 3_600 }, request], "set back"), 1)
+    const request = step("request")
+    const steps = [step("beat"), request, step("database down"), step("run", 5_000)]
+    assert.strictEqual(checkSteps([...steps, request, request]), 2)
+    assert.strictEqual(checkSteps([...steps, step("run", 5_001), request]), 0)
+    assert.strictEqual(checkSteps([...steps, step("suspend", 3_600), request]), 0)
+    assert.strictEqual(checkSteps([...steps, step("set back", 3_600), request]), 1)
   })
 
   it("Outage logs one line when it starts to serve known responses, and one line when the feed is back", () => {
