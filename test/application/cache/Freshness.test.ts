@@ -155,7 +155,7 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<typeof Step
   assert.deepStrictEqual(requests, [])
 })
 
-describe("freshness", () => {
+describe("RevisionedCache", () => {
   it.effect.prop(
     "no response is older than the last reported change or than a response that was sent before its request",
     { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(60)) },
@@ -163,41 +163,5 @@ describe("freshness", () => {
       yield* checkSteps(steps)
     }),
     { arbitrary: { runs: 800 }, timeout: 60_000 }
-  )
-})
-
-describe("RevisionedCache", () => {
-  const [workspace] = workspaces
-  const setUp = () => {
-    const feed = switchedFeed()
-    const cache = new RevisionedCache<string>(feed, limits, Object.is)
-    const load = (value: string) =>
-      cache.load("key", Effect.succeed(value), () => ({ workspace, value: value.toUpperCase(), size: 1 }))
-    return { feed, cache, load }
-  }
-
-  it.effect("readWith discards a value that was read while the workspace changed or the feed went down", () =>
-    Effect.gen(function* () {
-      const { cache, feed, load } = setUp()
-      const read = (meanwhile: () => void) =>
-        cache.readWith("key", (value) =>
-          Effect.sync(() => {
-            meanwhile()
-            return `${value} read`
-          })
-        )
-      const goDown = () => {
-        feed.isUp = false
-      }
-      assert.isUndefined(yield* read(() => {}))
-      yield* load("value")
-      assert.strictEqual(yield* read(() => {}), "VALUE read")
-      assert.strictEqual(yield* read(() => feed.changes.invalidate(newId())), "VALUE read")
-      assert.isUndefined(yield* read(goDown))
-      assert.isUndefined(yield* read(() => {}))
-      feed.isUp = true
-      assert.strictEqual(yield* read(() => {}), "VALUE read")
-      assert.isUndefined(yield* read(() => feed.changes.invalidate(workspace)))
-    })
   )
 })

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Result from "effect/Result"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import { storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
@@ -9,7 +8,6 @@ import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { Prompts } from "../../../src/application/reading/Prompts.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import { PromptNotFound } from "../../../src/domain/Prompt.ts"
-import { PageTooLarge } from "../../../src/domain/Resolution.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../../src/domain/Version.ts"
 import { archive, newId, prompt, version } from "../../support/archives.ts"
@@ -33,37 +31,6 @@ describe("Prompts", () => {
       assert.deepStrictEqual(yield* Effect.flip(getVersion(caller, newId(), "01")), VersionNotFound)
       // Every method of this repository fails with a defect.
     }).pipe(Effect.provide(Layer.provide(Prompts.layer, Layer.mock(PromptRepo, {}))))
-  )
-
-  it.effect("a page that is too large fails before the prompts that do not fit are resolved", () =>
-    Effect.gen(function* () {
-      const { getManyResolved } = yield* Prompts
-      const own = archive()
-      const failure = yield* Effect.flip(getManyResolved(toCaller(own), ["a", "b", "c"]))
-      assert.deepStrictEqual(failure, PageTooLarge)
-    }).pipe(
-      Effect.provide(
-        Layer.provide(
-          Prompts.layer,
-          Layer.mock(PromptRepo, {
-            getSources: () =>
-              Effect.sync(() =>
-                [700, 700, 0].map((kibibytes, index) => {
-                  const source = {
-                    ...prompt(),
-                    current_content: "x".repeat(kibibytes * 1024),
-                    get fragments(): [] {
-                      if (index === 2) throw new Error("resolved although it does not fit")
-                      return []
-                    }
-                  }
-                  return { index, name: "a", source: Result.succeed(source) }
-                })
-              )
-          })
-        )
-      )
-    )
   )
 
   it.effect(

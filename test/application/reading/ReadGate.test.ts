@@ -33,24 +33,6 @@ describe("reads of a workspace", () => {
       assert.deepStrictEqual(running, [20, 20])
     }).pipe(Effect.provide(ReadGate.layer))
   )
-
-  it.effect("a read that fails or is interrupted returns its permit", () =>
-    Effect.gen(function* () {
-      const { id } = workspace()
-      const { withPermit } = yield* ReadGate
-      yield* Effect.ignore(withPermit(id, Effect.fail("failed")))
-      const held = yield* Effect.forkChild(
-        Effect.all(
-          Array.from({ length: 12 }, () => withPermit(id, Effect.never)),
-          { concurrency: "unbounded" }
-        ),
-        { startImmediately: true }
-      )
-      const waiting = yield* Effect.forkChild(withPermit(id, Effect.succeed("read")))
-      yield* Fiber.interrupt(held)
-      assert.strictEqual(yield* Fiber.join(waiting), "read")
-    }).pipe(Effect.provide(ReadGate.layer))
-  )
 })
 
 describe("steps of reads", () => {
@@ -65,18 +47,6 @@ describe("steps of reads", () => {
       })
       yield* Effect.all([large, large, run(1, add("small"))], { concurrency: "unbounded" })
       assert.deepStrictEqual(order, ["small", "large", "other", "large"])
-    }).pipe(Effect.provide(ReadGate.layer))
-  )
-
-  it.live("after a large step that was interrupted while it waited, the next large step runs", () =>
-    Effect.gen(function* () {
-      const { run } = yield* ReadGate
-      const waiting = yield* Effect.forkChild(
-        run(largeUnits, () => "first"),
-        { startImmediately: true }
-      )
-      yield* Fiber.interrupt(waiting)
-      assert.strictEqual(yield* run(largeUnits, () => "second"), "second")
     }).pipe(Effect.provide(ReadGate.layer))
   )
 
