@@ -83,36 +83,6 @@ export const testDirectory = (it: ContractTests): void => {
       })
   )
 
-  it.effect("setWorkspace changes only the given fields and leaves the content unchanged", () =>
-    Effect.gen(function* () {
-      const { setWorkspace } = yield* WorkspaceStore
-      const { archive: own, keys } = sample({ tier: "free" })
-      const home = own.workspace
-      yield* loadArchive(own)
-      let expected = home
-      for (const changes of [
-        {},
-        { tier: "team" },
-        { billing_status: "disputed" },
-        { name: "Renamed" },
-        { name: home.name, tier: "solo" }
-      ] as const) {
-        expected = { ...expected, ...changes }
-        assert.deepStrictEqual(yield* setWorkspace(home.id, changes), expected)
-      }
-      assert.deepStrictEqual((yield* findKey(keys.active)).workspace, {
-        id: home.id,
-        tier: "solo",
-        billing_status: "disputed"
-      })
-      yield* assertReads(own)
-      assert.deepStrictEqual(
-        yield* Effect.flip(setWorkspace(newId<WorkspaceId>(), { tier: "team" })),
-        WorkspaceNotFound
-      )
-    })
-  )
-
   it.effect(
     "deleteWorkspace deletes a workspace with its content and keys, but no users and no other workspaces",
     () =>
@@ -169,23 +139,5 @@ export const testDirectory = (it: ContractTests): void => {
           assert.deepStrictEqual(yield* deleteUser(deleted.email, options), { ...deleted, api_keys })
         }
       })
-  )
-
-  it.effect("setUser forces or lifts a password reset, and ignores the letter case of the email", () =>
-    Effect.gen(function* () {
-      const { setUser } = yield* WorkspaceStore
-      const [home, owner, other] = [workspace(), user(), user()]
-      const [own, others] = [key(home.id, owner), key(home.id, other)]
-      yield* loadArchive(
-        archive({ workspace: home, users: [owner, other], api_keys: [own.stored, others.stored] })
-      )
-      for (const must_reset_password of [true, true, false]) {
-        const changed = yield* setUser(owner.email.toUpperCase(), must_reset_password)
-        assert.deepStrictEqual(changed, { ...owner, must_reset_password })
-        assert.strictEqual((yield* findKey(own)).owner_must_reset, must_reset_password)
-        assert.isFalse((yield* findKey(others)).owner_must_reset)
-      }
-      assert.deepStrictEqual(yield* Effect.flip(setUser(user().email, true)), UserNotFound)
-    })
   )
 }

@@ -17,9 +17,10 @@ import {
   fragment,
   makeEdit,
   newId,
+  shareIds,
   toWorkspaceContent,
   fragmentBinding,
-  version,
+  versionNumber,
   workspace
 } from "../../support/archives.ts"
 import {
@@ -31,75 +32,45 @@ import {
   makeOneOfEach
 } from "./support.ts"
 
-const naturals = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 })))
+/** Replaces the items that have the id of a written item, and adds the other written items. */
+const merge = <A extends { readonly id: string }>(items: ReadonlyArray<A>, written: ReadonlyArray<A>) => [
+  ...new Map([...items, ...written].map((item) => [item.id, item])).values()
+]
 
 /**
- * Makes an edit of a stored workspace that adds the content of another archive, and rewrites or removes some of the
- * items. Returns the edit and the edited archive.
+ * Makes an edit that adds the content of another archive to a workspace. The first prompts and fragments of the archive
+ * replace those of the workspace. All other fragments of the workspace are removed. Returns the edit and the edited
+ * archive.
  */
-const makeAnyEdit = (
-  before: Archive,
-  other: Archive,
-  picks: ReadonlyArray<number>
-): { readonly edit: ContentEdit; readonly after: Archive } => {
-  const pick = (index: number): number => picks[index % Math.max(1, picks.length)] ?? 0
-  const removed = before.fragments.filter((_, i) => pick(i) % 5 === 0).map(({ id }) => id)
-  const rewritten = before.fragments
-    .filter(({ id }, i) => !removed.includes(id) && pick(i + 1) % 2 === 0)
-    .map((fragment) => ({ ...fragment, content: `${fragment.content}!` }))
+const makeAnyEdit = (before: Archive, other: Archive, count: number) => {
   const tags = other.tags.filter(({ name }) => !before.tags.some((tag) => tag.name === name))
-  const allTags = [...before.tags, ...tags].map(({ id }) => id)
-  const folders = [...before.folders, ...other.folders]
-  const fragments = [...before.fragments, ...other.fragments].filter(({ id }) => !removed.includes(id))
-
-  const edited = before.prompts.map((prompt, i): WorkspacePrompt => {
-    const uses = prompt.fragments.filter(({ fragment_id }) => !removed.includes(fragment_id))
-    const added = fragments.slice(0, pick(i) % 4).map((of, n) => fragmentBinding(of, n))
-    const last = Math.max(0, ...prompt.versions.map(({ version_number }) => version_number))
-    return {
-      ...prompt,
-      title: `${prompt.title}!`,
-      is_archived: pick(i + 1) % 2 === 0,
-      folder_id: folders[pick(i)]?.id ?? null,
-      tags: pick(i + 2) % 2 === 0 ? prompt.tags : allTags.filter((_, n) => pick(n + i) % 2 === 0),
-      fragments: [...uses.slice(pick(i + 3) % 2), ...added],
-      versions:
-        pick(i + 4) % 2 === 0
-          ? [version(last + 1, { parent_version_id: prompt.versions[0]?.id ?? null })]
-          : []
-    }
-  })
-  const isEdited = (index: number) => pick(index) % 3 > 0
-  const added = other.prompts.map(
-    (prompt): WorkspacePrompt => ({
-      ...prompt,
-      tags: prompt.tags.filter((id) => allTags.includes(id)),
-      versions: prompt.versions.slice(0, 1).map((first) => ({ ...first, parent_version_id: null }))
-    })
-  )
+  const allTags = [...before.tags, ...tags]
+  const { fragments, prompts } = shareIds({ ...other, folders: [], tags: [] }, before, count)
+  const removed = before.fragments.slice(count).map(({ id }) => id)
+  const edited = prompts.map((prompt) => ({
+    ...prompt,
+    tags: prompt.tags.filter((tag) => allTags.some(({ id }) => id === tag)),
+    versions: prompt.versions.map((version) => ({
+      ...version,
+      version_number: versionNumber(1_000 + version.version_number)
+    }))
+  }))
+  const kept = before.prompts.map((prompt) => ({
+    ...prompt,
+    fragments: prompt.fragments.filter(({ fragment_id }) => !removed.includes(fragment_id))
+  }))
+  const addVersions = (prompt: WorkspacePrompt) => {
+    const earlier = before.prompts.find(({ id }) => id === prompt.id)?.versions ?? []
+    return { ...prompt, versions: [...earlier, ...prompt.versions] }
+  }
   return {
-    edit: {
-      folders: other.folders,
-      tags,
-      fragments: [...rewritten, ...other.fragments],
-      removedFragments: removed,
-      prompts: [...edited.filter((_, index) => isEdited(index)), ...added]
-    },
+    edit: { folders: other.folders, tags, fragments, removedFragments: removed, prompts: edited },
     after: {
       ...before,
-      folders,
-      tags: [...before.tags, ...tags],
-      fragments: fragments.map((fragment) => rewritten.find(({ id }) => id === fragment.id) ?? fragment),
-      prompts: [
-        ...before.prompts.map((prompt, index) => ({
-          ...prompt,
-          fragments: prompt.fragments.filter(({ fragment_id }) => !removed.includes(fragment_id)),
-          ...(isEdited(index)
-            ? { ...edited[index]!, versions: [...prompt.versions, ...edited[index]!.versions] }
-            : {})
-        })),
-        ...added
-      ]
+      folders: [...before.folders, ...other.folders],
+      tags: allTags,
+      fragments: merge(before.fragments.slice(0, count), fragments),
+      prompts: merge<WorkspacePrompt>(kept, edited.map(addVersions))
     }
   }
 }
@@ -107,12 +78,12 @@ const makeAnyEdit = (
 export const testEdit = (it: ContractTests): void => {
   it.effect.prop(
     "editContent gives any workspace the content that the edit describes",
-    { before: archives, other: archives, picks: Arbitrary.array(naturals, { maxLength: 12 }) },
-    Effect.fnUntraced(function* ({ before, other, picks }) {
+    { before: archives, other: archives, shared: Arbitrary.schema(Schema.Natural) },
+    Effect.fnUntraced(function* ({ before, other, shared }) {
       const { readContent } = yield* WorkspaceStore
       const home = before.workspace.id
       yield* loadArchive(before)
-      const { edit, after } = makeAnyEdit(yield* exportArchive(home), other, picks)
+      const { edit, after } = makeAnyEdit(before, other, shared % 4)
       yield* editContent(home, edit)
       assert.deepStrictEqual(yield* exportArchive(home), inExportOrder(after))
       assert.deepStrictEqual(yield* readContent(home), toWorkspaceContent(inExportOrder(after)))
