@@ -16,6 +16,7 @@ import {
   compareIds,
   instant,
   key,
+  makeTenant,
   newId,
   sample,
   user,
@@ -25,7 +26,10 @@ import { type ContractTests, addKey, findKey, makeRecord, toReplacement } from "
 
 const early = instant("2098-01-01T00:00:00.000Z")
 const late = instant("2099-01-01T00:00:00.000Z")
+/** 90 days after the time of the other keys. */
 const issuedAt = instant("2026-04-01T00:00:00.000Z")
+/** 90 days after `early`. */
+const issuedAndEarly = instant("2098-04-01T00:00:00.000Z")
 
 export const testKeys = (it: ContractTests): void => {
   it.effect(
@@ -52,24 +56,35 @@ export const testKeys = (it: ContractTests): void => {
   )
 
   it.effect.each([
-    ["at the given time", late, early, { expires_at: early, revoked_at: null }],
-    ["at its own expiry if this expiry is earlier", early, late, { expires_at: early, revoked_at: null }],
-    ["by revocation if the given time has come", late, issuedAt, { expires_at: late, revoked_at: issuedAt }]
+    ["at the given time", late, late, early, { expires_at: early, revoked_at: null }, late],
+    ["at its own expiry if it is earlier", early, late, late, { expires_at: early, revoked_at: null }, late],
+    [
+      "by revocation if the given time has come",
+      ...([late, late, issuedAt, { expires_at: late, revoked_at: issuedAt }, late] as const)
+    ],
+    [
+      "and gives the new key the same lifetime",
+      ...([early, undefined, early, { expires_at: early, revoked_at: null }, issuedAndEarly] as const)
+    ],
+    [
+      "and gives the new key the same unlimited lifetime",
+      ...([null, undefined, early, { expires_at: early, revoked_at: null }, null] as const)
+    ]
   ] as const)(
     "rotateKey adds a key with the workspace, owner and name of another key, and ends the other key %s",
-    ([, expires_at, endsAt, end]) =>
+    ([, oldExpiry, expires_at, endsAt, end, newExpiry]) =>
       Effect.gen(function* () {
         const { rotateKey, keys, users } = yield* WorkspaceStore
-        const [home, owner] = [workspace(), user()]
-        const old = key(home.id, owner, { name: "Production", expires_at })
-        yield* loadArchive(archive({ workspace: home, users: [owner], api_keys: [old.stored] }))
+        const fields = { name: "Production", expires_at: oldExpiry }
+        const { home, owner, key: old, archive } = makeTenant({ key: fields })
+        yield* loadArchive(archive)
         const [listed] = yield* keys(home.id)
-        const added = key(home.id, owner, { created_at: issuedAt, expires_at: late })
+        const added = key(home.id, owner, { created_at: issuedAt, expires_at: newExpiry })
         const replaced = { ...listed!, ...end, name: "Production (replaced)" }
-        assert.deepStrictEqual(yield* rotateKey(old.stored.id, toReplacement(added), endsAt), {
-          replaced,
-          expires_at: late
-        })
+        assert.deepStrictEqual(
+          yield* rotateKey(old.stored.id, { ...toReplacement(added), expires_at }, endsAt),
+          { replaced, expires_at: newExpiry }
+        )
         const { created_by: _, key_hash: __, ...info } = added.stored
         const newKey = { ...info, name: "Production", owner: owner.email, last_used_at: null }
         assert.deepStrictEqual(yield* keys(home.id), [replaced, newKey].sort(compareIds))
@@ -77,24 +92,6 @@ export const testKeys = (it: ContractTests): void => {
         assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home))
         const ended = { revoked: end.revoked_at !== null, expires_at: end.expires_at }
         assert.deepStrictEqual(yield* findKey(old), makeRecord(old, home, ended))
-      })
-  )
-
-  it.effect.each([
-    [instant("2026-04-01T00:00:00.000Z"), instant("2026-05-30T00:00:00.000Z")],
-    [null, null]
-  ] as const)(
-    "rotateKey gives a key without an expiry time the lifetime of the old key, which may be unlimited: %s",
-    ([expires_at, expected]) =>
-      Effect.gen(function* () {
-        const { rotateKey } = yield* WorkspaceStore
-        const [home, owner] = [workspace(), user()]
-        const old = key(home.id, owner, { created_at: instant("2026-01-01T00:00:00.000Z"), expires_at })
-        yield* loadArchive(archive({ workspace: home, users: [owner], api_keys: [old.stored] }))
-        const added = key(home.id, owner, { created_at: instant("2026-03-01T00:00:00.000Z") })
-        const replacement = { ...toReplacement(added), expires_at: undefined }
-        assert.strictEqual((yield* rotateKey(old.stored.id, replacement, early)).expires_at, expected)
-        assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { expires_at: expected }))
       })
   )
 
