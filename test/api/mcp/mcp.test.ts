@@ -7,10 +7,11 @@ import { startApi } from "../startApi.ts"
 
 // `test/adapters/inbound/mcp/HttpEndpoint.test.ts` tests the messages. These tests send them to a service.
 
+const at = (minute: number) => instant(new Date(Date.UTC(2026, 0, 2, 0, minute)).toISOString())
+
 /** Makes a workspace. Its prompts contain the canary, a text that callers of other workspaces must never get. */
 const makeCanaryTenant = (canary: string) => {
   const tone = fragment(`${canary} Answer {{who}} in a {{tone}} tone. {{name}}`)
-  const at = (minute: number) => instant(new Date(Date.UTC(2026, 0, 2, 0, minute)).toISOString())
   const greeting = prompt({
     title: "Greeting of Ada",
     current_content: `Greet {{ name }} and {{name}}. ${canary}`,
@@ -18,13 +19,13 @@ const makeCanaryTenant = (canary: string) => {
     fragments: [fragmentBinding(tone, 0, { variable_overrides: { tone: "{{mood}}" } })],
     updated_at: at(200)
   })
-  const twins = [1, 2].map((n) =>
-    prompt({ title: `${canary} twin`, current_content: `Twin ${n}`, updated_at: at(190 + n) })
+  // Several of these prompts have the same title.
+  const fillers = Array.from({ length: 42 }, (_, n) =>
+    prompt({ title: `${canary} ${n % 30}`, updated_at: at(n) })
   )
-  const fillers = Array.from({ length: 40 }, (_, n) => prompt({ title: `Filler ${n}`, updated_at: at(n) }))
   const archived = prompt({ title: "Archived", is_archived: true, updated_at: at(250) })
-  const prompts = [greeting, ...twins, ...fillers, archived]
-  return { ...makeTenant({ fragments: [tone], prompts }), canary, twins }
+  const prompts = [greeting, ...fillers, archived]
+  return { ...makeTenant({ fragments: [tone], prompts }), canary }
 }
 
 const [own, other] = [makeCanaryTenant("canary-of-the-first"), makeCanaryTenant("canary-of-the-second")]
@@ -75,7 +76,7 @@ it("MCP clients of two workspaces never get each other's prompts", async () => {
     const get = async (params: object) =>
       (await call(api.service(), mine.key.plaintext, "prompts/get", params)).body
     expect(JSON.stringify(await listAll(mine))).not.toContain(theirs.canary)
-    const { error } = await get({ name: `${theirs.canary}-twin-${theirs.twins[0]!.id.slice(0, 8)}` })
+    const { error } = await get({ name: `${theirs.canary}-1` })
     expect(error).toEqual({ code: -32602, message: "Prompt not found", data: { code: "NOT_FOUND" } })
     const got = await get({ name: "greeting-of-ada", arguments: { name: "a", who: "b", mood: "c" } })
     expect(got.result.messages[0].content.text).toContain(mine.canary)
@@ -121,14 +122,6 @@ describe("a rejected MCP request", () => {
     const response = await exchange(api.service().port, rawRequest("/mcp"))
     expect([response.status, getHeader(response, "allow")]).toEqual([405, "POST"])
     expect(JSON.parse(response.body).error.data.code).toBe("METHOD_NOT_ALLOWED")
-  })
-
-  it("an MCP request with a body of more than 1 MiB gets 413, and the connection closes", async () => {
-    const body = "x".repeat(2 * 1024 * 1024)
-    const lines = [`Authorization: ${toBearer(own)}`, `Content-Length: ${body.length}`]
-    const request = rawRequest("/mcp", lines, "POST").replace("Connection: close\r\n", "") + body
-    const response = await exchange(api.service().port, request)
-    expect([response.status, JSON.parse(response.body).error.data.code]).toEqual([413, "BODY_TOO_LARGE"])
   })
 })
 

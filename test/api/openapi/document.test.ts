@@ -8,8 +8,6 @@ const allOperations = Object.entries<Json>(document.paths).flatMap(([path, item]
   Object.entries<Json>(item).map(([method, operation]) => ({ path, method, operation }))
 )
 const operations = allOperations.filter(({ path }) => path.startsWith("/api/v1/"))
-const findOperation = (id: string) =>
-  operations.find(({ operation }) => operation.operationId === id)!.operation
 
 it("the OpenAPI document describes every endpoint, and the operational paths except redirects, which need no key", () => {
   expect(operations.map(({ operation }) => operation.operationId).toSorted()).toEqual(
@@ -32,51 +30,36 @@ it("the OpenAPI document has a title, the version of the package and bearer auth
   expect(document.components.securitySchemes.bearer).toMatchObject({ type: "http", scheme: "bearer" })
 })
 
-const integer = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER }
-const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
-/** The schemas of the parameters (specification 4), by name. */
-const parameterSchemas: Readonly<Record<string, object>> = {
-  page: { ...integer, default: 1 },
-  per_page: { ...integer, default: 20 },
-  folder_id: { type: "string", format: "uuid" },
-  tag: { type: "string" },
-  type: { type: "string", enum: types },
-  names: { type: "string", enum: ["true"] },
-  prompt: { type: "array", items: { type: "string" }, maxItems: 100 },
-  id: { type: "string" },
-  version: { ...integer, maximum: 2147483647 }
-}
-const paging = ["page", "per_page"]
-const filters = [...paging, "folder_id", "tag", "type"]
-
-it.each<[operationId: string, inPath: ReadonlyArray<string>, inQuery: ReadonlyArray<string>]>([
-  ["prompts.list", [], filters],
-  ["prompts.listResolved", [], [...filters, "names", "prompt"]],
-  ["prompts.get", ["id"], []],
-  ["prompts.getResolved", ["id"], []],
-  ["prompts.listVersions", ["id"], paging],
-  ["prompts.getVersion", ["id", "version"], []]
-])(
-  "the operation %s has the path parameters %j, the query parameters %j, If-None-Match, Prefer and X-Request-Id",
-  (operationId, inPath, inQuery) => {
-    const expected = [
-      ...inPath.map((name) => ["path", name, true, parameterSchemas[name]]),
-      ...inQuery.map((name) => ["query", name, false, parameterSchemas[name]]),
-      ...["If-None-Match", "Prefer", "X-Request-Id"].map((name) => [
-        "header",
-        name,
-        false,
-        { type: "string" }
-      ])
-    ]
-    const found: ReadonlyArray<Json> = findOperation(operationId).parameters
-    const parameters = found.map((parameter) => [
-      ...[parameter.in, parameter.name, parameter.required],
-      parameter.schema
-    ])
-    expect(parameters.toSorted()).toEqual(expected.toSorted())
+it("the parameters of the OpenAPI document have the types and bounds of the specification", () => {
+  const integer = { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER }
+  const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
+  const header = {
+    "If-None-Match": { type: "string" },
+    Prefer: { type: "string" },
+    "X-Request-Id": { type: "string" }
   }
-)
+  const paging = { page: { ...integer, default: 1 }, per_page: { ...integer, default: 20 } }
+  const filters = {
+    ...paging,
+    folder_id: { type: "string", format: "uuid" },
+    tag: { type: "string" },
+    type: { type: "string", enum: types }
+  }
+  const prompt = { type: "array", items: { type: "string" }, maxItems: 100 }
+  const id = { id: { type: "string" } }
+  const found = operations.map(({ operation }) => [
+    operation.operationId,
+    Object.assign({}, ...operation.parameters.map(({ name, schema }: Json) => ({ [name]: schema })))
+  ])
+  expect(Object.fromEntries(found)).toEqual({
+    "prompts.list": { ...header, ...filters },
+    "prompts.listResolved": { ...header, ...filters, names: { type: "string", enum: ["true"] }, prompt },
+    "prompts.get": { ...header, ...id },
+    "prompts.getResolved": { ...header, ...id },
+    "prompts.listVersions": { ...header, ...id, ...paging },
+    "prompts.getVersion": { ...header, ...id, version: { ...integer, maximum: 2147483647 } }
+  })
+})
 
 it("required parameters have an example, and optional parameters have none", () => {
   const parameters = allOperations.flatMap(({ operation }) => operation.parameters)
@@ -112,24 +95,19 @@ it("every operation documents 200, 304, and each error that any request can get,
 })
 
 it("every operation, parameter, header and field of the OpenAPI document has a description, except the fields data, error and meta", () => {
-  const findUndescribed = (part: Json, path: string): ReadonlyArray<string> => {
-    if (typeof part !== "object" || part === null) return []
-    if (Array.isArray(part)) return part.flatMap((item, i) => findUndescribed(item, `${path}/${i}`))
-    return Object.entries<Json>(part).flatMap(([key, value]) => {
-      const named = ["properties", "parameters", "headers", "responses"].includes(key)
-      return [
-        ...(named
-          ? Object.entries<Json>(value).flatMap(([name, item]) =>
-              deref(item).description || (key === "properties" && ["data", "error", "meta"].includes(name))
-                ? []
-                : [`${path}/${key}/${name}`]
-            )
-          : []),
-        ...(key === "examples" ? [] : findUndescribed(value, `${path}/${key}`))
-      ]
-    })
+  const undescribed: Array<string> = []
+  const visit = (part: Json, path: string): void => {
+    if (typeof part !== "object" || part === null) return
+    for (const [key, value] of Object.entries<Json>(part)) {
+      if (["properties", "parameters", "headers", "responses"].includes(key))
+        for (const [name, item] of Object.entries<Json>(value))
+          if (!deref(item).description && !["data", "error", "meta"].includes(name))
+            undescribed.push(`${path}/${key}/${name}`)
+      if (key !== "examples") visit(value, `${path}/${key}`)
+    }
   }
-  expect(findUndescribed(document, "#")).toEqual([])
+  visit(document, "#")
+  expect(undescribed).toEqual([])
   for (const { operation } of allOperations)
     expect(operation).toMatchObject({ summary: expect.any(String), description: expect.any(String) })
 })
