@@ -58,22 +58,22 @@ describe("FakeService", () => {
     expect((await client.prompts.getResolved("twin")).data.resolved_content).toBe("second")
   })
 
-  it.each([
-    ["no connection", "ConnectionError"],
-    [401, "UnauthorizedError"],
-    [402, "PastDueError"],
-    [403, "ApiNotAllowedError"],
-    [429, "RateLimitedError"],
-    [500, "InternalServerError"],
-    [503, "ServiceUnavailableError"]
-  ] as const)(
-    "failWith(%s) makes calls reject with a %s until failWith(undefined) ends the failure",
-    async (failure, name) => {
-      const service = new FakeService({ prompts: [{ id, content: "text" }] })
+  it("failWith makes calls reject with the error of the failure until failWith(undefined) ends the failure", async () => {
+    const failures = {
+      ConnectionError: "no connection",
+      UnauthorizedError: 401,
+      PastDueError: 402,
+      ApiNotAllowedError: 403,
+      RateLimitedError: 429,
+      InternalServerError: 500,
+      ServiceUnavailableError: 503
+    } as const
+    const service = new FakeService({ prompts: [{ id, content: "text" }] })
+    for (const [name, failure] of Object.entries(failures)) {
       service.failWith(failure)
       await expect(service.connect().prompts.getResolved(id)).rejects.toMatchObject({ name })
-      service.failWith(undefined)
-      expect((await service.connect().prompts.getResolved(id)).data.resolved_content).toBe("text")
     }
-  )
+    service.failWith(undefined)
+    expect((await service.connect().prompts.getResolved(id)).data.resolved_content).toBe("text")
+  })
 })

@@ -1,12 +1,10 @@
-import { describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
-import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import { expect, vi } from "vitest"
 import { getStatus } from "../src/Errors.ts"
 import { PromptClient, type Source } from "../src/index.ts"
+import { testModel } from "./models.ts"
 import { makeBundle } from "./pull/bundles.ts"
-import { errorResponse, flush, installFakeTime, jsonResponse, key, oneOf, settle } from "./support.ts"
+import { errorResponse, flush, key, oneOf, settle, textResponse } from "./support.ts"
 
 const ttl = 1_000
 const maxStale = 4_000
@@ -18,17 +16,16 @@ const maxPause = 0.9 * ttl
 type Behavior = "ok" | "aged 2" | "aged 5" | "aged 9" | "down" | 401 | 403 | 404 | 503
 
 /**
- * What happens to the clocks: the machine is suspended, so that only the wall clock advances, or the wall clock is set
- * back. A test has only one kind of event, because the two kinds could cancel each other out.
+ * One step of a test: a read of a target, time that passes, a clock event, or a change of the service. The machine is
+ * suspended, so that only the wall clock advances, or the wall clock is set back. A test has only one of these two clock
+ * events, the event of its first step, because they could cancel each other out.
  */
-type ClockEvent = "suspend" | "setBack"
-
-/** One step of a test: a read of a target, time that passes, a clock event, or a change of the service. */
 interface Step {
   readonly kind: "read" | "pass" | "clock" | "edit" | "behave"
   readonly target: string
   readonly millis: number
   readonly behavior: Behavior
+  readonly clockEvent: "suspend" | "set back"
 }
 
 const targets = ["a", "b", "c"]
@@ -38,9 +35,10 @@ const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
     oneOf("read", "read", "read", "pass", "pass", "clock", "edit", "behave", "behave"),
     oneOf(...targets),
     oneOf(1, 400, 999, 1_000, 1_001, 3_999, 4_000, 5_000, 3_600_000),
-    oneOf<Behavior>("ok", "ok", "ok", "aged 2", "aged 5", "aged 9", "down", 503, 404, 401, 403)
+    oneOf<Behavior>("ok", "ok", "ok", "aged 2", "aged 5", "aged 9", "down", 503, 404, 401, 403),
+    oneOf<Step["clockEvent"]>("suspend", "set back")
   ]),
-  ([kind, target, millis, behavior]) => ({ kind, target, millis, behavior })
+  ([kind, target, millis, behavior, clockEvent]) => ({ kind, target, millis, behavior, clockEvent })
 )
 
 /** The expected result of a read: a text and its source, or the status of an error response, if any. */
@@ -128,95 +126,73 @@ class Model {
 }
 
 /** Runs the steps against the client and the model. Returns the sources of the results in order. */
-const run = async (steps: ReadonlyArray<Step>, clockEvent: ClockEvent): Promise<ReadonlyArray<string>> => {
-  installFakeTime()
-  const random = vi.spyOn(Math, "random").mockReturnValue(0.5)
-  try {
-    const model = new Model()
-    const texts = new Map(targets.map((target) => [target, `${target} 0`]))
-    /** When the service last confirmed each text, by the true time. */
-    const confirmed = new Map<string, number>()
-    const seen: Array<string> = []
-    let behavior: Behavior = "ok"
-    let time = 0
-    let timeAwake = 0
-    let edits = 0
-    const client = new PromptClient({
-      apiKey: key,
-      maxRetries: 0,
-      cache: { ttl, maxStale, maxEntries: 10 },
-      bundle,
-      fetch: async (url, { headers }) => {
-        const target = new URL(url).pathname.slice("/api/v1/prompts/".length).replace("/resolved", "")
-        if (behavior === "down") throw new TypeError("fetch failed")
-        if (typeof behavior === "number") return errorResponse(behavior)
-        const text = texts.get(target)!
-        const age = behavior === "ok" ? 0 : Number(behavior.slice(-1))
-        confirmed.set(text, Math.max(confirmed.get(text) ?? Number.NEGATIVE_INFINITY, time - age * 1_000))
-        const outage = "prompt-retrieval; hit; detail=database-unavailable"
-        const fields = { etag: `"${text}"`, ...(age > 0 && { age: String(age), "cache-status": outage }) }
-        return headers["if-none-match"] === fields.etag
-          ? new Response(null, { status: 304, headers: fields })
-          : jsonResponse(200, { data: { resolved_content: text } }, fields)
-      }
-    })
-    for (const { kind, target, millis, behavior: nextBehavior } of steps) {
-      if (kind === "behave") behavior = nextBehavior
-      else if (kind === "edit") texts.set(target, `${target} ${++edits}`)
-      else if (kind === "pass") {
-        time += millis
-        timeAwake += millis
-        await vi.advanceTimersByTimeAsync(millis)
-      } else if (kind === "clock") {
-        const isSuspended = clockEvent === "suspend"
-        if (isSuspended) time += millis
-        vi.setSystemTime(Date.now() + (isSuspended ? millis : -millis))
-      } else {
-        const expected = model.read(target, time, timeAwake, behavior, texts.get(target)!)
-        const options = target === "b" ? { fallback: "Fallback text" } : {}
-        const outcome = await settle(client.prompts.getResolved(target, options))
-        await flush()
-        if ("error" in outcome) {
-          expect({ status: getStatus(outcome.error) }).toEqual(expected)
-          seen.push("error")
-          continue
-        }
-        const { data, source, age } = outcome.value
-        expect([data.resolved_content, source]).toEqual(expected)
-        seen.push(source)
-        if (source === "bundled" || source === "fallback") continue
-        // These rules do not depend on the model.
-        const trueAge = time - confirmed.get(data.resolved_content)!
-        expect(trueAge).toBeLessThanOrEqual(maxAge)
-        expect(age).toBeGreaterThanOrEqual(trueAge)
-        if (source === "cached") expect(age).toBeLessThan(ttl)
-      }
+const run = async (steps: ReadonlyArray<Step>): Promise<ReadonlyArray<string>> => {
+  const model = new Model()
+  const texts = new Map(targets.map((target) => [target, `${target} 0`]))
+  /** When the service last confirmed each text, by the true time. */
+  const confirmed = new Map<string, number>()
+  const seen: Array<string> = []
+  let behavior: Behavior = "ok"
+  let time = 0
+  let timeAwake = 0
+  let edits = 0
+  const client = new PromptClient({
+    apiKey: key,
+    maxRetries: 0,
+    cache: { ttl, maxStale, maxEntries: 10 },
+    bundle,
+    fetch: async (url, { headers }) => {
+      const target = new URL(url).pathname.slice("/api/v1/prompts/".length).replace("/resolved", "")
+      if (behavior === "down") throw new TypeError("fetch failed")
+      if (typeof behavior === "number") return errorResponse(behavior)
+      const text = texts.get(target)!
+      const age = behavior === "ok" ? 0 : Number(behavior.slice(-1))
+      confirmed.set(text, Math.max(confirmed.get(text) ?? Number.NEGATIVE_INFINITY, time - age * 1_000))
+      const outage = "prompt-retrieval; hit; detail=database-unavailable"
+      const fields = { etag: `"${text}"`, ...(age > 0 && { age: String(age), "cache-status": outage }) }
+      return headers["if-none-match"] === fields.etag
+        ? new Response(null, { status: 304, headers: fields })
+        : textResponse(text, fields)
     }
-    return seen
-  } finally {
-    random.mockRestore()
-    vi.useRealTimers()
+  })
+  for (const { kind, target, millis, behavior: nextBehavior } of steps) {
+    if (kind === "behave") behavior = nextBehavior
+    else if (kind === "edit") texts.set(target, `${target} ${++edits}`)
+    else if (kind === "pass") {
+      time += millis
+      timeAwake += millis
+      await vi.advanceTimersByTimeAsync(millis)
+    } else if (kind === "clock") {
+      const isSuspended = steps[0]!.clockEvent === "suspend"
+      if (isSuspended) time += millis
+      vi.setSystemTime(Date.now() + (isSuspended ? millis : -millis))
+    } else {
+      const expected = model.read(target, time, timeAwake, behavior, texts.get(target)!)
+      const options = target === "b" ? { fallback: "Fallback text" } : {}
+      const outcome = await settle(client.prompts.getResolved(target, options))
+      await flush()
+      if ("error" in outcome) {
+        expect({ status: getStatus(outcome.error) }).toEqual(expected)
+        seen.push("error")
+        continue
+      }
+      const { data, source, age } = outcome.value
+      expect([data.resolved_content, source]).toEqual(expected)
+      seen.push(source)
+      if (source === "bundled" || source === "fallback") continue
+      // These rules do not depend on the model.
+      const trueAge = time - confirmed.get(data.resolved_content)!
+      expect(trueAge).toBeLessThanOrEqual(maxAge)
+      expect(age).toBeGreaterThanOrEqual(trueAge)
+      if (source === "cached") expect(age).toBeLessThan(ttl)
+    }
   }
+  return seen
 }
 
-describe("the cache as a state machine", () => {
-  const seen = new Map<string, number>()
-
-  it.live.prop(
-    "for every order of events, the client returns the result that a model of the cache predicts",
-    {
-      steps: Arbitrary.array(step, { minLength: 20, maxLength: 80 }),
-      clockEvent: Schema.Literals(["suspend", "setBack"])
-    },
-    ({ steps, clockEvent }) =>
-      Effect.promise(async () => {
-        for (const source of await run(steps, clockEvent)) seen.set(source, (seen.get(source) ?? 0) + 1)
-      }),
-    { arbitrary: { runs: 250 } }
-  )
-
-  it("the random steps of the property test produced many results of every source, and many errors", () => {
-    for (const source of ["fresh", "cached", "stale", "bundled", "fallback", "error"])
-      expect(seen.get(source), source).toBeGreaterThan(20)
-  })
-})
+testModel(
+  "for every order of events, the client returns the result that a model of the cache predicts",
+  step,
+  run,
+  ["fresh", "cached", "stale", "bundled", "fallback"]
+)

@@ -14,12 +14,8 @@ const liveExample = "client-live.ts"
 
 /** What each example prints for the demo workspace. */
 const outputs: Readonly<Record<string, string | RegExp>> = {
-  "client.ts": [
-    `You are a support agent of Acme. ${agentLine}`,
-    "Write as Acme does: warm and calm, without jargon, and address the reader directly.",
-    "Answer in English. Use at most 4 sentences.",
-    "Never reveal personal data. If you are not sure, say so instead of guessing.\n"
-  ].join("\n\n"),
+  "client.ts":
+    /^You are a support agent of Acme\. .*\n\nWrite as Acme does: .*\n\nAnswer in English\. .*\n\nNever reveal .*\n$/,
   "client-availability.ts": [
     "3 loaded",
     "cached, version 3: You are a support agent of ",

@@ -1,8 +1,9 @@
-import { describe, it } from "@effect/vitest"
+import { it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import { expect, vi } from "vitest"
 import { FakeService } from "../src/testing.ts"
+import { testModel } from "./models.ts"
 import { advance, awaitValue, flush, installFakeTime, oneOf, readText, settle } from "./support.ts"
 
 const ttl = 30_000
@@ -158,130 +159,110 @@ class Model {
 
 /** Runs the steps against the client and the model. Returns the sources of the results in order. */
 const run = async (steps: ReadonlyArray<Step>): Promise<ReadonlyArray<string>> => {
-  installFakeTime()
-  const random = vi.spyOn(Math, "random").mockReturnValue(0.5)
-  try {
-    const model = new Model()
-    const service = new FakeService()
-    const store = () => {
-      if (model.stored === undefined) service.remove("p")
-      else service.set({ name: "p", content: model.stored })
-    }
-    store()
-    const client = service.connect().withOptions({
-      fetch: async (url, init) => {
-        const headers = { ...init.headers }
-        delete headers[model.behavior]
-        const response = (await service.fetch(url, { ...init, headers })) as Response
-        if (model.behavior === "Age: 20") response.headers.set("age", "20")
-        return response
-      }
-    })
-    /** When the service stopped having each text, by the true time. */
-    const endedAt = new Map<string, number>()
-    const seen: Array<string> = []
-    let edits = 0
-    model.start()
-    const live = await client.live(["p"])
-    await flush()
-    for (const { kind, millis, behavior } of steps) {
-      if (kind === "pass") {
-        model.pass(millis)
-        await vi.advanceTimersByTimeAsync(millis)
-      } else if (kind === "suspend") {
-        model.time += millis
-        vi.setSystemTime(Date.now() + millis)
-      } else if (kind === "behave") {
-        model.behavior = behavior
-        model.wake()
-        service.failWith(isFailure(behavior) ? behavior : undefined)
-      } else if (kind === "edit" || kind === "remove") {
-        if (model.stored !== undefined) endedAt.set(model.stored, model.time)
-        model.stored = kind === "edit" ? String(++edits) : undefined
-        model.wake()
-        store()
-      } else {
-        const expected = model.read()
-        const outcome = await settle(client.prompts.getResolved("p"))
-        if ("error" in outcome) {
-          expect(outcome.error.name).toBe(expected)
-          seen.push("error")
-        } else {
-          const { data, source, age } = outcome.value
-          const text = data.resolved_content
-          expect(`${text} ${source}`).toBe(expected)
-          seen.push(source)
-          // These rules do not depend on the model.
-          const trueAge = model.time - (endedAt.get(text) ?? model.time)
-          expect(trueAge).toBeLessThan(maxAge)
-          expect(age).toBeGreaterThanOrEqual(trueAge)
-          if (source === "live" && !isFailure(model.behavior)) expect(text).toBe(model.stored)
-        }
-      }
-      await flush()
-      expect(service.requests).toHaveLength(model.requests)
-    }
-    live.close()
-    await flush()
-    expect(vi.getTimerCount()).toBe(0)
-    return seen
-  } finally {
-    random.mockRestore()
-    vi.useRealTimers()
+  const model = new Model()
+  const service = new FakeService()
+  const store = () => {
+    if (model.stored === undefined) service.remove("p")
+    else service.set({ name: "p", content: model.stored })
   }
+  store()
+  const client = service.connect().withOptions({
+    fetch: async (url, init) => {
+      const headers = { ...init.headers }
+      delete headers[model.behavior]
+      const response = (await service.fetch(url, { ...init, headers })) as Response
+      if (model.behavior === "Age: 20") response.headers.set("age", "20")
+      return response
+    }
+  })
+  /** When the service stopped having each text, by the true time. */
+  const endedAt = new Map<string, number>()
+  const seen: Array<string> = []
+  let edits = 0
+  model.start()
+  const live = await client.live(["p"])
+  await flush()
+  for (const { kind, millis, behavior } of steps) {
+    if (kind === "pass") {
+      model.pass(millis)
+      await vi.advanceTimersByTimeAsync(millis)
+    } else if (kind === "suspend") {
+      model.time += millis
+      vi.setSystemTime(Date.now() + millis)
+    } else if (kind === "behave") {
+      model.behavior = behavior
+      model.wake()
+      service.failWith(isFailure(behavior) ? behavior : undefined)
+    } else if (kind === "edit" || kind === "remove") {
+      if (model.stored !== undefined) endedAt.set(model.stored, model.time)
+      model.stored = kind === "edit" ? String(++edits) : undefined
+      model.wake()
+      store()
+    } else {
+      const expected = model.read()
+      const outcome = await settle(client.prompts.getResolved("p"))
+      if ("error" in outcome) {
+        expect(outcome.error.name).toBe(expected)
+        seen.push("error")
+      } else {
+        const { data, source, age } = outcome.value
+        const text = data.resolved_content
+        expect(`${text} ${source}`).toBe(expected)
+        seen.push(source)
+        // These rules do not depend on the model.
+        const trueAge = model.time - (endedAt.get(text) ?? model.time)
+        expect(trueAge).toBeLessThan(maxAge)
+        expect(age).toBeGreaterThanOrEqual(trueAge)
+        if (source === "live" && !isFailure(model.behavior)) expect(text).toBe(model.stored)
+      }
+    }
+    await flush()
+    expect(service.requests).toHaveLength(model.requests)
+  }
+  live.close()
+  await flush()
+  expect(vi.getTimerCount()).toBe(0)
+  return seen
 }
 
-describe("live prompts as a state machine", () => {
-  const seen = new Map<string, number>()
+testModel(
+  "for every order of events, the client returns the texts and sends the requests that a model of live prompts predicts",
+  step,
+  run,
+  ["live", "cached", "stale", "fresh"]
+)
 
-  it.live.prop(
-    "for every order of events, the client returns the texts and sends the requests that a model of live prompts predicts",
-    { steps: Arbitrary.array(step, { minLength: 20, maxLength: 80 }) },
-    ({ steps }) =>
-      Effect.promise(async () => {
-        for (const source of await run(steps)) seen.set(source, (seen.get(source) ?? 0) + 1)
-      }),
-    { arbitrary: { runs: 250 } }
-  )
-
-  it("the random steps of the property test produced many results of every source, and many errors", () => {
-    for (const source of ["live", "cached", "stale", "fresh", "error"])
-      expect(seen.get(source), source).toBeGreaterThan(30)
-  })
-
-  it.live.prop(
-    "an edit between two waits is always seen, however long requests and responses take and whenever the edits happen",
-    {
-      delays: Arbitrary.array(oneOf(0, 1, 20, 300), { minLength: 1, maxLength: 10 }),
-      gaps: Arbitrary.array(oneOf(0, 1, 19, 40, 301, 24_990), { maxLength: 20 })
-    },
-    ({ delays, gaps }) =>
-      Effect.promise(async () => {
-        installFakeTime()
-        try {
-          const service = new FakeService({ prompts: [{ name: "p", content: "start" }] })
-          let requests = 0
-          const delay = () =>
-            new Promise((resolve) => setTimeout(resolve, delays[requests++ % delays.length]))
-          const client = service.connect().withOptions({
-            fetch: async (url, init) => {
-              await delay()
-              const response = await service.fetch(url, init)
-              await delay()
-              return response
-            }
-          })
-          await using _ = await awaitValue(client.live({}))
-          for (const [index, gap] of gaps.entries()) {
-            await vi.advanceTimersByTimeAsync(gap)
-            service.set({ name: "p", content: String(index) })
+it.live.prop(
+  "an edit between two waits is always seen, however long requests and responses take and whenever the edits happen",
+  {
+    delays: Arbitrary.array(oneOf(0, 1, 20, 300), { minLength: 1, maxLength: 10 }),
+    gaps: Arbitrary.array(oneOf(0, 1, 19, 40, 301, 24_990), { maxLength: 20 })
+  },
+  ({ delays, gaps }) =>
+    Effect.promise(async () => {
+      installFakeTime()
+      try {
+        const service = new FakeService({ prompts: [{ name: "p", content: "start" }] })
+        let requests = 0
+        const delay = () => new Promise((resolve) => setTimeout(resolve, delays[requests++ % delays.length]))
+        const client = service.connect().withOptions({
+          fetch: async (url, init) => {
+            await delay()
+            const response = await service.fetch(url, init)
+            await delay()
+            return response
           }
-          await advance(2_000)
-          expect(await readText(client)).toBe(`${gaps.length > 0 ? gaps.length - 1 : "start"} (live)`)
-        } finally {
-          vi.useRealTimers()
+        })
+        await using _ = await awaitValue(client.live({}))
+        for (const [index, gap] of gaps.entries()) {
+          await vi.advanceTimersByTimeAsync(gap)
+          service.set({ name: "p", content: String(index) })
         }
-      }),
-    { arbitrary: { runs: 250 } }
-  )
-})
+        await advance(2_000)
+        expect(await readText(client)).toBe(`${gaps.length > 0 ? gaps.length - 1 : "start"} (live)`)
+      } finally {
+        vi.useRealTimers()
+      }
+    }),
+  { arbitrary: { runs: 250 } }
+)

@@ -8,7 +8,6 @@ import {
   errorResponse,
   jsonResponse,
   neverResponds,
-  page,
   awaitValue,
   unauthorized,
   useFakeTime
@@ -47,40 +46,27 @@ describe("prefetch", () => {
   })
 
   it("a prefetched result has the response and the age of its page, but no ETag, so its refresh is a full response", async () => {
-    const { client, prefetch, service, state } = makeService(1)
+    const { client, prefetch, read, state } = makeService(1)
     const meta = { page: 1, per_page: 100, total: 1, prompts: [{ name: "prompt-0" }] }
     const headers = { etag: '"page"', age: "7", "x-request-id": "req-1", "prompt-version": "9" }
     state.fault = () => jsonResponse(200, { data: [{ id: "p0", resolved_content: "Old" }], meta }, headers)
     await prefetch({})
     state.fault = undefined
     const result = await client.prompts.getResolved("prompt-0").withResponse()
-    expect(result).toMatchObject({
-      source: "cached",
-      age: 7_000,
-      requestId: "req-1",
-      response: { status: 200 }
-    })
+    expect(result).toMatchObject({ age: 7_000, requestId: "req-1", response: { status: 200 } })
     expect([result.etag, result.version]).toEqual([undefined, undefined])
     await advance(23_000)
-    expect((await client.prompts.getResolved("prompt-0")).source).toBe("stale")
-    await advance(0)
-    expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ source: "cached", version: 1 })
-    expect(service.requests).toEqual(["/api/v1/prompts/prompt-0/resolved"])
+    expect(await read("prompt-0")).toBe("Old (stale)")
+    expect(await read("prompt-0")).toBe("Text 0 (cached)")
   })
 
-  it.each([
-    ["422", () => errorResponse(422, "RESOLVED_TOO_LARGE")],
-    ["414", page(414)],
-    ["431", () => errorResponse(431, "HEADERS_TOO_LARGE")]
-  ] as const)("prefetch asks for half as many prompts after a %s", async (_, respond) => {
-    for (const selection of [{}, toNames(60)]) {
-      const { service, prefetch, state } = makeService(60)
-      state.fault = (request) => (countRequested(request.url) > 25 ? respond() : undefined)
+  it.each([414, 422, 431])("prefetch asks for half as many prompts after a %i", async (status) => {
+    const { service, prefetch, state } = makeService(60)
+    state.fault = ({ url }) => (countRequested(url) > 25 ? errorResponse(status) : undefined)
+    for (const selection of [{}, toNames(60)])
       expect(await prefetch(selection)).toEqual({ loaded: 60, missing: [] })
-      // The second page of 50 names has only 10 names.
-      const expected = Array.isArray(selection) ? [10, 25, 25, 10] : [25, 25, 25]
-      expect(service.requests.map(countRequested)).toEqual(expected)
-    }
+    // The second page of 50 names has only 10 names.
+    expect(service.requests.map(countRequested)).toEqual([25, 25, 25, 10, 25, 25, 10])
   })
 
   it.each([
