@@ -1,23 +1,29 @@
-/** Makes the triggers of a table. `column` has the id of a row's workspace. */
+/**
+ * Makes the triggers of a table. `workspacesOfRows` is a query that finds the workspaces of all rows of the table
+ * `%1$s`, and `workspacesOfRow` one that finds the workspaces of the row `$1`.
+ */
 const makeTriggers = (
   table: string,
-  column: string
+  workspacesOfRows: string,
+  workspacesOfRow: string
 ) => `create trigger notify_insert after insert on ${table} referencing new table as new_rows
-  for each statement execute function notify_changes('select ${column} from %1$s c');
+  for each statement execute function notify_changes('${workspacesOfRows}');
 create trigger notify_update after update on ${table} referencing old table as old_rows new table as new_rows
-  for each statement execute function notify_changes('select ${column} from %1$s c');
+  for each statement execute function notify_changes('${workspacesOfRows}');
 create trigger notify_delete after delete on ${table} referencing old table as new_rows
-  for each statement execute function notify_changes('select ${column} from %1$s c');
+  for each statement execute function notify_changes('${workspacesOfRows}');
 create trigger notify_truncate after truncate on ${table}
-  for each statement execute function notify_changes('select ${column} from %1$s c');
+  for each statement execute function notify_changes('${workspacesOfRows}');
 create trigger notify_row after insert or update or delete on ${table}
-  for each row execute function notify_row('select ($1).${column}');
+  for each row execute function notify_row('${workspacesOfRow}');
 alter table ${table} enable always trigger notify_truncate, enable replica trigger notify_row;
 `
 
 const triggersOfWorkspaces = [
-  makeTriggers("workspaces", "id"),
-  ...["folders", "tags", "fragments", "prompts"].map((table) => makeTriggers(table, "workspace_id"))
+  makeTriggers("workspaces", "select id from %1$s c", "select ($1).id"),
+  ...["folders", "tags", "fragments", "prompts"].map((table) =>
+    makeTriggers(table, "select workspace_id from %1$s c", "select ($1).workspace_id")
+  )
 ].join("\n")
 
 /**
@@ -154,3 +160,43 @@ create trigger notify_truncate after truncate on api_keys
 alter table api_keys enable always trigger notify_key, enable always trigger notify_key_update,
   enable always trigger notify_truncate;
 `
+
+/**
+ * Makes a query that returns the workspaces of prompts, and locks the prompts, so that no other transaction can move them
+ * to another workspace before this transaction ends. Only moves and deletions of a prompt conflict with this lock
+ * (`lock_moving`). The query does not wait for a transaction that moves a prompt, but returns null for the prompt. A
+ * prompt that this transaction has written is already locked.
+ */
+const makeWorkspaceQuery = (prompts: string) => `
+  with changed as materialized (
+    select p.id, p.workspace_id, p.xmin = pg_current_xact_id()::xid as is_own from prompts p where p.id in (${prompts})
+  ), locked as materialized (
+    select p.id, p.workspace_id from prompts p where p.id in (select id from changed where not is_own)
+    for key share of p skip locked
+  )
+  select case when c.is_own then c.workspace_id else l.workspace_id end
+  from changed c left join locked l on l.id = c.id`
+
+const promptWorkspacesOfRows = makeWorkspaceQuery("select c.prompt_id from %1$s c")
+const promptWorkspacesOfRow = makeWorkspaceQuery("select ($1).prompt_id")
+
+/** Migration 1, part 4: the change notifications of the tables whose rows belong to a prompt. */
+export const promptNotifications = `
+create trigger notify_insert after insert on prompt_tags referencing new table as new_rows
+  for each statement execute function notify_changes('${promptWorkspacesOfRows}');
+create trigger notify_delete after delete on prompt_tags referencing old table as new_rows
+  for each statement execute function notify_changes('${promptWorkspacesOfRows}');
+create trigger notify_truncate after truncate on prompt_tags
+  for each statement execute function notify_changes('${promptWorkspacesOfRows}');
+create trigger notify_row after insert or delete on prompt_tags
+  for each row execute function notify_row('${promptWorkspacesOfRow}');
+-- Notifies only if a row gets another prompt or another tag. Editing a prompt also updates its \`prompt_tags\` rows, but
+-- the trigger on \`prompts\` already notifies of that edit.
+create trigger notify_update after update on prompt_tags for each row
+  when ((old.prompt_id, old.tag_id) is distinct from (new.prompt_id, new.tag_id))
+  execute function notify_row('${promptWorkspacesOfRow}');
+alter table prompt_tags enable always trigger notify_truncate, enable replica trigger notify_row,
+  enable always trigger notify_update;
+
+${makeTriggers("prompt_versions", promptWorkspacesOfRows, promptWorkspacesOfRow)}
+${makeTriggers("prompt_fragments", promptWorkspacesOfRows, promptWorkspacesOfRow)}`

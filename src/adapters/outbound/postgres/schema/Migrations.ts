@@ -8,16 +8,15 @@ import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 import { describeSqlError, grantHint, sqlState } from "../driver/SqlErrors.ts"
 import { Database } from "../Database.ts"
 import { lists } from "./0001_lists.ts"
-import { notifications } from "./0001_notifications.ts"
-import { promptNotifications } from "./0001_prompt_notifications.ts"
+import { notifications, promptNotifications } from "./0001_notifications.ts"
 import { tables } from "./0001_tables.ts"
 import {
+  decodeVersion,
   migrationNames,
   migrationTable,
   readSchemaVersion,
   SchemaMismatch,
-  selectVersion,
-  toKnownVersion
+  selectVersion
 } from "./SchemaVersion.ts"
 import { findTriggerModes, makeTriggerRepair, selectWrongTriggers } from "./Triggers.ts"
 
@@ -29,18 +28,16 @@ interface Migration {
 /** Splits SQL into its statements, which start at the beginning of a line. Lines in the body of a function are indented. */
 const splitStatements = (sql: string): ReadonlyArray<string> => sql.trim().split(/;\n+(?=\S)/)
 
-const statements: Readonly<Record<(typeof migrationNames)[number], ReadonlyArray<string>>> = {
-  initial: [tables, lists, notifications, promptNotifications].flatMap(splitStatements)
-}
-
 /**
  * All migrations in their order. A migration never changes, because databases have run it. Its text is literal, because
  * a constant of the program may change.
  */
-export const migrations: ReadonlyArray<Migration> = migrationNames.map((name) => ({
-  name,
-  statements: statements[name]
-}))
+export const migrations: ReadonlyArray<Migration> = [
+  {
+    name: migrationNames[0],
+    statements: [tables, lists, notifications, promptNotifications].flatMap(splitStatements)
+  }
+]
 
 /** Takes the lock that makes concurrent migrations and repairs of triggers run one after another. */
 const lockMigrations = `select pg_advisory_xact_lock(hashtext('${migrationTable}'))`
@@ -69,7 +66,7 @@ const runStatements = (statements: ReadonlyArray<string>) =>
 const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const sql = yield* PgClient.PgClient
   yield* runStatements(prepareTransaction)
-  const version = yield* toKnownVersion(yield* sql.unsafe(selectVersion), all.length)
+  const { version } = decodeVersion(yield* sql.unsafe(selectVersion))
   const ran: Array<MigrationInfo> = []
   for (const { name, statements } of all.slice(version)) {
     const id = version + ran.length + 1
