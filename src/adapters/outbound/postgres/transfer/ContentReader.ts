@@ -5,7 +5,7 @@ import * as Struct from "effect/Struct"
 import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import { toTier } from "../../../../domain/Billing.ts"
-import { Prompt, PromptId, TagId } from "../../../../domain/Prompt.ts"
+import { Prompt, TagId } from "../../../../domain/Prompt.ts"
 import { Version, VersionId } from "../../../../domain/Version.ts"
 import { Fragment, PromptFragment, StoredKey, type WholeWorkspace } from "../../../../domain/Workspace.ts"
 import { ArchiveTooLarge, ImportedState, type WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
@@ -27,44 +27,33 @@ const readFragments = makeReader(Fragment, "fragments")
 /** The clauses that select a list of workspace `$1`. */
 const ofWorkspace = "where workspace_id = $1 order by id"
 
-/** Its fields are in the order of an export. */
-const PromptRow = Prompt.mapFields(Struct.omit(["tags"])).mapFields(
-  Struct.assign({ tags: Schema.Array(TagId) })
-)
-/** Folders and tags of other workspaces are left out, as in every read. */
-const promptExpressions = {
+/** Its fields are in the order of an export, and `next_version` and `parent_version_id` come last. */
+const PromptRow = Schema.Struct({
+  ...Struct.omit(Prompt.fields, ["tags"]),
+  tags: Schema.Array(TagId),
+  fragments: Schema.Array(PromptFragment.mapFields(Struct.assign({ variable_overrides: Schema.Any }))),
+  next_version: Schema.Number,
+  parent_version_id: Schema.NullOr(VersionId)
+})
+
+/**
+ * Reads prompts with the number and the parent of their next version. Folders, tags and fragments of other workspaces
+ * are left out, as in every read.
+ */
+const readPrompts = makeReader(PromptRow, "prompts p", {
   folder_id: `(select f.id from ${findById("folders", "p.folder_id", ["workspace_id"])} f
     where f.workspace_id = p.workspace_id)`,
   tags: `array(select t.id from prompt_tags pt, ${findById("tags", "pt.tag_id", ["workspace_id"])} t
-    where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`
-}
-
-/** Reads prompts with the ids of their tags. */
-const readPrompts = makeReader(PromptRow, "prompts p", promptExpressions)
-
-/** Reads prompts with the number and the parent of their next version. */
-const readCurrentPrompts = makeReader(
-  PromptRow.mapFields(
-    Struct.assign({ next_version: Schema.Number, parent_version_id: Schema.NullOr(VersionId) })
-  ),
-  "prompts p",
-  {
-    ...promptExpressions,
-    next_version: `1 + greatest(p.current_version,
-      (select max(v.version_number) from prompt_versions v where v.prompt_id = p.id))::float8`,
-    parent_version_id: `coalesce(
-      (select v.id from prompt_versions v where v.prompt_id = p.id and v.version_number = p.current_version),
-      (select v.id from prompt_versions v where v.prompt_id = p.id order by v.version_number desc limit 1))`
-  }
-)
-
-/** Reads the fragment bindings of prompts. A fragment of another workspace is left out. */
-const readBindings = makeReader(
-  PromptFragment.mapFields(Struct.assign({ prompt_id: PromptId, variable_overrides: Schema.Any })),
-  `prompts p join prompt_fragments b on b.prompt_id = p.id
-    join fragments f on f.id = b.fragment_id and f.workspace_id = p.workspace_id`,
-  { id: "b.id" }
-)
+    where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`,
+  fragments: `(select coalesce(jsonb_agg(to_jsonb(b) order by b.position, b.id), '[]')
+    from prompt_fragments b, ${findById("fragments", "b.fragment_id", ["workspace_id"])} f
+    where b.prompt_id = p.id and f.workspace_id = p.workspace_id)`,
+  next_version: `1 + greatest(p.current_version,
+    (select max(v.version_number) from prompt_versions v where v.prompt_id = p.id))::float8`,
+  parent_version_id: `coalesce(
+    (select v.id from prompt_versions v where v.prompt_id = p.id and v.version_number = p.current_version),
+    (select v.id from prompt_versions v where v.prompt_id = p.id order by v.version_number desc limit 1))`
+})
 
 /** Reads the versions of prompts. A parent is left out if it is not an earlier version of the same prompt. */
 const readVersions = makeReader(Version, "prompts p join prompt_versions v on v.prompt_id = p.id", {
@@ -78,12 +67,6 @@ const readVersions = makeReader(Version, "prompts p join prompt_versions v on v.
 /** Reads the states that the latest import of files recorded. */
 const readImportedStates = makeReader(ImportedState, "imported_states", { hash: "encode(hash, 'hex')" })
 
-/** Groups rows by their prompt. Returns the rows of a prompt without their column `prompt_id`. */
-const groupByPrompt = <A extends { readonly prompt_id: PromptId }>(rows: ReadonlyArray<A>) => {
-  const groups = Map.groupBy(rows, ({ prompt_id }) => prompt_id)
-  return (id: PromptId) => (groups.get(id) ?? []).map(({ prompt_id: _, ...row }) => row)
-}
-
 /** Reads a workspace without its content. */
 const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   const [row] = yield* readWorkspaces(sql, "where id = $1", [workspace])
@@ -93,17 +76,11 @@ const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: Wor
 /** Reads the current state of a workspace's content. Must run in a transaction with one snapshot. */
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   yield* readWorkspace(sql, workspace)
-  const listFragments = groupByPrompt(
-    yield* readBindings(sql, "where p.workspace_id = $1 order by p.id, b.position, b.id", [workspace])
-  )
   return {
     folders: yield* readFolders(sql, ofWorkspace, [workspace]),
     tags: yield* readTags(sql, ofWorkspace, [workspace]),
     fragments: yield* readFragments(sql, ofWorkspace, [workspace]),
-    prompts: (yield* readCurrentPrompts(sql, ofWorkspace, [workspace])).map((prompt) => ({
-      ...prompt,
-      fragments: listFragments(prompt.id)
-    })),
+    prompts: yield* readPrompts(sql, ofWorkspace, [workspace]),
     importedStates: yield* readImportedStates(sql, ofWorkspace, [workspace])
   } satisfies WorkspaceContent
 })
@@ -131,23 +108,19 @@ export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, works
   const info = yield* readWorkspace(sql, workspace)
   const { bytes } = decodeSize(yield* sql.unsafe(selectSize, [workspace]))
   if (bytes > maxArchiveBytes) return yield* Effect.fail(ArchiveTooLarge)
-  const listFragments = groupByPrompt(
-    yield* readBindings(sql, "where p.workspace_id = $1 order by p.id, b.position, b.id", [workspace])
+  const versions = Map.groupBy(
+    yield* readVersions(sql, "where p.workspace_id = $1 order by p.id, v.version_number", [workspace]),
+    ({ prompt_id }) => prompt_id
   )
-  const listVersions = groupByPrompt(
-    yield* readVersions(sql, "where p.workspace_id = $1 order by p.id, v.version_number", [workspace])
-  )
+  const { importedStates: _, prompts, ...lists } = yield* readContent(sql, workspace)
   return {
     workspace: info,
     users: yield* readUsers(sql, ofKeyOwners, [workspace]),
     api_keys: yield* readStoredKeys(sql, ofWorkspace, [workspace]),
-    folders: yield* readFolders(sql, ofWorkspace, [workspace]),
-    tags: yield* readTags(sql, ofWorkspace, [workspace]),
-    fragments: yield* readFragments(sql, ofWorkspace, [workspace]),
-    prompts: (yield* readPrompts(sql, ofWorkspace, [workspace])).map((prompt) => ({
+    ...lists,
+    prompts: prompts.map(({ next_version: _, parent_version_id: __, ...prompt }) => ({
       ...prompt,
-      fragments: listFragments(prompt.id),
-      versions: listVersions(prompt.id)
+      versions: (versions.get(prompt.id) ?? []).map(({ prompt_id: _, ...version }) => version)
     }))
   } satisfies WholeWorkspace
 })
