@@ -1,11 +1,11 @@
-import { afterAll, beforeAll } from "vitest"
+import { beforeAll } from "vitest"
 import type { Archive } from "../../src/application/transfer/Archive.ts"
 import { key } from "../support/archives.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import { readMetric } from "../support/services/metrics.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
-import { unlimited } from "../support/service.ts"
-import { makeTestDatabase } from "../support/testDatabase.ts"
+import { runService, unlimited } from "../support/service.ts"
+import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
 import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
 import { expectDocumented } from "./openapi/document.ts"
 
@@ -27,15 +27,12 @@ export const startApi = (
   options: { readonly env?: Readonly<Record<string, string>> } = {}
 ): Api => {
   const { env, sql } = makeTestDatabase(archives)
+  const acquire = makeAcquire()
   let service: ObservedService | undefined
   beforeAll(async () => {
-    service = await startObservedService({
-      ...env,
-      ...unlimited,
-      ...options.env
-    })
+    const settings = { ...env, ...unlimited, ...options.env }
+    service = await acquire(runService(() => startObservedService(settings)))
   })
-  afterAll(() => service?.stop())
   return {
     service: () => service!,
     env,

@@ -10,7 +10,7 @@ import type { Burst, BurstRequest } from "./burst.ts"
 import { type Reply, read } from "./clients/read.ts"
 import { connectTo, postgres } from "./database.ts"
 import { connectClient } from "./postgres.ts"
-import { startService, unlimited } from "./service.ts"
+import { runService, startService, unlimited } from "./service.ts"
 
 /** A kind of content, in most kinds as large as the database accepts, and the requests that read the content. */
 interface Kind {
@@ -147,10 +147,7 @@ export type Tenants = Effect.Success<typeof twoTenants>
 /** Starts a service with both tenants. Closing the scope stops the service. */
 export const twoTenants = Effect.gen(function* () {
   const serviceEnv: Record<string, string> = { ...(yield* postgres.acquire), ...env }
-  const service = yield* Effect.acquireRelease(
-    Effect.promise(() => startService(serviceEnv)),
-    (service) => Effect.promise(() => service.stop())
-  )
+  const service = yield* runService(() => startService(serviceEnv))
   const { importArchive } = yield* connectTo(serviceEnv)
   const client = yield* connectClient(serviceEnv.DATABASE_URL!)
   const sql = <Row extends object>(text: string, params: ReadonlyArray<string>) =>

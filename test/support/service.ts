@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { searchForLeaks } from "./leaks.ts"
 import { freePort } from "./ports.ts"
 
@@ -102,6 +104,12 @@ export const startService = async (
     }
   }
 }
+
+/** Starts a service. Closing the scope stops the service. */
+export const runService = <A extends Pick<Service, "stop">>(
+  start: () => Promise<A>
+): Effect.Effect<A, never, Scope.Scope> =>
+  Effect.acquireRelease(Effect.promise(start), (service) => Effect.promise(() => service.stop()))
 
 export interface CommandResult {
   readonly code: number | null

@@ -7,20 +7,29 @@ import { freshName, makeMigratedDatabase, toDatabaseUrl } from "./postgres.ts"
 type Connection = Effect.Success<ReturnType<typeof connectTo>>
 
 /**
+ * Returns a function that acquires a resource, such as a server. The resource is released after the tests of the file or
+ * the suite that calls `makeAcquire`.
+ */
+export const makeAcquire = () => {
+  const { acquire, release } = makeResources()
+  afterAll(release)
+  return acquire
+}
+
+/**
  * Creates a migrated database with these workspaces for the tests of the file or the suite that calls this function.
  * Returns the name of the database, the variables that select it, and functions that use it directly.
  */
 export const makeTestDatabase = (archives: ReadonlyArray<Archive> = []) => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
   const name = freshName()
   const env = { DATABASE_URL: toDatabaseUrl(name) }
   let connection: Connection
   beforeAll(async () => {
-    await resources.acquire(makeMigratedDatabase(name))
-    connection = await resources.acquire(connectTo(env))
+    await acquire(makeMigratedDatabase(name))
+    connection = await acquire(connectTo(env))
     for (const archive of archives) await connection.importArchive(archive)
   })
-  afterAll(() => resources.release())
   return {
     name,
     env,

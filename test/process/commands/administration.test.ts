@@ -1,22 +1,22 @@
 import { randomUUID } from "node:crypto"
 import { hostname, userInfo } from "node:os"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { runInProcess as run } from "../../support/services/commandLine.ts"
-import { type Service, startService } from "../../support/service.ts"
-import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { runService, type Service, startService } from "../../support/service.ts"
+import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 describe("commands while a service runs", { timeout: 120_000 }, () => {
   const { env, sql, importArchive } = makeTestDatabase()
+  const acquire = makeAcquire()
   let service: Service
 
   beforeAll(async () => {
-    service = await startService({ ...env, LOG_LEVEL: "All" })
+    service = await acquire(runService(() => startService({ ...env, LOG_LEVEL: "All" })))
   })
-  afterAll(() => service?.stop())
 
   /** Runs a command that must succeed and print only JSON. Returns the parsed JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: the value depends on the command

@@ -1,18 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
-import { embedded, makeResources, postgres } from "../../support/database.ts"
+import { embedded, postgres } from "../../support/database.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import { run } from "../../support/service.ts"
 
 describe("the command migrate", { timeout: 120_000 }, () => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
   const all = migrations.map(({ name }, index) => ({ id: index + 1, name }))
   const version = migrations.length
   let env: Record<string, string>
 
   beforeAll(async () => {
-    env = await resources.acquire(postgres.acquire)
+    env = await acquire(postgres.acquire)
   })
-  afterAll(() => resources.release())
 
   const runMigrate = async (flags: ReadonlyArray<string>, code = 0, stderr = "") => {
     const result = await run(["migrate", ...flags], env)
@@ -32,7 +32,7 @@ describe("the command migrate", { timeout: 120_000 }, () => {
 
     expect(await runMigrate([])).toBe(list("Ran "))
     expect(await runMigrate([])).toBe(`The schema is up to date (version ${version})\n`)
-    const empty = await run(["migrate", "--json"], await resources.acquire(postgres.acquire))
+    const empty = await run(["migrate", "--json"], await acquire(postgres.acquire))
     expect(JSON.parse(empty.stdout)).toEqual({ migrated: true, version, ran: all })
 
     expect(await runMigrate(["--status"])).toBe(`Schema version: ${version}\nPending migrations: none\n`)
@@ -40,7 +40,7 @@ describe("the command migrate", { timeout: 120_000 }, () => {
   })
 
   it("import --dry-run of an archive or of a directory runs no migration", async () => {
-    const emptyEnv = await resources.acquire(postgres.acquire)
+    const emptyEnv = await acquire(postgres.acquire)
     const archive = "src/demo/workspace.json"
     const directory = ["examples/prompts-as-files", "--workspace", "00000000-0000-4000-8000-000000000000"]
     for (const input of [[archive], directory])
@@ -53,13 +53,13 @@ describe("the command migrate", { timeout: 120_000 }, () => {
   })
 
   it("workspaces create on a new database runs the migrations", async () => {
-    const emptyEnv = await resources.acquire(postgres.acquire)
+    const emptyEnv = await acquire(postgres.acquire)
     const created = await run(["workspaces", "create", "--name", "Acme"], emptyEnv)
     expect(created).toMatchObject({ code: 0, stderr: "" })
   })
 
   it("a command on a new embedded database says that DATABASE_URL is not set, and where the database is", async () => {
-    const embeddedEnv = await resources.acquire(embedded.acquire)
+    const embeddedEnv = await acquire(embedded.acquire)
     const { code, stderr } = await run(["workspaces", "list"], embeddedEnv)
     expect(code).toBe(1)
     expect(stderr).toContain(

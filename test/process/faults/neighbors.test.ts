@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, expect, it } from "vitest"
-import { makeResources } from "../../support/database.ts"
+import { beforeAll, expect, it } from "vitest"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import { kinds, measureNeighbors, type Tenants, twoTenants } from "../../support/neighbors.ts"
 
 const maxResidentMiB = 400
 
-const resources = makeResources()
+const acquire = makeAcquire()
 let tenants: Tenants
 beforeAll(async () => {
-  tenants = await resources.acquire(twoTenants)
+  tenants = await acquire(twoTenants)
 })
-afterAll(() => resources.release())
 
 // A read that waits for longer than its deadline gets 503. `bench/neighbors.ts` measures the delay, and checks that no
 // outage is reported: on a busy machine, a pause of the process is one.

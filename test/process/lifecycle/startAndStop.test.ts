@@ -4,24 +4,23 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it, onTestFailed } from "vitest"
 import { programVersion } from "../../../src/application/ProgramVersion.ts"
-import { embedded, makeResources } from "../../support/database.ts"
+import { embedded } from "../../support/database.ts"
 import { parseLogLines } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
 import { freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import { isListening } from "../../support/programs/programs.ts"
 import { run, startService } from "../../support/service.ts"
-import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
 const parseLines = (output: string) => parseLogLines(output).map(({ time: _, ...line }) => line)
 
-const resources = makeResources()
+const acquire = makeAcquire()
 let dataDir: string
 beforeAll(async () => {
-  dataDir = (await resources.acquire(embedded.acquire)).DATA_DIR!
+  dataDir = (await acquire(embedded.acquire)).DATA_DIR!
 })
-afterAll(() => resources.release())
 
 it("npm start forwards SIGTERM to the service, and the service stops and releases DATA_DIR", async () => {
   const port = await freePort()

@@ -7,19 +7,13 @@ import { sample } from "../archives.ts"
 import { connectTo, postgres } from "../database.ts"
 import { freePort, listenOnFreePort } from "../ports.ts"
 import { adaptConfig, programPath, runProgram } from "./programs.ts"
-import { type Service, startService, unlimited } from "../service.ts"
+import { runService, type Service, startService, unlimited } from "../service.ts"
 import { temporaryDirectory } from "../temporaryDirectory.ts"
 
 /** Starts a service with two workspaces and connects to its database. */
 export const startOrigin = Effect.gen(function* () {
-  const env = {
-    ...(yield* postgres.acquire),
-    ...unlimited
-  }
-  const service = yield* Effect.acquireRelease(
-    Effect.promise(() => startService(env)),
-    (service) => Effect.promise(() => service.stop())
-  )
+  const env = { ...(yield* postgres.acquire), ...unlimited }
+  const service = yield* runService(() => startService(env))
   const database = yield* connectTo(env)
   const [mine, theirs] = [sample(), sample()]
   yield* Effect.promise(() => database.importArchive(mine.archive))

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, assert, beforeAll, describe, expect, it } from "@effect/vitest"
+import { afterEach, assert, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -12,9 +12,10 @@ import { testAdmissionLimits } from "../../contracts/AdmissionLimits.ts"
 import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimiter.ts"
 import { sample } from "../../support/archives.ts"
 import { send } from "../../support/clients/requests.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { connectTo, postgres } from "../../support/database.ts"
 import { type RedisServer, redisServer } from "../../support/programs/redis.ts"
-import { startService } from "../../support/service.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
+import { runService, startService } from "../../support/service.ts"
 
 const now = 29_000_000 * 60_000
 const toRedisKey = (key: ApiKeyId) => `prompt-retrieval:rate:{${key}}:29000000`
@@ -48,13 +49,12 @@ const waitUntilShared = Effect.fnUntraced(function* (redis: RedisServer, limiter
 })
 
 describe("Redis RateLimiter", () => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
   let redis: RedisServer
   beforeAll(async () => {
-    redis = await resources.acquire(redisServer)
+    redis = await acquire(redisServer)
   })
   afterEach(() => Effect.runPromise(redis.thaw))
-  afterAll(() => resources.release())
 
   const shared = Layer.unwrap(Effect.sync(() => layer({ url: redis.url })))
   testRateLimiter("Redis", shared)
@@ -158,12 +158,11 @@ describe("Redis RateLimiter", () => {
 
   it("a service with REDIS_URL counts the requests of a key in Redis", async () => {
     const { archive, keys } = sample()
-    const env = await resources.acquire(postgres.acquire)
-    const service = await startService({ ...env, REDIS_URL: redis.url })
-    await (await resources.acquire(connectTo(env))).importArchive(archive)
+    const env = await acquire(postgres.acquire)
+    const service = await acquire(runService(() => startService({ ...env, REDIS_URL: redis.url })))
+    await (await acquire(connectTo(env))).importArchive(archive)
     expect((await send(service, "/api/v1/prompts", `Bearer ${keys.active.plaintext}`)).status).toBe(200)
     const pattern = `prompt-retrieval:rate:{${keys.active.stored.id}}:*`
     expect(await Effect.runPromise(redis.ask(`KEYS ${pattern}`))).toMatch(/^\*1\r\n/)
-    expect(await service.stop()).toBe(0)
   })
 })

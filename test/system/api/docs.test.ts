@@ -1,30 +1,29 @@
 import { createHash } from "node:crypto"
 import { mkdirSync } from "node:fs"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
-import { embedded, makeResources } from "../../support/database.ts"
+import { embedded } from "../../support/database.ts"
 import { openBrowser, type Playwright } from "../../support/programs/browser.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
-import type { Service } from "../../support/service.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
+import { runService, type Service } from "../../support/service.ts"
 
 const perProcess = 10
 const publicUrl = "https://prompts.example.com/base"
 
-const resources = makeResources()
+const acquire = makeAcquire()
 let service: Service
 let withPublicUrl: Service
 beforeAll(async () => {
-  const env = await resources.acquire(embedded.acquire)
+  const env = await acquire(embedded.acquire)
   const limits = { RATE_LIMIT_PER_PROCESS: String(perProcess) }
-  service = await startObservedService({ ...env, ...limits }, "/readyz", ["--demo"])
+  service = await acquire(
+    runService(() => startObservedService({ ...env, ...limits }, "/readyz", ["--demo"]))
+  )
   // Nothing listens on port 9.
   const noDatabase = { DATABASE_URL: "postgres://postgres@127.0.0.1:9/none" }
-  withPublicUrl = await startObservedService({ ...noDatabase, PUBLIC_URL: `${publicUrl}/` }, "/healthz")
-})
-afterAll(async () => {
-  await service?.stop()
-  await withPublicUrl?.stop()
-  await resources.release()
+  const settings = { ...noDatabase, PUBLIC_URL: `${publicUrl}/` }
+  withPublicUrl = await acquire(runService(() => startObservedService(settings, "/healthz")))
 })
 
 it("GET /openapi.json returns the OpenAPI document, which names PUBLIC_URL as the server if the variable is set", async () => {
@@ -85,12 +84,11 @@ it.each(["/openapi.json", "/docs"])(
 )
 
 describe("the page /docs in a browser", () => {
-  const browser = makeResources()
   let page: Playwright
   const problems: Array<string> = []
   const requests: Array<string> = []
   beforeAll(async () => {
-    const context = await browser.acquire(openBrowser)
+    const context = await acquire(openBrowser)
     page = await context.newPage()
     page.setDefaultTimeout(15_000)
     page.on("console", (message: Playwright) => {
@@ -105,8 +103,6 @@ describe("the page /docs in a browser", () => {
       `addEventListener("securitypolicyviolation", (event) => reportViolation(event.effectiveDirective))`
     )
   })
-
-  afterAll(browser.release)
 
   /** The example of the parameter `id`. */
   const id = "support-agent"

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import { makeTenant, prompt } from "../../support/archives.ts"
 import { forwardingProxy } from "../../support/programs/forwardingProxy.ts"
-import { makeResources } from "../../support/database.ts"
 import { run } from "../../support/programs/packages.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 import { toolsDirectory } from "../../support/programs/tools.ts"
 import { startApi } from "../../api/startApi.ts"
@@ -26,11 +26,9 @@ const { key, archive } = makeTenant({
   ]
 })
 const api = startApi([archive], { env: { MCP: "on" } })
-const resources = makeResources()
+const acquire = makeAcquire()
 
 describe("the conformance suite of the Model Context Protocol", () => {
-  afterAll(() => resources.release())
-
   // The suite fails if a check that is not in the list fails, or if a check in the list passes.
   it.each(["2025-11-25", "2026-07-28"])(
     "the MCP conformance suite reports only expected failures for protocol version %s",
@@ -38,7 +36,7 @@ describe("the conformance suite of the Model Context Protocol", () => {
       const expected = join(import.meta.dirname, `mcp-expected-failures-${version}.yaml`)
       // The suite cannot send a key.
       const authorization = `Bearer ${key.plaintext}`
-      const port = await resources.acquire(
+      const port = await acquire(
         forwardingProxy(api.service(), { request: (headers) => ({ ...headers, authorization }) })
       )
       const { code, stdout, stderr } = await run(makeTestDirectory("conformance-"), process.execPath, [

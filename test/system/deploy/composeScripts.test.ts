@@ -1,11 +1,12 @@
 import { execFileSync, spawn } from "node:child_process"
 import { chownSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type Cluster, clusterPath, freshCluster, makeSpawnOptions } from "../../support/database/cluster.ts"
-import { connectTo, makeResources } from "../../support/database.ts"
+import { connectTo } from "../../support/database.ts"
 import { freePort } from "../../support/ports.ts"
 import { endProcess } from "../../support/programs/programs.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
@@ -16,18 +17,17 @@ const deploy = join(import.meta.dirname, "../../../deploy")
 const standbyScript = readFileSync(join(deploy, "compose/standby.sh"), "utf8")
 
 describe("the scripts of deploy/compose.yaml", () => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
   const home = makeTestDirectory("compose-")
   let primary: Cluster
 
   beforeAll(async () => {
-    primary = await resources.acquire(freshCluster)
+    primary = await acquire(freshCluster)
     await primary.start()
   })
-  afterAll(() => resources.release())
 
   it("the Compose scripts create the roles, let HAProxy connect, and create a standby that follows the primary", async () => {
-    const { sql } = await resources.acquire(connectTo({ DATABASE_URL: primary.url }))
+    const { sql } = await acquire(connectTo({ DATABASE_URL: primary.url }))
     const [{ data }] = (await sql("select current_setting('data_directory') as data")) as [{ data: string }]
     const { port } = new URL(primary.url)
     execFileSync("sh", [join(deploy, "compose/primary.sh")], {
@@ -84,7 +84,7 @@ describe("the scripts of deploy/compose.yaml", () => {
         await sql(`create table round_${round} ()`)
         const find = async () => {
           const tables = `select pg_is_in_recovery() as standby, to_regclass('round_${round}')::text as table`
-          return (await resources.acquire(connectTo({ DATABASE_URL: url }))).sql(tables).catch(() => [])
+          return (await acquire(connectTo({ DATABASE_URL: url }))).sql(tables).catch(() => [])
         }
         await expect
           .poll(find, { timeout: 20_000, interval: 200 })

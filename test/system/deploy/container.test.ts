@@ -2,26 +2,26 @@ import { execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { programVersion } from "../../../src/application/ProgramVersion.ts"
 import { sample } from "../../support/archives.ts"
 import { buildImage, type Image } from "../../support/programs/containerImage.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { connectTo, postgres } from "../../support/database.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import { freePort } from "../../support/ports.ts"
 
 const manifest = JSON.parse(readFileSync(join(import.meta.dirname, "../../../package.json"), "utf8"))
 
 describe("deploy/Containerfile", () => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
   const { archive, keys } = sample()
   let image: Image
   let database: Record<string, string>
 
   beforeAll(async () => {
-    image = await resources.acquire(buildImage)
-    database = await resources.acquire(postgres.acquire)
+    image = await acquire(buildImage)
+    database = await acquire(postgres.acquire)
   }, 300_000)
-  afterAll(() => resources.release(), 60_000)
 
   const runCommand = async (command: ReadonlyArray<string>, env: Readonly<Record<string, string>>) => {
     const child = image.run(command, env)
@@ -54,7 +54,7 @@ describe("deploy/Containerfile", () => {
     const [kind, ...healthCommand] = Healthcheck.Test
     expect(kind).toBe("CMD")
     expect(await runCommand([...Entrypoint, "migrate"], database)).toMatchObject({ code: 0 })
-    await (await resources.acquire(connectTo(database))).importArchive(archive)
+    await (await acquire(connectTo(database))).importArchive(archive)
 
     const port = await freePort()
     const env = { ...database, PORT: String(port), METRICS_PORT: String(await freePort()) }

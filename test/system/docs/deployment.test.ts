@@ -4,13 +4,13 @@ import { setDefaultCACertificates } from "node:tls"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { Database } from "../../../src/adapters/outbound/postgres/Database.ts"
 import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { freshCluster } from "../../support/database/cluster.ts"
-import { makeResources } from "../../support/database.ts"
 import { run } from "../../support/service.ts"
 import { readTable } from "../../docs/markdown.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const document = "docs/deployment.md"
@@ -21,16 +21,15 @@ it("docs/deployment.md lists every migration", () => {
 })
 
 describe("docs/deployment.md, TLS", () => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
   const directory = makeTestDirectory("tls-")
   let url: URL
 
   beforeAll(async () => {
-    const cluster = await resources.acquire(freshCluster)
+    const cluster = await acquire(freshCluster)
     await cluster.start()
     url = new URL(cluster.url)
   })
-  afterAll(() => resources.release())
 
   const toUrl = (mode: string, host = "localhost"): string => {
     const result = new URL(url)

@@ -2,14 +2,14 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { dirname, join } from "node:path"
 import { text } from "node:stream/consumers"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { PromptType } from "../../../src/domain/Prompt.ts"
 import { startApi } from "../../api/startApi.ts"
 import { readCodeBlocks, readTable, root } from "../../docs/markdown.ts"
 import { makeTenant, prompt } from "../../support/archives.ts"
-import { makeResources } from "../../support/database.ts"
 import { listenOnFreePort } from "../../support/ports.ts"
 import { bin, makeLinkedProject, run } from "../../support/programs/packages.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import { findTool } from "../../support/programs/tools.ts"
 
 const document = "docs/models.md"
@@ -86,7 +86,7 @@ const packages = new Set(
 )
 
 describe(document, () => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
   const requests: Array<{ readonly path: string; readonly body: unknown }> = []
   let project: string
   let modelUrl: string
@@ -100,7 +100,7 @@ describe(document, () => {
         .setHeader("content-type", "application/json")
         .end(JSON.stringify(responses[request.url!] ?? {}))
     })
-    modelUrl = `http://127.0.0.1:${await resources.acquire(listenOnFreePort(server))}`
+    modelUrl = `http://127.0.0.1:${await acquire(listenOnFreePort(server))}`
     project = makeLinkedProject("models")
     for (const name of packages) {
       const link = join(project, "node_modules", name)
@@ -114,7 +114,6 @@ describe(document, () => {
       )
     writeFileSync(join(project, "printAttributes.mjs"), printAttributes)
   })
-  afterAll(() => resources.release())
 
   /** Runs a module. Returns its output, the attributes that it records, and the requests that the model received. */
   const runModule = async (name: string) => {

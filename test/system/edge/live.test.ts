@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type FetchInit, type Live, PromptClient } from "../../../client/src/index.ts"
 import { sample } from "../../support/archives.ts"
-import { makeResources } from "../../support/database.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
 import { startNginx, startVarnish } from "../../support/programs/edge.ts"
-import { type Service, startService, unlimited } from "../../support/service.ts"
-import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { runService, type Service, startService, unlimited } from "../../support/service.ts"
+import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
 
 const { archive, keys } = sample()
 const prompts = archive.prompts.filter(({ is_archived }) => !is_archived).map(({ id }) => id)
@@ -14,27 +13,24 @@ const editPrompt = "update prompts set current_content = $2 where id = $1"
 describe("live prompts behind a proxy", () => {
   const database = makeTestDatabase([archive])
   const env = { ...database.env, ...unlimited }
-  const resources = makeResources()
-  let services: ReadonlyArray<Service> = []
+  const acquire = makeAcquire()
+  const start = runService(() => startService(env))
+  let services: ReadonlyArray<Service>
   let proxies: Readonly<Record<string, string>>
 
   beforeAll(async () => {
-    services = await Promise.all([startService(env), startService(env)])
+    services = [await acquire(start), await acquire(start)]
     const toUrl = ({ port }: { readonly port: number }) => `http://127.0.0.1:${port}`
     proxies = {
-      nginx: toUrl(await resources.acquire(startNginx(services[0]!))),
+      nginx: toUrl(await acquire(startNginx(services[0]!))),
       "nginx without Prefer": toUrl(
-        await resources.acquire(
+        await acquire(
           startNginx(services[0]!, { 'Connection "";': 'Connection ""; proxy_set_header Prefer "";' })
         )
       ),
-      Varnish: toUrl(await resources.acquire(startVarnish(services[0]!))),
-      HAProxy: (await resources.acquire(balanceInstances(services))).url
+      Varnish: toUrl(await acquire(startVarnish(services[0]!))),
+      HAProxy: (await acquire(balanceInstances(services))).url
     }
-  })
-  afterAll(async () => {
-    await Promise.all(services.map((service) => service.stop()))
-    await resources.release()
   })
 
   /** Connects a client whose live prompts are all prompts. A request waits for five sixths of `ttl`, in whole seconds. */

@@ -1,10 +1,10 @@
 import { setTimeout } from "node:timers/promises"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import type { Key } from "../../support/archives.ts"
-import type { makeResources } from "../../support/database.ts"
-import { type Cache, startNginx, startVarnish } from "../../support/programs/edge.ts"
+import { type Cache, startNginx, startOrigin, startVarnish } from "../../support/programs/edge.ts"
 import { forwardingProxy } from "../../support/programs/forwardingProxy.ts"
-import { acquireOrigin, type Origin, send } from "./suite.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
+import { type Origin, send } from "./suite.ts"
 
 /**
  * The cache times in seconds. They replace the 30 s fresh and 300 s stale of the service, so that the tests are fast.
@@ -18,7 +18,7 @@ const unreadPath = "/api/v1/prompts?per_page=3"
 
 /** Each cache uses a configuration in deploy/, either unchanged or with a remedy that docs/edge.md describes. */
 describe("a revoked key behind a cache", () => {
-  let resources: ReturnType<typeof makeResources>
+  const acquire = makeAcquire()
   let origin: Origin
   let caches: Readonly<Record<string, Cache>>
 
@@ -34,7 +34,7 @@ describe("a revoked key behind a cache", () => {
     (await send(port, path, toBearer(key))).status
 
   beforeAll(async () => {
-    ;({ resources, origin } = await acquireOrigin())
+    origin = await acquire(startOrigin)
     const proxy = forwardingProxy(origin.service, {
       response: (headers) => ({
         ...headers,
@@ -44,9 +44,9 @@ describe("a revoked key behind a cache", () => {
         )
       })
     })
-    const upstream = { port: await resources.acquire(proxy) }
-    const nginx = (replacements = {}) => resources.acquire(startNginx(upstream, replacements))
-    const varnish = (replacements = {}) => resources.acquire(startVarnish(upstream, replacements))
+    const upstream = { port: await acquire(proxy) }
+    const nginx = (replacements = {}) => acquire(startNginx(upstream, replacements))
+    const varnish = (replacements = {}) => acquire(startVarnish(upstream, replacements))
     caches = {
       nginx: await nginx(),
       Varnish: await varnish(),
@@ -58,7 +58,6 @@ describe("a revoked key behind a cache", () => {
       })
     }
   })
-  afterAll(() => resources?.release())
 
   it("a cache stops serving responses to a revoked key within the time that docs/edge.md states, even if the key is used constantly", async () => {
     const { second: revoked } = origin.mine.keys

@@ -1,20 +1,14 @@
 import { setTimeout } from "node:timers/promises"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { makeResources } from "../../support/database.ts"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type Cache, startOrigin } from "../../support/programs/edge.ts"
 import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import { read, sendWait, summarizeWait } from "../../support/clients/read.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import type { Service } from "../../support/service.ts"
 
 export type Origin = Effect.Success<typeof startOrigin>
-
-/** Starts an origin and returns it with the resources that the test must release. */
-export const acquireOrigin = async () => {
-  const resources = makeResources()
-  return { resources, origin: await resources.acquire(startOrigin) }
-}
 
 /** Sends a request to a cache or to the service. `isStored` is true if the response came from a cache entry. */
 export const send = async (port: number, path: string, authorization: string | undefined, method = "GET") => {
@@ -88,15 +82,14 @@ export const cacheSuite = (options: {
 }): void => {
   const { name, start } = options
   describe(`${name} in front of the service`, () => {
-    let resources: ReturnType<typeof makeResources>
+    const acquire = makeAcquire()
     let origin: Origin
     let port: number
 
     beforeAll(async () => {
-      ;({ resources, origin } = await acquireOrigin())
-      port = (await resources.acquire(start(origin.service))).port
+      origin = await acquire(startOrigin)
+      port = (await acquire(start(origin.service))).port
     })
-    afterAll(() => resources?.release())
 
     const countRequests = (route: string) => origin.service.output().split(`"route":"${route}"`).length - 1
 

@@ -1,14 +1,15 @@
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { connectTo, makeResources } from "../../support/database.ts"
+import { connectTo } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { type PoolMode, startPgBouncer } from "../../support/database/pgbouncer.ts"
 import { freshDatabase, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import { send, uncachedPath } from "../../support/clients/requests.ts"
-import { type Service, startService, unlimited } from "../../support/service.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
+import { runService, type Service, startService, unlimited } from "../../support/service.ts"
 
 const feedDown = "Change feed down; caching disabled"
 
@@ -39,7 +40,7 @@ const listSessions = (url: string, clients: number) =>
 describe.each(["session", "transaction"] as const)(
   "PgBouncer in %s mode with its default settings",
   (mode: PoolMode) => {
-    const resources = makeResources()
+    const acquire = makeAcquire()
     const { archive, keys } = sample()
     const authorization = `Bearer ${keys.active.plaintext}`
     let direct: { readonly DATABASE_URL: string }
@@ -47,22 +48,15 @@ describe.each(["session", "transaction"] as const)(
     let service: Service
 
     beforeAll(async () => {
-      const database = await resources.acquire(freshDatabase)
+      const database = await acquire(freshDatabase)
       direct = { DATABASE_URL: toDatabaseUrl(database) }
       await Effect.runPromise(
         onServer(`alter role current_user in database ${database} set statement_timeout = '3s'`)
       )
-      pooled = { DATABASE_URL: await resources.acquire(startPgBouncer(database, mode)) }
-      service = await startService({
-        ...pooled,
-        ...unlimited,
-        ...(mode === "transaction" && { DATABASE_FEED_URL: direct.DATABASE_URL })
-      })
-      await (await resources.acquire(connectTo(direct))).importArchive(archive)
-    })
-    afterAll(async () => {
-      expect(await service?.stop()).toBe(0)
-      await resources.release()
+      pooled = { DATABASE_URL: await acquire(startPgBouncer(database, mode)) }
+      const feed = mode === "transaction" ? { DATABASE_FEED_URL: direct.DATABASE_URL } : {}
+      service = await acquire(runService(() => startService({ ...pooled, ...unlimited, ...feed })))
+      await (await acquire(connectTo(direct))).importArchive(archive)
     })
 
     const paths = archive.prompts.flatMap(({ id, versions }) => [
@@ -99,7 +93,7 @@ describe.each(["session", "transaction"] as const)(
     })
 
     it(`behind PgBouncer in ${mode} mode, responses are cached, and a change becomes visible`, async () => {
-      const { sql } = await resources.acquire(connectTo(direct))
+      const { sql } = await acquire(connectTo(direct))
       const { id } = archive.prompts[0]!
       const path = `/api/v1/prompts/${id}`
       await send(service, path, authorization)
@@ -120,29 +114,27 @@ describe.each(["session", "transaction"] as const)(
 )
 
 describe("a change feed that receives no notification", () => {
-  const resources = makeResources()
-  afterAll(() => resources.release())
+  const acquire = makeAcquire()
+  const start = (env: Record<string, string>) => acquire(runService(() => startService(env)))
 
   it("behind PgBouncer in transaction mode, the feed stays down, and the log asks once for DATABASE_FEED_URL and a statement_timeout", async () => {
-    const database = await resources.acquire(freshDatabase)
-    const url = await resources.acquire(startPgBouncer(database, "transaction"))
-    const service = await startService({ DATABASE_URL: url })
+    const database = await acquire(freshDatabase)
+    const url = await acquire(startPgBouncer(database, "transaction"))
+    const service = await start({ DATABASE_URL: url })
     const reason = `${feedDown}: a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL`
     await expect.poll(() => service.output().split(reason).length - 1).toBe(1)
     expect(service.output().split(feedDown)).toHaveLength(2)
     expect(service.output()).not.toContain("Change feed restored")
     expect(service.output().split(/run ALTER ROLE \w+ SET statement_timeout = '3s'/)).toHaveLength(2)
-    expect(await service.stop()).toBe(0)
   })
 
   it("with a DATABASE_FEED_URL of another database, the feed is down, and the log says why", async () => {
-    const [database, other] = [await resources.acquire(freshDatabase), await resources.acquire(freshDatabase)]
-    const service = await startService({
+    const [database, other] = [await acquire(freshDatabase), await acquire(freshDatabase)]
+    const service = await start({
       DATABASE_URL: toDatabaseUrl(database),
       DATABASE_FEED_URL: toDatabaseUrl(other)
     })
     const reason = `${feedDown}: DATABASE_FEED_URL must lead to the same database as DATABASE_URL`
     await expect.poll(() => service.output()).toContain(reason)
-    expect(await service.stop()).toBe(0)
   })
 })

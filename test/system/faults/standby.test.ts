@@ -1,19 +1,20 @@
 import { setTimeout } from "node:timers/promises"
 import type * as Effect from "effect/Effect"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { type Key, key, sample } from "../../support/archives.ts"
 import type { Cluster } from "../../support/database/cluster.ts"
 import { startPair } from "../../support/database/failover.ts"
-import { connectTo, makeResources } from "../../support/database.ts"
+import { connectTo } from "../../support/database.ts"
 import { listWarnings } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
 import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
-import type { Service } from "../../support/service.ts"
+import { runService, type Service } from "../../support/service.ts"
 import { readMetric, responseHits } from "../../support/services/metrics.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 
 describe("a hot standby of another PostgreSQL server", () => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
   const { archive, keys } = sample()
   const third = key(archive.workspace.id, archive.users[0]!)
   const authorization = `Bearer ${keys.active.plaintext}`
@@ -25,17 +26,12 @@ describe("a hot standby of another PostgreSQL server", () => {
   let metricsPort: number
 
   beforeAll(async () => {
-    const pair = await resources.acquire(
-      startPair({ ...archive, api_keys: [...archive.api_keys, third.stored] })
-    )
+    const pair = await acquire(startPair({ ...archive, api_keys: [...archive.api_keys, third.stored] }))
     standby = pair.standby
-    primary = await resources.acquire(connectTo({ DATABASE_URL: pair.primary.url }))
+    primary = await acquire(connectTo({ DATABASE_URL: pair.primary.url }))
     metricsPort = await freePort()
-    service = await startObservedService({ DATABASE_URL: standby.url, METRICS_PORT: String(metricsPort) })
-  })
-  afterAll(async () => {
-    await service?.stop()
-    await resources.release()
+    const env = { DATABASE_URL: standby.url, METRICS_PORT: String(metricsPort) }
+    service = await acquire(runService(() => startObservedService(env)))
   })
 
   const readWarnings = () => listWarnings(service.output()).toSorted()
@@ -74,7 +70,7 @@ describe("a hot standby of another PostgreSQL server", () => {
   })
 
   it("after a standby is promoted, caching and the recording of key uses start without a restart", async () => {
-    const { sql } = await resources.acquire(connectTo({ DATABASE_URL: standby.url }))
+    const { sql } = await acquire(connectTo({ DATABASE_URL: standby.url }))
     await sql("select pg_promote()")
     await expect.poll(() => readMetric(metricsPort, "prompt_retrieval_change_feed_up")).toBe(1)
     for (let i = 0; i < 2; i++)

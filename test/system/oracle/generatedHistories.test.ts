@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { makeResources } from "../../support/database.ts"
+import { beforeAll, describe, expect, it } from "vitest"
 import { report } from "../../support/oracle/Report.ts"
 import { runHistory } from "../../support/oracle/Run.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import { type Stage, type StageOptions, startStage } from "../../support/oracle/Stage.ts"
 
 /**
@@ -15,13 +15,12 @@ const stages: ReadonlyArray<StageOptions & { readonly seeds: ReadonlyArray<numbe
 ]
 
 describe("the freshness oracle", { timeout: 900_000 }, () => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
   const started = new Map<StageOptions, Stage>()
 
   beforeAll(async () => {
-    for (const options of stages) started.set(options, await resources.acquire(startStage(options)))
+    for (const options of stages) started.set(options, await acquire(startStage(options)))
   }, 300_000)
-  afterAll(() => resources.release())
 
   it.concurrent.each(stages)(
     "the freshness oracle finds no violation with PgBouncer in $poolMode mode and OUTAGE_MAX_AGE=$outageMaxAge",

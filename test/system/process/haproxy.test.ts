@@ -3,11 +3,10 @@ import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { makeResources } from "../../support/database.ts"
 import { startLoad } from "../../support/clients/load.ts"
 import { balanceInstances } from "../../support/database/failover.ts"
 import { type Service, startService, unlimited } from "../../support/service.ts"
-import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
 
@@ -21,18 +20,15 @@ describe("two instances behind HAProxy", () => {
   const { archive, keys } = sample()
   const database = makeTestDatabase([archive])
   const env = { ...database.env, ...unlimited, SHUTDOWN_GRACE: "3 seconds" }
-  const resources = makeResources()
+  const acquire = makeAcquire()
   let services: [Service, Service]
   let url: string
 
   beforeAll(async () => {
     services = await Promise.all([startService(env), startService(env)])
-    url = (await resources.acquire(balanceInstances(services))).url
+    url = (await acquire(balanceInstances(services))).url
   })
-  afterAll(async () => {
-    await Promise.all((services ?? []).map((service) => service.stop()))
-    await resources.release()
-  })
+  afterAll(() => Promise.all(services.map((service) => service.stop())))
 
   it("HAProxy forwards only /api/v1 and /mcp", async () => {
     const read = async (path: string) => {

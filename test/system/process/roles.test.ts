@@ -2,16 +2,17 @@ import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, it } from "vitest"
 import { migrations, runMigrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { archive as makeArchive, prompt, sample } from "../../support/archives.ts"
-import { connectTo, makeResources } from "../../support/database.ts"
+import { connectTo } from "../../support/database.ts"
 import { recordImported } from "../../support/leaks.ts"
 import { listWarnings } from "../../support/logLines.ts"
 import { connect, freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import { send } from "../../support/clients/requests.ts"
 import { run } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const file = join(import.meta.dirname, "../../../deploy/roles.sql")
@@ -41,19 +42,19 @@ const runFile = (database: string, roles: RoleNames) => {
 }
 
 describe("deploy/roles.sql", () => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
   const { archive, keys } = sample()
   const scratch = makeTestDirectory("roles-")
   let roles: RoleNames
   let database: string
 
   const toEnv = (role: keyof RoleNames) => ({ DATABASE_URL: toDatabaseUrl(database, roles[role]) })
-  const connectAs = (role: keyof RoleNames) => resources.acquire(connectTo(toEnv(role)))
+  const connectAs = (role: keyof RoleNames) => acquire(connectTo(toEnv(role)))
   const succeeded = { status: 0, stdout: "", stderr: "" }
 
   beforeAll(async () => {
-    roles = await resources.acquire(freshRoles)
-    database = await resources.acquire(freshDatabase)
+    roles = await acquire(freshRoles)
+    database = await acquire(freshDatabase)
     expect(runFile(database, roles)).toEqual({
       ...succeeded,
       stdout: "The tables do not exist yet: run migrate as the owner, and then this file again.\n"
@@ -64,7 +65,6 @@ describe("deploy/roles.sql", () => {
     const imported = await run(["import", "-"], toEnv("admin"), JSON.stringify(archive))
     expect(imported).toMatchObject({ code: 0, stderr: "" })
   })
-  afterAll(() => resources.release())
 
   it("the service's role serves every endpoint, stores when keys are used, and causes no warning", async () => {
     const service = await startObservedService(toEnv("service"))
