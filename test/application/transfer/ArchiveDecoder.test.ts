@@ -4,7 +4,6 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { decodeArchive } from "../../../src/application/transfer/ArchiveDecoder.ts"
-import type { UserId } from "../../../src/domain/ApiKey.ts"
 import type { TagId } from "../../../src/domain/Prompt.ts"
 import { sizes } from "../../../src/domain/Sizes.ts"
 import {
@@ -46,29 +45,18 @@ const findProblems = (json: unknown): ReadonlyArray<string> => {
 
 /** Returns an archive with at least one item in every list, so that every field has a path. */
 const makeFullArchive = (): Archive => {
-  const [home, owner, drawer, label, snippet] = [
-    workspace(),
-    user(),
-    folder(),
-    tag("label"),
-    fragment("{{x}}")
-  ]
-  const first = version(1)
+  const [home, owner, drawer, label] = [workspace(), user(), folder(), tag("label")]
+  const [snippet, first] = [fragment("{{x}}"), version(1)]
+  const one = prompt({
+    folder_id: drawer.id,
+    tags: [label.id],
+    fragments: [fragmentBinding(snippet, 1)],
+    versions: [first, version(2, { parent_version_id: first.id })]
+  })
+  const api_keys = [key(home.id, owner).stored]
   return archive({
-    workspace: home,
-    users: [owner],
-    api_keys: [key(home.id, owner).stored],
-    folders: [drawer],
-    tags: [label],
-    fragments: [snippet],
-    prompts: [
-      prompt({
-        folder_id: drawer.id,
-        tags: [label.id],
-        fragments: [fragmentBinding(snippet, 1)],
-        versions: [first, version(2, { parent_version_id: first.id })]
-      })
-    ]
+    ...{ workspace: home, users: [owner], api_keys },
+    ...{ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] }
   })
 }
 
@@ -107,7 +95,6 @@ describe("decodeArchive", () => {
     ["users", {}, "Expected array"],
     ["users[0].email", "", "must not be empty"],
     ["api_keys[0].workspace_id", newId(), "is the id of another workspace"],
-    ["api_keys[0].created_by", newId<UserId>(), "is not in users"],
     ["api_keys[0].key_hash", "A".repeat(64), "must be 64 lowercase hexadecimal digits"],
     ["api_keys[0].key_start", "abcde", "must be 4 lowercase hexadecimal digits"],
     ["api_keys[0].revoked_at", undefined, "Missing key"],
@@ -122,12 +109,8 @@ describe("decodeArchive", () => {
       "must be at most 1048576 bytes of UTF-8"
     ],
     ["prompts[0].sort_order", 2147483648, integer],
-    ["prompts[0].folder_id", newId(), "is not in folders"],
     ["prompts[0].created_at", "2026-02-29T00:00:00Z", time],
     ["prompts[0].updated_at", "0000-12-31T23:59:59.999Z", time],
-    ["prompts[0].updated_at", "9999-12-31T23:59:59-00:01", time],
-    ["prompts[0].tags[0]", newId(), "is not in tags"],
-    ["prompts[0].fragments[0].fragment_id", newId(), "is not in fragments"],
     ["prompts[0].fragments[0].variable_overrides", { "\ud800": 1 }, unicode],
     [
       "prompts[0].fragments[0].variable_overrides",
@@ -136,9 +119,7 @@ describe("decodeArchive", () => {
     ],
     ["prompts[0].fragments[0].variable_overrides", null, "Expected object"],
     ["prompts[0].versions[1].metadata", nest(100), "must nest at most 100 levels deep"],
-    ["prompts[0].versions[1].version_number", 0, "Expected a value between 1 and 2147483647"],
-    ["prompts[0].versions[1].version_number", 1, "is a duplicate"],
-    ["prompts[0].versions[1].parent_version_id", newId(), "is not a version of this prompt"]
+    ["prompts[0].versions[1].version_number", 0, "Expected a value between 1 and 2147483647"]
   ])("decodeArchive rejects, at %s, the value %j: %s", (path, value, message) => {
     assert.deepStrictEqual(findProblems(withValue(makeFullArchive(), path, value)), [`${path}: ${message}`])
   })

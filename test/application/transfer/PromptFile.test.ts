@@ -135,13 +135,16 @@ describe("a prompt file", () => {
   })
 
   it("invalid files are rejected with every problem of their values", () => {
-    const long = "x".repeat(257)
+    const aliases = ["ba", "cb", "dc", "ed", "fe", "gf"].map(
+      ([name, of]) => `${name}: &${name} [${Array(9).fill(`*${of}`).join(", ")}]\n`
+    )
     assert.deepStrictEqual(
       findProblems({
         "prompts/a.md": "---\ntitle: x\n",
-        "prompts/b.md": `---\ntitle: ${long}\ntype: poem\n---\n`,
+        "prompts/b.md": `---\ntitle: ${"x".repeat(257)}\ntype: poem\n---\n`,
         "prompts/c.md": "---\nfragments:\n  - fragment: none\n---\n",
         "prompts/d.md": "---\n---\n\0",
+        "prompts/e.md": `---\na: &a [${Array(9).fill("x").join(", ")}]\n${aliases.join("")}---\n`,
         "fragments/a.md": `---\ntitle: x\n---\n`
       }),
       [
@@ -150,18 +153,10 @@ describe("a prompt file", () => {
         "prompts/b.md title: must be at most 256 characters",
         "prompts/b.md type: must be one of system, user, assistant, template, few-shot, chain-of-thought",
         "prompts/c.md fragments: there is no file fragments/none.md",
-        "prompts/d.md body: must not contain the NUL character"
+        "prompts/d.md body: must not contain the NUL character",
+        "prompts/e.md Excessive alias count indicates a resource exhaustion attack"
       ]
     )
-  })
-
-  it("a file whose YAML aliases expand excessively is invalid", () => {
-    const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]"]
-    for (const [name, of] of ["ba", "cb", "dc", "ed", "fe", "gf"])
-      bomb.push(`${name}: &${name} [${Array(9).fill(`*${of}`).join(", ")}]`)
-    assert.deepStrictEqual(findProblems({ "prompts/a.md": `---\n${bomb.join("\n")}\n---\n` }), [
-      "prompts/a.md Excessive alias count indicates a resource exhaustion attack"
-    ])
   })
 })
 
