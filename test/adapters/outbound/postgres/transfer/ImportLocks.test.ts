@@ -27,9 +27,10 @@ import { inExportOrder } from "../../../../contracts/WorkspaceStore/support.ts"
 import { holdLocks, waitForBlocked, writeDuring } from "../../../../support/database/locks.ts"
 import { openStoreAndClient } from "../../../../support/database/workspaceStore.ts"
 
-const withSetting = <E>(
-  test: (setting: Effect.Success<typeof openStoreAndClient>) => Effect.Effect<void, E, Scope.Scope>
-) => Effect.scoped(Effect.flatMap(openStoreAndClient, test))
+type Setting = Effect.Success<typeof openStoreAndClient>
+
+const test = <E>(title: string, run: (setting: Setting) => Effect.Effect<void, E, Scope.Scope>): void =>
+  it.live(title, () => Effect.scoped(Effect.flatMap(openStoreAndClient, run)))
 
 /** Fails unless the effect completes within a second. An effect that takes longer waits for a lock. */
 const withinOneSecond = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
@@ -37,23 +38,16 @@ const withinOneSecond = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.time
 const exportFrom = (store: WorkspaceStore["Service"], workspace: WorkspaceId) =>
   Effect.provideService(exportArchive(workspace), WorkspaceStore, store)
 
-/** Returns an edit that changes the title of one prompt, and adds a version if `addsVersion` is true. */
-const retitle = (content: WorkspaceContent, id: string, addsVersion = false): ContentEdit => {
+/** Returns an edit that changes the title of one prompt and adds a version. */
+const retitle = (content: WorkspaceContent, id: string): ContentEdit => {
   const {
     next_version,
     parent_version_id: _,
     ...prompt
   } = content.prompts.find((prompt) => prompt.id === id)!
-  const versions = addsVersion ? [version(next_version)] : []
-  return makeEdit({ prompts: [{ ...prompt, title: "Revised", versions }] })
+  return makeEdit({ prompts: [{ ...prompt, title: "Revised", versions: [version(next_version)] }] })
 }
 
-const retitleAll = (archive: Archive): Archive => ({
-  ...archive,
-  prompts: archive.prompts.map((prompt) => ({ ...prompt, title: "Changed" }))
-})
-
-const lockPrompt = "select from prompts where id = $1 for update"
 const insertVersion =
   "insert into prompt_versions (prompt_id, version_number, content) values ($1, 2, 'Edited')"
 
@@ -61,98 +55,53 @@ const listVersions = ({ prompts }: Archive) =>
   prompts[0]!.versions.map(({ version_number, content }) => `${version_number} ${content}`)
 
 describe("imports and concurrent writers", () => {
-  it.live("security changes do not wait while the content of an archive is merged", () =>
-    withSetting(
-      Effect.fnUntraced(function* ({ store, other }) {
-        const { archive: own, keys } = sample()
-        yield* store.importWorkspace(own)
-        const [key, home] = [keys.active.stored, own.workspace]
-        // The import waits for this row. While it waits, it holds all its other locks.
-        const release = yield* holdLocks(other, [lockPrompt, [own.prompts[0]!.id]])
-        const changed: Archive = {
-          ...retitleAll(own),
-          workspace: { ...home, name: "Renamed" },
-          api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
-          users: own.users.map((user) => ({ ...user, must_reset_password: true }))
-        }
-        const fiber = yield* Effect.forkScoped(store.importWorkspace(changed))
-        yield* waitForBlocked(other)
-        for (const [statement, id] of [
-          ["update api_keys set revoked_at = now() where id = $1", key.id],
-          ["update users set must_reset_password = true where id = $1", key.created_by],
-          ["update api_keys set last_used_at = now() where id = $1", key.id],
-          ["update workspaces set billing_status = 'disputed', tier = 'free' where id = $1", home.id]
-        ] as const)
-          yield* withinOneSecond(other.unsafe(statement, [id]))
-        yield* release
-        yield* Fiber.join(fiber)
-        const after = yield* exportFrom(store, home.id)
-        assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
-        assert.deepStrictEqual(after.workspace, {
-          ...home,
-          name: "Renamed",
-          tier: "free",
-          billing_status: "disputed"
-        })
-        assert.isTrue(after.prompts.every(({ title }) => title === "Changed"))
+  test(
+    "while an import and an edit wait for a row, neither security changes nor changes of other workspaces wait",
+    Effect.fnUntraced(function* ({ store, other }) {
+      const [{ archive: own, keys }, theirs] = [sample(), sample().archive]
+      for (const each of [own, theirs]) yield* store.importWorkspace(each)
+      const [key, home, mine] = [keys.active.stored, own.workspace, own.prompts[0]!.id]
+      // The import waits for this row. While it waits, it holds all its other locks.
+      const release = yield* holdLocks(other, ["select from prompts where id = $1 for update", [mine]])
+      const changed: Archive = {
+        ...own,
+        workspace: { ...home, name: "Renamed" },
+        api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
+        users: own.users.map((user) => ({ ...user, must_reset_password: true })),
+        prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" }))
+      }
+      const imported = yield* Effect.forkScoped(store.importWorkspace(changed))
+      const edited = yield* Effect.forkScoped(
+        store.editContent(home.id, (content) => Effect.succeed([retitle(content, mine), undefined] as const))
+      )
+      yield* waitForBlocked(other)
+      const [first, second] = theirs.prompts
+      for (const [statement, id] of [
+        ["update api_keys set revoked_at = now() where id = $1", key.id],
+        ["update users set must_reset_password = true where id = $1", key.created_by],
+        ["update api_keys set last_used_at = now() where id = $1", key.id],
+        ["update workspaces set billing_status = 'disputed', tier = 'free' where id = $1", home.id],
+        ["update prompts set title = 'Edited', updated_at = now() where id = $1", first!.id],
+        ["insert into folders (workspace_id, name) values ($1, 'New')", theirs.workspace.id],
+        ["delete from prompt_versions where prompt_id = $1", second!.id]
+      ] as const)
+        yield* withinOneSecond(other.unsafe(statement, [id]))
+      yield* withinOneSecond(store.importWorkspace({ ...theirs, prompts: [] }))
+      yield* release
+      for (const fiber of [imported, edited]) yield* Fiber.join<unknown, unknown>(fiber)
+      const after = yield* exportFrom(store, home.id)
+      assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
+      assert.deepStrictEqual(after.workspace, {
+        ...home,
+        name: "Renamed",
+        tier: "free",
+        billing_status: "disputed"
       })
-    )
+      assert.isTrue(after.prompts.every(({ id, title }) => title === (id === mine ? "Revised" : "Changed")))
+    })
   )
 
-  it.live("an editor of another workspace never waits for an import or for editContent", () =>
-    withSetting(
-      Effect.fnUntraced(function* ({ store, other }) {
-        const [own, theirs] = [sample().archive, sample().archive]
-        for (const each of [own, theirs]) yield* store.importWorkspace(each)
-        const mine = own.prompts[0]!.id
-        const release = yield* holdLocks(other, [lockPrompt, [mine]])
-        const imported = yield* Effect.forkScoped(store.importWorkspace(retitleAll(own)))
-        const edited = yield* Effect.forkScoped(
-          store.editContent(own.workspace.id, (content) =>
-            Effect.succeed([retitle(content, mine), undefined] as const)
-          )
-        )
-        yield* waitForBlocked(other)
-        const [first, second] = theirs.prompts
-        for (const [statement, id] of [
-          ["update prompts set title = 'Edited', updated_at = now() where id = $1", first!.id],
-          ["insert into folders (workspace_id, name) values ($1, 'New')", theirs.workspace.id],
-          ["delete from prompt_versions where prompt_id = $1", second!.id]
-        ] as const)
-          yield* withinOneSecond(other.unsafe(statement, [id]))
-        yield* withinOneSecond(store.importWorkspace({ ...theirs, prompts: [] }))
-        yield* release
-        yield* Fiber.join(imported)
-        yield* Fiber.join(edited)
-      })
-    )
-  )
-
-  it.live("editContent writes only the rows that the edit names, and no row for an empty edit", () =>
-    withSetting(
-      Effect.fnUntraced(function* ({ store, other }) {
-        const { archive: own } = sample()
-        yield* store.importWorkspace(own)
-        const edited = own.prompts[0]!.id
-        const readRows = (except: string | null) =>
-          other.unsafe(
-            ["prompts", "prompt_versions", "prompt_fragments", "fragments", "api_keys", "users", "workspaces"]
-              .map((table) => `select id, xmin::text from ${table} where id is distinct from $1`)
-              .join(" union all "),
-            [except]
-          )
-        const [all, others] = [yield* readRows(null), yield* readRows(edited)]
-        yield* store.editContent(own.workspace.id, () => Effect.succeed([makeEdit(), undefined] as const))
-        assert.sameDeepMembers([...(yield* readRows(null))], [...all])
-        yield* store.editContent(own.workspace.id, (content) =>
-          Effect.succeed([retitle(content, edited), undefined] as const)
-        )
-        assert.sameDeepMembers([...(yield* readRows(edited))], [...others])
-      })
-    )
-  )
-
-  it.live.each([
+  for (const [what, statement, versions] of [
     [
       "a version with the same number as a version of the edit",
       insertVersion,
@@ -163,162 +112,115 @@ describe("imports and concurrent writers", () => {
       "update prompts set current_content = 'Edited', description = 'Edited' where id = $1",
       ["2 Content of version 2"]
     ]
-  ] as const)(
-    "editContent starts over if an editor writes %s before the edit is written",
-    ([, statement, versions]) =>
-      withSetting(
-        Effect.fnUntraced(function* ({ store, other }) {
-          const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
-          yield* store.importWorkspace(own)
-          const { id } = own.prompts[0]!
-          const seen: Array<string> = []
-          yield* store.editContent(own.workspace.id, (content) =>
-            Effect.gen(function* () {
-              if (seen.length === 0) yield* Effect.orDie(other.unsafe(statement, [id]))
-              seen.push(content.prompts[0]!.description)
-              return [retitle(content, id, true), undefined] as const
-            })
-          )
-          assert.lengthOf(seen, 2)
-          const after = yield* exportFrom(store, own.workspace.id)
-          assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", ...versions])
-          assert.deepStrictEqual(
-            [after.prompts[0]!.title, after.prompts[0]!.description],
-            ["Revised", seen[1]]
-          )
-        })
-      )
-  )
-
-  it.live("an import rejects an email and an id that another transaction adds at the same time", () =>
-    withSetting(
+  ] as const)
+    test(
+      `editContent starts over if an editor writes ${what} before the edit is written`,
       Effect.fnUntraced(function* ({ store, other }) {
-        const [theirs, owner] = [workspace(), user()]
-        yield* store.importWorkspace(archive({ workspace: theirs }))
-        const withUser = archive({ users: [owner] })
-        const withPrompt = archive({ prompts: [prompt({ versions: [version(1)] })] })
-        const taken = withPrompt.prompts[0]!.id
-        const insertPrompt = "insert into prompts (id, workspace_id) values ($1, $2)"
-        for (const [statement, own, problems] of [
+        const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
+        yield* store.importWorkspace(own)
+        const { id } = own.prompts[0]!
+        const seen: Array<string> = []
+        yield* store.editContent(own.workspace.id, (content) =>
+          Effect.gen(function* () {
+            if (seen.length === 0) yield* Effect.orDie(other.unsafe(statement, [id]))
+            seen.push(content.prompts[0]!.description)
+            return [retitle(content, id), undefined] as const
+          })
+        )
+        assert.lengthOf(seen, 2)
+        const after = yield* exportFrom(store, own.workspace.id)
+        assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", ...versions])
+        const { title, description } = after.prompts[0]!
+        assert.deepStrictEqual([title, description], ["Revised", seen[1]])
+      })
+    )
+
+  test(
+    "an import rejects an email and an id that another transaction adds at the same time",
+    Effect.fnUntraced(function* ({ store, other }) {
+      const [theirs, owner] = [workspace(), user()]
+      yield* store.importWorkspace(archive({ workspace: theirs }))
+      const taken = prompt({ versions: [version(1)] })
+      const isForeign = "belongs to another workspace"
+      for (const [statement, own, problems] of [
+        [
+          ["insert into users (email) values ($1)", [owner.email]],
+          archive({ users: [owner] }),
+          [{ path: "users[0].email", message: "belongs to another user" }]
+        ],
+        [
+          ["insert into prompts (id, workspace_id) values ($1, $2)", [taken.id, theirs.id]],
+          archive({ prompts: [taken] }),
           [
-            ["insert into users (email) values ($1)", [owner.email]],
-            withUser,
-            [{ path: "users[0].email", message: "belongs to another user" }]
-          ],
-          [
-            [insertPrompt, [taken, theirs.id]],
-            withPrompt,
-            ["prompts[0].id", "prompts[0].versions[0].id"].map((path) => ({
-              path,
-              message: "belongs to another workspace"
-            }))
+            { path: "prompts[0].id", message: isForeign },
+            { path: "prompts[0].versions[0].id", message: isForeign }
           ]
-        ] as const)
-          assert.deepStrictEqual(
-            yield* writeDuring(other, [statement], store.importWorkspace(own)),
-            Result.fail(InvalidContent(problems))
-          )
-        const [stored] = (yield* exportFrom(store, theirs.id)).prompts
-        assert.deepStrictEqual([stored!.id, stored!.title, stored!.versions], [taken, "", []])
-      })
-    )
+        ]
+      ] as const)
+        assert.deepStrictEqual(
+          yield* writeDuring(other, [statement], store.importWorkspace(own)),
+          Result.fail(InvalidContent(problems))
+        )
+      const [stored] = (yield* exportFrom(store, theirs.id)).prompts
+      assert.deepStrictEqual([stored!.id, stored!.title, stored!.versions], [taken.id, "", []])
+    })
   )
 
-  it.live("concurrent imports of two workspaces with the same new user both succeed", () =>
-    withSetting(
-      Effect.fnUntraced(function* ({ store }) {
-        for (let round = 0; round < 5; round++) {
-          const users = [user({ must_reset_password: true }), user()]
-          const archives = [users, users.toReversed()].map((users) => archive({ users, folders: [folder()] }))
-          yield* Effect.forEach(archives, (archive) => store.importWorkspace(archive), { concurrency: 2 })
-        }
-      })
-    )
+  test(
+    "concurrent imports of two workspaces with the same new users succeed, and concurrent imports of one workspace leave the content of one archive",
+    Effect.fnUntraced(function* ({ store }) {
+      for (let round = 0; round < 5; round++) {
+        const users = [user({ must_reset_password: true }), user()]
+        const imported = [users, users.toReversed()].map((users) => archive({ users, folders: [folder()] }))
+        yield* Effect.forEach(imported, (each) => store.importWorkspace(each), { concurrency: 2 })
+        const accounts = { workspace: workspace(), users: [], api_keys: [] }
+        const archives = [sample(), sample()].map(({ archive }): Archive => ({ ...archive, ...accounts }))
+        yield* Effect.forEach(archives, (each) => store.importWorkspace(each), { concurrency: 2 })
+        assert.deepInclude(archives.map(inExportOrder), yield* exportFrom(store, accounts.workspace.id))
+      }
+    })
   )
 
-  it.live(
-    "concurrent imports of two archives of one workspace leave exactly the content of one archive",
-    () =>
-      withSetting(
-        Effect.fnUntraced(function* ({ store }) {
-          for (let round = 0; round < 5; round++) {
-            const home = workspace()
-            const accounts = { workspace: home, users: [], api_keys: [] }
-            const archives = [sample(), sample()].map(({ archive }): Archive => ({ ...archive, ...accounts }))
-            yield* Effect.forEach(archives, (archive) => store.importWorkspace(archive), { concurrency: 2 })
-            assert.deepInclude(archives.map(inExportOrder), yield* exportFrom(store, home.id))
-          }
-        })
-      )
-  )
-
-  it.live.each([true, false])(
-    "an import loses no version of a concurrent editor, and waits only for changes of the same prompt: %s",
-    (changesPrompt) =>
-      withSetting(
-        Effect.fnUntraced(function* ({ store, other }) {
-          const own = archive({ prompts: [prompt({ versions: [version(1)] }), prompt()] })
-          yield* store.importWorkspace(own)
-          const [edited] = own.prompts
-          const commit = yield* holdLocks(
-            other,
-            [insertVersion, [edited!.id]],
-            ["update prompts set current_content = 'Edited', current_version = 2 where id = $1", [edited!.id]]
-          )
-          const changed = changesPrompt ? { ...edited!, title: "Imported" } : edited!
-          const imported = yield* Effect.forkScoped(store.importWorkspace({ ...own, prompts: [changed] }))
-          if (changesPrompt) yield* waitForBlocked(other)
-          else yield* Fiber.join(imported)
-          yield* commit
-          yield* Fiber.join(imported)
-          const after = yield* exportFrom(store, own.workspace.id)
-          assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", "2 Edited"])
-          assert.deepStrictEqual(
-            after.prompts.map(({ title, current_content }) => [title, current_content]),
-            [changesPrompt ? ["Imported", edited!.current_content] : [edited!.title, "Edited"]]
-          )
-        })
-      )
-  )
-
-  it.live("editContent waits for an import of its workspace, and reads what the import wrote", () =>
-    withSetting(
+  for (const changesPrompt of [true, false])
+    test(
+      `an import loses no version of a concurrent editor, and waits only for changes of the same prompt: ${changesPrompt}`,
       Effect.fnUntraced(function* ({ store, other }) {
-        const { workspace: home } = archive()
-        yield* store.importWorkspace(archive({ workspace: home }))
-        const imported = [
-          [lockWorkspace, [home.id]],
-          ["insert into folders (workspace_id, name) values ($1, 'Imported')", [home.id]]
-        ] as const
-        const readNames = store.editContent(home.id, ({ folders }) =>
-          Effect.succeed([makeEdit(), folders.map(({ name }) => name)] as const)
+        const own = archive({ prompts: [prompt({ versions: [version(1)] }), prompt()] })
+        yield* store.importWorkspace(own)
+        const [edited] = own.prompts
+        const commit = yield* holdLocks(
+          other,
+          [insertVersion, [edited!.id]],
+          ["update prompts set current_content = 'Edited', current_version = 2 where id = $1", [edited!.id]]
         )
-        assert.deepStrictEqual(yield* writeDuring(other, imported, readNames), Result.succeed(["Imported"]))
+        const changed = changesPrompt ? { ...edited!, title: "Imported" } : edited!
+        const imported = yield* Effect.forkScoped(store.importWorkspace({ ...own, prompts: [changed] }))
+        if (changesPrompt) yield* waitForBlocked(other)
+        else yield* Fiber.join(imported)
+        yield* commit
+        yield* Fiber.join(imported)
+        const after = yield* exportFrom(store, own.workspace.id)
+        assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", "2 Edited"])
+        assert.deepStrictEqual(
+          after.prompts.map(({ title, current_content }) => [title, current_content]),
+          [changesPrompt ? ["Imported", edited!.current_content] : [edited!.title, "Edited"]]
+        )
       })
     )
-  )
 
-  it.live("concurrent edits of several workspaces all succeed", () =>
-    withSetting(
-      Effect.fnUntraced(function* ({ store }) {
-        const archives = Array.from({ length: 8 }, () => sample().archive)
-        yield* Effect.forEach(archives, (archive) => store.importWorkspace(archive))
-        yield* Effect.forEach(
-          archives,
-          ({ workspace, prompts }) =>
-            store.editContent(workspace.id, (content) =>
-              Effect.succeed([retitle(content, prompts[0]!.id), undefined] as const)
-            ),
-          { concurrency: "unbounded" }
-        )
-        for (const { workspace } of archives) {
-          const { prompts } = yield* exportFrom(store, workspace.id)
-          assert.lengthOf(
-            prompts.filter(({ title }) => title === "Revised"),
-            1
-          )
-        }
-      })
-    )
+  test(
+    "editContent waits for an import of its workspace, and reads what the import wrote",
+    Effect.fnUntraced(function* ({ store, other }) {
+      const { workspace: home } = archive()
+      yield* store.importWorkspace(archive({ workspace: home }))
+      const imported = [
+        [lockWorkspace, [home.id]],
+        ["insert into folders (workspace_id, name) values ($1, 'Imported')", [home.id]]
+      ] as const
+      const readNames = store.editContent(home.id, ({ folders }) =>
+        Effect.succeed([makeEdit(), folders.map(({ name }) => name)] as const)
+      )
+      assert.deepStrictEqual(yield* writeDuring(other, imported, readNames), Result.succeed(["Imported"]))
+    })
   )
 })

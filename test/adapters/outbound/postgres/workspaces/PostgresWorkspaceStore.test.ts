@@ -32,22 +32,38 @@ const importTables = ["workspaces", ...Object.keys(tables)]
 const readEveryRow = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   return yield* Effect.forEach(importTables, (table) =>
-    sql.unsafe(`select xmin::text, ctid::text, to_jsonb(t) as row from ${table} t order by ctid`)
+    sql.unsafe<{ readonly row: unknown }>(
+      `select xmin::text, ctid::text, to_jsonb(t) as row from ${table} t order by ctid`
+    )
   )
 })
 
 describe("the PostgreSQL workspace store", () => {
   layer(store, { excludeTestServices: true })((it) => {
-    it.effect("when the same archive is imported again, importWorkspace writes only an audit event", () =>
-      Effect.gen(function* () {
-        const { importWorkspace } = yield* WorkspaceStore
-        const { archive } = sample()
-        yield* importWorkspace(archive)
-        const before = yield* readEveryRow
-        yield* importWorkspace(archive)
-        assert.deepStrictEqual(yield* readEveryRow, before)
-        assert.isTrue(before.every((rows) => rows.length > 0))
-      })
+    it.effect(
+      "importing the same archive again writes no row of the content, and editContent writes only the rows that the edit names",
+      () =>
+        Effect.gen(function* () {
+          const { importWorkspace, editContent } = yield* WorkspaceStore
+          const { archive } = sample()
+          const home = archive.workspace.id
+          yield* importWorkspace(archive)
+          const before = yield* readEveryRow
+          assert.isTrue(before.every((rows) => rows.length > 0))
+          yield* importWorkspace(archive)
+          yield* editContent(home, () => Effect.succeed([makeEdit(), undefined] as const))
+          assert.deepStrictEqual(yield* readEveryRow, before)
+          const edited = { ...archive.prompts[0]!, title: "Edited", versions: [] }
+          const edit = makeEdit({ prompts: [edited] })
+          yield* editContent(home, () => Effect.succeed([edit, undefined] as const))
+          const after = yield* readEveryRow
+          const isUnchanged = ({ row }: { readonly row: unknown }) =>
+            (row as { readonly id?: string }).id !== edited.id
+          assert.deepStrictEqual(
+            after.map((rows) => rows.filter(isUnchanged)),
+            before.map((rows) => rows.filter(isUnchanged))
+          )
+        })
     )
 
     it.effect("importWorkspace rejects values that the tables cannot store, and changes nothing", () =>
