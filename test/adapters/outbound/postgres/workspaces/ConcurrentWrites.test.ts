@@ -170,53 +170,28 @@ describe("concurrent writes", () => {
         )
       }
 
-    it.effect(
-      "under session_replication_role = replica, changes send notifications and the lists of tags stay correct",
-      () =>
-        withSessions(([session]) =>
-          Effect.gen(function* () {
-            yield* prepareUser
-            yield* session.query("set session_replication_role = replica", [])
-            const [home, other] = workspaces
-            const version = id("7", 1)
-            const fragment = id("8", 1)
-            const extra = id("4", 3)
-            const changes: ReadonlyArray<readonly [text: string, notified: ReadonlyArray<string>]> = [
-              [`update workspaces set tier = 'team' where id = '${home}'`, [home]],
-              [`update folders set name = 'x' where id = '${folders[0]}'`, [home]],
-              [`update prompts set title = 'x' where id = '${prompts[0]}'`, [home]],
-              [`insert into prompt_tags (prompt_id, tag_id) values ('${prompts[0]}', '${tags[0]}')`, [home]],
-              [`update prompts set is_archived = true where id = '${prompts[1]}'`, [home]],
-              [`update prompts set workspace_id = '${other}' where id = '${prompts[0]}'`, [home, other]],
-              [`update tags set workspace_id = '${other}' where id = '${tags[0]}'`, [home, other]],
-              // The rows of a table may arrive before the rows that they refer to.
-              [`insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`, []],
-              [`insert into prompts (id, workspace_id) values ('${extra}', '${other}')`, [other]],
-              [`delete from prompt_tags where prompt_id = '${extra}'`, [other]],
-              [`insert into prompt_versions (id, prompt_id) values ('${version}', '${prompts[0]}')`, [other]],
-              [`update prompt_versions set content = 'x' where id = '${version}'`, [other]],
-              [`insert into fragments (id, workspace_id) values ('${fragment}', '${home}')`, [home]],
-              [
-                `insert into prompt_fragments (prompt_id, fragment_id) values ('${prompts[0]}', '${fragment}')`,
-                [other]
-              ],
-              ["delete from prompt_fragments", [other]],
-              ["truncate prompt_versions", ["*"]],
-              [addKey, [home]],
-              [requireReset, ["*"]],
-              ["update api_keys set last_used_at = now()", []],
-              ["update api_keys set revoked_at = now()", [home]],
-              [moveKey, [home, other]],
-              ["delete from users", [other]],
-              ["delete from api_keys", [other]],
-              [`delete from prompts where id = '${extra}'`, [other]]
-            ]
-            for (const [text, notified] of changes) {
-              assert.deepStrictEqual(yield* collectNotifications(session.query(text, [])), notified, text)
-              yield* assertLists(text)
-            }
-          })
-        )
+    it.effect("under session_replication_role = replica, the lists of tags stay correct", () =>
+      withSessions(([session]) =>
+        Effect.gen(function* () {
+          yield* prepare
+          yield* session.query("set session_replication_role = replica", [])
+          const other = workspaces[1]
+          const extra = id("4", 3)
+          for (const text of [
+            `insert into prompt_tags (prompt_id, tag_id) values ('${prompts[0]}', '${tags[0]}')`,
+            `update prompts set is_archived = true where id = '${prompts[1]}'`,
+            `update prompts set workspace_id = '${other}' where id = '${prompts[0]}'`,
+            `update tags set workspace_id = '${other}' where id = '${tags[0]}'`,
+            // The rows of a table may arrive before the rows that they refer to.
+            `insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`,
+            `insert into prompts (id, workspace_id) values ('${extra}', '${other}')`,
+            `delete from prompt_tags where prompt_id = '${extra}'`
+          ]) {
+            yield* session.query(text, [])
+            yield* assertLists(text)
+          }
+        })
+      )
     )
   })
 })
