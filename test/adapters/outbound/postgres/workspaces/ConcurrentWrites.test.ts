@@ -2,6 +2,8 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Queue from "effect/Queue"
+import { channel } from "../../../../../src/adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import * as pages from "../../../../../src/adapters/outbound/postgres/prompts/PageQueries.ts"
 import type { PromptFilter } from "../../../../../src/application/ports/PromptRepo.ts"
 import type { FolderId } from "../../../../../src/domain/Prompt.ts"
@@ -15,47 +17,69 @@ import {
 import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
-const id = <A extends string>(kind: string, index: number): A =>
+const id = <A extends string>(kind: number, index: number): A =>
   `00000000-0000-4000-800${kind}-00000000000${index}` as A
-const workspaces = [id<WorkspaceId>("1", 1), id<WorkspaceId>("1", 2)] as const
-const folders = [id<FolderId>("2", 1), id<FolderId>("2", 2)] as const
-const tags = [id("3", 1), id("3", 2)] as const
-const prompts = [id("4", 1), id("4", 2)] as const
-const quote = (value: string) => `'${value}'`
+const workspaces = [id<WorkspaceId>(1, 1), id<WorkspaceId>(1, 2)] as const
+const [home, other] = workspaces
+const folders = [id<FolderId>(2, 1), id<FolderId>(2, 2)] as const
+const tags = [id(3, 1), id(3, 2)] as const
+const prompts = [id(4, 1), id(4, 2)] as const
+const [prompt] = prompts
+const [fragment, user] = [id(5, 1), id(6, 1)]
 
 const reset = [
   "delete from workspaces",
-  `insert into workspaces (id) values (${workspaces.map(quote).join("), (")})`,
-  `insert into folders (id, workspace_id) values (${folders.map((folder) => `'${folder}', '${workspaces[0]}'`).join("), (")})`,
-  `insert into tags (id, workspace_id, name) values (${tags.map((tag) => `'${tag}', '${workspaces[0]}', '${tag}'`).join("), (")})`,
-  `insert into prompts (id, workspace_id) values (${prompts.map((prompt) => `'${prompt}', '${workspaces[0]}'`).join("), (")})`,
+  "delete from users",
+  `insert into workspaces (id) values ('${home}'), ('${other}')`,
+  `insert into users (id, email) values ('${user}', 'a@b')`,
+  ...folders.map((folder) => `insert into folders (id, workspace_id) values ('${folder}', '${home}')`),
+  ...tags.map((tag) => `insert into tags (id, workspace_id, name) values ('${tag}', '${home}', '${tag}')`),
+  `insert into fragments (id, workspace_id) values ('${fragment}', '${home}')`,
+  ...prompts.map((prompt) => `insert into prompts (id, workspace_id) values ('${prompt}', '${home}')`),
+  "insert into prompt_versions (prompt_id) select id from prompts",
+  `insert into prompt_fragments (prompt_id, fragment_id) select id, '${fragment}' from prompts`,
   `insert into prompt_tags (prompt_id, tag_id) values ('${prompts[1]}', '${tags[1]}')`
-].join(";")
+]
 
-/** Every kind of write that can change the list of a tag, and two statements that change nothing. */
-const writes = prompts.flatMap((prompt) => [
-  ...tags.flatMap((tag) => [
-    `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tag}') on conflict do nothing`,
-    `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tag}') on conflict do nothing`,
-    `update prompt_tags set prompt_id = '${prompt}' where tag_id = '${tag}'
-      and not exists (select from prompt_tags where prompt_id = '${prompt}' and tag_id = '${tag}')`,
-    `update prompt_tags set tag_id = '${tag}' where prompt_id = '${prompt}'
-      and not exists (select from prompt_tags where prompt_id = '${prompt}' and tag_id = '${tag}')`,
-    `delete from prompt_tags where prompt_id = '${prompt}' and tag_id = '${tag}'`,
-    ...workspaces.map((workspace) => `update tags set workspace_id = '${workspace}' where id = '${tag}'`)
+/** Every kind of write that can change the list of a tag or the rows of a prompt, and one that changes nothing. */
+const writes = [
+  ...prompts.flatMap((prompt) => [
+    ...tags.flatMap((tag) => [
+      `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tag}') on conflict do nothing`,
+      `update prompt_tags set prompt_id = '${prompt}' where tag_id = '${tag}'
+        and not exists (select from prompt_tags where prompt_id = '${prompt}' and tag_id = '${tag}')`,
+      `update prompt_tags set tag_id = '${tag}' where prompt_id = '${prompt}'
+        and not exists (select from prompt_tags where prompt_id = '${prompt}' and tag_id = '${tag}')`,
+      `delete from prompt_tags where prompt_id = '${prompt}' and tag_id = '${tag}'`
+    ]),
+    ...workspaces.map(
+      (workspace) => `update prompts set workspace_id = '${workspace}' where id = '${prompt}'`
+    ),
+    ...["is_archived = true", "is_archived = false", "prompt_type = 'system'", `folder_id = '${folders[1]}'`]
+      .concat("updated_at = updated_at + interval '1 hour'")
+      .map((change) => `update prompts set ${change} where id = '${prompt}'`),
+    `delete from prompts where id = '${prompt}'`,
+    `insert into prompts (id, workspace_id) values ('${prompt}', '${home}') on conflict do nothing`,
+    `insert into prompt_versions (prompt_id, version_number) select '${prompt}', count(*) + 1 from prompt_versions`,
+    `update prompt_versions set content = content || 'x' where prompt_id = '${prompt}'`,
+    `update prompt_versions set prompt_id = '${prompt}', version_number = version_number + 100
+      where version_number < 100 and prompt_id <> '${prompt}'`,
+    `delete from prompt_versions where prompt_id = '${prompt}'`,
+    `insert into prompt_fragments (prompt_id, fragment_id) values ('${prompt}', '${fragment}')`,
+    `update prompt_fragments set position = position + 1 where prompt_id = '${prompt}'`,
+    `delete from prompt_fragments where prompt_id = '${prompt}'`
   ]),
-  ...["true", "false"].map(
-    (archived) => `update prompts set is_archived = ${archived} where id = '${prompt}'`
+  ...tags.flatMap((tag) =>
+    workspaces.map((workspace) => `update tags set workspace_id = '${workspace}' where id = '${tag}'`)
   ),
-  `update prompts set updated_at = updated_at + interval '1 hour' where id = '${prompt}'`,
-  `update prompts set prompt_type = 'system' where id = '${prompt}'`,
-  `update prompts set folder_id = '${folders[1]}' where id = '${prompt}'`,
-  ...workspaces.map((workspace) => `update prompts set workspace_id = '${workspace}' where id = '${prompt}'`),
-  `delete from prompts where id = '${prompt}'`,
-  `insert into prompts (id, workspace_id) values ('${prompt}', '${workspaces[0]}') on conflict do nothing`,
-  "savepoint s",
-  "select count(*) from prompts"
-])
+  ...["delete from tags", "delete from fragments", "savepoint s"]
+]
+
+const selectContent = `select (select jsonb_agg(jsonb_build_array(p.id,
+    (select jsonb_agg(v.id || v.content order by v.id) from prompt_versions v where v.prompt_id = p.id),
+    (select jsonb_agg(f.id || f.position::text order by f.id) from prompt_fragments f where f.prompt_id = p.id),
+    (select jsonb_agg(t.tag_id order by t.tag_id) from prompt_tags t where t.prompt_id = p.id)) order by p.id)
+  from prompts p where p.workspace_id = $1)::text as content`
 
 const selectExpected = (workspace: string, tag: string, { type, folder_id }: PromptFilter) => `
   select p.id from prompts p join prompt_tags pt on pt.prompt_id = p.id join tags t on t.id = pt.tag_id
@@ -68,119 +92,139 @@ const selectExpected = (workspace: string, tag: string, { type, folder_id }: Pro
 const assertLists = Effect.fnUntraced(function* (what: string) {
   const client = yield* PgClient.PgClient
   const filters: ReadonlyArray<PromptFilter> = [{}, { type: "system" }, { folder_id: folders[1] }]
-  const lists = workspaces.flatMap((workspace) =>
-    tags.flatMap((tag) => filters.map((filter) => ({ workspace, tag, filter })))
-  )
-  yield* Effect.forEach(
-    lists,
-    Effect.fnUntraced(function* ({ workspace, tag, filter }) {
-      const { text, params } = pages.selectPrompts(workspace, { ...filter, tag }, { page: 1, per_page: 20 })
-      const [listed, expected] = yield* Effect.all(
-        [
-          client.unsafe<{ readonly id: string | null; readonly total: number }>(text, params),
-          client.unsafe<{ readonly id: string }>(selectExpected(workspace, tag, filter))
-        ],
-        { concurrency: 2 }
-      )
-      assert.deepStrictEqual(
-        [listed[0]!.total, listed.flatMap(({ id }) => (id === null ? [] : [id]))],
-        [expected.length, expected.map(({ id }) => id)],
-        `${what}, workspace ${workspace}, tag ${tag}, ${JSON.stringify(filter)}`
-      )
-    }),
-    { concurrency: "unbounded" }
-  )
+  for (const workspace of workspaces)
+    for (const tag of tags)
+      for (const filter of filters) {
+        const page = { page: 1, per_page: 20 }
+        const { text, params } = pages.selectPrompts(workspace, { ...filter, tag }, page)
+        const listed = yield* client.unsafe<{ readonly id: string | null; readonly total: number }>(
+          text,
+          params
+        )
+        const expected = yield* client.unsafe<{ readonly id: string }>(selectExpected(workspace, tag, filter))
+        assert.deepStrictEqual(
+          [listed[0]!.total, listed.flatMap(({ id }) => (id === null ? [] : [id]))],
+          [expected.length, expected.map(({ id }) => id)],
+          `${what}, workspace ${workspace}, tag ${tag}, ${JSON.stringify(filter)}`
+        )
+      }
 })
 
 describe("concurrent writes", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
     const prepare = Effect.flatMap(PgClient.PgClient, (client) =>
-      Effect.forEach(reset.split(";"), (text) => client.unsafe(text))
+      Effect.forEach(reset, (text) => client.unsafe(text))
     )
 
     it.effect.prop(
-      "after any interleaving of two sessions, the list of each tag has exactly the active prompts with the tag",
+      "any interleaving of two sessions notifies every workspace that it changes, and then the list of each tag has exactly the active prompts with the tag",
       [makeInterleavings(writes)],
       ([interleaving]) =>
         withSessions((sessions) =>
           Effect.gen(function* () {
+            const client = yield* PgClient.PgClient
             yield* prepare
             for (const session of sessions) yield* session.query("set synchronous_commit = off", [])
-            yield* interleave(sessions, interleaving)
+            const notifications = yield* client.listen(channel)
+            const known = new Map<string, unknown>()
+            const read = (workspace: string) => client.unsafe(selectContent, [workspace])
+            /** Reads each workspace that was notified since the previous call. */
+            const refresh = Effect.gen(function* () {
+              yield* client.notify(channel, "end")
+              for (;;) {
+                const { payload } = yield* Queue.take(notifications)
+                if (payload === "end") break
+                if (payload === "*") known.clear()
+                else known.delete(payload)
+              }
+              for (const workspace of workspaces)
+                if (!known.has(workspace)) known.set(workspace, yield* read(workspace))
+            })
+            yield* refresh
+            yield* interleave(sessions, interleaving, refresh)
+            yield* refresh
+            for (const workspace of workspaces)
+              assert.deepStrictEqual(known.get(workspace), yield* read(workspace))
             yield* assertLists("after the transactions")
-          })
+          }).pipe(Effect.scoped)
         ),
-      { timeout: 90_000, arbitrary: { runs: 60, maxShrinks: 30 } }
+      { timeout: 180_000, arbitrary: { runs: 120, maxShrinks: 30 } }
     )
 
-    const user = id("6", 1)
-    const addKey = `insert into api_keys (workspace_id, created_by, key_hash) values ('${workspaces[0]}', '${user}', sha256('x'))`
-    const moveKey = `update api_keys set workspace_id = '${workspaces[1]}' where workspace_id = '${workspaces[0]}'`
+    it.effect.each([
+      ["changes a version", `update prompt_versions set content = 'x' where prompt_id = '${prompt}'`],
+      ["deletes a version", `delete from prompt_versions where prompt_id = '${prompt}'`],
+      ["deletes a binding", `delete from prompt_fragments where prompt_id = '${prompt}'`],
+      ["deletes a fragment", "delete from fragments"]
+    ] as const)(
+      "while another transaction edits the prompt, a transaction that %s does not wait, and notifies only the workspace",
+      ([, write]) =>
+        withSessions(([first, second]) =>
+          Effect.gen(function* () {
+            yield* prepare
+            yield* first.query("begin", [])
+            yield* first.query(`update prompts set title = 'x' where id = '${prompt}'`, [])
+            assert.deepStrictEqual(yield* collectNotifications(second.query(write, [])), [home])
+            yield* first.query("rollback", [])
+          })
+        )
+    )
+
+    const addKey = `insert into api_keys (workspace_id, created_by, key_hash) values ('${home}', '${user}', sha256('x'))`
+    const moveKey = `update api_keys set workspace_id = '${other}' where workspace_id = '${home}'`
     const requireReset = `update users set must_reset_password = true where id = '${user}'`
-    const prepareUser = Effect.andThen(
-      prepare,
-      Effect.flatMap(PgClient.PgClient, (client) =>
-        Effect.forEach(
-          ["delete from users", `insert into users (id, email) values ('${user}', 'a@b')`],
-          (text) => client.unsafe(text)
-        )
-      )
+    const keyChanges = isolations.flatMap(
+      (isolation) =>
+        [
+          [isolation, "adds a key", [], addKey, home],
+          [isolation, "moves a key", [addKey], moveKey, other]
+        ] as const
     )
 
-    for (const isolation of isolations)
-      for (const [what, change, before, home] of [
-        ["adds a key", addKey, undefined, workspaces[0]],
-        ["moves a key", moveKey, addKey, workspaces[1]]
-      ] as const) {
-        it.effect(
-          `a ${isolation} password reset notifies all workspaces while another transaction ${what} of the user`,
-          () =>
-            withSessions(([admin, issuer]) =>
-              Effect.gen(function* () {
-                yield* prepareUser
-                if (before !== undefined) yield* issuer.query(before, [])
-                yield* issuer.query("begin", [])
-                yield* issuer.query(change, [])
-                yield* admin.query(`begin isolation level ${isolation}`, [])
-                // The reset must not wait for the other transaction.
-                yield* admin.query("set local lock_timeout = '1ms'", [])
-                yield* admin.query(requireReset, [])
-                yield* issuer.query("commit", [])
-                assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
-              })
-            )
+    it.effect.each(keyChanges)(
+      "a %s password reset notifies all workspaces and does not wait while another transaction %s of the user",
+      ([isolation, , before, change]) =>
+        withSessions(([admin, issuer]) =>
+          Effect.gen(function* () {
+            yield* prepare
+            for (const text of [...before, "begin", change]) yield* issuer.query(text, [])
+            const limit = "set local lock_timeout = '1ms'"
+            for (const text of [`begin isolation level ${isolation}`, limit, requireReset])
+              yield* admin.query(text, [])
+            yield* issuer.query("commit", [])
+            assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
+          })
         )
+    )
 
-        it.effect(
-          `a transaction that ${what} of a user during a ${isolation} password reset never leaves the key's workspace without a notification`,
-          () =>
-            withSessions(([admin, issuer]) =>
-              Effect.gen(function* () {
-                yield* prepareUser
-                if (before !== undefined) yield* issuer.query(before, [])
-                yield* admin.query(`begin isolation level ${isolation}`, [])
-                yield* admin.query(requireReset, [])
-                const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
-                yield* Effect.sleep("50 millis")
-                const waits = issued.pollUnsafe() === undefined
-                const commit = Effect.andThen(admin.query("commit", []), Fiber.join(issued))
-                assert.include(yield* collectNotifications(commit), waits ? home : "*")
-              })
-            )
+    it.effect.each(keyChanges)(
+      "during a %s password reset, a transaction that %s of the user never leaves the key's workspace without a notification",
+      ([isolation, , before, change, notified]) =>
+        withSessions(([admin, issuer]) =>
+          Effect.gen(function* () {
+            yield* prepare
+            for (const text of before) yield* issuer.query(text, [])
+            for (const text of [`begin isolation level ${isolation}`, requireReset])
+              yield* admin.query(text, [])
+            const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
+            yield* Effect.sleep("50 millis")
+            const waits = issued.pollUnsafe() === undefined
+            const commit = Effect.andThen(admin.query("commit", []), Fiber.join(issued))
+            assert.include(yield* collectNotifications(commit), waits ? notified : "*")
+          })
         )
-      }
+    )
 
     it.effect("under session_replication_role = replica, the lists of tags stay correct", () =>
       withSessions(([session]) =>
         Effect.gen(function* () {
           yield* prepare
           yield* session.query("set session_replication_role = replica", [])
-          const other = workspaces[1]
-          const extra = id("4", 3)
+          const extra = id(4, 3)
           for (const text of [
-            `insert into prompt_tags (prompt_id, tag_id) values ('${prompts[0]}', '${tags[0]}')`,
+            `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tags[0]}')`,
             `update prompts set is_archived = true where id = '${prompts[1]}'`,
-            `update prompts set workspace_id = '${other}' where id = '${prompts[0]}'`,
+            `update prompts set workspace_id = '${other}' where id = '${prompt}'`,
             `update tags set workspace_id = '${other}' where id = '${tags[0]}'`,
             // The rows of a table may arrive before the rows that they refer to.
             `insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`,
