@@ -131,6 +131,17 @@ it("Prompt-Version of a 304 is the current version, even if a new version has th
   await expect.poll(read).toEqual([304, String(version + 1)])
 })
 
+it("an edit of a prompt and the revocation of a key take effect even if responses are cached", async () => {
+  const read = () => send(base, [`Authorization: Bearer ${keys.second.plaintext}`])
+  for (const title of ["First", "Second"]) {
+    await sql("update prompts set title = $1 where id = $2", [title, greeting!.id])
+    await expect.poll(async () => JSON.parse((await read()).body).data.title).toBe(title)
+    expect((await read()).status).toBe(200)
+  }
+  await sql("update api_keys set revoked_at = now() where id = $1", [keys.second.stored.id])
+  await expect.poll(async () => (await read()).status).toBe(401)
+})
+
 /** The headers that the service adds or changes when it returns a response from before the outage. */
 const outageHeaders = ["age", "cache-control", "cache-status"]
 

@@ -1,47 +1,40 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import { countUnits, ReadGate } from "../../../src/application/reading/ReadGate.ts"
+import { countUnits, ReadGate, withDeadline } from "../../../src/application/reading/ReadGate.ts"
 import { workspace } from "../../support/archives.ts"
 
-const largeUnits = 1024 * 1024
-
-describe("reads of a workspace", () => {
-  it.effect("at most as many reads of a workspace run at the same time as it has permits", () =>
+describe("ReadGate", () => {
+  it.effect("at most 12 reads of a workspace run at the same time", () =>
     Effect.gen(function* () {
-      const workspaces = [workspace().id, workspace().id]
       const { withPermit } = yield* ReadGate
       const end = Latch.makeUnsafe()
       const running = [0, 0]
-      const reads = workspaces.flatMap((id, index) =>
-        Array.from({ length: 20 }, () =>
-          withPermit(
-            id,
-            Effect.andThen(
-              Effect.sync(() => running[index]!++),
-              end.await
-            )
-          )
+      const all = [workspace().id, workspace().id].flatMap((id, index) => {
+        const read = Effect.andThen(
+          Effect.sync(() => running[index]!++),
+          end.await
         )
-      )
-      const all = yield* Effect.forkChild(Effect.all(reads, { concurrency: "unbounded" }))
+        return Array.from({ length: 20 }, () => withPermit(id, read))
+      })
+      const fiber = yield* Effect.forkChild(Effect.all(all, { concurrency: "unbounded" }))
       yield* Effect.yieldNow
       assert.deepStrictEqual(running, [12, 12])
       end.openUnsafe()
-      yield* Fiber.join(all)
+      yield* Fiber.join(fiber)
       assert.deepStrictEqual(running, [20, 20])
     }).pipe(Effect.provide(ReadGate.layer))
   )
-})
 
-describe("steps of reads", () => {
   it.live("other work runs between two large steps, and small steps do not wait for large steps", () =>
     Effect.gen(function* () {
       const { run } = yield* ReadGate
       const order: Array<string> = []
       const add = (name: string) => () => void order.push(name)
-      const large = run(largeUnits, () => {
+      const large = run(1024 * 1024, () => {
         order.push("large")
         setImmediate(add("other"))
       })
@@ -53,4 +46,52 @@ describe("steps of reads", () => {
   it("the size of a value is the length of its texts, and 8 for each other scalar", () => {
     assert.strictEqual(countUnits({ title: "abc", tags: [{ name: "de" }, null], count: 1 }), 3 + 2 + 8 + 8)
   })
+})
+
+const timeout = { _tag: "Timeout" } as const
+const countTimers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+
+describe("withDeadline", () => {
+  it.effect(
+    "withDeadline returns the outcome of an effect that ends before the deadline, and leaves no timer",
+    () =>
+      Effect.gen(function* () {
+        const before = countTimers()
+        for (const effect of [
+          Effect.succeed(1),
+          Effect.fail("no"),
+          Effect.die("unexpected"),
+          Effect.yieldNow
+        ]) {
+          const expected: Exit.Exit<unknown, unknown> = yield* Effect.exit(effect)
+          assert.deepStrictEqual(yield* Effect.exit(withDeadline(60_000, timeout)(effect)), expected)
+        }
+        assert.isAtMost(countTimers(), before)
+      })
+  )
+
+  it.effect("withDeadline fails after the deadline, even if the effect cannot be interrupted at once", () =>
+    Effect.gen(function* () {
+      for (const effect of [Effect.never, Effect.uninterruptible(Effect.never)])
+        assert.deepStrictEqual(yield* Effect.exit(withDeadline(10, timeout)(effect)), Exit.fail(timeout))
+    })
+  )
+
+  it.effect("withDeadline interrupts the effect after the deadline, and when its caller is interrupted", () =>
+    Effect.gen(function* () {
+      const before = countTimers()
+      for (const [deadline, isInterrupted] of [
+        [10, false],
+        [60_000, true]
+      ] as const) {
+        const interrupted = yield* Deferred.make<void>()
+        const never = Effect.onInterrupt(Effect.never, () => Deferred.succeed(interrupted, undefined))
+        const run = Effect.exit(withDeadline(deadline, timeout)(never))
+        const fiber = yield* Effect.forkChild(run, { startImmediately: true })
+        if (isInterrupted) yield* Fiber.interrupt(fiber)
+        yield* Deferred.await(interrupted)
+      }
+      assert.isAtMost(countTimers(), before)
+    })
+  )
 })
