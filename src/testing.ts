@@ -8,7 +8,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Address } from "./adapters/inbound/http/request/PublicUrl.ts"
+import { Address } from "./adapters/inbound/http/Address.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
 import { type MemoryState, storeArchive } from "./adapters/outbound/memory/MemoryState.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"

@@ -2,7 +2,7 @@ import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import { defaultRateLimits, type RateLimits } from "../application/access/Admission.ts"
 import { defaultOutageMaxAge } from "../application/cache/Outage.ts"
-import { parsePublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
+import { parsePublicUrl } from "../adapters/inbound/http/Address.ts"
 import {
   numberRule,
   postgresUrl,

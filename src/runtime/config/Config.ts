@@ -5,7 +5,7 @@ import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { type Variable, type VariableName, variables } from "../../adapters/inbound/cli/input/Environment.ts"
-import { parsePublicUrl } from "../../adapters/inbound/http/request/PublicUrl.ts"
+import { parsePublicUrl } from "../../adapters/inbound/http/Address.ts"
 import { minMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
 import {

@@ -1,5 +1,5 @@
 import type { AddressInfo } from "node:net"
-import { parsePublicUrl, publicUrlRule } from "../../adapters/inbound/http/request/PublicUrl.ts"
+import { parsePublicUrl, publicUrlRule } from "../../adapters/inbound/http/Address.ts"
 import {
   type ConnectionUrl,
   databaseUrlRule,

@@ -30,12 +30,12 @@ import {
   respondConditionally
 } from "./HttpMessage.ts"
 import { makeRespondMounted, type MountedEndpoint } from "./MountedEndpoint.ts"
-import { recordRequest, makeRequestContext, type RequestContext } from "./RequestRecord.ts"
-import { inSpan } from "./observability/Tracing.ts"
+import { recordRequest, makeRequestContext, type RequestContext } from "./request/RequestRecord.ts"
+import { inSpan } from "./Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
-import { Address } from "./request/PublicUrl.ts"
+import { Address } from "./Address.ts"
 import { type MatchedRoute, matchRoute, parseBearerToken, splitTarget } from "./request/RequestHead.ts"
-import { UnsentBytes } from "./response/UnsentBytes.ts"
+import { UnsentBytes } from "./UnsentBytes.ts"
 
 /** Responds to a request, and never fails. */
 export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>

@@ -10,7 +10,7 @@ import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { ApiError } from "../contract/Errors.ts"
 import type { HttpResponse } from "./HttpMessage.ts"
-import type { RequestContext } from "./RequestRecord.ts"
+import type { RequestContext } from "./request/RequestRecord.ts"
 
 /** The maximum number of held requests, per key and per process. */
 const maxHeld = { perKey: 200, perProcess: 5_000 } as const

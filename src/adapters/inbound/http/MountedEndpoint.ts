@@ -5,8 +5,8 @@ import { toError } from "../../../application/observability/InternalError.ts"
 import { withRequestDeadline } from "../../../application/reading/ReadGate.ts"
 import { describeError, type ErrorDescription, MethodNotAllowed } from "../contract/Errors.ts"
 import { type HttpRequest, type HttpResponse, makeEntityHeaders, toRawHeaders } from "./HttpMessage.ts"
-import type { RequestContext } from "./RequestRecord.ts"
-import { Address } from "./request/PublicUrl.ts"
+import type { RequestContext } from "./request/RequestRecord.ts"
+import { Address } from "./Address.ts"
 import { parseBearerToken } from "./request/RequestHead.ts"
 
 const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])

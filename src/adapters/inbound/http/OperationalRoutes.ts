@@ -15,7 +15,7 @@ import {
   representPage,
   respondConditionally
 } from "./HttpMessage.ts"
-import { Address, toBasePath } from "./request/PublicUrl.ts"
+import { Address, toBasePath } from "./Address.ts"
 
 type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
 

@@ -3,7 +3,7 @@ import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { freeBody, type HttpResponse } from "../HttpMessage.ts"
 import { hasUnreadBody } from "../request/RequestHead.ts"
-import type { UnsentBytes } from "../response/UnsentBytes.ts"
+import type { UnsentBytes } from "../UnsentBytes.ts"
 import { connectionLimits } from "./ConnectionLimits.ts"
 
 /** The open connections, their in-flight responses, and the memory that these responses hold. */
@@ -54,7 +54,7 @@ export class Connections {
   }
 
   /** Runs `releaseBody` once the response is sent or its connection closes, whichever comes first. */
-  holdBody(response: ServerResponse, releaseBody: () => void): void {
+  releaseBodyAtEnd(response: ServerResponse, releaseBody: () => void): void {
     if (this.#connections.get(response.req.socket)?.has(response)) this.#bodies.set(response, releaseBody)
     else releaseBody()
   }
@@ -65,7 +65,7 @@ export class Connections {
   }
 
   /** Counts the memory of a response that is about to be written, until the response is sent. */
-  hold(response: ServerResponse, content: HttpResponse): void {
+  countUnsent(response: ServerResponse, content: HttpResponse): void {
     const responses = this.#connections.get(response.req.socket)
     if (responses === undefined) return
     responses.set(response, content)

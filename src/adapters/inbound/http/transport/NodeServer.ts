@@ -10,8 +10,8 @@ import { makeApp } from "../App.ts"
 import { MountedEndpoint } from "../MountedEndpoint.ts"
 import { createServer } from "../NodeHttp.ts"
 import { BodyReader } from "../request/RequestBody.ts"
-import { makeReject, toApiError } from "../response/Rejection.ts"
-import { UnsentBytes } from "../response/UnsentBytes.ts"
+import { makeReject, toApiError } from "../Rejection.ts"
+import { UnsentBytes } from "../UnsentBytes.ts"
 import { Connections } from "./Connections.ts"
 
 /**
@@ -73,7 +73,7 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
     const enqueueResponse = makeResponseBatcher(() => connections.isDraining)
 
     const respond = (response: ServerResponse, content: HttpResponse): void => {
-      connections.hold(response, content)
+      connections.countUnsent(response, content)
       enqueueResponse(response, content)
     }
 
@@ -87,7 +87,7 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
         Effect.callback<Uint8Array, BodyError>((resume) => {
           request.socket.resume()
           releaseBody = bodies.read(request, limits, resume)
-          connections.holdBody(response, releaseBody)
+          connections.releaseBodyAtEnd(response, releaseBody)
         })
       const startWait = (release: () => void) => connections.startWait(response, release)
       fork(app({ method, target, headers, readBody, startWait })).addObserver((exit) => {

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import { hash } from "node:crypto"
-import type { AdmittedCaller } from "../../../application/access/Admission.ts"
-import { type HttpRequest, isGetOrHead } from "./HttpMessage.ts"
-import { findWaitSeconds, chooseRequestId } from "./request/RequestHead.ts"
-import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
+import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
+import { type HttpRequest, isGetOrHead } from "../HttpMessage.ts"
+import { findWaitSeconds, chooseRequestId } from "./RequestHead.ts"
+import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
 
 /**
  * A request and the facts that its log line, metrics and span report. The steps of the app set `route` and `caller` as

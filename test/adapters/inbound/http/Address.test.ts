@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { parsePublicUrl, toBasePath } from "../../../../../src/adapters/inbound/http/request/PublicUrl.ts"
+import { parsePublicUrl, toBasePath } from "../../../../src/adapters/inbound/http/Address.ts"
 
 describe("parsePublicUrl", () => {
   it.each([

@@ -1,5 +1,5 @@
-import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { Body, HttpResponse } from "../HttpMessage.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+import type { Body, HttpResponse } from "./HttpMessage.ts"
 
 /**
  * Counts the bytes that each workspace holds of a limited memory. A workspace may hold at most as many bytes as stay

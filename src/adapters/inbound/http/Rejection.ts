@@ -6,10 +6,10 @@ import {
   HeadersTooLarge,
   MalformedHeader,
   RequestTimeout
-} from "../../contract/Errors.ts"
-import { type HttpResponse, withCommonHeaders, toErrorResponse } from "../HttpMessage.ts"
-import { recordRequest } from "../RequestRecord.ts"
-import { chooseRequestId, matchRoute } from "../request/RequestHead.ts"
+} from "../contract/Errors.ts"
+import { type HttpResponse, withCommonHeaders, toErrorResponse } from "./HttpMessage.ts"
+import { recordRequest } from "./request/RequestRecord.ts"
+import { chooseRequestId, matchRoute } from "./request/RequestHead.ts"
 
 const parserErrors: Readonly<Record<string, ApiError>> = {
   HPE_INVALID_HEADER_TOKEN: MalformedHeader,

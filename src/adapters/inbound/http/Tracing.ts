@@ -4,7 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Headers from "effect/http/Headers"
 import * as HttpTraceContext from "effect/http/HttpTraceContext"
 import * as Option from "effect/Option"
-import type { HttpRequest } from "../HttpMessage.ts"
+import type { HttpRequest } from "./HttpMessage.ts"
 
 /**
  * Runs a request in a span. If the request has a `traceparent`, the span is part of the caller's trace. A status of 500
