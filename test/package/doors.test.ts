@@ -45,12 +45,6 @@ describe("the modules that a program loads", () => {
       expect(listModules(entry).filter((path) => optional.test(path))).toEqual([])
   })
 
-  it("--version loads no package", () => {
-    const imported = inputs[main]!.imports.filter(({ kind }) => kind === "import-statement")
-    const paths = imported.map(({ path }) => path).filter((path) => !path.startsWith("node:"))
-    expect(paths).toEqual(["src/application/ProgramVersion.ts"])
-  })
-
   it("the door for administration loads nothing that serves", () => {
     expect(
       listModules(administration).filter((path) => /inbound\/(http|mcp)|Service\.ts/.test(path))

@@ -59,7 +59,16 @@ describe("the command check", () => {
     expect(await run(["check", example, "--against", missing])).toEqual({
       code: 2,
       stdout: "",
-      stderr: `prompt-retrieval: the directory of --against does not exist: ${missing}\n`
+      stderr: `prompt-retrieval: the directory of --against does not exist: ${missing}; see 'prompt-retrieval check --help'\n`
+    })
+  })
+
+  it("check exits with 1 if the directory does not exist", async () => {
+    const missing = join(scratch, "missing")
+    expect(await run(["check", missing])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: cannot read ${missing}: ENOENT: no such file or directory, scandir '${missing}'\n`
     })
   })
 

@@ -40,7 +40,8 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     expect(await run(["import", "-", "--workspace", "Acme Inc."], env, twin)).toEqual({
       code: 2,
       stdout: "",
-      stderr: "prompt-retrieval: an archive names its own workspace: remove --workspace\n"
+      stderr:
+        "prompt-retrieval: an archive names its own workspace: remove --workspace; see 'prompt-retrieval import --help'\n"
     })
   })
 

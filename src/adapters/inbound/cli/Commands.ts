@@ -19,8 +19,8 @@ import { userCommands } from "./commands/UserCommands.ts"
 import { workspaceCommands } from "./commands/WorkspaceCommands.ts"
 import { programVersion } from "../../../application/ProgramVersion.ts"
 import { commonVariables, Variables } from "./input/Environment.ts"
-import { beforeOperands, findCommand, isJsonRequested, toUsageError } from "./input/UsageErrors.ts"
-import { AsJson, reportError } from "./output/CommandError.ts"
+import { addHelp, beforeOperands, describeUsage, findCommand, isJsonRequested } from "./input/UsageErrors.ts"
+import { AsJson, reportError, UsageError } from "./output/CommandError.ts"
 import { formatHelp, formatVersion } from "./output/Help.ts"
 import { Stdout } from "./output/Output.ts"
 
@@ -92,10 +92,13 @@ export const runCommandLine = Effect.fnUntraced(
     if (requested !== "") yield* (yield* Stdout)(`${requested}\n`)
     return 0
   },
-  (run, args) =>
-    Effect.catchTags(run, {
-      ShowHelp: (error) => reportError(toUsageError(rootCommand, error)),
+  (run, args) => {
+    const found = findCommand(rootCommand, replaceHelp(args))
+    return Effect.catchTags(run, {
+      ShowHelp: ({ errors }) => reportError(addHelp(found, describeUsage(found, errors))),
       ResultExit: ({ exitCode }) => Effect.succeed<number>(exitCode),
-      CommandError: reportError
+      CommandError: (error) =>
+        reportError(error instanceof UsageError ? addHelp(found, error.message) : error)
     }).pipe(Effect.provideService(AsJson, isJsonRequested(args)))
+  }
 )

@@ -69,19 +69,21 @@ const describeError = (error: CliError.NonShowHelpErrors): string => {
   }
 }
 
-/** Describes the wrong usage in one line, which ends with the command that shows the help. */
-export const toUsageError = (
-  root: Command.Command.Any,
-  { commandPath, errors }: CliError.ShowHelp
-): UsageError => {
-  const path = commandPath.join(" ")
+/** Describes wrong usage of a command in one line. Without an error, a subcommand is missing. */
+export const describeUsage = (
+  { command, path }: FoundCommand,
+  errors: ReadonlyArray<CliError.NonShowHelpErrors>
+): string => {
+  const names = listSubcommands(command).map(({ name }) => name)
+  if (errors.length === 0)
+    return `a command is missing after '${formatPath(path)}': one of ${names.join(", ")}`
   // If the command is unknown, its flags are unknown too. Only the command is reported.
   const unknownCommand = errors.find(({ _tag }) => _tag === "UnknownSubcommand")
-  const causes = unknownCommand === undefined ? errors : [unknownCommand]
-  const names = listSubcommands(findCommand(root, commandPath.slice(1)).command).map(({ name }) => name)
-  const problem =
-    causes.length === 0
-      ? `a command is missing after '${path}': one of ${names.join(", ")}`
-      : causes.map(describeError).join("; ")
-  return new UsageError({ message: `${problem}; see '${path} --help'` })
+  return (unknownCommand === undefined ? errors : [unknownCommand]).map(describeError).join("; ")
 }
+
+const formatPath = (path: ReadonlyArray<string>): string => ["prompt-retrieval", ...path].join(" ")
+
+/** Adds the command that shows the help to the description of wrong usage. */
+export const addHelp = ({ path }: FoundCommand, message: string): UsageError =>
+  new UsageError({ message: `${message}; see '${formatPath(path)} --help'` })

@@ -1,11 +1,7 @@
 import { randomUUID } from "node:crypto"
-import { constants, createWriteStream, existsSync, fstatSync, openSync, statSync, type Stats } from "node:fs"
+import { existsSync, fstatSync, statSync, type Stats } from "node:fs"
 import { chmod, chown, realpath, rename, rm, stat, writeFile } from "node:fs/promises"
-import { Socket } from "node:net"
 import { dirname, join, resolve } from "node:path"
-import { Readable } from "node:stream"
-import { pipeline } from "node:stream/promises"
-import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import { type CommandError, makeWriteError } from "./CommandError.ts"
 
@@ -21,27 +17,6 @@ export const isStdout = (path: string): boolean => {
 /** Ignores the error of a path that does not exist, and throws any other error. */
 export const ignoreMissing = (error: NodeJS.ErrnoException): undefined => {
   if (error.code !== "ENOENT") throw error
-}
-
-/** Opens a FIFO once it has a reader. A blocking open would occupy a thread, and the process could not exit. */
-const openFifo = async (path: string, signal: AbortSignal): Promise<number> => {
-  for (;;) {
-    try {
-      return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
-    } catch (error) {
-      // ENXIO: the FIFO has no reader.
-      if ((error as NodeJS.ErrnoException).code !== "ENXIO") throw error
-    }
-    await setTimeout(50, undefined, { signal })
-  }
-}
-
-/** Writes to a device, a FIFO or a socket. Neither creates nor truncates a file. */
-const writeInPlace = async (path: string, existing: Stats, chunks: Chunks, signal: AbortSignal) => {
-  const stream = existing.isFIFO()
-    ? new Socket({ fd: await openFifo(path, signal), readable: false, writable: true })
-    : createWriteStream(path, { flags: constants.O_WRONLY as never })
-  await pipeline(Readable.from(chunks), stream, { signal })
 }
 
 /**
@@ -70,14 +45,14 @@ const replaceFile = async (path: string, existing: Stats | undefined, chunks: Ch
   }
 }
 
-/** Writes to a path: replaces a regular file atomically, and writes in place to anything else except a directory. */
-export const writeOutput = Effect.fnUntraced(function* (path: string, chunks: Chunks) {
-  const toError = (error: unknown): CommandError => makeWriteError(path, error)
-  const attempt = <A>(step: (signal: AbortSignal) => Promise<A>) =>
-    Effect.tryPromise({ try: step, catch: toError })
-  const existing = yield* attempt(() => stat(path).catch(ignoreMissing))
-  if (existing?.isDirectory() === true) return yield* Effect.fail(toError(new Error("it is a directory")))
-  yield* existing?.isFile() === false
-    ? attempt((signal) => writeInPlace(path, existing, chunks, signal))
-    : Effect.uninterruptible(attempt(() => replaceFile(path, existing, chunks)))
-})
+/** Writes a file: creates it, or replaces a regular file atomically. Fails for anything else, such as a directory. */
+export const writeOutput = (path: string, chunks: Chunks): Effect.Effect<void, CommandError> =>
+  Effect.tryPromise({
+    try: async () => {
+      const existing = await stat(path).catch(ignoreMissing)
+      if (existing?.isFile() === false)
+        throw new Error(existing.isDirectory() ? "it is a directory" : "it is not a regular file")
+      await replaceFile(path, existing, chunks)
+    },
+    catch: (error) => makeWriteError(path, error)
+  }).pipe(Effect.uninterruptible)

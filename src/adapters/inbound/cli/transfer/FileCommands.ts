@@ -20,19 +20,23 @@ import { administerWorkspace } from "../WithDatabase.ts"
 
 // The commands for a directory of prompts: import, export and check.
 
-const listEntries = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
-  (await readdir(directory, { withFileTypes: true }).catch(ignoreMissing)) ?? []
+const listEntries = (directory: string): Promise<ReadonlyArray<Dirent>> =>
+  readdir(directory, { withFileTypes: true })
 
 /** Lists `prompts/` and `fragments/`, if they exist. */
 const listParts = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
   (await listEntries(directory)).filter(({ name }) => name === "prompts" || name === "fragments")
 
+/** Like `listParts`, for a directory that may be missing. */
+const listExistingParts = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
+  (await listParts(directory).catch(ignoreMissing)) ?? []
+
 /**
  * Reads the `.md` files below `prompts/` and `fragments/` of a directory, and returns their texts by path. Ignores
  * hidden files and directories, files with other extensions, and everything else in the directory. Fails for a file
- * that is not UTF-8 and for a symbolic link. A directory that does not exist has no files.
+ * that is not UTF-8 and for a symbolic link.
  *
- * @param mustHavePrompts makes a directory without `prompts/` an error
+ * @param mustHavePrompts makes a directory that does not exist or has no `prompts/` an error
  */
 export const readTexts = Effect.fnUntraced(function* (directory: string, mustHavePrompts: boolean) {
   const texts = new Map<string, string>()
@@ -54,7 +58,7 @@ export const readTexts = Effect.fnUntraced(function* (directory: string, mustHav
   }
   yield* Effect.tryPromise({
     try: async () => {
-      const parts = await listParts(directory)
+      const parts = await (mustHavePrompts ? listParts : listExistingParts)(directory)
       if (mustHavePrompts && !parts.some(({ name }) => name === "prompts"))
         throw new Error("it has no prompts/ directory")
       await readEntries("", parts)
@@ -96,7 +100,7 @@ export const updateDirectory = (
 export const requireNoFiles = (directory: string): Effect.Effect<void, CommandError> =>
   Effect.tryPromise({
     try: async () => {
-      const [existing] = await listParts(directory)
+      const [existing] = await listExistingParts(directory)
       if (existing !== undefined)
         throw new Error(
           `it already contains ${existing.name}/; add --update to update it, or choose another directory`

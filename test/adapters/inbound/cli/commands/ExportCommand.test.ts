@@ -1,8 +1,6 @@
-import { execFileSync, spawn } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import { join } from "node:path"
-import { text } from "node:stream/consumers"
-import { setTimeout } from "node:timers/promises"
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { archive, prompt } from "../../../../support/archives.ts"
 import { currentProgram, run } from "../../../../support/service.ts"
@@ -44,17 +42,6 @@ describe("export --out", { timeout: 60_000 }, () => {
     code: 0,
     stdout: `Exported workspace ${workspace} to ${out}\n`,
     stderr: ""
-  })
-
-  it("export --out writes into a FIFO once the FIFO has a reader", async () => {
-    const fifo = inRoot("fifo")
-    execFileSync("mkfifo", [fifo])
-    const exported = exportTo(fifo)
-    await setTimeout(2_000)
-    const reader = spawn("cat", [fifo], { stdio: ["ignore", "pipe", "inherit"] })
-    expect(await text(reader.stdout)).toBe(whole)
-    expect(await exported).toEqual(expectedResult(fifo))
-    expect(fs.lstatSync(fifo).isFIFO()).toBe(true)
   })
 
   it("export --out writes only the archive if the path is standard output", async () => {
