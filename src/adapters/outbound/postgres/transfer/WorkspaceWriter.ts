@@ -25,33 +25,6 @@ const describeContentError = (error: unknown): string | undefined => {
   return isConcurrencyError(error) ? "was changed by others in each attempt; try again" : undefined
 }
 
-/**
- * Runs a write of content in a transaction, which a dry run rolls back. Rows may swap names, numbers and parents, so
- * constraints are checked at the end. Fails with `InvalidContent` if PostgreSQL cannot store the content.
- */
-const runWrite = <A, E>(
-  sql: PgClient,
-  { transact, handleSqlErrors }: Database["Service"],
-  isolation: "read committed" | "serializable",
-  options: ChangeOptions | undefined,
-  write: Effect.Effect<A, E>
-) =>
-  transact(
-    isolation,
-    sql`set constraints all deferred`.pipe(
-      Effect.andThen(write),
-      Effect.tap(sql`set constraints all immediate`),
-      // The COMMIT that follows a ROLLBACK has no effect.
-      Effect.tap(options?.dryRun === true ? Effect.asVoid(sql`rollback`) : Effect.void)
-    )
-  ).pipe(
-    Effect.mapError((error) => {
-      const message = describeContentError(error)
-      return message === undefined ? error : InvalidContent([{ path: "", message }])
-    }),
-    handleSqlErrors
-  )
-
 /** The key of the advisory lock of workspace `$1`, which imports, edits and its deletion take. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 
@@ -76,8 +49,9 @@ const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users"
  * do not wait for the rest of an import.
  *
  * The schema limits the rows of a prompt, so other rows of prompts are deleted first. Each statement sees what other
- * transactions committed before it. Rows of prompts are deleted before prompts are compared. If an editor commits a new version in between, the version stays, and the prompt is overwritten. In the
- * opposite order, the prompt could keep the editor's change but lose its version.
+ * transactions committed before it. If an editor commits a new version before prompts
+ * are compared, the version stays, and the prompt is overwritten. In the opposite order, the prompt could keep the
+ * editor's change but lose its version.
  */
 const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
   const { id, name, tier, billing_status } = archive.workspace
@@ -107,30 +81,6 @@ const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeW
   }
 })
 
-/** Imports an archive in one transaction. Returns how many items the archive has and how many rows were written. */
-export const importWorkspace = (
-  sql: PgClient,
-  database: Database["Service"],
-  archive: WholeWorkspace,
-  options: ChangeOptions | undefined,
-  record: AuditRecorder
-) =>
-  runWrite(
-    sql,
-    database,
-    "read committed",
-    options,
-    Effect.gen(function* () {
-      const rows = yield* mergeArchive(sql, archive)
-      const workspace_id = archive.workspace.id
-      const accounts = { users: archive.users.length, api_keys: archive.api_keys.length }
-      const details = { ...countItems(archive), ...accounts }
-      const subject = options?.source ?? "unknown"
-      yield* record({ action: "workspace.imported", workspace_id, subject, details })
-      return { workspace_id, ...details, rows }
-    })
-  )
-
 /** Another transaction holds the lock of the workspace. */
 const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const
 
@@ -148,44 +98,89 @@ const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: Workspa
 const insertStates = `insert into imported_states (workspace_id, kind, id, hash)
   select $1::uuid, kind, id, decode(hash, 'hex') from json_to_recordset($2::json) s (kind text, id uuid, hash text)`
 
-/**
- * Passes a workspace's content to `makeEdit`, and writes the edit that `makeEdit` returns. An attempt reads and writes
- * in one serializable transaction, which PostgreSQL rejects if another transaction interferes. If an attempt has to wait
- * for the lock of the workspace, its snapshot is older than the changes for which it waited, so another attempt starts.
- */
-export const editContent = <A, E>(
+/** Makes the methods of the store that write content. */
+export const makeWriter = (
   sql: PgClient,
-  database: Database["Service"],
-  workspace: WorkspaceId,
-  makeEdit: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
-  options: ChangeOptions | undefined,
+  { transact, handleSqlErrors }: Database["Service"],
   record: AuditRecorder
-): Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable> => {
-  const attempt = Effect.gen(function* () {
-    const locked = yield* sql.unsafe(tryLockWorkspace, [workspace])
-    if (locked.length === 0) {
-      yield* sql.unsafe(lockWorkspace, [workspace])
-      return yield* Effect.fail(WorkspaceLocked)
-    }
-    const content = yield* readContent(sql, workspace)
-    const [edit, result] = yield* makeEdit(content)
-    if (!isEmptyEdit(edit)) {
-      yield* writeEdit(sql, workspace, edit)
-      yield* record({
-        action: "workspace.edited",
-        workspace_id: workspace,
-        subject: options?.source ?? "unknown",
-        details: { ...countItems(edit), removed_fragments: edit.removedFragments.length }
+) => {
+  /**
+   * Runs a write in a transaction, which a dry run rolls back. Rows may swap names, numbers and parents, so constraints
+   * are checked at the end. Fails with `InvalidContent` if PostgreSQL cannot store the content.
+   */
+  const run = <A, E>(
+    isolation: "read committed" | "serializable",
+    options: ChangeOptions | undefined,
+    write: Effect.Effect<A, E>
+  ) =>
+    transact(
+      isolation,
+      sql`set constraints all deferred`.pipe(
+        Effect.andThen(write),
+        Effect.tap(sql`set constraints all immediate`),
+        // The COMMIT that follows a ROLLBACK has no effect.
+        Effect.tap(options?.dryRun === true ? Effect.asVoid(sql`rollback`) : Effect.void)
+      )
+    ).pipe(
+      Effect.mapError((error) => {
+        const message = describeContentError(error)
+        return message === undefined ? error : InvalidContent([{ path: "", message }])
+      }),
+      handleSqlErrors
+    )
+
+  return {
+    importWorkspace: (archive: WholeWorkspace, options?: ChangeOptions) =>
+      run(
+        "read committed",
+        options,
+        Effect.gen(function* () {
+          const rows = yield* mergeArchive(sql, archive)
+          const workspace_id = archive.workspace.id
+          const accounts = { users: archive.users.length, api_keys: archive.api_keys.length }
+          const details = { ...countItems(archive), ...accounts }
+          const subject = options?.source ?? "unknown"
+          yield* record({ action: "workspace.imported", workspace_id, subject, details })
+          return { workspace_id, ...details, rows }
+        })
+      ),
+    /**
+     * An attempt reads and writes in one serializable transaction, which PostgreSQL rejects if another transaction
+     * interferes. If an attempt has to wait for the lock of the workspace, its snapshot is older than the changes for
+     * which it waited, so another attempt starts.
+     */
+    editContent: <A, E>(
+      workspace: WorkspaceId,
+      makeEdit: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
+      options?: ChangeOptions
+    ) => {
+      const attempt = Effect.gen(function* () {
+        const locked = yield* sql.unsafe(tryLockWorkspace, [workspace])
+        if (locked.length === 0) {
+          yield* sql.unsafe(lockWorkspace, [workspace])
+          return yield* Effect.fail(WorkspaceLocked)
+        }
+        const content = yield* readContent(sql, workspace)
+        const [edit, result] = yield* makeEdit(content)
+        if (!isEmptyEdit(edit)) {
+          yield* writeEdit(sql, workspace, edit)
+          yield* record({
+            action: "workspace.edited",
+            workspace_id: workspace,
+            subject: options?.source ?? "unknown",
+            details: { ...countItems(edit), removed_fragments: edit.removedFragments.length }
+          })
+        }
+        if (edit.importedStates !== undefined) {
+          yield* sql`delete from imported_states where workspace_id = ${workspace}`
+          yield* sql.unsafe(insertStates, [workspace, JSON.stringify(edit.importedStates)])
+        }
+        return result
       })
+      return Effect.retry(run("serializable", options, attempt), {
+        while: (error) => error === WorkspaceLocked
+        // TypeScript cannot remove the handled errors from a union with a generic error type.
+      }) as Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable>
     }
-    if (edit.importedStates !== undefined) {
-      yield* sql`delete from imported_states where workspace_id = ${workspace}`
-      yield* sql.unsafe(insertStates, [workspace, JSON.stringify(edit.importedStates)])
-    }
-    return result
-  })
-  return Effect.retry(runWrite(sql, database, "serializable", options, attempt), {
-    while: (error) => error === WorkspaceLocked
-    // TypeScript cannot remove the handled errors from a union with a generic error type.
-  }) as Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable>
+  }
 }

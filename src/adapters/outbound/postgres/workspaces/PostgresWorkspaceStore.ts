@@ -21,7 +21,7 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { Database } from "../Database.ts"
 import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
-import { editContent, importWorkspace, lockWorkspace } from "../transfer/WorkspaceWriter.ts"
+import { lockWorkspace, makeWriter } from "../transfer/WorkspaceWriter.ts"
 import { describeKey, makeAuditRecorder } from "./AuditLog.ts"
 import {
   ofKeyOwners,
@@ -168,9 +168,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         )
         return { replaced, expires_at }
       }, inTransaction),
-      importWorkspace: (archive, options) => importWorkspace(sql, database, archive, options, record),
-      editContent: (workspace, makeEdit, options) =>
-        editContent(sql, database, workspace, makeEdit, options, record),
+      ...makeWriter(sql, database, record),
       recordExport: Effect.fnUntraced(function* (id, format) {
         const { name } = yield* findWorkspace(id)
         yield* record({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
