@@ -1,16 +1,15 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
-import * as Effect from "effect/Effect"
-import { afterAll, beforeAll, describe, expect, it, onTestFailed } from "vitest"
+import { beforeAll, describe, expect, it, onTestFailed } from "vitest"
 import { programVersion } from "../../../src/application/ProgramVersion.ts"
 import { embedded } from "../../support/database.ts"
 import { parseLogLines } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
-import { freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
+import { freshName, toDatabaseUrl } from "../../support/postgres.ts"
 import { isListening } from "../../support/programs/programs.ts"
 import { run, startService } from "../../support/service.ts"
-import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
@@ -112,27 +111,5 @@ describe("the log of serve", () => {
         ...levels
       })
     }
-  })
-})
-
-describe("serve with a role that lacks a privilege", () => {
-  const { name, sql } = makeTestDatabase()
-  const role = freshName()
-  beforeAll(() => Effect.runPromise(onServer(`create role ${role} login`)))
-  afterAll(async () => {
-    await sql(`drop owned by ${role}`)
-    await Effect.runPromise(onServer(`drop role ${role}`))
-  })
-
-  it("serve exits with 1 and the reason of the server if its database role lacks a privilege", async () => {
-    await sql(`grant select on all tables in schema public to ${role}`)
-    await sql(`revoke select on api_keys from ${role}`)
-    const env = { DATABASE_URL: toDatabaseUrl(name, role), PORT: "0", LOG_LEVEL: "warn" }
-    expect(await run(["serve"], env)).toEqual({
-      code: 1,
-      stdout: "",
-      stderr:
-        "prompt-retrieval: permission denied for table api_keys; deploy/roles.sql grants the privileges of each role\n"
-    })
   })
 })

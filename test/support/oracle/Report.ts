@@ -1,11 +1,10 @@
 import type { Outcome, Violation } from "./Checker.ts"
 import type { RunResult } from "./Run.ts"
 
-/** How many violations a report shows, and how many commits before and after the allowed commits. */
+/** How many violations a report shows. */
 const maxViolations = 3
-const nearbyCommits = 3
 
-/** Describes one violation and its part of the history. Times are relative to the first commit. */
+/** Describes one violation and the history. Times are relative to the first commit. */
 const describeViolation = (
   { commits, disturbed }: RunResult,
   { observation, fact, allowed: [first, last], shown }: Violation
@@ -13,18 +12,14 @@ const describeViolation = (
   const origin = commits[0]!.endedAt
   const span = ({ startedAt, endedAt }: { readonly startedAt: number; readonly endedAt: number }) =>
     `${(startedAt - origin).toFixed(0).padStart(7)} to ${(endedAt - origin).toFixed(0).padStart(7)} ms`
-  const nearFrom = (shown === -1 ? first : Math.min(first, shown)) - nearbyCommits
   const { caller, process, target, outcome } = observation
   return [
     `${caller} (${process ?? "a process that was replaced"})`,
     `  ${span(observation)}  GET ${target}`,
     `  received: ${outcome._tag === "Content" ? outcome.parts.join(" | ") : outcome.reason}`,
     `  not explained: ${fact}`,
-    ...commits.flatMap((commit, index) => {
-      if (index < nearFrom || index > last + nearbyCommits) return []
-      const mark = index === shown ? "shown" : index >= first && index <= last ? "allowed" : ""
-      return [`  ${span(commit)}  commit ${index}: ${commit.name}  ${mark}`]
-    }),
+    `  allowed: commits ${first} to ${last}; shown by commit ${shown}`,
+    ...commits.map((commit, index) => `  ${span(commit)}  commit ${index}: ${commit.name}`),
     ...disturbed.map((each) => `  ${span(each)}  ${each.name}`)
   ].join("\n")
 }

@@ -20,13 +20,6 @@ export const readAlerts = (): ReadonlyArray<Alert> =>
   )
 
 interface Dashboard {
-  readonly templating: {
-    readonly list: ReadonlyArray<{
-      readonly name: string
-      readonly type: string
-      readonly query: string | { readonly query: string }
-    }>
-  }
   readonly panels: ReadonlyArray<{ readonly targets?: ReadonlyArray<{ readonly expr: string }> }>
 }
 

@@ -114,13 +114,16 @@ describe("deploy/roles.sql", () => {
     for (const statement of statements) await expect(sql(statement), statement).rejects.toThrow()
   })
 
-  it("a command that the service's role may not run fails with the privilege that is missing", async () => {
-    expect(await run(["workspaces", "create", "--name", "New"], toEnv("service"))).toEqual({
+  it("serve exits with 1 and names the privilege that its role lacks", async () => {
+    const owner = await connectAs("owner")
+    await owner.sql(`revoke select on api_keys from ${roles.service}`)
+    expect(await run(["serve"], { ...toEnv("service"), PORT: "0", LOG_LEVEL: "warn" })).toEqual({
       code: 1,
       stdout: "",
       stderr:
-        "prompt-retrieval: permission denied for table workspaces; deploy/roles.sql grants the privileges of each role\n"
+        "prompt-retrieval: permission denied for table api_keys; deploy/roles.sql grants the privileges of each role\n"
     })
+    expect(runFile(database, roles)).toEqual(succeeded)
   })
 
   it("the commands of an administrator work with the administrator's role", async () => {
@@ -131,15 +134,19 @@ describe("deploy/roles.sql", () => {
       expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: "" })
       return stdout
     }
-    await runAsAdmin(["migrate", "--status"])
-    await runAsAdmin(["workspaces", "create", "--name", "New"])
-    await runAsAdmin(["workspaces", "set", id, "--billing", "past_due"])
-    await runAsAdmin(["workspaces", "list"])
     const issue = ["keys", "issue", "--workspace", id, "--user", "new@example.com", "--json"]
-    await runAsAdmin(["keys", "revoke", JSON.parse(await runAsAdmin(issue)).id])
-    await runAsAdmin(["keys", "list", "--workspace", id])
-    await runAsAdmin(["users", "set", "new@example.com", "--must-reset", "on"])
-    await runAsAdmin(["users", "list", "--workspace", id])
+    const issued = JSON.parse(await runAsAdmin(issue))
+    for (const line of [
+      "migrate --status",
+      "workspaces create --name New",
+      `workspaces set ${id} --billing past_due`,
+      "workspaces list",
+      `keys revoke ${issued.id}`,
+      `keys list --workspace ${id}`,
+      "users set new@example.com --must-reset on",
+      `users list --workspace ${id}`
+    ])
+      await runAsAdmin(line.split(" "))
     const directory = join(scratch, "files")
     await runAsAdmin(["export", "--workspace", id, "--format", "files", "--out", directory])
     writeFileSync(join(directory, "prompts", "added.md"), "---\ntitle: Added\n---\nAn added prompt\n")
