@@ -89,6 +89,7 @@ describe("withDeadline", () => {
         const run = Effect.exit(withDeadline(deadline, timeout)(never))
         const fiber = yield* Effect.forkChild(run, { startImmediately: true })
         if (isInterrupted) yield* Fiber.interrupt(fiber)
+        yield* Fiber.await(fiber)
         yield* Deferred.await(interrupted)
       }
       assert.isAtMost(countTimers(), before)
