@@ -18,7 +18,7 @@ export interface ResolutionSource extends PromptContents, RepeatedFields {
   readonly current_version: number
 }
 
-/** A resolved prompt, with those fields of `RepeatedFields` that the input has. */
+/** A resolved prompt, with the fields of `RepeatedFields` that the input has. */
 export type Resolved<Source extends PromptContents> = Pick<Source, keyof Source & keyof RepeatedFields> &
   Pick<ResolvedPrompt, "resolved_content" | "fragment_count">
 

@@ -8,7 +8,7 @@ export const sizes = {
   contentBytes: 1024 * 1024,
   /** The contents and the overrides of a prompt and its fragments together, before the slots are filled, in bytes. */
   sourceBytes: 2 * 1024 * 1024,
-  /** The contents and overrides of all prompts together that one request resolves, in bytes. */
+  /** The sum of the contents and overrides of all prompts that one request resolves, in bytes. */
   pageSourceBytes: 8 * 1024 * 1024,
   /** The description of a prompt, or the summary of a change, in bytes of UTF-8. */
   summaryBytes: 16 * 1024,

@@ -3,8 +3,8 @@ import type * as Effect from "effect/Effect"
 import type { ApiKeyId } from "../../domain/ApiKey.ts"
 
 /**
- * The requests that are counted together: those of one key (on all instances, if they share a counter), or those to
- * this process.
+ * The requests that are counted together: the requests of one key (on all instances, if they share a counter), or the
+ * requests to this process.
  */
 export type Bucket = ApiKeyId | "process"
 

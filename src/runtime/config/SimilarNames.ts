@@ -1,6 +1,6 @@
 import { variables } from "../../adapters/inbound/cli/input/Environment.ts"
 
-/** Counts the letters that only one of two names has, in any order. */
+/** Counts the letters that are in only one of two names, in any order. */
 const countDifferences = (a: string, b: string): number => {
   const onlyInB = [...b]
   let onlyInA = 0

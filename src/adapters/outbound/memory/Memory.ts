@@ -30,7 +30,7 @@ const makeKeyStore = (state: MemoryState["Service"]): KeyStore["Service"] => ({
   }
 })
 
-/** Provides PromptRepo and KeyStore on one in-memory store, and the store itself, which starts empty. */
+/** Provides an empty in-memory store, and PromptRepo and KeyStore on this store. */
 export const layer: Layer.Layer<PromptRepo | KeyStore | MemoryState> = Layer.mergeAll(
   Layer.effect(PromptRepo, Effect.map(MemoryState, makePromptRepo)),
   Layer.effect(KeyStore, Effect.map(MemoryState, makeKeyStore))

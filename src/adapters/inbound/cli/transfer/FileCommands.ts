@@ -214,8 +214,8 @@ const checkEarlier = Effect.fnUntraced(function* (against: string) {
 })
 
 /**
- * Checks a directory of prompts, and prints its prompts and the changes since the state of the directory `against` that
- * can break applications. Returns true if there are such changes.
+ * Checks a directory of prompts and prints the prompts. Compares them with the prompts of the directory `against`, and
+ * prints the changes that can break applications. Returns true if there are such changes.
  */
 export const checkDirectory = Effect.fnUntraced(function* (directory: string, against: string | undefined) {
   const { prompts, warnings } = yield* Effect.fromResult(checkFiles(yield* readTexts(directory, true)))

@@ -18,7 +18,7 @@ export interface RequestContext {
   readonly cacheKey: string | undefined
   /** How long the request may wait for a change, in seconds; `undefined` if it does not wait. */
   readonly waitSeconds: number | undefined
-  /** True once the request is held. Making its response again does not count against the rate limits. */
+  /** True once the request is held. A new response to a held request does not count against the rate limits. */
   isHeld: boolean
   /** The pattern of the route. */
   route: string | undefined

@@ -108,8 +108,9 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
     }
 
     /**
-     * Sends a rejection on a connection on which Node parses no further request, and closes it. If a response is in
-     * flight, only closes the connection, because the rejection could end up in the middle of this response.
+     * Sends a rejection on a connection on which Node parses no further request, and closes the connection. If a
+     * response is in flight, only closes the connection, because the rejection could end up in the middle of this
+     * response.
      */
     const rejectConnection = (socket: Duplex, error: ApiError, request?: IncomingMessage): void => {
       connections.releaseBodies(socket)

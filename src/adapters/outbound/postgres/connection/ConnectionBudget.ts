@@ -7,7 +7,7 @@ export const defaultMaxConnections = 12
  */
 export const minMaxConnections = 6
 
-/** The change feed listens on one connection and sends heartbeats on the other. */
+/** The change feed listens on one connection and sends heartbeats on another connection. */
 const changeFeedConnections = 2
 
 /** Maximum number of connections for transactions. Administration runs only a few transactions at the same time. */

@@ -38,8 +38,8 @@ interface PooledQuery {
 /**
  * Runs queries on the connections of one pool. A query fails if it waits longer than `connectTimeout` for a connection.
  * If the caller of a running query is interrupted, for example by its deadline, the pool discards the connection: the
- * server may be silently gone. The connections must be multiplexed: only those can be interrupted without waiting for
- * the server.
+ * server may be silently gone. The connections must be multiplexed, because only multiplexed connections can be
+ * interrupted without waiting for the server.
  */
 class QueryPool {
   readonly #pool: PgPool.PgPool

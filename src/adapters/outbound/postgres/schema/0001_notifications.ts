@@ -1,6 +1,6 @@
 /**
  * Makes the triggers of a table. `workspacesOfRows` is a query that finds the workspaces of all rows of the table
- * `%1$s`, and `workspacesOfRow` one that finds the workspaces of the row `$1`.
+ * `%1$s`, and `workspacesOfRow` is a query that finds the workspaces of the row `$1`.
  */
 const makeTriggers = (
   table: string,

@@ -16,7 +16,7 @@ import { InvalidContent, type Problem } from "../../../../domain/WorkspaceConten
 import { executeCounted } from "../driver/Query.ts"
 import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
 
-/** The items of a workspace, or those items that an edit writes. */
+/** The items of a workspace, or the items that an edit writes. */
 export type Content = Omit<WholeWorkspace, "workspace">
 
 interface Table {
