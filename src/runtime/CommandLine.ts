@@ -107,7 +107,7 @@ const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isS
   )
 })
 
-/** The driver's message of an error of PostgreSQL does not say why the statement failed. */
+/** If a statement fails, the driver's message does not say why. */
 const describeDefect = (error: unknown): string =>
   isSqlError(error) ? `PostgreSQL rejected a statement: ${describeSqlError(error)}` : toMessage(error)
 
