@@ -107,7 +107,7 @@ const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isS
   )
 })
 
-/** If a statement fails, the driver's message does not say why. */
+/** Describes an unexpected error. The driver's message does not say why a statement failed. */
 const describeDefect = (error: unknown): string =>
   isSqlError(error) ? `PostgreSQL rejected a statement: ${describeSqlError(error)}` : toMessage(error)
 

@@ -28,7 +28,7 @@ const commonErrors = (Object.keys(errors) as ReadonlyArray<ErrorTag>).filter(
   (tag) => errors[tag].subject !== "workspace" && tag !== "InvalidParameter" && tag !== "RouteNotFound"
 )
 
-/** Returns the error responses of an API endpoint: the given errors, and those that every endpoint reports. */
+/** Returns the error responses of an API endpoint: the given errors, and the errors that every endpoint reports. */
 export const apiErrors = (...tags: ReadonlyArray<ErrorTag>) => makeErrorResponses([...tags, ...commonErrors])
 
 /** The error responses of paths outside the API. */

@@ -127,7 +127,10 @@ export interface Representation {
   readonly etag: string
   /** The response with the status 200. */
   readonly full: HttpResponse
-  /** The headers of the 304, as alternating names and values: the headers of the 200 that do not describe the body. */
+  /**
+   * The headers of the 304, as alternating names and values: the headers of the 200 without the headers that describe
+   * the body.
+   */
   readonly notModifiedHeaders: ReadonlyArray<string>
 }
 

@@ -21,7 +21,7 @@ const wrongCursor = makeInvalidParams("cursor must be the nextCursor of a page")
 /** The parameters or the result of a call, or the arguments of a prompt. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Returns an error if the arguments are not exactly the slots, each with a text. */
+/** Returns an error unless there is exactly one argument for each slot, and each argument is a text. */
 const findArgumentProblem = (slots: ReadonlySet<string>, values: JsonObject): ProtocolError | undefined => {
   const wrong = [...slots].find((slot) => typeof values[slot] !== "string")
   if (wrong !== undefined) return makeInvalidParams(`Missing argument, or not a string: ${shorten(wrong)}`)

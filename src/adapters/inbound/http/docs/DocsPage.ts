@@ -150,7 +150,7 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'"
 ].join("; ")
 
-/** Makes the page `/docs`, which describes the API and sends requests to URLs relative to its own. */
+/** Makes the page `/docs`, which describes the API and sends requests to URLs relative to the URL of the page. */
 export const makeDocsPage = (): Representation =>
   representPage(renderPage(makeOpenApi("/")), "text/html; charset=utf-8", {
     "content-security-policy": contentSecurityPolicy,
