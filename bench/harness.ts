@@ -89,7 +89,7 @@ const isSteady = (rates: ReadonlyArray<number>): boolean => {
 
 /** Sends requests to both sides in alternating rounds, until the rates of both sides are steady. */
 const warmUp = async ({ generator, scale }: Harness, sides: ReadonlyArray<Side>): Promise<void> => {
-  const warmed = sides.map((side) => ({ ...side, rates: new Array<number>() }))
+  const warmed = sides.map((side) => ({ ...side, rates: [] as Array<number> }))
   for (let round = 0; round < maxWarmUpRounds && !warmed.every(({ rates }) => isSteady(rates)); round++)
     for (const { server, warmUp, rates } of warmed) {
       const load = { port: server.port, seconds: scale.seconds, streams: warmUp(round) }
