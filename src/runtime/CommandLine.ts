@@ -3,7 +3,6 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Layer from "effect/Layer"
 import { isSqlError } from "effect/sql/SqlError"
 import { CommandRuntime } from "../adapters/inbound/cli/CommandRuntime.ts"
 import { isJsonRequested } from "../adapters/inbound/cli/input/UsageErrors.ts"
@@ -73,7 +72,7 @@ const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] =>
       ),
     migrate: run(({ migrate }) => migrate),
     schemaStatus: run(({ schemaStatus }) => schemaStatus),
-    useCases: (options) => Layer.effectContext(run(({ useCases }) => Layer.build(useCases(options))))
+    openUseCases: (options) => run(({ openUseCases }) => openUseCases(options))
   }
 }
 

@@ -69,6 +69,7 @@ export const makeOperations = (config: ServiceConfig) => {
   return {
     migrate: Effect.provide(migrate, databaseLayer(config)),
     schemaStatus: Effect.provide(readSchemaStatus, databaseLayer(config)),
-    useCases: (options: { readonly migrate: boolean }) => commandUseCasesLayer(config, options)
+    openUseCases: (options: { readonly migrate: boolean }) =>
+      Layer.build(commandUseCasesLayer(config, options))
   }
 }

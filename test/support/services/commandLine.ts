@@ -8,8 +8,6 @@ import { CommandError } from "../../../src/adapters/inbound/cli/output/CommandEr
 import { runCommandLine } from "../../../src/adapters/inbound/cli/Commands.ts"
 import { CommandRuntime } from "../../../src/adapters/inbound/cli/CommandRuntime.ts"
 import { Stdout } from "../../../src/adapters/inbound/cli/output/Output.ts"
-import type { Administration } from "../../../src/application/administration/Administration.ts"
-import type { Prompts } from "../../../src/application/reading/Prompts.ts"
 import { commandUseCasesLayer } from "../../../src/runtime/layers/CommandLayers.ts"
 import { readConfig } from "../../../src/runtime/config/Config.ts"
 import { type CommandResult, run } from "../service.ts"
@@ -21,19 +19,16 @@ const withoutDatabase: CommandRuntime["Service"] = {
   serve: () => Effect.fail(noDatabase),
   migrate: Effect.fail(noDatabase),
   schemaStatus: Effect.fail(noDatabase),
-  useCases: () => Layer.effectContext<Administration | Prompts, CommandError, never>(Effect.fail(noDatabase))
+  openUseCases: () => Effect.fail(noDatabase)
 }
 
 /** Operations whose use cases run on the database of the environment. They are composed like those of the program. */
 const makeCommandRuntime = (env: Readonly<Record<string, string>>) =>
   Effect.map(readConfig(env), (config): CommandRuntime["Service"] => ({
     ...withoutDatabase,
-    useCases: (options) =>
-      Layer.build(commandUseCasesLayer(config, options)).pipe(
-        Effect.mapError((error) =>
-          "message" in error ? new CommandError({ message: error.message }) : noDatabase
-        ),
-        Layer.effectContext
+    openUseCases: (options) =>
+      Effect.mapError(Layer.build(commandUseCasesLayer(config, options)), (error) =>
+        "message" in error ? new CommandError({ message: error.message }) : noDatabase
       )
   }))
 

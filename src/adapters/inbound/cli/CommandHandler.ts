@@ -27,14 +27,15 @@ export const makeGroup = <
   subcommands: Subcommands
 ) => Command.make(name).pipe(Command.withDescription(description), Command.withSubcommands(subcommands))
 
-/** Makes the handler of a command that prints its own output. */
+/** Makes the handler of a command that prints its own output. The database stays open until the command ends. */
 export const handle =
   <Input, A, E extends Failure, R>(run: (input: Input) => Effect.Effect<A, E, R>) =>
   (input: Input) => {
     const parts = input as CommandInput
     return run(input).pipe(
       Effect.mapError((error) => toExitError(error, parts)),
-      Effect.provideService(AsJson, parts.json ?? false)
+      Effect.provideService(AsJson, parts.json ?? false),
+      Effect.scoped
     )
   }
 

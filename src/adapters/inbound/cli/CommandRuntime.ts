@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import type { Administration } from "../../../application/administration/Administration.ts"
 import type { MigrationReport, SchemaStatus } from "../../../application/administration/SchemaStatus.ts"
 import type { Prompts } from "../../../application/reading/Prompts.ts"
@@ -15,9 +15,12 @@ export class CommandRuntime extends Context.Service<
     readonly migrate: Effect.Effect<MigrationReport, CommandError>
     /** Reads the state of the database schema, and changes nothing. */
     readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError>
-    /** Opens the database and, if `migrate` is true, migrates its schema. Otherwise the schema must be current. */
-    readonly useCases: (options: {
+    /**
+     * Opens the database until the scope closes and, if `migrate` is true, migrates its schema. Otherwise the schema
+     * must be current.
+     */
+    readonly openUseCases: (options: {
       readonly migrate: boolean
-    }) => Layer.Layer<Administration | Prompts, CommandError>
+    }) => Effect.Effect<Context.Context<Administration | Prompts>, CommandError, Scope.Scope>
   }
 >()("prompt-retrieval/cli/CommandRuntime") {}

@@ -1,9 +1,10 @@
 import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import type { AuditEvent } from "../../../../domain/AuditEvent.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import { explicitWorkspace, optional } from "../input/Flags.ts"
 import { makeTable } from "../output/Output.ts"
-import { administer, administerWorkspace } from "../WithDatabase.ts"
+import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 
 const defaultLimit = 50
 const maxLimit = 10_000
@@ -38,8 +39,10 @@ const list = makeCommand(
   },
   ({ workspace, limit }) =>
     workspace === undefined
-      ? administer(({ auditEvents }) => auditEvents({ limit }))
-      : administerWorkspace(workspace, ({ auditEvents }, id) => auditEvents({ workspace: id, limit })),
+      ? Effect.flatMap(openDatabase(), ({ auditEvents }) => auditEvents({ limit }))
+      : Effect.flatMap(openWorkspace(workspace), ({ auditEvents, id }) =>
+          auditEvents({ workspace: id, limit })
+        ),
   formatEvents
 ).pipe(
   withHelp(

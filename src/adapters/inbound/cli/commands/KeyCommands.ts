@@ -1,7 +1,7 @@
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import type { Administration, IssuedKey } from "../../../../application/administration/Administration.ts"
-import type { KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
+import type { IssuedKey } from "../../../../application/administration/Administration.ts"
+import type { KeyInfo, WorkspaceInfo } from "../../../../application/ports/WorkspaceStore.ts"
 import { formatKeySummary } from "../../../../domain/ApiKey.ts"
 import { paidTiers } from "../../../../domain/Billing.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
@@ -19,7 +19,7 @@ import {
 } from "../input/Flags.ts"
 import { warn } from "../output/CommandError.ts"
 import { makeTable, quote } from "../output/Output.ts"
-import { administerKey, administerWorkspace } from "../WithDatabase.ts"
+import { openKey, openWorkspace } from "../OpenDatabase.ts"
 
 /** Shows only the first and last digits of a key (specification 5.4). */
 const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
@@ -67,10 +67,10 @@ const resolveExpiry = (time: TimeInput | undefined) =>
 
 /** Warns if the tier of a workspace has no API access. The keys of such a workspace do not work. */
 const warnWithoutAccess = Effect.fnUntraced(function* (
-  { workspaces }: Administration["Service"],
+  workspaces: ReadonlyArray<WorkspaceInfo>,
   workspace: WorkspaceId
 ) {
-  const info = (yield* workspaces).find(({ id }) => id === workspace)
+  const info = workspaces.find(({ id }) => id === workspace)
   if (info === undefined || paidTiers.includes(info.tier)) return
   yield* warn(
     `tier ${info.tier} has no API access, so requests with this key get 403; change the tier with 'prompt-retrieval workspaces set ${workspace} --tier solo'`
@@ -94,12 +94,9 @@ const issue = makeCommand(
   },
   Effect.fnUntraced(function* ({ workspace, user, name, expires }) {
     const expiresAt = yield* resolveExpiry(expires)
-    return yield* administerWorkspace(workspace, (administration, id) =>
-      Effect.andThen(
-        warnWithoutAccess(administration, id),
-        administration.issueKey(id, user, name, expiresAt)
-      )
-    )
+    const { workspaces, issueKey, id } = yield* openWorkspace(workspace)
+    yield* warnWithoutAccess(yield* workspaces, id)
+    return yield* issueKey(id, user, name, expiresAt)
   }),
   ({ key }) => key,
   { describeHint: describeIssuedKey, describeLoss: describeLostKey }
@@ -115,7 +112,9 @@ const list = makeCommand(
   "list",
   { workspace },
   ({ workspace }) =>
-    administerWorkspace(workspace, ({ keys }, id) => Effect.map(keys(id), (keys) => keys.map(toListedKey))),
+    Effect.flatMap(openWorkspace(workspace), ({ keys, id }) => keys(id)).pipe(
+      Effect.map((keys) => keys.map(toListedKey))
+    ),
   formatKeys
 ).pipe(withHelp("List a workspace's keys", "keys list --workspace Acme"))
 
@@ -142,12 +141,9 @@ const rotate = makeCommand(
   Effect.fnUntraced(function* ({ ends, expires, ...reference }) {
     const endsAt = yield* resolveTimeFlag("ends", ends, "now")
     const expiresAt = yield* resolveExpiry(expires)
-    return yield* administerKey(reference, ({ rotateKey }, id) =>
-      Effect.map(rotateKey(id, { endsAt, expiresAt }), ({ replaced, ...issued }) => ({
-        ...issued,
-        replaced: toListedKey(replaced)
-      }))
-    )
+    const { rotateKey, id } = yield* openKey(reference)
+    const { replaced, ...issued } = yield* rotateKey(id, { endsAt, expiresAt })
+    return { ...issued, replaced: toListedKey(replaced) }
   }),
   ({ key }) => key,
   {
@@ -167,7 +163,8 @@ const rotate = makeCommand(
 const revoke = makeCommand(
   "revoke",
   { key: keyArgument, workspace: workspaceOfKey },
-  (input) => administerKey(input, ({ revokeKey }, id) => Effect.map(revokeKey(id), toListedKey)),
+  (input) =>
+    Effect.flatMap(openKey(input), ({ revokeKey, id }) => revokeKey(id)).pipe(Effect.map(toListedKey)),
   (key) => formatKeys([key])
 ).pipe(
   withHelp(

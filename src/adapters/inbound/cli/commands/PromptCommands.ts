@@ -1,8 +1,6 @@
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import type { Caller } from "../../../../application/access/Admission.ts"
-import type { Prompts } from "../../../../application/reading/Prompts.ts"
 import {
   FolderId,
   parseUuid,
@@ -17,7 +15,7 @@ import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import { optional, parsedFlag, workspace } from "../input/Flags.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
 import { formatFields, makeTable, toOutputText } from "../output/Output.ts"
-import { administerWorkspace, readPrompt, readPrompts } from "../WithDatabase.ts"
+import { openPrompt, openPrompts, openWorkspace } from "../OpenDatabase.ts"
 
 const promptArgument = Argument.String("prompt").pipe(
   Argument.withDescription("Id of the prompt; or its name, such as support-agent; or its title")
@@ -46,11 +44,12 @@ const list = makeCommand(
     tag: optional(Flag.String("tag"), "List only the prompts that have the tag with this name"),
     type: optional(Flag.Literals("type", PromptType.literals), "List only the prompts of this type")
   },
-  ({ workspace, folder, tag, type }) =>
+  Effect.fnUntraced(function* ({ workspace, folder, tag, type }) {
+    const { prompts, operator } = yield* openPrompts(workspace)
     // Reads one page, because a prompt that changes between two reads moves other prompts to other pages.
-    readPrompts(workspace, (prompts, operator) =>
-      prompts.list(operator, { folder_id: folder, tag, type }, { page: 1, per_page: maxInt32 })
-    ).pipe(Effect.map(({ items }) => items)),
+    const page = { page: 1, per_page: maxInt32 }
+    return (yield* prompts.list(operator, { folder_id: folder, tag, type }, page)).items
+  }),
   formatPrompts
 ).pipe(
   withHelp(
@@ -66,7 +65,7 @@ const formatPrompt = ({ current_content, tags, ...fields }: Prompt): string =>
 const get = makeCommand(
   "get",
   { prompt: promptArgument, workspace },
-  (input) => readPrompt(input, (prompts, operator, id) => prompts.get(operator, id)),
+  (input) => Effect.flatMap(openPrompt(input), ({ prompts, operator, id }) => prompts.get(operator, id)),
   formatPrompt
 ).pipe(
   withHelp(
@@ -78,7 +77,8 @@ const get = makeCommand(
 const resolve = makeCommand(
   "resolve",
   { prompt: promptArgument, workspace },
-  (input) => readPrompt(input, (prompts, operator, id) => prompts.getResolved(operator, id)),
+  (input) =>
+    Effect.flatMap(openPrompt(input), ({ prompts, operator, id }) => prompts.getResolved(operator, id)),
   ({ resolved_content }) => toOutputText(resolved_content)
 ).pipe(
   withHelp(
@@ -100,9 +100,7 @@ const describeSide = (number: VersionNumber | null): string =>
  * last version, or the one before it if the last has the current content. This shows the latest change.
  */
 const compareVersions = Effect.fnUntraced(function* (
-  prompts: Prompts["Service"],
-  operator: Caller,
-  id: string,
+  { prompts, operator, id }: Effect.Success<ReturnType<typeof openPrompt>>,
   from: VersionNumber | undefined,
   to: VersionNumber | null
 ) {
@@ -151,9 +149,7 @@ const diff = makeCommand(
   Effect.fnUntraced(function* ({ from, to, ...input }) {
     if (from === undefined && to !== undefined)
       return yield* new UsageError({ message: "--to needs a version to compare: add --from VERSION" })
-    return yield* readPrompt(input, (prompts, operator, id) =>
-      compareVersions(prompts, operator, id, from, to ?? null)
-    )
+    return yield* compareVersions(yield* openPrompt(input), from, to ?? null)
   }),
   ({ from, to, diff }) =>
     diff === ""
@@ -177,7 +173,7 @@ export const promptCommands = makeGroup("prompts", "Read the prompts of a worksp
 const listFolders = makeCommand(
   "list",
   { workspace },
-  ({ workspace }) => administerWorkspace(workspace, ({ folders }, id) => folders(id)),
+  ({ workspace }) => Effect.flatMap(openWorkspace(workspace), ({ folders, id }) => folders(id)),
   makeTable<Folder>({ ID: "id", NAME: "name" })
 ).pipe(withHelp("List a workspace's folders by name, with their ids", "folders list --workspace Acme"))
 
@@ -186,7 +182,7 @@ export const folderCommands = makeGroup("folders", "List the folders of a worksp
 const listTags = makeCommand(
   "list",
   { workspace },
-  ({ workspace }) => administerWorkspace(workspace, ({ tags }, id) => tags(id)),
+  ({ workspace }) => Effect.flatMap(openWorkspace(workspace), ({ tags, id }) => tags(id)),
   makeTable<WorkspaceTag>({ ID: "id", NAME: "name", COLOR: "color" })
 ).pipe(withHelp("List a workspace's tags by name", "tags list --workspace Acme"))
 

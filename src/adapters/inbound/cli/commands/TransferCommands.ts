@@ -9,7 +9,7 @@ import type { ImportOptions } from "../transfer/FileCommands.ts"
 import { workspaceVariable } from "../input/Environment.ts"
 import { booleanFlag, defaultWorkspace, json, optional, workspace, workspaceFor } from "../input/Flags.ts"
 import { type CommandError, makeReadError, ResultExit, UsageError } from "../output/CommandError.ts"
-import { administer, administerWorkspace } from "../WithDatabase.ts"
+import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 
 const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
   path === "-"
@@ -25,18 +25,13 @@ const fileCommands = Effect.promise(() => import("../transfer/FileCommands.ts"))
 const rejectUsage = (message: string) => Effect.fail(new UsageError({ message }))
 
 const importAny = Effect.fnUntraced(function* (workspace: string | undefined, options: ImportOptions) {
-  const openOptions = { migrate: !options.dryRun }
   if (yield* isDirectory(options.path)) {
     if (workspace === undefined)
       return yield* rejectUsage(
         `${options.path} is a directory: add --workspace ID or set ${workspaceVariable}`
       )
     const { importFiles } = yield* fileCommands
-    return yield* administerWorkspace(
-      workspace,
-      (administration, id) => importFiles(administration, id, options),
-      openOptions
-    )
+    return yield* importFiles(yield* openWorkspace(workspace, !options.dryRun), options)
   }
   // For an archive, the default workspace is ignored, even if it is given as `--workspace`.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
@@ -45,7 +40,7 @@ const importAny = Effect.fnUntraced(function* (workspace: string | undefined, op
     return yield* rejectUsage(
       "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
     )
-  return yield* administer((administration) => importArchive(administration, options), openOptions)
+  return yield* importArchive(yield* openDatabase(!options.dryRun), options)
 })
 
 export const importCommand = Command.make(

@@ -1,10 +1,11 @@
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import type { User } from "../../../../domain/Workspace.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import { booleanFlag, emailRule, workspace } from "../input/Flags.ts"
 import { makeTable, pluralize, toPrintable } from "../output/Output.ts"
-import { administer, administerWorkspace } from "../WithDatabase.ts"
+import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 
 const formatUsers = makeTable<User>({
   ID: "id",
@@ -15,7 +16,7 @@ const formatUsers = makeTable<User>({
 const list = makeCommand(
   "list",
   { workspace },
-  ({ workspace }) => administerWorkspace(workspace, ({ users }, id) => users(id)),
+  ({ workspace }) => Effect.flatMap(openWorkspace(workspace), ({ users, id }) => users(id)),
   formatUsers
 ).pipe(withHelp("List the owners of a workspace's keys", "users list --workspace Acme"))
 
@@ -32,7 +33,8 @@ const set = makeCommand(
       Flag.withDescription("Whether the user must reset the password before the user's keys work again")
     )
   },
-  ({ email, mustReset }) => administer(({ setUser }) => setUser(email, mustReset === "on")),
+  ({ email, mustReset }) =>
+    Effect.flatMap(openDatabase(), ({ setUser }) => setUser(email, mustReset === "on")),
   (user) => formatUsers([user])
 ).pipe(
   withHelp(
@@ -47,7 +49,7 @@ const remove = makeCommand(
     email,
     yes: booleanFlag("yes", "Delete the user even if keys of the user are neither revoked nor expired")
   },
-  ({ email, yes }) => administer(({ deleteUser }) => deleteUser(email, yes)),
+  ({ email, yes }) => Effect.flatMap(openDatabase(), ({ deleteUser }) => deleteUser(email, yes)),
   ({ email, api_keys }) => toPrintable(`Deleted user ${email} with ${pluralize(api_keys, "key")}`)
 ).pipe(
   withHelp(

@@ -2,7 +2,6 @@ import { createInterface } from "node:readline"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import type { Administration } from "../../../../application/administration/Administration.ts"
 import { type WorkspaceInfo, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { BillingStatus, Tier } from "../../../../domain/Billing.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
@@ -10,7 +9,7 @@ import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import { booleanFlag, nameRule, optional } from "../input/Flags.ts"
 import { CommandError, UsageError, warn } from "../output/CommandError.ts"
 import { makeTable, pluralize, toPrintable } from "../output/Output.ts"
-import { administer, administerWorkspace } from "../WithDatabase.ts"
+import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 
 const formatWorkspaces = makeTable<WorkspaceInfo>({
   ID: "id",
@@ -26,16 +25,19 @@ const workspaceArgument = Argument.String("workspace").pipe(
   Argument.filter(...nameRule)
 )
 
-const list = makeCommand("list", {}, () => administer(({ workspaces }) => workspaces), formatWorkspaces).pipe(
-  withHelp("List all workspaces", "workspaces list")
-)
+const list = makeCommand(
+  "list",
+  {},
+  () => Effect.flatMap(openDatabase(), ({ workspaces }) => workspaces),
+  formatWorkspaces
+).pipe(withHelp("List all workspaces", "workspaces list"))
 
 /** Warns if another workspace has the name that a workspace just got. */
 const warnIfNameIsTaken = Effect.fnUntraced(function* (
-  { workspaces }: Administration["Service"],
+  workspaces: ReadonlyArray<WorkspaceInfo>,
   { id, name }: WorkspaceInfo
 ) {
-  const other = (yield* workspaces).find((workspace) => workspace.name === name && workspace.id !== id)
+  const other = workspaces.find((workspace) => workspace.name === name && workspace.id !== id)
   if (other !== undefined)
     yield* warn(
       toPrintable(
@@ -53,14 +55,12 @@ const create = makeCommand(
       Flag.withDescription("Tier of the workspace; Free has no API access (default: free)")
     )
   },
-  ({ name, tier }) =>
-    administer(
-      (administration) =>
-        Effect.tap(administration.createWorkspace(name, tier), (created) =>
-          warnIfNameIsTaken(administration, created)
-        ),
-      { migrate: true }
-    ),
+  Effect.fnUntraced(function* ({ name, tier }) {
+    const { workspaces, createWorkspace } = yield* openDatabase(true)
+    const created = yield* createWorkspace(name, tier)
+    yield* warnIfNameIsTaken(yield* workspaces, created)
+    return created
+  }),
   ({ id }) => id
 ).pipe(withHelp("Create an empty workspace and print its id", "workspaces create --name Acme --tier solo"))
 
@@ -74,9 +74,8 @@ const set = makeCommand(
   Effect.fnUntraced(function* ({ workspace, tier, billing }) {
     if (tier === undefined && billing === undefined)
       return yield* new UsageError({ message: "nothing to set: give --tier, --billing or both" })
-    return yield* administerWorkspace(workspace, ({ setWorkspace }, id) =>
-      setWorkspace(id, { tier, billing_status: billing })
-    )
+    const { setWorkspace, id } = yield* openWorkspace(workspace)
+    return yield* setWorkspace(id, { tier, billing_status: billing })
   }),
   (workspace) => formatWorkspaces([workspace])
 ).pipe(
@@ -96,12 +95,12 @@ const rename = makeCommand(
       Argument.filter(...nameRule)
     )
   },
-  ({ workspace, name }) =>
-    administerWorkspace(workspace, (administration, id) =>
-      Effect.tap(administration.setWorkspace(id, { name }), (renamed) =>
-        warnIfNameIsTaken(administration, renamed)
-      )
-    ),
+  Effect.fnUntraced(function* ({ workspace, name }) {
+    const { workspaces, setWorkspace, id } = yield* openWorkspace(workspace)
+    const renamed = yield* setWorkspace(id, { name })
+    yield* warnIfNameIsTaken(yield* workspaces, renamed)
+    return renamed
+  }),
   (workspace) => formatWorkspaces([workspace])
 ).pipe(withHelp("Rename a workspace", 'workspaces rename Acme "Acme Europe"'))
 
@@ -119,10 +118,10 @@ const ask = (question: string): Effect.Effect<string> =>
 
 /** Asks the operator to type the name of the workspace, or the id if the name is blank. */
 const confirmDeletion = Effect.fnUntraced(function* (
-  { workspaces }: Administration["Service"],
+  workspaces: ReadonlyArray<WorkspaceInfo>,
   workspace: WorkspaceId
 ) {
-  const found = (yield* workspaces).find(({ id }) => id === workspace)
+  const found = workspaces.find(({ id }) => id === workspace)
   if (found === undefined) return yield* Effect.fail(WorkspaceNotFound)
   const name = found.name.trim() === "" ? found.id : found.name
   const answer = yield* ask(
@@ -143,12 +142,9 @@ const remove = makeCommand(
   Effect.fnUntraced(function* ({ workspace, yes }) {
     if (!yes && !(process.stdin.isTTY && process.stderr.isTTY))
       return yield* new UsageError({ message: "to delete without a terminal, add --yes" })
-    return yield* administerWorkspace(workspace, (administration, id) =>
-      Effect.andThen(
-        yes ? Effect.void : confirmDeletion(administration, id),
-        administration.deleteWorkspace(id)
-      )
-    )
+    const { workspaces, deleteWorkspace, id } = yield* openWorkspace(workspace)
+    if (!yes) yield* confirmDeletion(yield* workspaces, id)
+    return yield* deleteWorkspace(id)
   }),
   ({ id, name, prompts, api_keys }) =>
     toPrintable(

@@ -7,7 +7,7 @@ import { ArchiveTooLarge, InvalidContent } from "../../../../domain/WorkspaceCon
 import { makeReadError } from "../output/CommandError.ts"
 import { pluralize, print, printExported, Stdout } from "../output/Output.ts"
 import { isStdout, writeOutput } from "../output/OutputFile.ts"
-import { administerWorkspace } from "../WithDatabase.ts"
+import { openWorkspace } from "../OpenDatabase.ts"
 import type { ImportOptions } from "./FileCommands.ts"
 
 // The commands for an archive: import and export.
@@ -66,8 +66,8 @@ export const importArchive = Effect.fnUntraced(function* (
 
 /** Exports a workspace as an archive. Writes to standard output if `out` is undefined. */
 export const exportArchive = Effect.fnUntraced(function* (workspace: string, out: string | undefined) {
-  const archive = yield* administerWorkspace(workspace, (administration, id) =>
-    administration.exportArchive(id)
+  const archive = yield* Effect.flatMap(openWorkspace(workspace), ({ exportArchive, id }) =>
+    exportArchive(id)
   )
   const chunks = yield* Effect.fromResult(encodeArchive(archive))
   if (out === undefined || isStdout(out))

@@ -16,7 +16,7 @@ import { describeChange, listCallerChanges, renderDiff } from "../output/ChangeT
 import { CommandError, makeReadError, makeWriteError, UsageError } from "../output/CommandError.ts"
 import { makeTable, pluralize, print, printExported, printWarnings, toPrintable } from "../output/Output.ts"
 import { ignoreMissing } from "../output/OutputFile.ts"
-import { administerWorkspace } from "../WithDatabase.ts"
+import { openWorkspace } from "../OpenDatabase.ts"
 
 // The commands for a directory of prompts: import, export and check.
 
@@ -126,8 +126,7 @@ const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId
  * diff is empty. Returns true if anything changes, or would change without the dry run.
  */
 export const importFiles = Effect.fnUntraced(function* (
-  administration: Administration["Service"],
-  workspace: WorkspaceId,
+  { importFiles, id }: Pick<Administration["Service"], "importFiles"> & { readonly id: WorkspaceId },
   { path, dryRun, overwrite, allowEmpty }: ImportOptions
 ) {
   const texts = yield* readTexts(path, true)
@@ -135,7 +134,7 @@ export const importFiles = Effect.fnUntraced(function* (
     return yield* new CommandError({
       message: `${path} has no prompts, so the import would archive all prompts of the workspace: add --allow-empty`
     })
-  const imported = yield* administration.importFiles(workspace, texts, { dryRun, overwrite, source: path })
+  const imported = yield* importFiles(id, texts, { dryRun, overwrite, source: path })
   const { fragmentNames, warnings, callerChanges } = imported
   const changes = imported.changes.map(({ before, after, ...change }) => ({
     change,
@@ -144,7 +143,7 @@ export const importFiles = Effect.fnUntraced(function* (
   yield* printWarnings(warnings)
   yield* print(
     {
-      workspace_id: workspace,
+      workspace_id: id,
       dry_run: dryRun,
       changes: changes.map(({ change, diff }) => (dryRun ? { ...change, diff } : change)),
       ...(dryRun ? { caller_changes: callerChanges } : {}),
@@ -155,7 +154,7 @@ export const importFiles = Effect.fnUntraced(function* (
         diff === "" ? [describeChange(change)] : [describeChange(change), diff, ""]
       ),
       ...listCallerChanges(callerChanges),
-      summarizeChanges(changes.length, dryRun, workspace)
+      summarizeChanges(changes.length, dryRun, id)
     ].join("\n")
   )
   return changes.length > 0
@@ -170,27 +169,20 @@ export const exportFiles = Effect.fnUntraced(function* (
   out: string,
   { update, overwrite }: Readonly<Record<"update" | "overwrite", boolean>>
 ) {
-  const exported = yield* administerWorkspace(
-    workspace,
-    Effect.fnUntraced(function* (administration, workspace_id) {
-      if (!update) yield* requireNoFiles(out)
-      const texts: Texts = update ? yield* readTexts(out, false) : new Map()
-      const { textsToWrite, pathsToRemove } = yield* administration.exportFiles(workspace_id, texts, {
-        overwrite
-      })
-      yield* updateDirectory(out, textsToWrite, pathsToRemove)
-      return { workspace_id, written: [...textsToWrite.keys()], removed: pathsToRemove }
-    })
-  )
-  const { workspace_id, written, removed } = exported
-  if (!update) return yield* printExported(workspace_id, out)
+  const { exportFiles, id } = yield* openWorkspace(workspace)
+  if (!update) yield* requireNoFiles(out)
+  const texts: Texts = update ? yield* readTexts(out, false) : new Map()
+  const { textsToWrite, pathsToRemove: removed } = yield* exportFiles(id, texts, { overwrite })
+  yield* updateDirectory(out, textsToWrite, removed)
+  if (!update) return yield* printExported(id, out)
+  const written = [...textsToWrite.keys()]
   const count = written.length + removed.length
   const lines = [
     ...written.map((path) => toPrintable(`written: ${path}`)),
     ...removed.map((path) => toPrintable(`removed: ${path}`)),
     `${count === 0 ? "Nothing" : pluralize(count, "file")} changed in ${out}`
   ]
-  yield* print({ workspace_id, out: resolve(out), written, removed }, lines.join("\n"))
+  yield* print({ workspace_id: id, out: resolve(out), written, removed }, lines.join("\n"))
 })
 
 const formatPrompts = makeTable<PromptInterface>({

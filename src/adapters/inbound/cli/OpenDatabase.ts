@@ -1,0 +1,94 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { Administration } from "../../../application/administration/Administration.ts"
+import type { Caller } from "../../../application/access/Admission.ts"
+import { KeyNotFound, WorkspaceNotFound } from "../../../application/ports/WorkspaceStore.ts"
+import { Prompts } from "../../../application/reading/Prompts.ts"
+import { ApiKeyId, isActive } from "../../../domain/ApiKey.ts"
+import { parseUuid, PromptNotFound } from "../../../domain/Prompt.ts"
+import { parsePromptReference, toSlug } from "../../../domain/PromptName.ts"
+import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+import { CommandRuntime } from "./CommandRuntime.ts"
+import { workspaceVariable } from "./input/Environment.ts"
+import { CommandError, UsageError } from "./output/CommandError.ts"
+import { quote } from "./output/Output.ts"
+
+// These functions open the database until the command ends. A command calls them after it has checked the command line,
+// so that wrong usage is reported even if there is no database.
+
+/** Returns the use cases of operators and `prompts`. If `migrate` is false, the schema must be current. */
+export const openDatabase = Effect.fnUntraced(function* (migrate = false) {
+  const { openUseCases } = yield* CommandRuntime
+  const useCases = yield* openUseCases({ migrate })
+  return { ...Context.get(useCases, Administration), prompts: Context.get(useCases, Prompts) }
+})
+
+/** Returns the id of the only candidate. Fails with `notFound`, or with the ids of several candidates. */
+const requireOne = <Id extends string, E>(
+  kind: "workspaces" | "keys",
+  name: string,
+  candidates: ReadonlyArray<{ readonly id: Id }>,
+  notFound: E
+): Effect.Effect<Id, E | CommandError> => {
+  const [first, ...others] = candidates.map(({ id }) => id)
+  if (first === undefined) return Effect.fail(notFound)
+  if (others.length === 0) return Effect.succeed(first)
+  const ids = [first, ...others]
+  const message = `${ids.length} ${kind} have the name ${quote(name)}: use one of the ids ${ids.join(", ")}`
+  return Effect.fail(new CommandError({ message }))
+}
+
+/** Adds the id of a workspace, which is given by its id or name. Does not check that a given id exists. */
+export const openWorkspace = Effect.fnUntraced(function* (idOrName: string, migrate?: boolean) {
+  const database = yield* openDatabase(migrate)
+  const id = parseUuid(idOrName)
+  if (id !== undefined) return { ...database, id: WorkspaceId.make(id) }
+  const named = (yield* database.workspaces).filter(({ name }) => name === idOrName)
+  return { ...database, id: yield* requireOne("workspaces", idOrName, named, WorkspaceNotFound) }
+})
+
+/**
+ * Adds the id of a key, which is given by its id, or by its name among the keys of the workspace that are neither revoked
+ * nor expired. Does not check that a given id exists.
+ */
+export const openKey = Effect.fnUntraced(function* ({
+  key,
+  workspace
+}: {
+  readonly key: string
+  readonly workspace: string | undefined
+}) {
+  const id = parseUuid(key)
+  if (id !== undefined) return { ...(yield* openDatabase()), id: ApiKeyId.make(id) }
+  if (workspace === undefined)
+    return yield* new UsageError({
+      message: `a key name requires a workspace: add --workspace ID or set ${workspaceVariable}`
+    })
+  const database = yield* openWorkspace(workspace)
+  const now = yield* Clock.currentTimeMillis
+  const keys = yield* database.keys(database.id)
+  const named = keys.filter((info) => info.name === key && isActive(info, now))
+  return { ...database, id: yield* requireOne("keys", key, named, KeyNotFound) }
+})
+
+/** Returns `prompts`, and the operator as a caller who sees every version, whatever the tier of the workspace is. */
+export const openPrompts = Effect.fnUntraced(function* (workspace: string) {
+  const { prompts, id } = yield* openWorkspace(workspace)
+  const operator: Caller = { workspaceId: id, tier: "team" }
+  return { prompts, operator }
+})
+
+/**
+ * Adds the id or name by which a prompt is read. If `prompt` is neither an id nor a name, it is a title. The prompt is
+ * then found by the name that follows from the title, and must have this title.
+ */
+export const openPrompt = Effect.fnUntraced(function* ({
+  workspace,
+  prompt
+}: Readonly<Record<"workspace" | "prompt", string>>) {
+  const { prompts, operator } = yield* openPrompts(workspace)
+  if (parsePromptReference(prompt) !== undefined) return { prompts, operator, id: prompt }
+  const { id, title } = yield* prompts.get(operator, toSlug(prompt))
+  return title === prompt ? { prompts, operator, id } : yield* Effect.fail(PromptNotFound)
+})
