@@ -21,9 +21,10 @@ import {
 /** Variables are invalid. The message names each variable and its rule. */
 export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly message: string }> {}
 
-type Defaulted = {
-  [Name in VariableName]: (typeof variables)[Name] extends { readonly defaultValue: string } ? Name : never
-}[VariableName]
+/** The value of a variable, which is undefined only if the variable may be unset and has no default. */
+type Value<Name extends VariableName, A> = (typeof variables)[Name] extends { readonly defaultValue: string }
+  ? A
+  : A | undefined
 
 const anyText: Rule = () => undefined
 
@@ -79,40 +80,35 @@ const fitsTimer = numberRule("must be at most 596 hours", (value) => value <= Du
 export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<string, string | undefined>>) {
   const problems: Array<string> = []
   /** Returns the default of the variable if it is unset or empty. `parse` returns undefined for text that breaks the rule. */
-  const read = <A>(
-    name: VariableName,
+  const read = <Name extends VariableName, A>(
+    name: Name,
     rule: Rule,
     parse: (text: string) => A | undefined,
     defaultValue = (variables[name] as Variable).defaultValue
-  ): A | undefined => {
+  ): Value<Name, A> => {
     // An empty DATABASE_URL does not count as unset, so that a missing secret does not select the embedded database.
     const isUnset = env[name] === undefined || (env[name] === "" && name !== "DATABASE_URL")
     const text = isUnset ? defaultValue : env[name]
-    if (text === undefined) return undefined
-    const value = parse(text)
-    const problem = rule(value)
+    const value = text === undefined ? undefined : parse(text)
+    const problem = text === undefined ? undefined : rule(value)
     if (problem !== undefined) problems.push(`${name} ${problem}`)
-    return value
+    // If the variable is invalid, the value is undefined, but is not used.
+    return value as Value<Name, A>
   }
-  // If the variable is invalid, the value is undefined, but is not used.
-  const readDefaulted = read as <A>(
-    name: Defaulted,
-    rule: Rule,
-    parse: (text: string) => A | undefined,
-    defaultValue?: string
-  ) => A
   const readChoice = <const A extends string>(
-    name: Defaulted,
+    name: "MCP" | "LOG_LEVEL" | "LOG_FORMAT",
     problem: string,
     values: ReadonlyArray<A>,
     defaultValue?: A
-  ): A =>
-    readDefaulted(
+  ): A => {
+    const find = (text: string) => values.find((value) => value.toLowerCase() === text.toLowerCase())
+    return read(
       name,
       textRule(problem, () => true),
-      (text) => values.find((value) => value.toLowerCase() === text.toLowerCase()),
+      find,
       defaultValue
     )
+  }
   const readSecret = (name: VariableName, rule: Rule) => {
     const url = read(name, rule, String)
     return url === undefined ? undefined : Redacted.make(url)
@@ -121,16 +117,16 @@ export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<stri
   const config = {
     databaseUrl: readSecret("DATABASE_URL", databaseUrl),
     databaseFeedUrl: readSecret("DATABASE_FEED_URL", postgresUrl),
-    databaseMaxConnections: readDefaulted("DATABASE_MAX_CONNECTIONS", maxConnections, parseInteger),
-    dataDir: readDefaulted("DATA_DIR", anyText, String),
+    databaseMaxConnections: read("DATABASE_MAX_CONNECTIONS", maxConnections, parseInteger),
+    dataDir: read("DATA_DIR", anyText, String),
     redisUrl: readSecret("REDIS_URL", redisUrl),
-    host: readDefaulted("HOST", anyText, String),
-    port: readDefaulted("PORT", port, parseInteger),
+    host: read("HOST", anyText, String),
+    port: read("PORT", port, parseInteger),
     /** If undefined, responses contain paths instead of URLs. */
     publicUrl: parsePublicUrl(read("PUBLIC_URL", publicUrl, String) ?? ""),
     rateLimits: {
-      perKey: readDefaulted("RATE_LIMIT_PER_KEY", rateLimit, parseInteger),
-      perProcess: readDefaulted("RATE_LIMIT_PER_PROCESS", rateLimit, parseInteger)
+      perKey: read("RATE_LIMIT_PER_KEY", rateLimit, parseInteger),
+      perProcess: read("RATE_LIMIT_PER_PROCESS", rateLimit, parseInteger)
     },
     mcp: readChoice("MCP", "must be on or off", ["on", "off"]) === "on",
     metricsHost: read("METRICS_HOST", anyText, String),
@@ -139,12 +135,8 @@ export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<stri
     /**
      * The maximum time since the last contact with the database. 0 means that no response is served without the database.
      */
-    outageMaxAgeMs: readDefaulted("OUTAGE_MAX_AGE", duration, parseDuration),
-    shutdownGraceMs: readDefaulted(
-      "SHUTDOWN_GRACE",
-      (value) => duration(value) ?? fitsTimer(value),
-      parseDuration
-    ),
+    outageMaxAgeMs: read("OUTAGE_MAX_AGE", duration, parseDuration),
+    shutdownGraceMs: read("SHUTDOWN_GRACE", (value) => duration(value) ?? fitsTimer(value), parseDuration),
     actor: read("PROMPT_RETRIEVAL_ACTOR", actorName, String),
     logLevel: readChoice(
       "LOG_LEVEL",
