@@ -1,12 +1,10 @@
 import { createHash } from "node:crypto"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as Schedule from "effect/Schedule"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
 import {
   migrate,
@@ -18,6 +16,7 @@ import {
   readSchemaStatus
 } from "../../../../../src/adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { findTriggerModes } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
+import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { connect, emptyDatabase, freshDatabase, onServer } from "../../../../support/postgres.ts"
 
@@ -59,25 +58,6 @@ describe("migrations", () => {
       "275c8048104ac87f82d96928a697c0f3d400462833fa096b23b8ba819fb233d1"
     )
   })
-
-  it.live("migrate runs every migration, and a second run changes nothing", () =>
-    Effect.gen(function* () {
-      const all = toReport(migrations)
-      const version = migrations.length
-      assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), {
-        _tag: "SchemaMismatch",
-        message: `the database's schema is version 0 and this program needs ${version}: run migrate`
-      })
-      assert.deepStrictEqual(yield* readSchemaStatus, { version: 0, pending: all })
-      assert.deepStrictEqual(yield* migrate, { version, ran: all })
-      assert.deepStrictEqual(yield* migrate, { version, ran: [] })
-      yield* assertSchemaCurrent
-      assert.deepStrictEqual(
-        yield* query("select id, name from prompt_retrieval_migrations order by id"),
-        all
-      )
-    }).pipe(Effect.provide(emptyDatabase))
-  )
 
   it.live(
     "a later migration that replaces triggers gives new and old databases the same schema, and migrate restores its triggers",
@@ -151,31 +131,16 @@ describe("migrations", () => {
         const sql = yield* PgClient.PgClient
         const { queryPrompts } = yield* Database
         yield* migrate
-        const isReading = yield* Deferred.make<void>()
-        const mayEnd = yield* Deferred.make<void>()
-        const reader = yield* Effect.forkChild(
-          sql.withTransaction(
-            query("select from prompts").pipe(
-              Effect.andThen(Deferred.succeed(isReading, undefined)),
-              Effect.andThen(Deferred.await(mayEnd))
-            )
-          )
-        )
-        yield* Deferred.await(isReading)
+        const commit = yield* holdLocks(sql, ["select from prompts", []])
         const later = { name: "later", statements: ["alter table prompts add column added text"] }
         const migration = yield* Effect.forkChild(runMigrations([...migrations, later]))
-        yield* Effect.repeat(
-          query("select from pg_locks where relation = 'prompts'::regclass and not granted"),
-          { until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis") }
-        )
-
+        yield* waitForBlocked(sql)
         assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
         assert.isUndefined(migration.pollUnsafe())
-        yield* Deferred.succeed(mayEnd, undefined)
-        yield* Fiber.join(reader)
+        yield* commit
         const id = migrations.length + 1
         assert.deepStrictEqual(yield* Fiber.join(migration), { version: id, ran: [{ id, name: "later" }] })
-      }).pipe(Effect.provide(emptyDatabase))
+      }).pipe(Effect.scoped, Effect.provide(emptyDatabase))
   )
 })
 
@@ -215,26 +180,21 @@ describe("a database that the program cannot use", () => {
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
-        const readOnly = onServer(`alter database ${database} set default_transaction_read_only = on`)
-        yield* readOnly
+        const setReadOnly = (value: "on" | "off") =>
+          onServer(`alter database ${database} set default_transaction_read_only = ${value}`)
+        yield* setReadOnly("on")
         assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
           _tag: "SchemaMismatch",
           message:
             "the database's schema needs a migration, which the server rejected: cannot execute CREATE TABLE in a read-only transaction"
         })
-        yield* onServer(`alter database ${database} reset default_transaction_read_only`)
-        const disabled = yield* Effect.gen(function* () {
-          yield* migrate
-          yield* query("alter table prompts disable trigger user")
-          return yield* readTriggers
-        }).pipe(Effect.provide(connect(database)))
-        yield* readOnly
+        yield* setReadOnly("off")
+        const disable = query("alter table prompts disable trigger user")
+        yield* Effect.andThen(migrate, disable).pipe(Effect.provide(connect(database)))
+        yield* setReadOnly("on")
         const lines: Array<unknown> = []
         const logger = Logger.layer([Logger.make(({ message }) => lines.push(message))])
-        yield* Effect.gen(function* () {
-          yield* migrate
-          assert.deepStrictEqual(yield* readTriggers, disabled)
-        }).pipe(Effect.provide(connect(database)), Effect.provide(logger))
+        yield* migrate.pipe(Effect.provide(connect(database)), Effect.provide(logger))
         assert.deepStrictEqual(lines, [
           [
             "some triggers are missing or have the wrong firing mode, and the server rejected the correction: cannot execute CREATE TRIGGER in a read-only transaction; run migrate as the owner of the tables"
@@ -245,14 +205,6 @@ describe("a database that the program cannot use", () => {
 })
 
 describe("triggers", () => {
-  /** Disables every trigger of every table while `load` runs, as `pg_restore --disable-triggers` does. */
-  const loadWithoutTriggers = Effect.fnUntraced(function* (load: string) {
-    const tables = yield* readTables
-    yield* Effect.forEach(tables, (table) => query(`alter table ${table} disable trigger all`))
-    yield* query(load)
-    yield* Effect.forEach(tables, (table) => query(`alter table ${table} enable trigger all`))
-  })
-
   it.live(
     "after pg_restore --disable-triggers, migrate restores the triggers, corrects the copied columns and notifies running services",
     () =>
@@ -263,12 +215,17 @@ describe("triggers", () => {
           findTriggerModes(migrations.flatMap(({ statements }) => statements)),
           new Map(expected.map(({ table, name, enabled }) => [`${table}.${name}`, String(enabled)]))
         )
-        yield* loadWithoutTriggers(
+        const tables = yield* readTables
+        const switchTriggers = (mode: "disable" | "enable") =>
+          Effect.forEach(tables, (table) => query(`alter table ${table} ${mode} trigger all`))
+        yield* switchTriggers("disable")
+        yield* query(
           `with home as (insert into workspaces default values returning id),
             tag as (insert into tags (workspace_id) select id from home returning id),
             prompt as (insert into prompts (workspace_id) select id from home returning id)
             insert into prompt_tags (prompt_id, tag_id) select prompt.id, tag.id from prompt, tag`
         )
+        yield* switchTriggers("enable")
         assert.notDeepEqual(yield* readTriggers, expected)
         assert.include(yield* collectNotifications(migrate), "*")
         assert.deepStrictEqual(yield* readTriggers, expected)
