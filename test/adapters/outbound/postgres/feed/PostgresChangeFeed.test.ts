@@ -1,4 +1,3 @@
-import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,7 +9,13 @@ import { Database } from "../../../../../src/adapters/outbound/postgres/Database
 import { ChangeFeed } from "../../../../../src/application/ports/ChangeFeed.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../../support/archives.ts"
-import { freshDatabase, onServer, proxyTo, toDatabaseUrl } from "../../../../support/postgres.ts"
+import {
+  connectClient,
+  freshDatabase,
+  onServer,
+  proxyTo,
+  toDatabaseUrl
+} from "../../../../support/postgres.ts"
 
 /** Waits until a condition holds; the timeout of the test is the limit. */
 const waitUntil = (holds: () => boolean): Effect.Effect<void> =>
@@ -24,22 +29,14 @@ const startFeed = Effect.fnUntraced(function* (url: string, database: string) {
     makeLayer().pipe(Layer.provide(Database.layer({ url: Redacted.make(url) })), Layer.provide(logger))
   )
   const feed = Context.get(context, ChangeFeed)
-  const { sql } = yield* Effect.map(
-    Layer.build(PgClient.layer({ url: Redacted.make(toDatabaseUrl(database)) })),
-    (direct) => ({ sql: Context.get(direct, PgClient.PgClient) })
-  ).pipe(Effect.orDie)
+  const sql = yield* connectClient(toDatabaseUrl(database))
   const notify = (workspace: WorkspaceId) => Effect.orDie(sql.notify(channel, workspace))
   const isUp = () => feed.revision() !== undefined
-  return { feed, lines, notify, isUp, waitUntilUp: waitUntil(isUp), sql }
+  return { feed, lines, notify, isUp, waitUntilUp: waitUntil(isUp) }
 })
 
 const downLine = ["Change feed down; caching disabled"]
 const restoredLine = ["Change feed restored; caching enabled"]
-
-/** Terminates the backends that listen in a database. */
-const terminateListeners = (database: string) =>
-  onServer(`select pg_terminate_backend(pid) from pg_stat_activity
-    where datname = '${database}' and query ilike 'listen%'`)
 
 // Each test has a separate database and waits most of the time.
 describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
@@ -73,7 +70,8 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
         const calls: Array<readonly [workspace: WorkspaceId | undefined, isUp: boolean]> = []
         feed.onChange((workspace) => calls.push([workspace, isUp()]))
         const before = feed.revision()!
-        yield* terminateListeners(database)
+        yield* onServer(`select pg_terminate_backend(pid) from pg_stat_activity
+          where datname = '${database}' and query ilike 'listen%'`)
         yield* waitUntil(() => calls.length > 0)
         assert.deepStrictEqual(calls[0], [undefined, false])
         yield* waitUntilUp

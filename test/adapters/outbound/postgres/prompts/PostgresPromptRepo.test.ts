@@ -8,16 +8,8 @@ import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgr
 import { type PromptFilter, PromptRepo } from "../../../../../src/application/ports/PromptRepo.ts"
 import * as Resolution from "../../../../../src/domain/Resolution.ts"
 import { Version, type VersionNumber } from "../../../../../src/domain/Version.ts"
-import {
-  loadArchive,
-  archive,
-  folder,
-  fragment,
-  newId,
-  prompt,
-  tag,
-  fragmentBinding
-} from "../../../../support/archives.ts"
+import { makeOneOfEach } from "../../../../contracts/WorkspaceStore/support.ts"
+import { loadArchive } from "../../../../support/archives.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
@@ -32,18 +24,22 @@ const encodeMetadata = Schema.encodeSync(
 
 const everything = { page: 1, per_page: 100 }
 
-/** Imports two workspaces, each with a prompt that has a folder, a tag and a fragment. */
+/** Imports two workspaces, each with a prompt that has a folder, the tag "label" and a fragment. */
 const twoWorkspaces = Effect.gen(function* () {
   const make = () => {
-    const [drawer, label, snippet] = [folder(), tag("label"), fragment("own")]
-    const use1 = fragmentBinding(snippet, 1)
-    const one = prompt({ folder_id: drawer.id, tags: [label.id], fragments: [use1], prompt_type: "system" })
-    const made = archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] })
-    return { archive: made, id: made.workspace.id, drawer, label, snippet, use: use1, prompt: one }
+    const archive = makeOneOfEach()
+    const { workspace, folders, tags, fragments, prompts } = archive
+    return {
+      archive,
+      id: workspace.id,
+      drawer: folders[0]!,
+      label: tags[0]!,
+      snippet: fragments[0]!,
+      prompt: prompts[0]!
+    }
   }
   const [own, other] = [make(), make()]
-  yield* loadArchive(own.archive)
-  yield* loadArchive(other.archive)
+  for (const { archive } of [own, other]) yield* loadArchive(archive)
   return { own, other, repo: yield* PromptRepo, sql: yield* PgClient.PgClient }
 })
 
@@ -56,15 +52,13 @@ describe("prompts of rows that other programs wrote", () => {
           values (${own.prompt.id}, ${other.snippet.id}, 0)`
         yield* sql`update prompts set folder_id = ${other.drawer.id} where id = ${own.prompt.id}`
         yield* sql`insert into prompt_tags (prompt_id, tag_id) values (${own.prompt.id}, ${other.label.id})`
-        const parent = newId<string>()
-        yield* sql`insert into prompt_versions (id, prompt_id) values (${parent}, ${other.prompt.id})`
         yield* sql`insert into prompt_versions (prompt_id, version_number, parent_version_id)
-          values (${own.prompt.id}, 1001, ${parent})`
+          values (${own.prompt.id}, 1001, ${other.prompt.versions[0]!.id})`
         const number = 1001 as VersionNumber
         const version = yield* repo.getVersion(own.id, own.prompt.id, number, undefined)
         assert.strictEqual(version.parent_version_id, null)
         const source = yield* repo.getSource(own.id, own.prompt.id)
-        assert.deepStrictEqual(source.fragments, [{ content: "own", variable_overrides: {} }])
+        assert.deepStrictEqual(source.fragments, [{ content: own.snippet.content, variable_overrides: {} }])
         const read = yield* repo.get(own.id, own.prompt.id)
         assert.strictEqual(read.folder_id, null)
         assert.deepStrictEqual(read.tags, [own.label])
@@ -78,26 +72,19 @@ describe("prompts of rows that other programs wrote", () => {
       })
     )
 
-    it.effect(
-      "getSource returns overrides of any JSON type unchanged, ordered by position and then by id",
-      () =>
-        Effect.gen(function* () {
-          const { own, repo, sql } = yield* twoWorkspaces
-          yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
-          const overrides = [[1, "two"], null, "text", 3, true, { a: { b: null }, "": "" }]
-          const ids = overrides.map(() => newId<string>()).sort()
-          for (const index of [3, 5, 0, 2, 4, 1]) {
-            yield* sql`insert into prompt_fragments (id, prompt_id, fragment_id, position, variable_overrides)
-            values (${ids[index]}, ${own.prompt.id}, ${own.snippet.id}, 7, ${JSON.stringify(overrides[index])})`
-          }
-          yield* sql`insert into prompt_fragments (prompt_id, fragment_id, position)
-          values (${own.prompt.id}, ${own.snippet.id}, -1)`
-          const { fragments } = yield* repo.getSource(own.id, own.prompt.id)
-          assert.deepStrictEqual(
-            fragments.map(({ variable_overrides }) => variable_overrides),
-            [{}, ...overrides]
-          )
-        })
+    it.effect("getSource returns overrides of any JSON type unchanged", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* twoWorkspaces
+        const overrides = [[1, "two"], null, "text", 3, true, { a: { b: null }, "": "" }]
+        for (const [index, value] of overrides.entries())
+          yield* sql`insert into prompt_fragments (prompt_id, fragment_id, position, variable_overrides)
+            values (${own.prompt.id}, ${own.snippet.id}, ${index + 2}, ${JSON.stringify(value)})`
+        const { fragments } = yield* repo.getSource(own.id, own.prompt.id)
+        assert.deepStrictEqual(
+          fragments.map(({ variable_overrides }) => variable_overrides),
+          [{}, ...overrides]
+        )
+      })
     )
 
     it.effect(
