@@ -3,34 +3,29 @@ import { once } from "node:events"
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync
 } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
-import postgres from "postgres"
+import * as Effect from "effect/Effect"
+import { makeResources } from "../../../../support/database.ts"
+import { connectClient } from "../../../../support/postgres.ts"
 import { run } from "../../../../support/service.ts"
+import { temporaryDirectory } from "../../../../support/temporaryDirectory.ts"
 
-const directories: Array<string> = []
+const resources = makeResources()
+const makeDirectory = () => resources.acquire(temporaryDirectory("embedded-"))
 const children = new Set<ChildProcess>()
-
-const temporaryDirectory = (): string => {
-  const directory = mkdtempSync(join(tmpdir(), "embedded-"))
-  directories.push(directory)
-  return directory
-}
 
 afterAll(async () => {
   for (const child of children) child.kill("SIGKILL")
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true, maxRetries: 20 })
+  await resources.release()
 })
 
 interface Report {
@@ -55,20 +50,11 @@ const end = async (child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): Promise<
 }
 
 /** Runs one query on a new connection to the database of a report. */
-const query = async ({ url = "" }: Report, text: string): Promise<ReadonlyArray<Record<string, unknown>>> => {
-  const directory = new URL(url).searchParams.get("host") as string
-  const sql = postgres({
-    path: join(directory, ".s.PGSQL.5432"),
-    user: "postgres",
-    database: "postgres",
-    max: 1
-  })
-  try {
-    return await sql.unsafe(text)
-  } finally {
-    await sql.end({ timeout: 1 })
-  }
-}
+const query = ({ url = "" }: Report, text: string): Promise<ReadonlyArray<object>> =>
+  Effect.runPromise(Effect.scoped(Effect.flatMap(connectClient(url), (sql) => sql.unsafe(text))))
+
+const expectOne = async (report: Report) =>
+  assert.deepStrictEqual(await query(report, "select 1 as one"), [{ one: 1 }])
 
 const serverFile = (dataDir: string): string => join(dataDir, "postgresql", "postmaster.pid")
 
@@ -85,7 +71,7 @@ const isRunning = (pid: number): boolean => {
 
 describe("EmbeddedPostgres", () => {
   it("EmbeddedPostgres creates a UTF-8 database with the builtin locale provider, and only the owner of the directory can connect to it", async () => {
-    const dataDir = join(temporaryDirectory(), "new")
+    const dataDir = join(await makeDirectory(), "new")
     const owner = await serve("open", dataDir)
     const [row] = await query(
       owner.report,
@@ -107,17 +93,16 @@ describe("EmbeddedPostgres", () => {
   })
 
   it("EmbeddedPostgres runs once per directory: open fails in a second process, and connect uses the running server", async () => {
-    const dataDir = temporaryDirectory()
+    const dataDir = await makeDirectory()
     const all = await Promise.all([1, 2, 3].map(() => serve("connect", dataDir)))
-    for (const { report } of all)
-      assert.deepStrictEqual([...(await query(report, "select 1 as one"))], [{ one: 1 }])
+    for (const { report } of all) await expectOne(report)
     const second = await serve("open", dataDir)
     assert.deepStrictEqual(second.report, { error: `${dataDir} is in use by another process` })
     for (const { child } of all) assert.strictEqual(await end(child, "SIGTERM"), 0)
   })
 
   it("after a process is killed, its PostgreSQL server ends and the next process finds all committed data, even if the server's id was reused", async () => {
-    const dataDir = temporaryDirectory()
+    const dataDir = await makeDirectory()
     const first = await serve("open", dataDir)
     await query(first.report, "create table numbers as select 1 as n")
     await end(first.child, "SIGKILL")
@@ -132,27 +117,25 @@ describe("EmbeddedPostgres", () => {
     children.add(other)
     writeFileSync(serverFile(dataDir), lock.replace(/^\d+/, String(other.pid)))
     const third = await serve("open", dataDir)
-    assert.deepStrictEqual(
-      [...(await query(third.report, "select n from numbers order by n"))],
-      [{ n: 1 }, { n: 2 }]
-    )
+    const numbers = await query(third.report, "select n from numbers order by n")
+    assert.deepStrictEqual(numbers, [{ n: 1 }, { n: 2 }])
     assert.strictEqual(await end(third.child, "SIGTERM"), 0)
   })
 
   it("a start succeeds after the first starts in the directory were killed at different times", async () => {
-    const dataDir = temporaryDirectory()
+    const dataDir = await makeDirectory()
     for (const delay of [200, 500, 800]) {
       const child = fork(join(import.meta.dirname, "serve.ts"), ["open", dataDir], { stdio: "ignore" })
       await setTimeout(delay)
       await end(child, "SIGKILL")
     }
     const owner = await serve("open", dataDir)
-    assert.deepStrictEqual([...(await query(owner.report, "select 1 as one"))], [{ one: 1 }])
+    await expectOne(owner.report)
     await end(owner.child, "SIGTERM")
   })
 
   it("EmbeddedPostgres starts PostgreSQL again if PostgreSQL is killed", async () => {
-    const dataDir = temporaryDirectory()
+    const dataDir = await makeDirectory()
     const owner = await serve("open", dataDir)
     await query(owner.report, "create table kept ()")
     const server = readServerPid(dataDir)
@@ -165,7 +148,7 @@ describe("EmbeddedPostgres", () => {
   })
 
   it("if the path of a directory is too long for a socket, processes connect through a symbolic link in a private directory", async () => {
-    const dataDir = join(temporaryDirectory(), "long".repeat(30))
+    const dataDir = join(await makeDirectory(), "long".repeat(30))
     const owner = await serve("open", dataDir)
     const guest = await serve("connect", dataDir)
     const found = [owner, guest].map(({ report }) => new URL(report.url!).searchParams.get("host") as string)
@@ -173,16 +156,15 @@ describe("EmbeddedPostgres", () => {
       assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
       assert.strictEqual(readlinkSync(join(directory, ".s.PGSQL.5432")), join(dataDir, ".s.PGSQL.5432"))
     }
-    for (const { report } of [owner, guest])
-      assert.deepStrictEqual([...(await query(report, "select 1 as one"))], [{ one: 1 }])
+    for (const { report } of [owner, guest]) await expectOne(report)
     assert.strictEqual(await end(guest.child, "SIGTERM"), 0)
     assert.strictEqual(await end(owner.child, "SIGTERM"), 0)
     assert.deepStrictEqual(found.filter(existsSync), [])
   })
 
   it("EmbeddedPostgres follows no link at the file lock of its directory", async () => {
-    const dataDir = temporaryDirectory()
-    const created = join(temporaryDirectory(), "created")
+    const dataDir = await makeDirectory()
+    const created = join(await makeDirectory(), "created")
     symlinkSync(created, join(dataDir, "lock"))
     const { report } = await serve("open", dataDir)
     assert.match(report.error ?? "", /cannot be used: ELOOP/)
@@ -190,7 +172,7 @@ describe("EmbeddedPostgres", () => {
   })
 
   it("EmbeddedPostgres rejects a database of PostgreSQL 17, in one line that says what to do", async () => {
-    const dataDir = temporaryDirectory()
+    const dataDir = await makeDirectory()
     mkdirSync(join(dataDir, "postgresql"))
     writeFileSync(join(dataDir, "postgresql", "PG_VERSION"), "17\n")
     const problem =
