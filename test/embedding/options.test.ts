@@ -1,12 +1,10 @@
 import { assert, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { expect, vi } from "vitest"
+import { expect } from "vitest"
 import { createPromptApi } from "../../src/index.ts"
 import { parseOptions } from "../../src/runtime/PromptApiOptions.ts"
 
 const databaseUrl = "postgres://postgres@127.0.0.1:9/none"
-const databaseRule = "must be a URL like postgres://user:password@host:5432/database"
-const ageRule = "must be a number of milliseconds of at least 0"
 const names =
   "databaseUrl, databaseFeedUrl, redisUrl, rateLimits, outageMaxAge, logger, metrics, basePath, publicUrl"
 
@@ -14,35 +12,26 @@ const names =
 const create = createPromptApi as (...options: ReadonlyArray<any>) => ReturnType<typeof createPromptApi>
 
 it.each<[unknown, string]>([
-  [undefined, `databaseUrl is missing; it ${databaseRule}`],
-  [{}, `databaseUrl is missing; it ${databaseRule}`],
+  [undefined, "databaseUrl is missing; it must be a URL like postgres://user:password@host:5432/database"],
   ["postgres://ada:s3cret@db/prompts", "options must be an object"],
-  [{ databaseUrl: "s3cret" }, `databaseUrl ${databaseRule}`],
-  [{ databaseUrl: new URL("postgres://ada:s3cret@db/prompts") }, `databaseUrl ${databaseRule}`],
   ...(
     [
-      [{ databaseFeedUrl: "s3cret" }, `databaseFeedUrl ${databaseRule}`],
-      [{ redisUrl: "s3cret" }, "redisUrl must be a URL like redis://host:6379"],
+      [
+        { databaseUrl: new URL(databaseUrl) },
+        "databaseUrl must be a URL like postgres://user:password@host:5432/database"
+      ],
       [{ rateLimits: 100 }, "rateLimits must be an object"],
       [{ rateLimits: { perKey: 0 } }, "rateLimits.perKey must be an integer of at least 1"],
-      [{ rateLimits: { perProcess: "500" } }, "rateLimits.perProcess must be an integer of at least 1"],
       [
         { rateLimits: { perMinute: 1 } },
         "rateLimits.perMinute is unknown; the options are perKey, perProcess"
       ],
-      [{ outageMaxAge: -1 }, `outageMaxAge ${ageRule}`],
-      [{ outageMaxAge: "300 s" }, `outageMaxAge ${ageRule}`],
-      [{ logger: "s3cret" }, "logger must be an object like console"],
+      [{ outageMaxAge: -1 }, "outageMaxAge must be a number of milliseconds of at least 0"],
       [{ logger: { warn: true } }, "logger must be an object like console"],
       [{ metrics: "yes" }, "metrics must be true or false"],
-      [
-        { publicUrl: "https://ada:s3cret@example.com" },
-        "publicUrl must be an http or https URL without credentials, query and fragment, like https://prompts.example.com"
-      ],
       ...["", "/", "prompts", "/prompts/", "//prompts", "/a/../b", "/a/.", "/a%20b", "/a?b", 7].map(
         (basePath) => [{ basePath }, "basePath must be a path like /prompts, without a slash at its end"]
       ),
-      [{ database: "s3cret" }, `database is unknown; the options are ${names}`],
       [JSON.parse('{"__proto__":{}}'), `__proto__ is unknown; the options are ${names}`]
     ] as ReadonlyArray<[object, string]>
   ).map(([options, message]): [unknown, string] => [
@@ -52,17 +41,12 @@ it.each<[unknown, string]>([
 ])(
   "createPromptApi rejects the options %j with a TypeError that names the option and its rule",
   async (options, message) => {
-    const errors = vi.spyOn(console, "error")
-    const rejection = create(options)
-    await expect(rejection).rejects.toThrow(new TypeError(message))
-    await expect(rejection).rejects.toBeInstanceOf(TypeError)
-    expect(errors.mock.calls).toEqual([])
-    errors.mockRestore()
+    await expect(create(options)).rejects.toThrow(new TypeError(message))
   }
 )
 
 it.prop(
-  "the error for an invalid option contains the name of the option, but not its value",
+  "the error for an invalid option is a TypeError with the name of the option, but not its value",
   { secret: Schema.String.check(Schema.isMinLength(4)), name: Schema.Literals(names.split(", ")) },
   ({ secret, name }) => {
     try {

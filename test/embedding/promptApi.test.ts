@@ -59,7 +59,7 @@ describe("createPromptApi", () => {
       ] as const) {
         const webRequest = request(target, token, method)
         const { headers } = webRequest
-        const served = await fetch(`${service.url}${target}`, {
+        const served = await fetch(service.url + target, {
           method: webRequest.method,
           headers,
           redirect: "manual"
@@ -73,19 +73,24 @@ describe("createPromptApi", () => {
 
   it("api.prompts returns the same envelopes as the HTTP API", async () => {
     const read = async (target: string) => (await api.handler(request(target, key))).json()
-    expect(await api.prompts.list(member)).toEqual(await read("/api/v1/prompts"))
-    const filtered = { page: 1, per_page: 2, tag: "production", type: "system" } as const
-    expect(await api.prompts.list(member, { ...filtered, folder_id: undefined })).toEqual(
-      await read("/api/v1/prompts?page=1&per_page=2&tag=production&type=system")
-    )
-    expect(await api.prompts.get(member, greeting!.id)).toEqual(await read(`/api/v1/prompts/${greeting!.id}`))
-    expect(await api.prompts.getResolved(member, greeting!.id)).toEqual(await read(path))
-    expect(await api.prompts.versions.list(member, greeting!.id, { per_page: 2 })).toEqual(
-      await read(`/api/v1/prompts/${greeting!.id}/versions?per_page=2`)
-    )
-    expect(await api.prompts.versions.get(member, greeting!.id, 2)).toEqual(
-      await read(`/api/v1/prompts/${greeting!.id}/versions/2`)
-    )
+    const { id } = greeting!
+    const filtered = {
+      page: 1,
+      per_page: 2,
+      tag: "production",
+      type: "system",
+      folder_id: undefined
+    } as const
+    const prompts = "/api/v1/prompts"
+    for (const [call, target] of [
+      [api.prompts.list(member), prompts],
+      [api.prompts.list(member, filtered), `${prompts}?page=1&per_page=2&tag=production&type=system`],
+      [api.prompts.get(member, id), `${prompts}/${id}`],
+      [api.prompts.getResolved(member, id), path],
+      [api.prompts.versions.list(member, id, { per_page: 2 }), `${prompts}/${id}/versions?per_page=2`],
+      [api.prompts.versions.get(member, id, 2), `${prompts}/${id}/versions/2`]
+    ] as const)
+      expect(await call).toEqual(await read(target))
   })
 
   it("api.prompts applies no access check and no rate limit, but limits the Free tier to 7 days of history", async () => {
@@ -107,18 +112,7 @@ describe("createPromptApi", () => {
         error instanceof PromptApiError ? { code: error.code, message: error.message } : error
     )
 
-  it("api.prompts rejects with the code and the message of the HTTP response if the prompt or the version does not exist", async () => {
-    const notFound = { code: "NOT_FOUND", message: "Prompt not found" }
-    expect(await captureError(api.prompts.get(member, "x"))).toEqual(notFound)
-    const other = { ...member, workspaceId: newId() }
-    expect(await captureError(api.prompts.get(other, greeting!.id))).toEqual(notFound)
-    expect(await captureError(api.prompts.versions.get(member, greeting!.id, 99))).toEqual({
-      code: "NOT_FOUND",
-      message: "Version not found"
-    })
-  })
-
-  it("api.prompts rejects with a PromptApiError for every invalid argument and never throws synchronously", async () => {
+  it("api.prompts rejects with a PromptApiError for every missing resource and invalid argument, and never throws synchronously", async () => {
     // biome-ignore lint/suspicious/noExplicitAny: callers in plain JavaScript can pass any value
     const prompts = api.prompts as any
     const id = greeting!.id
@@ -127,29 +121,33 @@ describe("createPromptApi", () => {
         throw new Error("broken")
       }
     }
+    const notFound = { code: "NOT_FOUND", message: "Prompt not found" }
     const badRequest = (message: string) => ({ code: "BAD_REQUEST", message })
     const calls: ReadonlyArray<(caller: unknown, id: unknown) => Promise<unknown>> = [
       prompts.get,
       prompts.getResolved,
-      prompts.versions.list,
-      (caller, id) => prompts.versions.get(caller, id, 1)
+      prompts.versions.list
     ]
+    for (const call of calls) {
+      expect(await captureError(call(member, "x"))).toEqual(notFound)
+      expect(await captureError(call({ ...member, workspaceId: newId() }, id))).toEqual(notFound)
+    }
+    const getVersion = (caller: unknown, id: unknown) => prompts.versions.get(caller, id, 99)
+    const missing = { code: "NOT_FOUND", message: "Version not found" }
+    expect(await captureError(getVersion(member, id))).toEqual(missing)
     for (const caller of [undefined, null, "x", Symbol("x"), {}, { ...member, workspaceId: "x" }])
-      for (const call of [prompts.list, ...calls])
+      for (const call of [prompts.list, ...calls, getVersion])
         expect(await captureError(call(caller, id))).toEqual(badRequest("workspaceId must be a UUID"))
     for (const invalid of [undefined, null, Symbol("x"), {}, Object.create(null), broken]) {
-      for (const call of calls)
+      for (const call of [...calls, getVersion])
         expect(await captureError(call(member, invalid))).toEqual(badRequest("id must be a string"))
       expect(await captureError(prompts.versions.get(member, id, invalid))).toEqual(
         badRequest("version must be a number")
       )
     }
     for (const [parameters, message] of [
-      [null, "parameters must be an object"],
       ["page", "parameters must be an object"],
-      [{ page: 1.5 }, "page must be an integer from 1 to 9007199254740991"],
       [{ page: null }, "page must be an integer from 1 to 9007199254740991"],
-      [{ page: Symbol("x") }, "page must be a string or a number"],
       [{ page: broken }, "page must be a string or a number"],
       [{ per_page: [5] }, "per_page must be a string or a number"]
     ] as const) {

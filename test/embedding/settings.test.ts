@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { createPromptApi, type HostLogFields, type HostLogger, type PromptApi } from "../../src/index.ts"
+import { createPromptApi, type HostLogFields, type PromptApi } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 
@@ -44,16 +44,12 @@ describe("the option basePath of createPromptApi", () => {
     const api = await makeApi({ basePath })
     const paths = [path, `${path}/versions?per_page=1`, "/healthz", "/readyz", "/openapi.json", "/docs"]
     for (const path of paths) expect((await send(api, basePath + path)).status, path).toBe(200)
+    const doubled = basePath + basePath
+    const wrong = [doubled, `${basePath}x`, basePath.toUpperCase(), "/prompts-service", `/x${basePath}`]
     const unknown = [
       ...paths,
       basePath,
-      `${basePath}${basePath}${path}`,
-      `${basePath}x${path}`,
-      `${basePath.toUpperCase()}${path}`,
-      `/prompts-service${path}`,
-      `/x${basePath}${path}`,
-      `/${basePath}${path}`,
-      `${basePath}/${path}`
+      ...[...wrong, `/${basePath}`, `${basePath}/`].map((base) => base + path)
     ]
     for (const path of unknown) expect((await send(api, path)).status, path).toBe(404)
     expect(await readServers(api)).toEqual([{ url: basePath }])
@@ -73,20 +69,14 @@ describe("the option basePath of createPromptApi", () => {
 })
 
 describe("the option logger of createPromptApi", () => {
-  const makeLogger = (levels: ReadonlyArray<keyof HostLogger>) => {
-    const lines: Array<readonly [level: string, message: string, fields: HostLogFields]> = []
-    const logger: HostLogger = Object.fromEntries(
-      levels.map((level) => [
-        level,
-        (message: string, fields: HostLogFields) => void lines.push([level, message, fields])
-      ])
-    )
-    return { lines, logger }
-  }
-
-  it("a logger with the method info receives a line for each request, without the key, the query or a prompt", async () => {
-    const { lines, logger } = makeLogger(["info", "warn"])
-    await send(await makeApi({ logger }), `${path}?secret=s3cret`)
+  it("a logger with the method info receives a line for each request, without the key, the query or a prompt, and may throw", async () => {
+    const lines: Array<readonly [message: string, fields: HostLogFields]> = []
+    const info = (...line: readonly [message: string, fields: HostLogFields]) => {
+      lines.push(line)
+      throw new Error("disk full")
+    }
+    const { status } = await send(await makeApi({ logger: { info } }), `${path}?secret=s3cret`)
+    expect(status).toBe(200)
     const fields = {
       method: "GET",
       route: "/api/v1/prompts/:id",
@@ -96,29 +86,21 @@ describe("the option logger of createPromptApi", () => {
       workspace_id: tenant.archive.workspace.id,
       key_id: tenant.keys.active.stored.id
     }
-    expect(lines).toEqual([["info", "request", fields]])
+    expect(lines).toEqual([["request", fields]])
   })
 
   it("warnings go to the method warn of the logger or, without a logger, to stderr as JSON lines", async () => {
     const errors = vi.spyOn(console, "error").mockImplementation(() => {})
-    const { lines, logger } = makeLogger(["warn"])
+    const warn = vi.fn()
     const redisUrl = "redis://127.0.0.1:9"
-    await send(await makeApi({ logger, redisUrl }), path)
-    await expect
-      .poll(() => lines.map(([level, message]) => `${level} ${message}`))
-      .toContainEqual(expect.stringMatching(/^warn Redis /))
+    await makeApi({ logger: { warn }, redisUrl })
+    const message = expect.stringMatching(/^Redis /)
+    await expect.poll(() => warn.mock.calls).toContainEqual([message, expect.anything()])
     expect(errors.mock.calls).toEqual([])
-    await send(await makeApi({ redisUrl }), path)
+    await makeApi({ redisUrl })
     await expect
       .poll(() => errors.mock.calls.map(([line]) => JSON.parse(line)))
       .toContainEqual(expect.objectContaining({ level: "warn", time: expect.any(String) }))
-  })
-
-  it("a logger that throws does not make a request fail", async () => {
-    const info = () => {
-      throw new Error("disk full")
-    }
-    expect((await send(await makeApi({ logger: { info } }), path)).status).toBe(200)
   })
 })
 
