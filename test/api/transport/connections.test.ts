@@ -76,29 +76,18 @@ const start = (limits: Partial<ConnectionLimits> = {}) =>
   )
 
 describe("the end of a connection", () => {
-  /**
-   * The state of a request at the time when its client stops: the bytes sent so far, and whether the client has read
-   * a response.
-   */
-  const states: Readonly<Record<string, (line: string, lines: string) => [bytes: string, reads: boolean]>> = {
-    "before the head": () => ["", false],
-    "in the head": (line, lines) => [`${line} HTTP/1.1\r\nHost: a\r\n${lines}X: `, false],
-    "in the body": (line, lines) => [
+  /** The bytes that a client has sent when it stops, and the state of its request at this time. */
+  const states: Readonly<Record<string, (line: string, lines: string) => string>> = {
+    "before the head": () => "",
+    "in the head": (line, lines) => `${line} HTTP/1.1\r\nHost: a\r\n${lines}X: `,
+    "in the body": (line, lines) =>
       `${line.replace("GET", "POST")} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n${lines}\r\n1234`,
-      false
-    ],
-    "while the request waits for the database": (line, lines) => [
+    "while the request waits for the database": (line, lines) =>
       `${line.replace(document, target)} HTTP/1.1\r\nHost: a\r\n${authorization}\r\n${lines}\r\n`,
-      false
-    ],
-    "while the response is sent": (line, lines) => [
+    "while the response is sent": (line, lines) =>
       `${pipeline(document, 80)}${line} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`,
-      false
-    ],
-    "after the response": (line, lines) => [
-      `${line.replace(document, "/healthz")} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`,
-      true
-    ]
+    "after the response": (line, lines) =>
+      `${line.replace(document, "/healthz")} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`
   }
   const kinds: Readonly<Record<string, readonly [before: string, line: string, lines: string]>> = {
     plain: ["", "GET /openapi.json", ""],
@@ -125,24 +114,20 @@ describe("the end of a connection", () => {
     await expect.poll(async () => (await exchangeAll(port, rawRequest(document, [], "HEAD"))).length).toBe(1)
     const release = await lockTables(database.env.DATABASE_URL, promptTables)
     const rows: Array<{ readonly name: string; readonly socket: Socket; readonly clientPort: number }> = []
-    const run = async (name: string, bytes: string, reads: boolean, end: (socket: Socket) => void) => {
+    const run = async (state: string, kind: string, ending: string) => {
+      const [before, line, lines] = kinds[kind]!
       const socket = await open(port)
-      rows.push({ name, socket, clientPort: socket.localPort! })
-      socket.write(bytes)
-      if (reads) await waitForBytesOrEnd(socket)
+      rows.push({ name: `${ending} ${state}, ${kind}`, socket, clientPort: socket.localPort! })
+      socket.write(before + states[state]!(line, lines))
+      if (state === "after the response") await waitForBytesOrEnd(socket)
       else await setTimeout(50)
       socket.pause()
-      end(socket)
+      endings[ending]!(socket)
     }
     try {
       await Promise.all(
-        Object.entries(states).flatMap(([state, request]) =>
-          Object.entries(kinds).flatMap(([kind, [before, line, lines]]) =>
-            Object.entries(endings).map(([ending, end]) => {
-              const [bytes, reads] = request(line, lines)
-              return run(`${ending} ${state}, ${kind}`, before + bytes, reads, end)
-            })
-          )
+        Object.keys(states).flatMap((state) =>
+          Object.keys(kinds).flatMap((kind) => Object.keys(endings).map((ending) => run(state, kind, ending)))
         )
       )
       const listLeft = async () => {
