@@ -147,26 +147,16 @@ const outageHeaders = ["age", "cache-control", "cache-status"]
 
 it.effect.prop(
   "while the database is unreachable, a known 200 or 304 differs only in Age, Cache-Control, Cache-Status, Date and X-Request-Id",
-  {
-    requests: Arbitrary.array(
-      Arbitrary.schema(GeneratedRequest as unknown as Schema.Codec<GeneratedRequest>),
-      {
-        minLength: 200,
-        maxLength: 200
-      }
-    )
-  },
+  { requests: Arbitrary.array(Arbitrary.schema(GeneratedRequest), { minLength: 200, maxLength: 200 }) },
   ({ requests }) =>
     Effect.promise(async () => {
       const sent: Array<readonly [fresh: HttpResponse, request: Parameters<typeof send>]> = []
-      const isFeedUp = () => readMetric(service.metricsPort, "prompt_retrieval_change_feed_up")
-      await expect.poll(isFeedUp).toBe(1)
+      await expect.poll(() => readMetric(service.metricsPort, "prompt_retrieval_change_feed_up")).toBe(1)
       for (const generated of requests) {
         const target = toTarget(generated)
-        const plain = await send(target, [authorization])
-        const lines = [authorization, ...toConditionLines(generated, getHeader(plain, "etag") ?? "")]
-        const request = [target, lines, generated.method] as const
-        sent.push([await send(...request), [...request]])
+        const etag = getHeader(await send(target, [authorization]), "etag") ?? ""
+        const lines = [authorization, ...toConditionLines(generated, etag)]
+        sent.push([await send(target, lines, generated.method), [target, lines, generated.method]])
       }
       await Effect.runPromise(Effect.andThen(proxy.freeze, proxy.cut))
       const known = sent.filter(([{ status }]) => status === 200 || status === 304)

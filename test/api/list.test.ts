@@ -13,16 +13,14 @@ const versions = `${prompts}/${home.archive.prompts[0]!.id}/versions`
 
 describe("paging of prompts and of versions", () => {
   const invalidNumbers = [
-    ...["", "0", "-1", "+1", "01", "1.0", "1e2", " 1", "1 ", "x", "0x1", "٣", "%EF%BC%91"],
-    ...["9007199254740992", "99999999999999999999", "%", "%00", "null"]
+    ...["", "0", "-1", "+1", "01", "1.0", "1e2", "%201", "1%20", "x", "0x1", encodeURIComponent("٣")],
+    ...["%EF%BC%91", "9007199254740992", "99999999999999999999", "%", "%00", "null"]
   ]
   it.each(["page", "per_page"].flatMap((name) => invalidNumbers.map((value) => [name, value] as const)))(
     "the list of prompts and the list of versions return 400 for %s=%s",
     async (name, value) => {
-      const query = `${name}=${value.replaceAll(" ", "%20")}`
-      const encoded = [...query].map((char) => (char > "~" ? encodeURIComponent(char) : char)).join("")
       for (const path of [prompts, versions])
-        expectError(await send(`${path}?${encoded}`), invalidParameter(name, positiveIntRule))
+        expectError(await send(`${path}?${name}=${value}`), invalidParameter(name, positiveIntRule))
     }
   )
 
@@ -104,14 +102,8 @@ describe("GET /prompts", () => {
   })
 
   it.each([
-    "tag=",
-    "tag=%00",
-    "tag=%ED%A0%80",
-    "tag=%FF",
-    "tag=%",
-    "tag=%zz",
-    `folder_id=${newId()}`,
-    `folder_id=${other.archive.folders[0]!.id}`
+    ...["tag=", "tag=%00", "tag=%ED%A0%80", "tag=%FF", "tag=%", "tag=%zz"],
+    ...[`folder_id=${newId()}`, `folder_id=${other.archive.folders[0]!.id}`]
   ])("GET /prompts?%s returns an empty list because no prompt matches", async (query) => {
     expect(await listTitles(query)).toEqual([])
   })

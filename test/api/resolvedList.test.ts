@@ -107,14 +107,12 @@ describe("GET /resolved", () => {
   })
 
   it("GET /resolved rejects more than 100 prompts, and prompt together with another parameter", async () => {
-    const bad = (message: string): ExpectedError => [400, "BAD_REQUEST", message]
-    expectError(await send(toQuery(Array(101).fill("a"))), bad("prompt must be given at most 100 times"))
+    const atMost = invalidParameter("prompt", "must be given at most 100 times")
+    expectError(await send(toQuery(Array(101).fill("a"))), atMost)
+    const alone = invalidParameter("prompt", "must not be combined with other parameters")
     for (const parameter of ["page=1", "per_page=5", "tag=x", "type=user"])
-      expectError(
-        await send(`${toQuery(["a"])}&${parameter}`),
-        bad("prompt must not be combined with other parameters")
-      )
-    expectError(await send("/api/v1/resolved?names=1"), bad("names must be true"))
+      expectError(await send(`${toQuery(["a"])}&${parameter}`), alone)
+    expectError(await send("/api/v1/resolved?names=1"), invalidParameter("names", "must be true"))
     expectError(await send("/api/v1/resolved?per_page=0"), invalidParameter("per_page", positiveIntRule))
   })
 

@@ -122,15 +122,11 @@ it("cookies, cross-site headers, Accept and Range do not change the response", a
   expect(getHeader(response, "etag")).toBe(getHeader(plain, "etag"))
 })
 
-it.each(["a", "A-z_0.9", "x".repeat(128)])("every response repeats the valid request id %s", async (id) => {
-  for (const target of ["/api/v1/prompts", "/nowhere", "/healthz"])
-    expect(getHeader(await api.send(target, [authorization, `X-Request-Id: ${id}`]), "x-request-id")).toBe(id)
+it("a response repeats a valid request id, and has a generated id instead of an invalid one", async () => {
+  const read = async (target: string, id: string) =>
+    getHeader(await api.send(target, [authorization, `X-Request-Id: ${id}`]), "x-request-id")
+  for (const id of ["a", "A-z_0.9", "x".repeat(128)])
+    for (const target of ["/api/v1/prompts", "/nowhere", "/healthz"]) expect(await read(target, id)).toBe(id)
+  for (const id of ["", "a b", "x".repeat(129), "\u00e9", "a,b", "<script>"])
+    expect(await read("/nowhere", id)).toMatch(generatedRequestId)
 })
-
-it.each(["", "a b", "x".repeat(129), "\u00e9", "a,b", "<script>"])(
-  "a response has a generated id instead of the invalid request id %j",
-  async (id) => {
-    const response = await api.send("/nowhere", [`X-Request-Id: ${id}`])
-    expect(getHeader(response, "x-request-id")).toMatch(generatedRequestId)
-  }
-)

@@ -85,23 +85,16 @@ it("MCP clients of two workspaces never get each other's prompts", async () => {
 })
 
 describe("a rejected MCP request", () => {
-  it.each([
-    ["no key", {}, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],
-    [
-      "a key of the Free tier",
-      { authorization: toBearer(free) },
-      403,
-      "API_NOT_ALLOWED",
-      "API access requires the Solo plan or higher"
-    ]
+  it.each<[who: string, authorization: string | undefined, status: number, code: string, message: string]>([
+    ["no key", undefined, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],
+    ["a Free key", toBearer(free), 403, "API_NOT_ALLOWED", "API access requires the Solo plan or higher"]
   ])(
     "an MCP request with %s gets the status, the code and the message of the HTTP API",
-    async (_, headers, status, code, message) => {
+    async (_, authorization, status, code, message) => {
+      const headers = authorization === undefined ? {} : { authorization }
       const response = await post(api.service(), "{}", headers)
-      expect([response.status, response.body]).toEqual([
-        status,
-        { jsonrpc: "2.0", error: { code: status, message, data: { code } } }
-      ])
+      const body = { jsonrpc: "2.0", error: { code: status, message, data: { code } } }
+      expect([response.status, response.body]).toEqual([status, body])
       expect(response.headers.get("www-authenticate")?.startsWith("Bearer") ?? false).toBe(status === 401)
       expect(response.headers.get("x-request-id")).not.toBeNull()
     }
