@@ -103,8 +103,7 @@ export interface AuditFilter {
 /**
  * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at all.
  * In the transaction of its change, a method records an `AuditEvent` with the name of the `Actor`. A method that
- * changes nothing records nothing; only `importWorkspace` and `recordExport` always record an event. Emails are compared
- * case-insensitively.
+ * changes nothing records nothing, except `recordExport`. Emails are compared case-insensitively.
  */
 export class WorkspaceStore extends Context.Service<
   WorkspaceStore,

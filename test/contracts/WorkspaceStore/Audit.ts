@@ -54,7 +54,7 @@ export const testAudit = (it: ContractTests): void => {
           fragments: [fragment("text")],
           prompts: [prompt({ versions: [version(1), version(2)] })]
         })
-        yield* store.importWorkspace(imported, { source: "acme.json" })
+        for (const _ of [1, 2]) yield* store.importWorkspace(imported, { source: "acme.json" })
         yield* editContent(home.id, { tags: [tag("draft")] }, { source: "prompts" })
         yield* editContent(home.id, {})
         yield* store.recordExport(home.id, "files")

@@ -140,7 +140,8 @@ export const makeWriter = (
           const accounts = { users: archive.users.length, api_keys: archive.api_keys.length }
           const details = { ...countItems(archive), ...accounts }
           const subject = options?.source ?? "unknown"
-          yield* record({ action: "workspace.imported", workspace_id, subject, details })
+          if (rows.added + rows.changed + rows.removed > 0)
+            yield* record({ action: "workspace.imported", workspace_id, subject, details })
           return { workspace_id, ...details, rows }
         })
       ),
