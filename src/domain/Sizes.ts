@@ -32,20 +32,13 @@ export const sizes = {
 } as const
 
 /** Returns true if a text has at most `sizes.nameLength` characters. */
-export const fitsName = (text: string): boolean => {
-  const { nameLength } = sizes
-  return text.length <= nameLength || (text.length <= 2 * nameLength && [...text].length <= nameLength)
-}
-
-/** The length of the shortest slot, `{{x}}`. */
-const minSlotLength = 5
+export const fitsName = (text: string): boolean => [...text].length <= sizes.nameLength
 
 /** Matches a slot. Like the check in the database, allows a name of up to 256 code points and a blank name. */
 const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
 
 /** Returns true if a text has at most `sizes.contentSlots` slots. */
 export const fitsSlots = (content: string): boolean =>
-  content.length <= minSlotLength * sizes.contentSlots ||
   (content.match(countedSlotPattern)?.length ?? 0) <= sizes.contentSlots
 
 /** The limits of 32-bit integers. Version numbers, positions and numbers of items are within these limits. */

@@ -96,7 +96,8 @@ export const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
   })
 )
 
-const makeList = <A extends Schema.Constraint>(item: A, maxItems: number) =>
+/** A list of at most `maxItems` items. */
+export const makeList = <A extends Schema.Constraint>(item: A, maxItems: number) =>
   Schema.Array(item).check(Schema.isMaxLength(maxItems, { message: `must have at most ${maxItems} items` }))
 
 /** The first four or the last four digits of a key. */
@@ -174,10 +175,6 @@ export const PromptVersion = Schema.Struct({
 })
 export type PromptVersion = typeof PromptVersion.Type
 
-export const limitTags = <A extends Schema.Constraint>(item: A) => makeList(item, sizes.promptTags)
-
-export const limitFragments = <A extends Schema.Constraint>(item: A) => makeList(item, sizes.promptFragments)
-
 /** A prompt with its fragments, all of its versions, and the ids of its tags. */
 export const WorkspacePrompt = Schema.Struct({
   id: anyCase(PromptId),
@@ -194,19 +191,20 @@ export const WorkspacePrompt = Schema.Struct({
   sort_order: Prompt.fields.sort_order,
   created_at: Time,
   updated_at: Time,
-  tags: limitTags(anyCase(TagId)),
-  fragments: limitFragments(PromptFragment),
+  tags: makeList(anyCase(TagId), sizes.promptTags),
+  fragments: makeList(PromptFragment, sizes.promptFragments),
   versions: Schema.Array(PromptVersion)
 })
 export type WorkspacePrompt = typeof WorkspacePrompt.Type
 
-/** A workspace with its content, its keys and the users who own them. */
-export interface WholeWorkspace {
-  readonly workspace: Workspace
-  readonly users: ReadonlyArray<User>
-  readonly api_keys: ReadonlyArray<StoredKey>
-  readonly folders: ReadonlyArray<Folder>
-  readonly tags: ReadonlyArray<WorkspaceTag>
-  readonly fragments: ReadonlyArray<Fragment>
-  readonly prompts: ReadonlyArray<WorkspacePrompt>
-}
+/** A workspace with its content, its keys and the users who own them. The fields are in the order of an export. */
+export const WholeWorkspace = Schema.Struct({
+  workspace: Workspace,
+  users: Schema.Array(User),
+  api_keys: Schema.Array(StoredKey),
+  folders: Schema.Array(Folder),
+  tags: Schema.Array(WorkspaceTag),
+  fragments: Schema.Array(Fragment),
+  prompts: Schema.Array(WorkspacePrompt)
+})
+export type WholeWorkspace = typeof WholeWorkspace.Type

@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import { SecureRandom } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Struct from "effect/Struct"
 import {
   type ApiKey,
   type ApiKeyId,
@@ -53,8 +54,6 @@ interface FileImportOptions extends ChangeOptions {
 export class Administration extends Context.Service<Administration>()("prompt-retrieval/Administration", {
   make: Effect.gen(function* () {
     const store = yield* WorkspaceStore
-    const { workspaces, setWorkspace, deleteWorkspace, users, setUser, keys, folders, tags, auditEvents } =
-      store
     const random = yield* SecureRandom
     const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
@@ -71,15 +70,8 @@ export class Administration extends Context.Service<Administration>()("prompt-re
     })
 
     return {
-      workspaces,
-      setWorkspace,
-      deleteWorkspace,
-      users,
-      setUser,
-      keys,
-      folders,
-      tags,
-      auditEvents,
+      ...Struct.pick(store, ["workspaces", "setWorkspace", "deleteWorkspace", "users", "setUser", "keys"]),
+      ...Struct.pick(store, ["folders", "tags", "auditEvents"]),
 
       /** Creates a workspace without content, with billing status `active`. */
       createWorkspace: Effect.fn("Administration.createWorkspace")(function* (name: string, tier: Tier) {

@@ -2,16 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { ArchiveTooLarge } from "../../domain/WorkspaceContent.ts"
-import {
-  Folder,
-  Fragment,
-  StoredKey,
-  User,
-  type WholeWorkspace,
-  Workspace,
-  WorkspacePrompt,
-  WorkspaceTag
-} from "../../domain/Workspace.ts"
+import { StoredKey, WholeWorkspace } from "../../domain/Workspace.ts"
 
 // A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`.
 
@@ -19,18 +10,13 @@ export const archiveFormat = "prompt-retrieval/workspace@1"
 
 export const Archive = Schema.Struct({
   format: Schema.Literal(archiveFormat),
-  workspace: Workspace,
-  users: Schema.Array(User),
+  ...WholeWorkspace.fields,
   api_keys: Schema.Array(
     Schema.Struct({
       ...StoredKey.fields,
       expires_at: StoredKey.fields.expires_at.pipe(Schema.withDecodingDefaultKey(Effect.succeed(null)))
     })
-  ),
-  folders: Schema.Array(Folder),
-  tags: Schema.Array(WorkspaceTag),
-  fragments: Schema.Array(Fragment),
-  prompts: Schema.Array(WorkspacePrompt)
+  )
 }).annotate({ title: "Workspace archive", description: "A whole workspace as one JSON file." })
 export type Archive = typeof Archive.Type
 

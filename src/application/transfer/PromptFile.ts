@@ -6,14 +6,7 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import { parseDocument, type YAMLParseError } from "yaml"
 import { parseUuid, PromptType } from "../../domain/Prompt.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
-import {
-  Folder,
-  Fragment,
-  limitFragments,
-  limitTags,
-  PromptFragment,
-  WorkspacePrompt
-} from "../../domain/Workspace.ts"
+import { Folder, Fragment, makeList, PromptFragment, WorkspacePrompt } from "../../domain/Workspace.ts"
 import type { ContentState, Problem } from "../../domain/WorkspaceContent.ts"
 
 // Reads the files of prompts and fragments: optional front matter in YAML between two lines of `---`, and a body.
@@ -174,12 +167,16 @@ const PromptFrontMatter = makeMap({
   ),
   model: withDefault(fields.target_model, ""),
   intent: withDefault(fields.intent, ""),
-  tags: withDefault(limitTags(Folder.fields.name), []),
+  tags: withDefault(makeList(Folder.fields.name, sizes.promptTags), []),
   favorite: withDefault(Schema.Boolean, false),
   sort_order: withDefault(fields.sort_order, 0),
   fragments: withDefault(
-    limitFragments(
-      makeMap({ fragment: Schema.String, with: Schema.optionalKey(PromptFragment.fields.variable_overrides) })
+    makeList(
+      makeMap({
+        fragment: Schema.String,
+        with: Schema.optionalKey(PromptFragment.fields.variable_overrides)
+      }),
+      sizes.promptFragments
     ),
     []
   )
