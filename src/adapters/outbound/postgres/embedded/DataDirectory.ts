@@ -1,10 +1,9 @@
 import { closeSync, constants, mkdirSync, openSync } from "node:fs"
 import { join, resolve } from "node:path"
-import type { DatabaseSync } from "node:sqlite"
+import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import { toMessage } from "../../../../application/observability/ErrorMessage.ts"
 
 /** Another process owns the data directory. */
@@ -31,15 +30,14 @@ const isLockedError = (error: unknown): boolean =>
  * the process is killed. Creates no file through a link, because another user may own the directory of a process that
  * runs as root.
  */
-const lockDirectory = async (path: string): Promise<DatabaseSync> => {
-  const sqlite = await import("node:sqlite")
+const lockDirectory = (path: string): DatabaseSync => {
   const lock = join(path, "lock")
   const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants
   closeSync(openSync(lock, O_CREAT | O_NOFOLLOW | O_RDWR, 0o600))
   const url = pathToFileURL(lock)
   // With this mode, SQLite does not create the file.
   url.searchParams.set("mode", "rw")
-  const database = new sqlite.DatabaseSync(url, { timeout: 0 })
+  const database = new DatabaseSync(url, { timeout: 0 })
   try {
     database.exec("BEGIN EXCLUSIVE")
     return database
@@ -53,11 +51,9 @@ const lockDirectory = async (path: string): Promise<DatabaseSync> => {
  * Makes this process the only owner of a data directory until the scope closes or the process ends, and returns the
  * directory's absolute path. Creates a missing directory, with access only for the user of this process.
  */
-export const acquireDataDirectory = (
-  dataDir: string
-): Effect.Effect<string, DataDirectoryBusy | DataDirectoryUnusable, Scope.Scope> => {
+export const acquireDataDirectory = Effect.fnUntraced(function* (dataDir: string) {
   const path = resolve(dataDir)
-  const lock = Effect.tryPromise({
+  const lock = Effect.try({
     try: () => {
       mkdirSync(path, { recursive: true, mode: 0o700 })
       return lockDirectory(path)
@@ -65,8 +61,6 @@ export const acquireDataDirectory = (
     catch: (cause) =>
       isLockedError(cause) ? new DataDirectoryBusy({ path }) : new DataDirectoryUnusable({ path, cause })
   })
-  return Effect.as(
-    Effect.acquireRelease(lock, (database) => Effect.sync(() => database.close())),
-    path
-  )
-}
+  yield* Effect.acquireRelease(lock, (database) => Effect.sync(() => database.close()))
+  return path
+})

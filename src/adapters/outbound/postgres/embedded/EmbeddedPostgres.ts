@@ -4,41 +4,34 @@ import { join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
-import type * as Scope from "effect/Scope"
-import { acquireDataDirectory, type DataDirectoryBusy, DataDirectoryUnusable } from "./DataDirectory.ts"
+import { acquireDataDirectory, DataDirectoryUnusable } from "./DataDirectory.ts"
 import { prepareDatabase } from "./DatabaseFiles.ts"
 import { EmbeddedUnavailable, findServerUser } from "./ServerUser.ts"
-import { type PostgresServer, startPostgres } from "./PostgresProcess.ts"
+import { startPostgres } from "./PostgresProcess.ts"
 import { findPrograms } from "./PostgresPrograms.ts"
-
-export interface EmbeddedPostgres {
-  /** The URL of the database, which leads to its Unix socket. */
-  readonly url: Redacted.Redacted
-}
 
 const socketName = ".s.PGSQL.5432"
 /** The longest path of a socket that all supported systems accept, in bytes. */
 const maxPathBytes = 103
 
-const toEmbedded = (directory: string): EmbeddedPostgres => ({
+/** Returns the options of `Database.layer` for the socket in a directory. */
+const toDatabaseOptions = (directory: string) => ({
   url: Redacted.make(`postgres://postgres@localhost/postgres?host=${encodeURIComponent(directory)}`)
 })
 
 /**
- * Returns the URL of a data directory's socket. If the path of the socket is too long, makes a link to the socket in a
- * private temporary directory, which is removed when the scope closes.
+ * Returns the address of a data directory's socket. If the path of the socket is too long, makes a link to the socket in
+ * a private temporary directory, which is removed when the scope closes.
  */
-const findUrl = (dataDir: string): Effect.Effect<EmbeddedPostgres, never, Scope.Scope> =>
-  Buffer.byteLength(join(dataDir, socketName)) <= maxPathBytes
-    ? Effect.succeed(toEmbedded(dataDir))
-    : Effect.acquireRelease(
-        Effect.sync(() => {
-          const directory = mkdtempSync(join(tmpdir(), "prompt-retrieval-"))
-          symlinkSync(join(dataDir, socketName), join(directory, socketName))
-          return directory
-        }),
-        (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
-      ).pipe(Effect.map(toEmbedded))
+const findSocket = Effect.fnUntraced(function* (dataDir: string) {
+  if (Buffer.byteLength(join(dataDir, socketName)) <= maxPathBytes) return toDatabaseOptions(dataDir)
+  const directory = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "prompt-retrieval-"))),
+    (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+  )
+  symlinkSync(join(dataDir, socketName), join(directory, socketName))
+  return toDatabaseOptions(directory)
+})
 
 /**
  * Acquires a data directory for this process and runs PostgreSQL on it until the scope closes. Restarts PostgreSQL
@@ -65,9 +58,9 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
     attempt(async () => startPostgres(programs, await prepareDatabase(dataDir, programs, user), user)),
     (server) => Effect.promise(() => server.stop())
   )
-  const waitForEnd = (server: PostgresServer) =>
+  const waitForEnd = ({ ended }: Effect.Success<typeof start>) =>
     Effect.flatMap(
-      Effect.promise(() => server.ended),
+      Effect.promise(() => ended),
       (reason) => Effect.logError("PostgreSQL ended; starting it again", { reason })
     )
   const restart = Effect.retry(start, { schedule: Schedule.spaced("500 millis") })
@@ -79,24 +72,18 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
     attempt(() => symlinkSync(join("postgresql", socketName), socket)),
     () => Effect.sync(removeSocket)
   )
-  return yield* findUrl(dataDir)
+  return yield* findSocket(dataDir)
 })
 
 /**
  * Connects to the database of a data directory, which another process or, like `open`, this process runs. Fails with
  * `DataDirectoryBusy` if the process that owns the directory has not started the database after 15 s.
  */
-export const connect = (options: {
-  readonly dataDir: string
-}): Effect.Effect<
-  EmbeddedPostgres,
-  DataDirectoryBusy | DataDirectoryUnusable | EmbeddedUnavailable,
-  Scope.Scope
-> => {
+export const connect = (options: { readonly dataDir: string }) => {
   const dataDir = resolve(options.dataDir)
   return open({ dataDir }).pipe(
     Effect.catchTag("DataDirectoryBusy", (busy) =>
-      existsSync(join(dataDir, socketName)) ? findUrl(dataDir) : Effect.fail(busy)
+      existsSync(join(dataDir, socketName)) ? findSocket(dataDir) : Effect.fail(busy)
     ),
     Effect.retry({
       while: ({ _tag }) => _tag === "DataDirectoryBusy",

@@ -82,23 +82,15 @@ const settings: Readonly<Record<string, string>> = {
   log_min_messages: "fatal"
 }
 
-export interface PostgresServer {
-  /** Resolves with the reason once the server has ended. */
-  readonly ended: Promise<string>
-  /** Closes the connections of clients and stops the server. */
-  readonly stop: () => Promise<void>
-}
-
 /** Returns the process id in the server's lock file, and whether the file says that the server accepts connections. */
-const readServerState = (
-  directory: string
-): { readonly pid: number | undefined; readonly isReady: boolean } => {
+const readServerState = (directory: string) => {
+  let lines: ReadonlyArray<string> = []
   try {
-    const lines = readFileSync(join(directory, "postmaster.pid"), "utf8").split("\n")
-    return { pid: Number.parseInt(lines[0] ?? "", 10) || undefined, isReady: lines[7]?.trim() === "ready" }
+    lines = readFileSync(join(directory, "postmaster.pid"), "utf8").split("\n")
   } catch {
-    return { pid: undefined, isReady: false }
+    // There is no lock file.
   }
+  return { pid: Number.parseInt(lines[0] ?? "", 10), isReady: lines[7]?.trim() === "ready" }
 }
 
 /**
@@ -118,22 +110,18 @@ const isServerOf = (directory: string, pid: number): boolean => {
 const endTimeoutMs = 10_000
 
 /** Waits until the server of a killed process has ended. Returns the id in its lock file, which may be in use again. */
-const waitForEarlierServer = async (directory: string): Promise<number | undefined> => {
+const waitForEarlierServer = async (directory: string): Promise<number> => {
   const deadline = performance.now() + endTimeoutMs
   for (;;) {
     const { pid } = readServerState(directory)
-    if (pid === undefined || !isServerOf(directory, pid)) return pid
+    if (!isServerOf(directory, pid)) return pid
     if (performance.now() > deadline) throw new Error(`the process ${pid} still uses it`)
     await setTimeout(20)
   }
 }
 
 /** Starts PostgreSQL on the files of a directory, and waits until it accepts connections. */
-export const startPostgres = async (
-  programs: string,
-  directory: string,
-  user: SystemUser
-): Promise<PostgresServer> => {
+export const startPostgres = async (programs: string, directory: string, user: SystemUser) => {
   const earlierPid = await waitForEarlierServer(directory)
   const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
   const { child, ended } = startSupervised(
@@ -142,7 +130,7 @@ export const startPostgres = async (
     directory,
     user,
     // PostgreSQL ignores lock files with the id that `pg_ctl` passes in this variable, even if a process has this id.
-    { PG_GRANDPARENT_PID: earlierPid?.toString() }
+    { PG_GRANDPARENT_PID: String(earlierPid) }
   )
   const reason = ended.then(({ output }) => findReason(output))
   for (;;) {
@@ -152,8 +140,10 @@ export const startPostgres = async (
     if (failure !== undefined) throw new Error(`PostgreSQL did not start: ${failure}`)
   }
   return {
+    /** Resolves with the reason once the server has ended. */
     ended: reason,
-    stop: async () => {
+    /** Closes the connections of clients and stops the server. */
+    stop: async (): Promise<void> => {
       child.stdin.destroy()
       await reason
     }

@@ -1,17 +1,5 @@
 import { spawnSync } from "node:child_process"
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync
-} from "node:fs"
+import { cpSync, existsSync, lstatSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs"
 import * as module from "node:module"
 import { dirname, join, relative } from "node:path"
 import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
@@ -38,10 +26,10 @@ const findPackage = (): string => {
 }
 
 /**
- * Creates missing links and sets missing execute bits, because the install scripts of the package may not have run. npm
- * packages cannot contain links, so `pg-symlinks.json` lists them.
+ * Creates the links that are missing if the install script of the package has not run. npm packages cannot contain
+ * links, so `pg-symlinks.json` lists them.
  */
-const repair = (directory: string): void => {
+const createLinks = (directory: string): void => {
   const links: ReadonlyArray<{ readonly source: string; readonly target: string }> = JSON.parse(
     readFileSync(join(directory, "native", "pg-symlinks.json"), "utf8")
   )
@@ -50,16 +38,12 @@ const repair = (directory: string): void => {
     const isMissing = lstatSync(path, { throwIfNoEntry: false }) === undefined
     if (isMissing) symlinkSync(relative(dirname(target), source), path)
   }
-  for (const program of readdirSync(join(directory, binFolder))) {
-    const path = join(directory, binFolder, program)
-    if ((lstatSync(path).mode & 0o111) !== 0o111) chmodSync(path, 0o755)
-  }
 }
 
 /** Returns the reason why a user cannot run PostgreSQL in a directory, or `undefined` if the user can. */
 const findProblem = (directory: string, user: SystemUser): string | undefined => {
   try {
-    repair(directory)
+    createLinks(directory)
   } catch {
     // The directory is read-only, or the user of this process does not own it.
   }
@@ -77,10 +61,8 @@ const findProblem = (directory: string, user: SystemUser): string | undefined =>
 /** Copies the package to `directory`, which does not exist until the copy is complete. */
 const copyPackage = (source: string, directory: string): void => {
   if (existsSync(directory)) return
-  mkdirSync(dirname(directory), { recursive: true, mode: 0o755 })
-  const incomplete = mkdtempSync(`${directory}.incomplete-`)
+  const incomplete = `${directory}.incomplete-${process.pid}`
   cpSync(source, incomplete, { recursive: true, verbatimSymlinks: true })
-  chmodSync(incomplete, 0o755)
   try {
     renameSync(incomplete, directory)
   } catch (error) {
