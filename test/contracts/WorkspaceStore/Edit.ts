@@ -23,6 +23,7 @@ import {
   versionNumber,
   workspace
 } from "../../support/archives.ts"
+import { makeTest } from "../../support/makeTest.ts"
 import {
   type ContractTests,
   assertReads,
@@ -76,6 +77,7 @@ const makeAnyEdit = (before: Archive, other: Archive, count: number) => {
 }
 
 export const testEdit = (it: ContractTests): void => {
+  const test = makeTest(it.effect)
   it.effect.prop(
     "editContent gives any workspace the content that the edit describes",
     { before: archives, other: archives, shared: Arbitrary.schema(Schema.Natural) },
@@ -92,92 +94,79 @@ export const testEdit = (it: ContractTests): void => {
     { arbitrary: { runs: 8, maxShrinks: 50 } }
   )
 
-  it.effect(
-    "editContent returns the result of the edit, and changes nothing in a dry run or after a failure",
-    () =>
-      Effect.gen(function* () {
-        const store = yield* WorkspaceStore
-        const [own, other] = [makeOneOfEach(), makeOneOfEach()]
-        const home = own.workspace.id
-        for (const each of [own, other]) yield* loadArchive(each)
-        const added = { folders: [folder({ name: "Added" })], fragments: [fragment("Added")] }
-        const returnEdit = () => Effect.succeed([makeEdit(added), "edited"] as const)
-        assert.strictEqual(yield* store.editContent(home, returnEdit, { dryRun: true }), "edited")
-        assert.strictEqual(yield* Effect.flip(store.editContent(home, () => Effect.fail("no"))), "no")
-        const [mine, theirs] = [{ ...own.prompts[0]!, versions: [] }, other.prompts[0]!]
-        const rejected: ReadonlyArray<readonly [Partial<ContentEdit>, path: string]> = [
-          [{ folders: [...added.folders, ...other.folders] }, "folders[1].id"],
-          [{ prompts: [{ ...mine, id: theirs.id, fragments: [] }] }, "prompts[0].id"],
-          [{ fragments: other.fragments }, "fragments[0].id"],
-          [{ prompts: [{ ...mine, versions: theirs.versions }] }, "prompts[0].versions[0].id"],
-          [
-            {
-              prompts: [{ ...mine, fragments: [fragmentBinding(own.fragments[0]!, 1, theirs.fragments[0])] }]
-            },
-            "prompts[0].fragments[0].id"
-          ]
-        ]
-        for (const [changes, path] of rejected)
-          for (const dryRun of [true, false])
-            assert.deepStrictEqual(
-              yield* Effect.flip(editContent(home, changes, { dryRun })),
-              foreignIdError(path)
-            )
-        for (const each of [own, other])
-          assert.deepStrictEqual(yield* exportArchive(each.workspace.id), inExportOrder(each))
-        assert.strictEqual(yield* store.editContent(home, returnEdit), "edited")
-        const { folders, fragments } = yield* exportArchive(home)
-        assert.deepStrictEqual(folders, [...own.folders, ...added.folders].sort(compareIds))
-        assert.deepStrictEqual(fragments, [...own.fragments, ...added.fragments].sort(compareIds))
+  test("editContent returns the result of the edit, and changes nothing in a dry run or after a failure", function* () {
+    const store = yield* WorkspaceStore
+    const [own, other] = [makeOneOfEach(), makeOneOfEach()]
+    const home = own.workspace.id
+    for (const each of [own, other]) yield* loadArchive(each)
+    const added = { folders: [folder({ name: "Added" })], fragments: [fragment("Added")] }
+    const returnEdit = () => Effect.succeed([makeEdit(added), "edited"] as const)
+    assert.strictEqual(yield* store.editContent(home, returnEdit, { dryRun: true }), "edited")
+    assert.strictEqual(yield* Effect.flip(store.editContent(home, () => Effect.fail("no"))), "no")
+    const [mine, theirs] = [{ ...own.prompts[0]!, versions: [] }, other.prompts[0]!]
+    const rejected: ReadonlyArray<readonly [Partial<ContentEdit>, path: string]> = [
+      [{ folders: [...added.folders, ...other.folders] }, "folders[1].id"],
+      [{ prompts: [{ ...mine, id: theirs.id, fragments: [] }] }, "prompts[0].id"],
+      [{ fragments: other.fragments }, "fragments[0].id"],
+      [{ prompts: [{ ...mine, versions: theirs.versions }] }, "prompts[0].versions[0].id"],
+      [
+        {
+          prompts: [{ ...mine, fragments: [fragmentBinding(own.fragments[0]!, 1, theirs.fragments[0])] }]
+        },
+        "prompts[0].fragments[0].id"
+      ]
+    ]
+    for (const [changes, path] of rejected)
+      for (const dryRun of [true, false])
         assert.deepStrictEqual(
-          yield* Effect.flip(editContent(newId<WorkspaceId>(), added)),
-          WorkspaceNotFound
+          yield* Effect.flip(editContent(home, changes, { dryRun })),
+          foreignIdError(path)
         )
-      })
-  )
+    for (const each of [own, other])
+      assert.deepStrictEqual(yield* exportArchive(each.workspace.id), inExportOrder(each))
+    assert.strictEqual(yield* store.editContent(home, returnEdit), "edited")
+    const { folders, fragments } = yield* exportArchive(home)
+    assert.deepStrictEqual(folders, [...own.folders, ...added.folders].sort(compareIds))
+    assert.deepStrictEqual(fragments, [...own.fragments, ...added.fragments].sort(compareIds))
+    assert.deepStrictEqual(yield* Effect.flip(editContent(newId<WorkspaceId>(), added)), WorkspaceNotFound)
+  })
 
-  it.effect(
-    "editContent replaces the recorded states of its workspace, however many there are, and readContent returns them",
-    () =>
-      Effect.gen(function* () {
-        const { readContent } = yield* WorkspaceStore
-        const [home, other] = [archive(), archive()]
-        for (const each of [home, other]) yield* loadArchive(each)
-        const makeState = (): ImportedState => ({ kind: "prompt", id: newId(), hash: "0".repeat(64) })
-        const readStates = Effect.map(readContent(home.workspace.id), ({ importedStates }) => importedStates)
-        const replace = (importedStates: ReadonlyArray<ImportedState> | undefined, dryRun = false) =>
-          editContent(home.workspace.id, { importedStates }, { dryRun })
-        const [one, two] = [makeState(), makeState()]
-        yield* replace([one, two, makeState()])
-        // A prompt and a fragment can have the same id.
-        const states = [{ ...one, hash: "f".repeat(64) }, two, { ...one, kind: "fragment" as const }]
-        yield* replace(states, true)
-        assert.lengthOf(yield* readStates, 3)
-        yield* replace(states)
-        yield* replace(undefined)
-        // An archive contains no states, so importing an archive keeps them.
-        yield* loadArchive(home)
-        assert.sameDeepMembers([...(yield* readStates)], states)
-        assert.deepStrictEqual((yield* readContent(other.workspace.id)).importedStates, [])
-        // Together, these states are larger than the maximum size of a row that the driver reads.
-        yield* replace(Array.from({ length: 130_000 }, makeState))
-        assert.lengthOf(yield* readStates, 130_000)
-      })
-  )
+  test("editContent replaces the recorded states of its workspace, however many there are, and readContent returns them", function* () {
+    const { readContent } = yield* WorkspaceStore
+    const [home, other] = [archive(), archive()]
+    for (const each of [home, other]) yield* loadArchive(each)
+    const makeState = (): ImportedState => ({ kind: "prompt", id: newId(), hash: "0".repeat(64) })
+    const readStates = Effect.map(readContent(home.workspace.id), ({ importedStates }) => importedStates)
+    const replace = (importedStates: ReadonlyArray<ImportedState> | undefined, dryRun = false) =>
+      editContent(home.workspace.id, { importedStates }, { dryRun })
+    const [one, two] = [makeState(), makeState()]
+    yield* replace([one, two, makeState()])
+    // A prompt and a fragment can have the same id.
+    const states = [{ ...one, hash: "f".repeat(64) }, two, { ...one, kind: "fragment" as const }]
+    yield* replace(states, true)
+    assert.lengthOf(yield* readStates, 3)
+    yield* replace(states)
+    yield* replace(undefined)
+    // An archive contains no states, so importing an archive keeps them.
+    yield* loadArchive(home)
+    assert.sameDeepMembers([...(yield* readStates)], states)
+    assert.deepStrictEqual((yield* readContent(other.workspace.id)).importedStates, [])
+    // Together, these states are larger than the maximum size of a row that the driver reads.
+    yield* replace(Array.from({ length: 130_000 }, makeState))
+    assert.lengthOf(yield* readStates, 130_000)
+  })
 
-  it.effect("concurrent calls of editContent lose no edit", () =>
-    Effect.gen(function* () {
-      const store = yield* WorkspaceStore
-      const home = workspace()
-      yield* loadArchive(archive({ workspace: home }))
-      const add = (name: string) =>
-        store.editContent(home.id, ({ folders }) => {
-          const exists = folders.some((folder) => folder.name === name)
-          return Effect.succeed([makeEdit({ folders: exists ? [] : [folder({ name })] }), name] as const)
-        })
-      yield* Effect.all(["a", "b", "c", "a", "b", "c"].map(add), { concurrency: "unbounded" })
-      const { folders } = yield* exportArchive(home.id)
-      assert.deepStrictEqual(folders.map(({ name }) => name).sort(), ["a", "b", "c"])
-    })
-  )
+  test("concurrent calls of editContent lose no edit", function* () {
+    const store = yield* WorkspaceStore
+    const home = workspace()
+    yield* loadArchive(archive({ workspace: home }))
+    const add = (name: string) =>
+      store.editContent(home.id, ({ folders }) => {
+        const exists = folders.some((folder) => folder.name === name)
+        return Effect.succeed([makeEdit({ folders: exists ? [] : [folder({ name })] }), name] as const)
+      })
+    yield* Effect.all(["a", "b", "c", "a", "b", "c"].map(add), { concurrency: "unbounded" })
+    const { folders } = yield* exportArchive(home.id)
+    assert.deepStrictEqual(folders.map(({ name }) => name).sort(), ["a", "b", "c"])
+  })
 }

@@ -25,6 +25,7 @@ import {
   version,
   workspace
 } from "../../support/archives.ts"
+import { makeTest } from "../../support/makeTest.ts"
 import {
   type ContractTests,
   assertReads,
@@ -40,6 +41,7 @@ const revoked_at = instant("2026-03-01T00:00:00.000Z")
 
 /** Tests the rules of `WorkspaceStore` for imports and exports of whole workspaces. */
 export const testImport = (it: ContractTests): void => {
+  const test = makeTest(it.effect)
   it.effect.prop(
     "importWorkspace gives a workspace the content of any archive, as a dry run predicts, exportWorkspace returns this content in a fixed order, and importing the export writes nothing",
     { from: archives, to: archives, other: archives, shared: Arbitrary.schema(Schema.Natural) },
@@ -65,265 +67,232 @@ export const testImport = (it: ContractTests): void => {
     { arbitrary: { runs: 10, maxShrinks: 50 } }
   )
 
-  it.effect("importWorkspace counts each row that it adds, changes and removes", () =>
-    Effect.gen(function* () {
-      const { importWorkspace } = yield* WorkspaceStore
-      const { archive: own } = sample()
-      const { workspace, users, api_keys, folders, tags, fragments, prompts } = own
-      const ofPrompts = prompts.flatMap(({ tags, fragments, versions }) => [tags, fragments, versions])
-      const lists = [users, api_keys, folders, tags, fragments, prompts, ...ofPrompts]
-      const added = { added: 1 + lists.flat().length, changed: 0, removed: 0 }
-      assert.deepStrictEqual((yield* importWorkspace(own)).rows, added)
-      const [first, second, ...others] = prompts
-      const { rows } = yield* importWorkspace({
-        ...own,
-        workspace: { ...workspace, name: "Renamed" },
-        users: [{ ...users[0]!, must_reset_password: true }, ...users.slice(1)],
-        api_keys: [{ ...api_keys[0]!, name: "Renamed" }, ...api_keys.slice(1)],
-        tags: [...tags, tag("added")],
-        prompts: [{ ...second!, title: "Changed", tags: [] }, ...others]
-      })
-      const removed = [first!.tags, first!.fragments, first!.versions, second!.tags].flat().length + 1
-      assert.deepStrictEqual(rows, { added: 1, changed: 4, removed })
+  test("importWorkspace counts each row that it adds, changes and removes", function* () {
+    const { importWorkspace } = yield* WorkspaceStore
+    const { archive: own } = sample()
+    const { workspace, users, api_keys, folders, tags, fragments, prompts } = own
+    const ofPrompts = prompts.flatMap(({ tags, fragments, versions }) => [tags, fragments, versions])
+    const lists = [users, api_keys, folders, tags, fragments, prompts, ...ofPrompts]
+    const added = { added: 1 + lists.flat().length, changed: 0, removed: 0 }
+    assert.deepStrictEqual((yield* importWorkspace(own)).rows, added)
+    const [first, second, ...others] = prompts
+    const { rows } = yield* importWorkspace({
+      ...own,
+      workspace: { ...workspace, name: "Renamed" },
+      users: [{ ...users[0]!, must_reset_password: true }, ...users.slice(1)],
+      api_keys: [{ ...api_keys[0]!, name: "Renamed" }, ...api_keys.slice(1)],
+      tags: [...tags, tag("added")],
+      prompts: [{ ...second!, title: "Changed", tags: [] }, ...others]
     })
-  )
+    const removed = [first!.tags, first!.fragments, first!.versions, second!.tags].flat().length + 1
+    assert.deepStrictEqual(rows, { added: 1, changed: 4, removed })
+  })
 
-  it.effect("importWorkspace lets rows swap names, numbers and parents within a workspace", () =>
-    Effect.gen(function* () {
-      const [a, b] = [tag("a"), tag("b")]
-      const snippet = fragment("{{x}}")
-      const [one, two] = [version(1), version(2)]
-      const [left, right] = [fragmentBinding(snippet, 1), fragmentBinding(snippet, 2)]
-      const first = prompt({ tags: [a.id], fragments: [left, right], versions: [one, two] })
-      const second = prompt({ tags: [b.id] })
-      const before = archive({ tags: [a, b], fragments: [snippet], prompts: [first, second] })
-      const swapped = [
-        { ...one, version_number: two.version_number, parent_version_id: two.id },
-        { ...two, version_number: one.version_number }
+  test("importWorkspace lets rows swap names, numbers and parents within a workspace", function* () {
+    const [a, b] = [tag("a"), tag("b")]
+    const snippet = fragment("{{x}}")
+    const [one, two] = [version(1), version(2)]
+    const [left, right] = [fragmentBinding(snippet, 1), fragmentBinding(snippet, 2)]
+    const first = prompt({ tags: [a.id], fragments: [left, right], versions: [one, two] })
+    const second = prompt({ tags: [b.id] })
+    const before = archive({ tags: [a, b], fragments: [snippet], prompts: [first, second] })
+    const swapped = [
+      { ...one, version_number: two.version_number, parent_version_id: two.id },
+      { ...two, version_number: one.version_number }
+    ]
+    const after: Archive = {
+      ...before,
+      tags: [
+        { ...a, name: "b" },
+        { ...b, name: "a" }
+      ],
+      prompts: [
+        { ...first, fragments: [right], versions: [] },
+        { ...second, fragments: [{ ...left, position: 3 }], versions: swapped }
       ]
-      const after: Archive = {
-        ...before,
-        tags: [
-          { ...a, name: "b" },
-          { ...b, name: "a" }
+    }
+    for (const each of [before, after, before]) {
+      yield* loadArchive(each)
+      yield* assertReads(each)
+    }
+  })
+
+  test("importWorkspace changes no tier and no billing status, and lifts neither a revocation nor a forced password reset", function* () {
+    const fields = { tier: "free", billing_status: "disputed" } as const
+    const { home, owner, key: own, archive: before } = makeTenant({ workspace: fields })
+    const record = (overrides: Partial<KeyRecord> = {}) => makeRecord(own, home, overrides)
+    yield* loadArchive(before)
+    yield* loadArchive({
+      ...before,
+      workspace: { ...home, name: "Renamed", tier: "team", billing_status: "active" }
+    })
+    assert.deepStrictEqual(yield* findKey(own), record())
+    yield* loadArchive(archive({ users: [{ ...owner, must_reset_password: true }] }))
+    assert.deepStrictEqual(yield* findKey(own), record({ owner_must_reset: true }))
+    yield* loadArchive({ ...before, api_keys: [{ ...own.stored, revoked_at }] })
+    yield* loadArchive(before)
+    yield* loadArchive(archive({ users: [owner] }))
+    assert.deepStrictEqual(yield* findKey(own), record({ owner_must_reset: true, revoked: true }))
+  })
+
+  test("importWorkspace can make an existing key expire earlier, but never later", function* () {
+    const [early, late] = [instant("2098-01-01T00:00:00.000Z"), instant("2099-01-01T00:00:00.000Z")]
+    for (const [before, imported, after] of [
+      [null, null, null],
+      [null, early, early],
+      [early, null, early],
+      [early, late, early],
+      [late, early, early]
+    ] as const) {
+      const { archive: own, key: ownKey } = makeTenant({ key: { expires_at: before } })
+      yield* loadArchive(own)
+      yield* loadArchive({ ...own, api_keys: [{ ...ownKey.stored, expires_at: imported }] })
+      assert.strictEqual((yield* findKey(ownKey)).expires_at, after)
+      assert.strictEqual((yield* exportArchive(own.workspace.id)).api_keys[0]!.expires_at, after)
+    }
+  })
+
+  test("importWorkspace adds users and keys, removes none, and keeps the hash, the owner and the workspace of an existing key", function* () {
+    const { archive: before, keys } = sample()
+    const records = Effect.forEach(Object.values(keys), findKey)
+    yield* loadArchive(before)
+    const unchanged = yield* records
+    const [home, [ada, ben]] = [before.workspace, before.users]
+    const owner = user({ must_reset_password: true })
+    const [added, rehashed] = [key(home.id, owner), key(home.id, ada!)]
+    yield* loadArchive(
+      archive({
+        workspace: home,
+        users: [owner, ada!, ben!],
+        api_keys: [
+          added.stored,
+          { ...keys.active.stored, created_by: ben!.id, name: "Renamed" },
+          { ...keys.legacy.stored, name: "Renamed" },
+          { ...keys.revoked.stored, key_hash: rehashed.stored.key_hash }
+        ]
+      })
+    )
+    assert.deepStrictEqual(yield* records, unchanged)
+    assert.deepStrictEqual(yield* Effect.flip(findKey(rehashed)), InvalidKey)
+    assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { owner_must_reset: true }))
+  })
+
+  test("importWorkspace ignores the letter case of emails, and rejects users whose id or email belongs to another user", function* () {
+    const [ada, ben, eve] = [user(), user(), user()]
+    yield* loadArchive(archive({ users: [ada, ben] }))
+    const shout = ada.email.toUpperCase()
+    const attempts: ReadonlyArray<readonly [users: Archive["users"], ...paths: ReadonlyArray<string>]> = [
+      [[eve, { ...ada, email: user().email }], "users[1].id"],
+      [[eve, { ...user(), email: shout }], "users[1].email"],
+      [
+        [
+          { ...ada, email: ben.email },
+          { ...ben, email: ada.email }
         ],
-        prompts: [
-          { ...first, fragments: [right], versions: [] },
-          { ...second, fragments: [{ ...left, position: 3 }], versions: swapped }
-        ]
-      }
-      for (const each of [before, after, before]) {
-        yield* loadArchive(each)
-        yield* assertReads(each)
-      }
-    })
-  )
-
-  it.effect(
-    "importWorkspace changes no tier and no billing status, and lifts neither a revocation nor a forced password reset",
-    () =>
-      Effect.gen(function* () {
-        const fields = { tier: "free", billing_status: "disputed" } as const
-        const { home, owner, key: own, archive: before } = makeTenant({ workspace: fields })
-        const record = (overrides: Partial<KeyRecord> = {}) => makeRecord(own, home, overrides)
-        yield* loadArchive(before)
-        yield* loadArchive({
-          ...before,
-          workspace: { ...home, name: "Renamed", tier: "team", billing_status: "active" }
-        })
-        assert.deepStrictEqual(yield* findKey(own), record())
-        yield* loadArchive(archive({ users: [{ ...owner, must_reset_password: true }] }))
-        assert.deepStrictEqual(yield* findKey(own), record({ owner_must_reset: true }))
-        yield* loadArchive({ ...before, api_keys: [{ ...own.stored, revoked_at }] })
-        yield* loadArchive(before)
-        yield* loadArchive(archive({ users: [owner] }))
-        assert.deepStrictEqual(yield* findKey(own), record({ owner_must_reset: true, revoked: true }))
-      })
-  )
-
-  it.effect("importWorkspace can make an existing key expire earlier, but never later", () =>
-    Effect.gen(function* () {
-      const [early, late] = [instant("2098-01-01T00:00:00.000Z"), instant("2099-01-01T00:00:00.000Z")]
-      for (const [before, imported, after] of [
-        [null, null, null],
-        [null, early, early],
-        [early, null, early],
-        [early, late, early],
-        [late, early, early]
-      ] as const) {
-        const { archive: own, key: ownKey } = makeTenant({ key: { expires_at: before } })
-        yield* loadArchive(own)
-        yield* loadArchive({ ...own, api_keys: [{ ...ownKey.stored, expires_at: imported }] })
-        assert.strictEqual((yield* findKey(ownKey)).expires_at, after)
-        assert.strictEqual((yield* exportArchive(own.workspace.id)).api_keys[0]!.expires_at, after)
-      }
-    })
-  )
-
-  it.effect(
-    "importWorkspace adds users and keys, removes none, and keeps the hash, the owner and the workspace of an existing key",
-    () =>
-      Effect.gen(function* () {
-        const { archive: before, keys } = sample()
-        const records = Effect.forEach(Object.values(keys), findKey)
-        yield* loadArchive(before)
-        const unchanged = yield* records
-        const [home, [ada, ben]] = [before.workspace, before.users]
-        const owner = user({ must_reset_password: true })
-        const [added, rehashed] = [key(home.id, owner), key(home.id, ada!)]
-        yield* loadArchive(
-          archive({
-            workspace: home,
-            users: [owner, ada!, ben!],
-            api_keys: [
-              added.stored,
-              { ...keys.active.stored, created_by: ben!.id, name: "Renamed" },
-              { ...keys.legacy.stored, name: "Renamed" },
-              { ...keys.revoked.stored, key_hash: rehashed.stored.key_hash }
-            ]
-          })
-        )
-        assert.deepStrictEqual(yield* records, unchanged)
-        assert.deepStrictEqual(yield* Effect.flip(findKey(rehashed)), InvalidKey)
-        assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home, { owner_must_reset: true }))
-      })
-  )
-
-  it.effect(
-    "importWorkspace ignores the letter case of emails, and rejects users whose id or email belongs to another user",
-    () =>
-      Effect.gen(function* () {
-        const [ada, ben, eve] = [user(), user(), user()]
-        yield* loadArchive(archive({ users: [ada, ben] }))
-        const shout = ada.email.toUpperCase()
-        const attempts: ReadonlyArray<readonly [users: Archive["users"], ...paths: ReadonlyArray<string>]> = [
-          [[eve, { ...ada, email: user().email }], "users[1].id"],
-          [[eve, { ...user(), email: shout }], "users[1].email"],
-          [
-            [
-              { ...ada, email: ben.email },
-              { ...ben, email: ada.email }
-            ],
-            ...["users[0].email", "users[0].id", "users[1].email", "users[1].id"]
-          ]
-        ]
-        for (const [users, ...paths] of attempts)
-          assert.deepStrictEqual(yield* rejectedPaths(archive({ users })), paths)
-        yield* loadArchive(archive({ users: [{ ...ada, email: shout }] }))
-      })
-  )
-
-  it.effect("importWorkspace rejects a key whose hash or id belongs to another key, workspace or user", () =>
-    Effect.gen(function* () {
-      const { archive: other, keys } = sample()
-      yield* loadArchive(other)
-      const [home, owner] = [workspace(), user()]
-      const make = () => key(home.id, owner).stored
-      const taken = { ...key(null, owner).stored, id: keys.legacy.stored.id, revoked_at }
-      const attempts: ReadonlyArray<readonly [keys: Archive["api_keys"], path: string]> = [
-        ...[keys.active, keys.revoked, keys.legacy].map(
-          ({ stored: { key_hash } }) => [[make(), { ...make(), key_hash }], "api_keys[1].key_hash"] as const
-        ),
-        [[{ ...make(), id: keys.active.stored.id }], "api_keys[0].id"],
-        [[taken], "api_keys[0].id"],
-        // An import cannot give a workspace to a stored key without one.
-        [[{ ...taken, workspace_id: home.id }], "api_keys[0].id"]
+        ...["users[0].email", "users[0].id", "users[1].email", "users[1].id"]
       ]
-      for (const [api_keys, path] of attempts)
-        assert.deepStrictEqual(yield* rejectedPaths(archive({ workspace: home, users: [owner], api_keys })), [
-          path
-        ])
-      assert.isFalse((yield* findKey(keys.legacy)).revoked)
-    })
-  )
+    ]
+    for (const [users, ...paths] of attempts)
+      assert.deepStrictEqual(yield* rejectedPaths(archive({ users })), paths)
+    yield* loadArchive(archive({ users: [{ ...ada, email: shout }] }))
+  })
 
-  it.effect(
-    "importWorkspace rejects ids that belong to another workspace, and names the path of each id",
-    () =>
-      Effect.gen(function* () {
-        const [other, own] = [makeOneOfEach(), makeOneOfEach()]
-        yield* loadArchive(other)
-        const [theirs, mine] = [other.prompts[0]!, own.prompts[0]!]
-        const both = {
-          workspace: own.workspace,
-          folders: [...own.folders, ...other.folders],
-          tags: [...own.tags, { ...other.tags[0]!, name: "taken" }],
-          fragments: [...own.fragments, ...other.fragments],
-          prompts: [mine, theirs]
-        }
-        assert.deepStrictEqual(yield* rejectedPaths(archive(both)), [
-          "folders[1].id",
-          "fragments[1].id",
-          "prompts[1].fragments[0].id",
-          "prompts[1].id",
-          "prompts[1].versions[0].id",
-          "tags[1].id"
-        ])
-        const changed = {
-          ...mine,
-          fragments: [
-            ...mine.fragments,
-            fragmentBinding(own.fragments[0]!, 1, { id: theirs.fragments[0]!.id })
-          ],
-          versions: [version(7), version(8, { id: theirs.versions[0]!.id })]
-        }
-        assert.deepStrictEqual(yield* rejectedPaths({ ...own, prompts: [prompt(), changed] }), [
-          "prompts[1].fragments[1].id",
-          "prompts[1].versions[1].id"
-        ])
-      })
-  )
+  test("importWorkspace rejects a key whose hash or id belongs to another key, workspace or user", function* () {
+    const { archive: other, keys } = sample()
+    yield* loadArchive(other)
+    const [home, owner] = [workspace(), user()]
+    const make = () => key(home.id, owner).stored
+    const taken = { ...key(null, owner).stored, id: keys.legacy.stored.id, revoked_at }
+    const attempts: ReadonlyArray<readonly [keys: Archive["api_keys"], path: string]> = [
+      ...[keys.active, keys.revoked, keys.legacy].map(
+        ({ stored: { key_hash } }) => [[make(), { ...make(), key_hash }], "api_keys[1].key_hash"] as const
+      ),
+      [[{ ...make(), id: keys.active.stored.id }], "api_keys[0].id"],
+      [[taken], "api_keys[0].id"],
+      // An import cannot give a workspace to a stored key without one.
+      [[{ ...taken, workspace_id: home.id }], "api_keys[0].id"]
+    ]
+    for (const [api_keys, path] of attempts)
+      assert.deepStrictEqual(yield* rejectedPaths(archive({ workspace: home, users: [owner], api_keys })), [
+        path
+      ])
+    assert.isFalse((yield* findKey(keys.legacy)).revoked)
+  })
 
-  it.effect("importWorkspace changes nothing in a dry run or if it rejects the archive", () =>
-    Effect.gen(function* () {
-      const { importWorkspace, workspaces } = yield* WorkspaceStore
-      const taken = makeOneOfEach()
-      const { archive: before, keys } = sample()
-      for (const each of [taken, before]) yield* loadArchive(each)
-      const records = Effect.forEach(Object.values(keys), findKey)
-      const unchanged = yield* records
-      const [home, stranger] = [workspace(), user()]
-      const added = key(before.workspace.id, stranger)
-      const emptied: Archive = {
-        ...archive({ workspace: before.workspace, folders: [folder()] }),
-        users: [...before.users.map((user) => ({ ...user, must_reset_password: true })), stranger],
-        api_keys: [...before.api_keys.map((key) => ({ ...key, revoked_at })), added.stored]
-      }
-      const rejected = { ...emptied, prompts: [prompt({ id: taken.prompts[0]!.id })] }
-      yield* importWorkspace(emptied, { dryRun: true })
-      for (const dryRun of [true, false])
-        for (const archive of [rejected, { ...rejected, workspace: home, users: [], api_keys: [] }])
-          assert.deepStrictEqual(
-            yield* Effect.flip(importWorkspace(archive, { dryRun })),
-            foreignIdError("prompts[0].id")
-          )
-      for (const each of [before, taken]) yield* assertReads(each)
-      assert.deepStrictEqual(yield* records, unchanged)
-      assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
-      // The email is still free, so another user can have it.
-      yield* loadArchive(archive({ users: [{ ...stranger, id: user().id }] }))
-      assert.isFalse((yield* workspaces).some(({ id }) => id === home.id))
-    })
-  )
+  test("importWorkspace rejects ids that belong to another workspace, and names the path of each id", function* () {
+    const [other, own] = [makeOneOfEach(), makeOneOfEach()]
+    yield* loadArchive(other)
+    const [theirs, mine] = [other.prompts[0]!, own.prompts[0]!]
+    const both = {
+      workspace: own.workspace,
+      folders: [...own.folders, ...other.folders],
+      tags: [...own.tags, { ...other.tags[0]!, name: "taken" }],
+      fragments: [...own.fragments, ...other.fragments],
+      prompts: [mine, theirs]
+    }
+    assert.deepStrictEqual(yield* rejectedPaths(archive(both)), [
+      "folders[1].id",
+      "fragments[1].id",
+      "prompts[1].fragments[0].id",
+      "prompts[1].id",
+      "prompts[1].versions[0].id",
+      "tags[1].id"
+    ])
+    const changed = {
+      ...mine,
+      fragments: [...mine.fragments, fragmentBinding(own.fragments[0]!, 1, { id: theirs.fragments[0]!.id })],
+      versions: [version(7), version(8, { id: theirs.versions[0]!.id })]
+    }
+    assert.deepStrictEqual(yield* rejectedPaths({ ...own, prompts: [prompt(), changed] }), [
+      "prompts[1].fragments[1].id",
+      "prompts[1].versions[1].id"
+    ])
+  })
 
-  it.effect(
-    "exportWorkspace exports exactly the keys of the workspace and their owners, with the fields in a fixed order",
-    () =>
-      Effect.gen(function* () {
-        const { archive: own } = sample()
-        yield* loadArchive(sample().archive)
-        yield* loadArchive({ ...own, users: [...own.users, user()] })
-        const api_keys = own.api_keys.filter(({ workspace_id }) => workspace_id !== null)
-        const exported = yield* exportArchive(own.workspace.id)
-        assert.deepStrictEqual(exported, inExportOrder({ ...own, api_keys }))
-        // docs/archive-format.md shows the order of the fields.
-        for (const [item, { fields }] of [
-          [exported.api_keys[0]!, StoredKey],
-          [exported.prompts[0]!, WorkspacePrompt],
-          [exported.prompts.find(({ title }) => title === "Greeting")!.fragments[0]!, PromptFragment],
-          [exported.prompts[0]!.versions[0]!, PromptVersion]
-        ] as const)
-          assert.deepStrictEqual(Object.keys(item), Object.keys(fields))
-      })
-  )
+  test("importWorkspace changes nothing in a dry run or if it rejects the archive", function* () {
+    const { importWorkspace, workspaces } = yield* WorkspaceStore
+    const taken = makeOneOfEach()
+    const { archive: before, keys } = sample()
+    for (const each of [taken, before]) yield* loadArchive(each)
+    const records = Effect.forEach(Object.values(keys), findKey)
+    const unchanged = yield* records
+    const [home, stranger] = [workspace(), user()]
+    const added = key(before.workspace.id, stranger)
+    const emptied: Archive = {
+      ...archive({ workspace: before.workspace, folders: [folder()] }),
+      users: [...before.users.map((user) => ({ ...user, must_reset_password: true })), stranger],
+      api_keys: [...before.api_keys.map((key) => ({ ...key, revoked_at })), added.stored]
+    }
+    const rejected = { ...emptied, prompts: [prompt({ id: taken.prompts[0]!.id })] }
+    yield* importWorkspace(emptied, { dryRun: true })
+    for (const dryRun of [true, false])
+      for (const archive of [rejected, { ...rejected, workspace: home, users: [], api_keys: [] }])
+        assert.deepStrictEqual(
+          yield* Effect.flip(importWorkspace(archive, { dryRun })),
+          foreignIdError("prompts[0].id")
+        )
+    for (const each of [before, taken]) yield* assertReads(each)
+    assert.deepStrictEqual(yield* records, unchanged)
+    assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
+    // The email is still free, so another user can have it.
+    yield* loadArchive(archive({ users: [{ ...stranger, id: user().id }] }))
+    assert.isFalse((yield* workspaces).some(({ id }) => id === home.id))
+  })
+
+  test("exportWorkspace exports exactly the keys of the workspace and their owners, with the fields in a fixed order", function* () {
+    const { archive: own } = sample()
+    yield* loadArchive(sample().archive)
+    yield* loadArchive({ ...own, users: [...own.users, user()] })
+    const api_keys = own.api_keys.filter(({ workspace_id }) => workspace_id !== null)
+    const exported = yield* exportArchive(own.workspace.id)
+    assert.deepStrictEqual(exported, inExportOrder({ ...own, api_keys }))
+    // docs/archive-format.md shows the order of the fields.
+    for (const [item, { fields }] of [
+      [exported.api_keys[0]!, StoredKey],
+      [exported.prompts[0]!, WorkspacePrompt],
+      [exported.prompts.find(({ title }) => title === "Greeting")!.fragments[0]!, PromptFragment],
+      [exported.prompts[0]!.versions[0]!, PromptVersion]
+    ] as const)
+      assert.deepStrictEqual(Object.keys(item), Object.keys(fields))
+  })
 }

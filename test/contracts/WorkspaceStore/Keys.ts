@@ -22,6 +22,7 @@ import {
   user,
   workspace
 } from "../../support/archives.ts"
+import { makeTest } from "../../support/makeTest.ts"
 import { type ContractTests, addKey, findKey, makeRecord, toReplacement } from "./support.ts"
 
 const early = instant("2098-01-01T00:00:00.000Z")
@@ -32,28 +33,25 @@ const issuedAt = instant("2026-04-01T00:00:00.000Z")
 const issuedAndEarly = instant("2098-04-01T00:00:00.000Z")
 
 export const testKeys = (it: ContractTests): void => {
-  it.effect(
-    "revokeKey revokes a key with or without a workspace, and keeps the time of the first revocation",
-    () =>
-      Effect.gen(function* () {
-        const { revokeKey, keys } = yield* WorkspaceStore
-        const { archive: own, keys: ownKeys } = sample()
-        yield* loadArchive(own)
-        const before = yield* keys(own.workspace.id)
-        const active = before.find(({ id }) => id === ownKeys.active.stored.id)!
-        const revoked = { ...active, revoked_at: issuedAt }
-        assert.deepStrictEqual(yield* revokeKey(active.id, issuedAt), revoked)
-        assert.deepStrictEqual(yield* revokeKey(active.id, late), revoked)
-        assert.deepStrictEqual(
-          yield* keys(own.workspace.id),
-          before.map((info) => (info.id === active.id ? revoked : info))
-        )
-        assert.strictEqual((yield* revokeKey(ownKeys.legacy.stored.id, late)).revoked_at, late)
-        for (const each of [ownKeys.active, ownKeys.legacy]) assert.isTrue((yield* findKey(each)).revoked)
-        assert.isFalse((yield* findKey(ownKeys.second)).revoked)
-        assert.deepStrictEqual(yield* Effect.flip(revokeKey(newId<ApiKeyId>(), late)), KeyNotFound)
-      })
-  )
+  const test = makeTest(it.effect)
+  test("revokeKey revokes a key with or without a workspace, and keeps the time of the first revocation", function* () {
+    const { revokeKey, keys } = yield* WorkspaceStore
+    const { archive: own, keys: ownKeys } = sample()
+    yield* loadArchive(own)
+    const before = yield* keys(own.workspace.id)
+    const active = before.find(({ id }) => id === ownKeys.active.stored.id)!
+    const revoked = { ...active, revoked_at: issuedAt }
+    assert.deepStrictEqual(yield* revokeKey(active.id, issuedAt), revoked)
+    assert.deepStrictEqual(yield* revokeKey(active.id, late), revoked)
+    assert.deepStrictEqual(
+      yield* keys(own.workspace.id),
+      before.map((info) => (info.id === active.id ? revoked : info))
+    )
+    assert.strictEqual((yield* revokeKey(ownKeys.legacy.stored.id, late)).revoked_at, late)
+    for (const each of [ownKeys.active, ownKeys.legacy]) assert.isTrue((yield* findKey(each)).revoked)
+    assert.isFalse((yield* findKey(ownKeys.second)).revoked)
+    assert.deepStrictEqual(yield* Effect.flip(revokeKey(newId<ApiKeyId>(), late)), KeyNotFound)
+  })
 
   it.effect.each([
     ["at the given time", late, late, early, { expires_at: early, revoked_at: null }, late],
@@ -95,60 +93,48 @@ export const testKeys = (it: ContractTests): void => {
       })
   )
 
-  it.effect(
-    "rotateKey changes nothing if the old key is unknown, revoked or without a workspace, or if the new key exists",
-    () =>
-      Effect.gen(function* () {
-        const { rotateKey } = yield* WorkspaceStore
-        const { archive: own, keys } = sample()
-        yield* loadArchive(own)
-        const added = key(own.workspace.id, own.users[0]!)
-        for (const [id, error] of [
-          [newId<ApiKeyId>(), KeyNotFound],
-          [keys.revoked.stored.id, KeyEnded],
-          [keys.legacy.stored.id, KeyUnassigned]
-        ] as const)
-          assert.deepStrictEqual(yield* Effect.flip(rotateKey(id, toReplacement(added), late)), error)
-        assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
-        const unchanged = yield* findKey(keys.active)
-        const attempt = rotateKey(keys.active.stored.id, toReplacement(keys.second), early)
-        assert.isTrue(Exit.hasDies(yield* Effect.exit(attempt)))
-        assert.deepStrictEqual(yield* findKey(keys.active), unchanged)
-      })
-  )
+  test("rotateKey changes nothing if the old key is unknown, revoked or without a workspace, or if the new key exists", function* () {
+    const { rotateKey } = yield* WorkspaceStore
+    const { archive: own, keys } = sample()
+    yield* loadArchive(own)
+    const added = key(own.workspace.id, own.users[0]!)
+    for (const [id, error] of [
+      [newId<ApiKeyId>(), KeyNotFound],
+      [keys.revoked.stored.id, KeyEnded],
+      [keys.legacy.stored.id, KeyUnassigned]
+    ] as const)
+      assert.deepStrictEqual(yield* Effect.flip(rotateKey(id, toReplacement(added), late)), error)
+    assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
+    const unchanged = yield* findKey(keys.active)
+    const attempt = rotateKey(keys.active.stored.id, toReplacement(keys.second), early)
+    assert.isTrue(Exit.hasDies(yield* Effect.exit(attempt)))
+    assert.deepStrictEqual(yield* findKey(keys.active), unchanged)
+  })
 
-  it.effect(
-    "addKey adds a key for the user with the email in any letter case, and adds a user for an unknown email",
-    () =>
-      Effect.gen(function* () {
-        const [home, owner] = [workspace({ tier: "free" }), user()]
-        yield* loadArchive(archive({ workspace: home }))
-        const [first, second] = [key(home.id, owner), key(home.id, owner, { expires_at: late })]
-        yield* addKey(home.id, owner.email, owner.id, first)
-        yield* loadArchive(archive({ users: [{ ...owner, must_reset_password: true }] }))
-        yield* addKey(home.id, owner.email.toUpperCase(), newId(), second)
-        for (const each of [first, second])
-          assert.deepStrictEqual(yield* findKey(each), makeRecord(each, home, { owner_must_reset: true }))
-      })
-  )
+  test("addKey adds a key for the user with the email in any letter case, and adds a user for an unknown email", function* () {
+    const [home, owner] = [workspace({ tier: "free" }), user()]
+    yield* loadArchive(archive({ workspace: home }))
+    const [first, second] = [key(home.id, owner), key(home.id, owner, { expires_at: late })]
+    yield* addKey(home.id, owner.email, owner.id, first)
+    yield* loadArchive(archive({ users: [{ ...owner, must_reset_password: true }] }))
+    yield* addKey(home.id, owner.email.toUpperCase(), newId(), second)
+    for (const each of [first, second])
+      assert.deepStrictEqual(yield* findKey(each), makeRecord(each, home, { owner_must_reset: true }))
+  })
 
-  it.effect(
-    "addKey adds neither the key nor the user if the workspace does not exist or the key already exists",
-    () =>
-      Effect.gen(function* () {
-        const { archive: own, keys } = sample()
-        yield* loadArchive(own)
-        const unchanged = yield* findKey(keys.active)
-        const [owner, nowhere] = [user(), newId<WorkspaceId>()]
-        const added = key(nowhere, owner)
-        const missing = yield* Effect.flip(addKey(nowhere, owner.email, owner.id, added))
-        assert.deepStrictEqual(missing, WorkspaceNotFound)
-        assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
-        const attempt = yield* Effect.exit(addKey(own.workspace.id, owner.email, owner.id, keys.active))
-        assert.isTrue(Exit.hasDies(attempt))
-        assert.deepStrictEqual(yield* findKey(keys.active), unchanged)
-        // The email is still free, so another user can have it.
-        yield* loadArchive(archive({ users: [{ ...owner, id: newId<UserId>() }] }))
-      })
-  )
+  test("addKey adds neither the key nor the user if the workspace does not exist or the key already exists", function* () {
+    const { archive: own, keys } = sample()
+    yield* loadArchive(own)
+    const unchanged = yield* findKey(keys.active)
+    const [owner, nowhere] = [user(), newId<WorkspaceId>()]
+    const added = key(nowhere, owner)
+    const missing = yield* Effect.flip(addKey(nowhere, owner.email, owner.id, added))
+    assert.deepStrictEqual(missing, WorkspaceNotFound)
+    assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
+    const attempt = yield* Effect.exit(addKey(own.workspace.id, owner.email, owner.id, keys.active))
+    assert.isTrue(Exit.hasDies(attempt))
+    assert.deepStrictEqual(yield* findKey(keys.active), unchanged)
+    // The email is still free, so another user can have it.
+    yield* loadArchive(archive({ users: [{ ...owner, id: newId<UserId>() }] }))
+  })
 }

@@ -11,6 +11,7 @@ import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { workspace } from "../../../support/archives.ts"
 import { listenOnFreePort } from "../../../support/ports.ts"
+import { makeTest } from "../../../support/makeTest.ts"
 import { emptyDatabase, freshDatabase, onServer, proxyTo } from "../../../support/postgres.ts"
 
 const select1 = { text: "select 1 as one", params: [] }
@@ -24,6 +25,9 @@ const repeat = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ le
 /** The loopback port of a server that accepts connections and never responds, until the scope closes. */
 const silentServer = Effect.suspend(() => listenOnFreePort(createServer()))
 
+const test = makeTest(it.live)
+const testOnDatabase = makeTest(it.live, emptyDatabase)
+
 describe("queries without a PostgreSQL server", () => {
   const failAll = Effect.gen(function* () {
     const { queryPrompts, queryKeys, transact, handleSqlErrors } = yield* Database
@@ -36,98 +40,85 @@ describe("queries without a PostgreSQL server", () => {
     return yield* Effect.all(failures, { concurrency: "unbounded" })
   })
 
-  it.live("queries and transactions fail if connections are refused, and if the server never responds", () =>
-    Effect.gen(function* () {
-      const freePort = yield* Effect.scoped(silentServer)
-      for (const port of [freePort, yield* silentServer]) {
-        const url = `postgres://postgres@127.0.0.1:${port}/none`
-        assert.deepStrictEqual(yield* failAll.pipe(withDatabase(url)), repeat(3, Unavailable))
-      }
-    })
-  )
+  test("queries and transactions fail if connections are refused, and if the server never responds", function* () {
+    const freePort = yield* Effect.scoped(silentServer)
+    for (const port of [freePort, yield* silentServer]) {
+      const url = `postgres://postgres@127.0.0.1:${port}/none`
+      assert.deepStrictEqual(yield* failAll.pipe(withDatabase(url)), repeat(3, Unavailable))
+    }
+  })
 })
 
 // Each test has a separate database and waits most of the time.
 describe.concurrent("queries of a PostgreSQL server", () => {
-  it.live(
-    "a query that is interrupted while the server is frozen ends immediately, and its connection is not used again",
-    () =>
-      Effect.gen(function* () {
-        const proxy = yield* proxyTo(yield* freshDatabase)
-        yield* Effect.gen(function* () {
-          const [before] = yield* read("select pg_backend_pid() as pid")
-          yield* proxy.freeze
-          const late = Effect.exit(Effect.timeout(read("select 1"), "200 millis"))
-          const results = yield* Effect.all(repeat(40, late), { concurrency: "unbounded" })
-          assert.isTrue(results.every(Exit.isFailure))
-          yield* proxy.thaw
-          const [after] = yield* read("select pg_backend_pid() as pid")
-          assert.notStrictEqual(after?.pid, before?.pid)
-        }).pipe(withDatabase(proxy.url))
-      })
-  )
+  test("a query that is interrupted while the server is frozen ends immediately, and its connection is not used again", function* () {
+    const proxy = yield* proxyTo(yield* freshDatabase)
+    yield* Effect.gen(function* () {
+      const [before] = yield* read("select pg_backend_pid() as pid")
+      yield* proxy.freeze
+      const late = Effect.exit(Effect.timeout(read("select 1"), "200 millis"))
+      const results = yield* Effect.all(repeat(40, late), { concurrency: "unbounded" })
+      assert.isTrue(results.every(Exit.isFailure))
+      yield* proxy.thaw
+      const [after] = yield* read("select pg_backend_pid() as pid")
+      assert.notStrictEqual(after?.pid, before?.pid)
+    }).pipe(withDatabase(proxy.url))
+  })
 
-  it.live(
+  testOnDatabase(
     "slow statements of one workspace delay no statement of another workspace, even if the slow statements are interrupted",
-    () =>
-      Effect.gen(function* () {
-        const [slow, other] = [workspace().id, workspace().id]
-        const { queryPrompts } = yield* Database
-        const sleep = queryPrompts({ text: "select pg_sleep(2.5)", params: [], workspace: slow })
-        const countSlow = queryPrompts({
-          text: `select count(*)::int as count from pg_stat_activity
+    function* () {
+      const [slow, other] = [workspace().id, workspace().id]
+      const { queryPrompts } = yield* Database
+      const sleep = queryPrompts({ text: "select pg_sleep(2.5)", params: [], workspace: slow })
+      const countSlow = queryPrompts({
+        text: `select count(*)::int as count from pg_stat_activity
             where datname = current_database() and state = 'active' and query = 'select pg_sleep(2.5)'`,
-          params: [],
-          workspace: other
-        })
-        const expectNoDelay = Effect.gen(function* () {
-          for (let i = 0; i < 8; i++) assert.isAbove((yield* countSlow)[0]!.count as number, 0)
-        })
-        const opening = queryPrompts({ text: "select pg_sleep(0.1)", params: [] })
-        yield* Effect.all(repeat(4, opening), { concurrency: "unbounded" })
-        for (const count of [1, 20]) {
-          const reading = yield* Effect.forkChild(
-            Effect.all(repeat(count, sleep), { concurrency: "unbounded" })
-          )
-          yield* Effect.sleep("100 millis")
-          yield* expectNoDelay
-          yield* Effect.forkChild(Fiber.interrupt(reading))
-          yield* expectNoDelay
-        }
-        yield* queryPrompts({ ...select1, workspace: slow })
-      }).pipe(Effect.provide(emptyDatabase))
+        params: [],
+        workspace: other
+      })
+      const expectNoDelay = Effect.gen(function* () {
+        for (let i = 0; i < 8; i++) assert.isAbove((yield* countSlow)[0]!.count as number, 0)
+      })
+      const opening = queryPrompts({ text: "select pg_sleep(0.1)", params: [] })
+      yield* Effect.all(repeat(4, opening), { concurrency: "unbounded" })
+      for (const count of [1, 20]) {
+        const reading = yield* Effect.forkChild(
+          Effect.all(repeat(count, sleep), { concurrency: "unbounded" })
+        )
+        yield* Effect.sleep("100 millis")
+        yield* expectNoDelay
+        yield* Effect.forkChild(Fiber.interrupt(reading))
+        yield* expectNoDelay
+      }
+      yield* queryPrompts({ ...select1, workspace: slow })
+    }
   )
 
-  it.live(
-    "a query whose connection is lost is retried on a new connection, which has the session settings of the service",
-    () =>
-      Effect.gen(function* () {
-        const database = yield* freshDatabase
-        const proxy = yield* proxyTo(database)
-        yield* Effect.gen(function* () {
-          const [before] = yield* read("select pg_backend_pid() as pid")
-          yield* proxy.cut
-          const [after] = yield* read("select pg_backend_pid() as pid")
-          assert.notStrictEqual(after?.pid, before?.pid)
-          // The server terminates the connection in the middle of a statement.
-          const reading = yield* Effect.forkChild(read("select pg_sleep(0.3), 'again' as result"))
-          yield* Effect.sleep("100 millis")
-          yield* onServer(
-            `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${database}'`
-          )
-          const [row] = yield* Fiber.join(reading)
-          assert.strictEqual(row?.result, "again")
-          const [settings] = yield* read(
-            `select current_setting('statement_timeout') as timeout, current_setting('plan_cache_mode') as plans,
+  test("a query whose connection is lost is retried on a new connection, which has the session settings of the service", function* () {
+    const database = yield* freshDatabase
+    const proxy = yield* proxyTo(database)
+    yield* Effect.gen(function* () {
+      const [before] = yield* read("select pg_backend_pid() as pid")
+      yield* proxy.cut
+      const [after] = yield* read("select pg_backend_pid() as pid")
+      assert.notStrictEqual(after?.pid, before?.pid)
+      // The server terminates the connection in the middle of a statement.
+      const reading = yield* Effect.forkChild(read("select pg_sleep(0.3), 'again' as result"))
+      yield* Effect.sleep("100 millis")
+      yield* onServer(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${database}'`)
+      const [row] = yield* Fiber.join(reading)
+      assert.strictEqual(row?.result, "again")
+      const [settings] = yield* read(
+        `select current_setting('statement_timeout') as timeout, current_setting('plan_cache_mode') as plans,
               current_setting('TimeZone') as zone, current_setting('application_name') as name`
-          )
-          assert.deepStrictEqual(
-            { ...settings },
-            { timeout: "3s", plans: "force_generic_plan", zone: "UTC", name: "prompt-retrieval" }
-          )
-        }).pipe(withDatabase(proxy.url))
-      })
-  )
+      )
+      assert.deepStrictEqual(
+        { ...settings },
+        { timeout: "3s", plans: "force_generic_plan", zone: "UTC", name: "prompt-retrieval" }
+      )
+    }).pipe(withDatabase(proxy.url))
+  })
 
   const collectLines = () => {
     const lines: Array<unknown> = []
@@ -163,15 +154,14 @@ describe.concurrent("queries of a PostgreSQL server", () => {
     }).pipe(Effect.provide(emptyDatabase), Effect.provide(logger))
   })
 
-  it.live(
+  testOnDatabase(
     "an SQL error that is not an outage makes the query fail with a defect, and later queries succeed",
-    () =>
-      Effect.gen(function* () {
-        for (const text of ["select 1/0", "selec", "select * from nowhere"]) {
-          const exit = yield* Effect.exit(read(text))
-          assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause), text)
-        }
-        assert.deepStrictEqual(yield* read("select 1 as one"), [{ one: 1 }])
-      }).pipe(Effect.provide(emptyDatabase))
+    function* () {
+      for (const text of ["select 1/0", "selec", "select * from nowhere"]) {
+        const exit = yield* Effect.exit(read(text))
+        assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause), text)
+      }
+      assert.deepStrictEqual(yield* read("select 1 as one"), [{ one: 1 }])
+    }
   )
 })

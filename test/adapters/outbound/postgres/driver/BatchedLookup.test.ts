@@ -8,6 +8,7 @@ import * as Schema from "effect/Schema"
 import { makeBatchedLookup } from "../../../../../src/adapters/outbound/postgres/driver/BatchedLookup.ts"
 import type { Row } from "../../../../../src/adapters/outbound/postgres/driver/Query.ts"
 import { Unavailable } from "../../../../../src/application/ports/Unavailable.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 
 const getParity = (key: number): "even" | "odd" => (key % 2 === 0 ? "even" : "odd")
 
@@ -42,6 +43,7 @@ const runAll = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.all(effects, { concurrency: "unbounded" })
 
 describe("a batched lookup", () => {
+  const test = makeTest(it.effect)
   it.effect.prop(
     "a batched lookup sends the first key of each partition alone, and up to 16 keys in each later statement",
     { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },
@@ -66,56 +68,44 @@ describe("a batched lookup", () => {
       })
   )
 
-  it.effect(
-    "if a statement fails or dies, only the lookups of its keys fail or die, and lookups in another partition succeed",
-    () =>
-      Effect.gen(function* () {
-        for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
-          const { lookUp } = yield* makeLookup((partition) => (partition === "odd" ? failure : Effect.void))
-          const exits = yield* runAll([1, 2, 5].map((key) => Effect.exit(lookUp(key))))
-          const expected = yield* Effect.exit(failure)
-          assert.deepStrictEqual(exits, [expected, Exit.succeed({ ordinal: 1, key: 2 }), expected])
-        }
-      })
-  )
+  test("if a statement fails or dies, only the lookups of its keys fail or die, and lookups in another partition succeed", function* () {
+    for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
+      const { lookUp } = yield* makeLookup((partition) => (partition === "odd" ? failure : Effect.void))
+      const exits = yield* runAll([1, 2, 5].map((key) => Effect.exit(lookUp(key))))
+      const expected = yield* Effect.exit(failure)
+      assert.deepStrictEqual(exits, [expected, Exit.succeed({ ordinal: 1, key: 2 }), expected])
+    }
+  })
 
-  it.effect(
-    "a batched lookup looks up a key immediately when no statement of its partition is in flight",
-    () =>
-      Effect.gen(function* () {
-        const { statements, lookUp } = yield* makeLookup()
-        for (const key of [2, 4]) {
-          const lookup = yield* Effect.forkChild(lookUp(key), { startImmediately: true })
-          assert.deepStrictEqual(statements.at(-1), [key])
-          assert.deepStrictEqual(yield* Fiber.join(lookup), { ordinal: 1, key })
-        }
-        // A statement in flight delays only its own partition.
-        const fibers = yield* Effect.forEach([2, 8, 1], (key) =>
-          Effect.forkChild(lookUp(key), { startImmediately: true })
-        )
-        assert.deepStrictEqual(statements.slice(2), [[2], [1]])
-        yield* Fiber.joinAll(fibers)
-        assert.deepStrictEqual(statements.slice(2), [[2], [1], [8]])
-      })
-  )
+  test("a batched lookup looks up a key immediately when no statement of its partition is in flight", function* () {
+    const { statements, lookUp } = yield* makeLookup()
+    for (const key of [2, 4]) {
+      const lookup = yield* Effect.forkChild(lookUp(key), { startImmediately: true })
+      assert.deepStrictEqual(statements.at(-1), [key])
+      assert.deepStrictEqual(yield* Fiber.join(lookup), { ordinal: 1, key })
+    }
+    // A statement in flight delays only its own partition.
+    const fibers = yield* Effect.forEach([2, 8, 1], (key) =>
+      Effect.forkChild(lookUp(key), { startImmediately: true })
+    )
+    assert.deepStrictEqual(statements.slice(2), [[2], [1]])
+    yield* Fiber.joinAll(fibers)
+    assert.deepStrictEqual(statements.slice(2), [[2], [1], [8]])
+  })
 
-  it.effect(
-    "if a caller is interrupted, its key is not sent any more, and other callers still get their rows",
-    () =>
-      Effect.gen(function* () {
-        const gate = yield* Deferred.make<void>()
-        const { statements, lookUp } = yield* makeLookup(() => Deferred.await(gate))
-        const [first, waiting, sent, other] = yield* Effect.forEach([8, 10, 4, 2], (key) =>
-          Effect.forkChild(lookUp(key), { startImmediately: true })
-        )
-        yield* Fiber.interrupt(waiting!)
-        yield* nextTurn
-        assert.deepStrictEqual(statements, [[8], [4, 2]])
-        yield* Fiber.interrupt(sent!)
-        yield* Deferred.succeed(gate, undefined)
-        assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(sent!)))
-        assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
-        assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 2, key: 2 })
-      })
-  )
+  test("if a caller is interrupted, its key is not sent any more, and other callers still get their rows", function* () {
+    const gate = yield* Deferred.make<void>()
+    const { statements, lookUp } = yield* makeLookup(() => Deferred.await(gate))
+    const [first, waiting, sent, other] = yield* Effect.forEach([8, 10, 4, 2], (key) =>
+      Effect.forkChild(lookUp(key), { startImmediately: true })
+    )
+    yield* Fiber.interrupt(waiting!)
+    yield* nextTurn
+    assert.deepStrictEqual(statements, [[8], [4, 2]])
+    yield* Fiber.interrupt(sent!)
+    yield* Deferred.succeed(gate, undefined)
+    assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(sent!)))
+    assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
+    assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 2, key: 2 })
+  })
 })

@@ -16,6 +16,7 @@ import {
   proxyTo,
   toDatabaseUrl
 } from "../../../../support/postgres.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 
 /** Waits until a condition holds; the timeout of the test is the limit. */
 const waitUntil = (holds: () => boolean): Effect.Effect<void> =>
@@ -40,68 +41,57 @@ const restoredLine = ["Change feed restored; caching enabled"]
 
 // Each test has a separate database and waits most of the time.
 describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
-  it.live(
-    "a notification raises the revision of its workspace only, and the feed calls its listeners with the workspace",
-    () =>
-      Effect.gen(function* () {
-        const database = yield* freshDatabase
-        const { feed, lines, notify, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
-        yield* waitUntilUp
-        const calls: Array<WorkspaceId | undefined> = []
-        feed.onChange((workspace) => calls.push(workspace))
-        const [changed, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
-        const [same, now] = [feed.revisionOf(other), feed.revision()!]
-        yield* notify(changed)
-        yield* waitUntil(() => calls.length === 1)
-        assert.deepStrictEqual(calls, [changed])
-        assert.isAbove(feed.revisionOf(changed)!, now)
-        assert.strictEqual(feed.revisionOf(other), same)
-        assert.deepStrictEqual(lines, [])
-      })
-  )
+  const test = makeTest(it.live)
+  test("a notification raises the revision of its workspace only, and the feed calls its listeners with the workspace", function* () {
+    const database = yield* freshDatabase
+    const { feed, lines, notify, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
+    yield* waitUntilUp
+    const calls: Array<WorkspaceId | undefined> = []
+    feed.onChange((workspace) => calls.push(workspace))
+    const [changed, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
+    const [same, now] = [feed.revisionOf(other), feed.revision()!]
+    yield* notify(changed)
+    yield* waitUntil(() => calls.length === 1)
+    assert.deepStrictEqual(calls, [changed])
+    assert.isAbove(feed.revisionOf(changed)!, now)
+    assert.strictEqual(feed.revisionOf(other), same)
+    assert.deepStrictEqual(lines, [])
+  })
 
-  it.live(
-    "when its connection is terminated, the feed goes down, and raises every revision when it is up again",
-    () =>
-      Effect.gen(function* () {
-        const database = yield* freshDatabase
-        const { feed, isUp, lines, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
-        yield* waitUntilUp
-        const calls: Array<readonly [workspace: WorkspaceId | undefined, isUp: boolean]> = []
-        feed.onChange((workspace) => calls.push([workspace, isUp()]))
-        const before = feed.revision()!
-        yield* onServer(`select pg_terminate_backend(pid) from pg_stat_activity
+  test("when its connection is terminated, the feed goes down, and raises every revision when it is up again", function* () {
+    const database = yield* freshDatabase
+    const { feed, isUp, lines, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
+    yield* waitUntilUp
+    const calls: Array<readonly [workspace: WorkspaceId | undefined, isUp: boolean]> = []
+    feed.onChange((workspace) => calls.push([workspace, isUp()]))
+    const before = feed.revision()!
+    yield* onServer(`select pg_terminate_backend(pid) from pg_stat_activity
           where datname = '${database}' and query ilike 'listen%'`)
-        yield* waitUntil(() => calls.length > 0)
-        assert.deepStrictEqual(calls[0], [undefined, false])
-        yield* waitUntilUp
-        assert.isAbove(feed.revisionOf(newId<WorkspaceId>())!, before)
-        assert.deepStrictEqual(lines, [downLine, restoredLine])
-      })
-  )
+    yield* waitUntil(() => calls.length > 0)
+    assert.deepStrictEqual(calls[0], [undefined, false])
+    yield* waitUntilUp
+    assert.isAbove(feed.revisionOf(newId<WorkspaceId>())!, before)
+    assert.deepStrictEqual(lines, [downLine, restoredLine])
+  })
 
-  it.live(
-    "the feed replaces connections that have gone silent for ever, and closes without waiting for them",
-    () =>
+  test("the feed replaces connections that have gone silent for ever, and closes without waiting for them", function* () {
+    const database = yield* freshDatabase
+    const proxy = yield* proxyTo(database)
+    const lines = yield* Effect.scoped(
       Effect.gen(function* () {
-        const database = yield* freshDatabase
-        const proxy = yield* proxyTo(database)
-        const lines = yield* Effect.scoped(
-          Effect.gen(function* () {
-            const { feed, isUp, lines, notify, waitUntilUp } = yield* startFeed(proxy.url, database)
-            yield* waitUntilUp
-            yield* proxy.silence
-            yield* waitUntil(() => !isUp())
-            yield* waitUntilUp
-            const workspace = newId<WorkspaceId>()
-            const before = feed.revisionOf(workspace)
-            yield* notify(workspace)
-            yield* waitUntil(() => feed.revisionOf(workspace) !== before)
-            yield* proxy.silence
-            return lines
-          })
-        )
-        assert.deepStrictEqual(lines, [downLine, restoredLine])
+        const { feed, isUp, lines, notify, waitUntilUp } = yield* startFeed(proxy.url, database)
+        yield* waitUntilUp
+        yield* proxy.silence
+        yield* waitUntil(() => !isUp())
+        yield* waitUntilUp
+        const workspace = newId<WorkspaceId>()
+        const before = feed.revisionOf(workspace)
+        yield* notify(workspace)
+        yield* waitUntil(() => feed.revisionOf(workspace) !== before)
+        yield* proxy.silence
+        return lines
       })
-  )
+    )
+    assert.deepStrictEqual(lines, [downLine, restoredLine])
+  })
 })

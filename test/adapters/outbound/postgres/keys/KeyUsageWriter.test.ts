@@ -9,6 +9,7 @@ import type { ApiKeyId } from "../../../../../src/domain/ApiKey.ts"
 import { toTimestamp } from "../../../../../src/domain/Timestamp.ts"
 import { loadArchive, archive, key, newId, user, workspace } from "../../../../support/archives.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 import { connect, freshDatabase, migratedDatabase, onServer } from "../../../../support/postgres.ts"
 
 const noon = Date.UTC(2026, 0, 1, 12)
@@ -31,45 +32,41 @@ const readTimes = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {
 })
 
 describe("last_used_at of keys", () => {
-  it.live(
-    "last_used_at is written in one batch, at most once per minute for each key, and never decreases",
-    () =>
-      Effect.gen(function* () {
-        const [one, two] = yield* addTwoKeys
-        const usage = yield* makeKeyUsageWriter
-        usage.record(one, noon)
-        usage.record(one, noon + 10)
-        usage.record(newId<ApiKeyId>(), noon)
-        assert.deepStrictEqual(yield* readTimes([one, two]), [null, null])
-        yield* usage.flush
-        assert.deepStrictEqual(yield* readTimes([one, two]), [toTimestamp(noon + 10), null])
-        usage.record(one, noon + 9 + minute)
-        usage.record(two, noon + minute)
-        yield* usage.flush
-        assert.deepStrictEqual(yield* readTimes([one, two]), [noon + 10, noon + minute].map(toTimestamp))
+  const test = makeTest(it.live, migratedDatabase)
 
-        const otherProcess = yield* makeKeyUsageWriter
-        for (const [writer, now] of [
-          [usage, noon + 10 + minute],
-          [otherProcess, noon]
-        ] as const) {
-          writer.record(one, now)
-          yield* writer.flush
-          assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon + 10 + minute)])
-        }
-      }).pipe(Effect.provide(migratedDatabase))
-  )
+  test("last_used_at is written in one batch, at most once per minute for each key, and never decreases", function* () {
+    const [one, two] = yield* addTwoKeys
+    const usage = yield* makeKeyUsageWriter
+    usage.record(one, noon)
+    usage.record(one, noon + 10)
+    usage.record(newId<ApiKeyId>(), noon)
+    assert.deepStrictEqual(yield* readTimes([one, two]), [null, null])
+    yield* usage.flush
+    assert.deepStrictEqual(yield* readTimes([one, two]), [toTimestamp(noon + 10), null])
+    usage.record(one, noon + 9 + minute)
+    usage.record(two, noon + minute)
+    yield* usage.flush
+    assert.deepStrictEqual(yield* readTimes([one, two]), [noon + 10, noon + minute].map(toTimestamp))
 
-  it.live("last_used_at is written when the key store closes", () =>
-    Effect.gen(function* () {
-      const [one] = yield* addTwoKeys
-      yield* Effect.gen(function* () {
-        const { markUsed } = yield* KeyStore
-        markUsed(one, noon)
-      }).pipe(Effect.provide(PostgresKeyStore.layer))
-      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
-    }).pipe(Effect.provide(migratedDatabase))
-  )
+    const otherProcess = yield* makeKeyUsageWriter
+    for (const [writer, now] of [
+      [usage, noon + 10 + minute],
+      [otherProcess, noon]
+    ] as const) {
+      writer.record(one, now)
+      yield* writer.flush
+      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon + 10 + minute)])
+    }
+  })
+
+  test("last_used_at is written when the key store closes", function* () {
+    const [one] = yield* addTwoKeys
+    yield* Effect.gen(function* () {
+      const { markUsed } = yield* KeyStore
+      markUsed(one, noon)
+    }).pipe(Effect.provide(PostgresKeyStore.layer))
+    assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
+  })
 
   it.live("if PostgreSQL is unavailable, last_used_at is written by a later flush", () =>
     Effect.gen(function* () {

@@ -18,6 +18,7 @@ import {
 import { findTriggerModes } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
 import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 import { connect, emptyDatabase, freshDatabase, onServer } from "../../../../support/postgres.ts"
 
 const query = (text: string) =>
@@ -50,6 +51,9 @@ const readTrace = Effect.map(query("select step from trace order by step"), (row
   rows.map(({ step }) => step)
 )
 
+const test = makeTest(it.live)
+const testOnDatabase = makeTest(it.live, emptyDatabase)
+
 describe("migrations", () => {
   it("migration 1 is frozen: its text is the text that databases have run", () => {
     const text = migrations[0]!.statements.join(";\n")
@@ -59,88 +63,77 @@ describe("migrations", () => {
     )
   })
 
-  it.live(
-    "a later migration that replaces triggers gives new and old databases the same schema, and migrate restores its triggers",
-    () =>
-      Effect.gen(function* () {
-        const later = {
-          name: "later",
-          statements: [
-            `create function lower_name() returns trigger language plpgsql as $$
+  test("a later migration that replaces triggers gives new and old databases the same schema, and migrate restores its triggers", function* () {
+    const later = {
+      name: "later",
+      statements: [
+        `create function lower_name() returns trigger language plpgsql as $$
               begin new.name := lower(new.name); return new; end $$`,
-            "create trigger lower_name before insert on folders for each row execute function lower_name()",
-            "alter table folders enable always trigger lower_name",
-            "drop trigger notify_truncate on folders"
-          ]
-        }
-        const all = [...migrations, later]
-        const version = all.length
-        const fresh = yield* Effect.gen(function* () {
-          assert.deepStrictEqual(yield* runMigrations(all), { version, ran: toReport(all) })
-          return yield* readTriggers
-        }).pipe(Effect.provide(emptyDatabase))
-        yield* Effect.gen(function* () {
-          yield* migrate
-          yield* query("insert into workspaces default values")
-          yield* query("insert into folders (workspace_id) select id from workspaces")
-          assert.deepStrictEqual(yield* runMigrations(all), {
-            version,
-            ran: [{ id: version, name: "later" }]
-          })
-          assert.deepStrictEqual(yield* readTriggers, fresh)
-          yield* query("drop trigger lower_name on folders")
-          assert.deepStrictEqual(yield* runMigrations(all), { version, ran: [] })
-          assert.deepStrictEqual(yield* readTriggers, fresh)
-        }).pipe(Effect.provide(emptyDatabase))
-      })
-  )
-
-  it.live(
-    "if six processes start at the same time, each migration runs once, in order, and later only new migrations run",
-    () =>
-      Effect.gen(function* () {
-        const database = yield* freshDatabase
-        const start = (count: number) =>
-          Effect.all(
-            Array.from({ length: 6 }, () =>
-              runMigrations(makeTracedMigrations(count)).pipe(Effect.provide(connect(database)))
-            ),
-            { concurrency: "unbounded", discard: true }
-          )
-        yield* start(2)
-        yield* start(3)
-        assert.deepStrictEqual(yield* readTrace.pipe(Effect.provide(connect(database))), [1, 2, 3])
-      })
-  )
-
-  it.live("migrate changes nothing if one migration fails", () =>
-    Effect.gen(function* () {
-      const broken = { name: "broken", statements: ["create table half ()", "select 1/0"] }
-      const exit = yield* Effect.exit(runMigrations([...makeTracedMigrations(1), broken]))
-      assert.strictEqual(exit._tag, "Failure")
-      assert.deepStrictEqual(yield* readTables, [])
-      yield* runMigrations(makeTracedMigrations(2))
-      assert.deepStrictEqual(yield* readTrace, [1, 2])
+        "create trigger lower_name before insert on folders for each row execute function lower_name()",
+        "alter table folders enable always trigger lower_name",
+        "drop trigger notify_truncate on folders"
+      ]
+    }
+    const all = [...migrations, later]
+    const version = all.length
+    const fresh = yield* Effect.gen(function* () {
+      assert.deepStrictEqual(yield* runMigrations(all), { version, ran: toReport(all) })
+      return yield* readTriggers
     }).pipe(Effect.provide(emptyDatabase))
-  )
+    yield* Effect.gen(function* () {
+      yield* migrate
+      yield* query("insert into workspaces default values")
+      yield* query("insert into folders (workspace_id) select id from workspaces")
+      assert.deepStrictEqual(yield* runMigrations(all), {
+        version,
+        ran: [{ id: version, name: "later" }]
+      })
+      assert.deepStrictEqual(yield* readTriggers, fresh)
+      yield* query("drop trigger lower_name on folders")
+      assert.deepStrictEqual(yield* runMigrations(all), { version, ran: [] })
+      assert.deepStrictEqual(yield* readTriggers, fresh)
+    }).pipe(Effect.provide(emptyDatabase))
+  })
 
-  it.live(
+  test("if six processes start at the same time, each migration runs once, in order, and later only new migrations run", function* () {
+    const database = yield* freshDatabase
+    const start = (count: number) =>
+      Effect.all(
+        Array.from({ length: 6 }, () =>
+          runMigrations(makeTracedMigrations(count)).pipe(Effect.provide(connect(database)))
+        ),
+        { concurrency: "unbounded", discard: true }
+      )
+    yield* start(2)
+    yield* start(3)
+    assert.deepStrictEqual(yield* readTrace.pipe(Effect.provide(connect(database))), [1, 2, 3])
+  })
+
+  testOnDatabase("migrate changes nothing if one migration fails", function* () {
+    const broken = { name: "broken", statements: ["create table half ()", "select 1/0"] }
+    const exit = yield* Effect.exit(runMigrations([...makeTracedMigrations(1), broken]))
+    assert.strictEqual(exit._tag, "Failure")
+    assert.deepStrictEqual(yield* readTables, [])
+    yield* runMigrations(makeTracedMigrations(2))
+    assert.deepStrictEqual(yield* readTrace, [1, 2])
+  })
+
+  testOnDatabase(
     "a migration that waits for a transaction does not make reads time out, and runs after the transaction",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* PgClient.PgClient
-        const { queryPrompts } = yield* Database
-        yield* migrate
-        const commit = yield* holdLocks(sql, ["select from prompts", []])
-        const later = { name: "later", statements: ["alter table prompts add column added text"] }
-        const migration = yield* Effect.forkChild(runMigrations([...migrations, later]))
-        yield* waitForBlocked(sql)
-        assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
-        assert.isUndefined(migration.pollUnsafe())
-        yield* commit
-        const id = migrations.length + 1
-        assert.deepStrictEqual(yield* Fiber.join(migration), { version: id, ran: [{ id, name: "later" }] })
-      }).pipe(Effect.scoped, Effect.provide(emptyDatabase))
+    function* () {
+      const sql = yield* PgClient.PgClient
+      const { queryPrompts } = yield* Database
+      yield* migrate
+      const commit = yield* holdLocks(sql, ["select from prompts", []])
+      const later = { name: "later", statements: ["alter table prompts add column added text"] }
+      const migration = yield* Effect.forkChild(runMigrations([...migrations, later]))
+      yield* waitForBlocked(sql)
+      assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
+      assert.isUndefined(migration.pollUnsafe())
+      yield* commit
+      const id = migrations.length + 1
+      assert.deepStrictEqual(yield* Fiber.join(migration), { version: id, ran: [{ id, name: "later" }] })
+    }
   )
 })
 
@@ -161,8 +154,9 @@ describe("a database that the program cannot use", () => {
     )
   )
 
-  it.live("migrate and assertSchemaCurrent reject a schema that is newer than the program", () =>
-    Effect.gen(function* () {
+  testOnDatabase(
+    "migrate and assertSchemaCurrent reject a schema that is newer than the program",
+    function* () {
       yield* migrate
       const version = migrations.length + 1
       yield* query(`insert into prompt_retrieval_migrations (id, name) values (${version}, 'later')`)
@@ -172,85 +166,79 @@ describe("a database that the program cannot use", () => {
       } as const
       assert.deepStrictEqual(yield* Effect.flip(migrate), newer)
       assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), newer)
-    }).pipe(Effect.provide(emptyDatabase))
+    }
   )
 
-  it.live(
-    "on a read-only server, migrate fails if a migration is pending, and only logs a warning if triggers are wrong",
-    () =>
-      Effect.gen(function* () {
-        const database = yield* freshDatabase
-        const setReadOnly = (value: "on" | "off") =>
-          onServer(`alter database ${database} set default_transaction_read_only = ${value}`)
-        yield* setReadOnly("on")
-        assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
-          _tag: "SchemaMismatch",
-          message:
-            "the database's schema needs a migration, which the server rejected: cannot execute CREATE TABLE in a read-only transaction"
-        })
-        yield* setReadOnly("off")
-        const disable = query("alter table prompts disable trigger user")
-        yield* Effect.andThen(migrate, disable).pipe(Effect.provide(connect(database)))
-        yield* setReadOnly("on")
-        const lines: Array<unknown> = []
-        const logger = Logger.layer([Logger.make(({ message }) => lines.push(message))])
-        yield* migrate.pipe(Effect.provide(connect(database)), Effect.provide(logger))
-        assert.deepStrictEqual(lines, [
-          [
-            "some triggers are missing or have the wrong firing mode, and the server rejected the correction: cannot execute CREATE TRIGGER in a read-only transaction; run migrate as the owner of the tables"
-          ]
-        ])
-      })
-  )
+  test("on a read-only server, migrate fails if a migration is pending, and only logs a warning if triggers are wrong", function* () {
+    const database = yield* freshDatabase
+    const setReadOnly = (value: "on" | "off") =>
+      onServer(`alter database ${database} set default_transaction_read_only = ${value}`)
+    yield* setReadOnly("on")
+    assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
+      _tag: "SchemaMismatch",
+      message:
+        "the database's schema needs a migration, which the server rejected: cannot execute CREATE TABLE in a read-only transaction"
+    })
+    yield* setReadOnly("off")
+    const disable = query("alter table prompts disable trigger user")
+    yield* Effect.andThen(migrate, disable).pipe(Effect.provide(connect(database)))
+    yield* setReadOnly("on")
+    const lines: Array<unknown> = []
+    const logger = Logger.layer([Logger.make(({ message }) => lines.push(message))])
+    yield* migrate.pipe(Effect.provide(connect(database)), Effect.provide(logger))
+    assert.deepStrictEqual(lines, [
+      [
+        "some triggers are missing or have the wrong firing mode, and the server rejected the correction: cannot execute CREATE TRIGGER in a read-only transaction; run migrate as the owner of the tables"
+      ]
+    ])
+  })
 })
 
 describe("triggers", () => {
-  it.live(
+  testOnDatabase(
     "after pg_restore --disable-triggers, migrate restores the triggers, corrects the copied columns and notifies running services",
-    () =>
-      Effect.gen(function* () {
-        yield* migrate
-        const expected = yield* readTriggers
-        assert.deepStrictEqual(
-          findTriggerModes(migrations.flatMap(({ statements }) => statements)),
-          new Map(expected.map(({ table, name, enabled }) => [`${table}.${name}`, String(enabled)]))
-        )
-        const tables = yield* readTables
-        const switchTriggers = (mode: "disable" | "enable") =>
-          Effect.forEach(tables, (table) => query(`alter table ${table} ${mode} trigger all`))
-        yield* switchTriggers("disable")
-        yield* query(
-          `with home as (insert into workspaces default values returning id),
+    function* () {
+      yield* migrate
+      const expected = yield* readTriggers
+      assert.deepStrictEqual(
+        findTriggerModes(migrations.flatMap(({ statements }) => statements)),
+        new Map(expected.map(({ table, name, enabled }) => [`${table}.${name}`, String(enabled)]))
+      )
+      const tables = yield* readTables
+      const switchTriggers = (mode: "disable" | "enable") =>
+        Effect.forEach(tables, (table) => query(`alter table ${table} ${mode} trigger all`))
+      yield* switchTriggers("disable")
+      yield* query(
+        `with home as (insert into workspaces default values returning id),
             tag as (insert into tags (workspace_id) select id from home returning id),
             prompt as (insert into prompts (workspace_id) select id from home returning id)
             insert into prompt_tags (prompt_id, tag_id) select prompt.id, tag.id from prompt, tag`
-        )
-        yield* switchTriggers("enable")
-        assert.notDeepEqual(yield* readTriggers, expected)
-        assert.include(yield* collectNotifications(migrate), "*")
-        assert.deepStrictEqual(yield* readTriggers, expected)
-        assert.deepStrictEqual(
-          yield* query(`select listed_at = updated_at and t.workspace_id = p.workspace_id as "isListed"
+      )
+      yield* switchTriggers("enable")
+      assert.notDeepEqual(yield* readTriggers, expected)
+      assert.include(yield* collectNotifications(migrate), "*")
+      assert.deepStrictEqual(yield* readTriggers, expected)
+      assert.deepStrictEqual(
+        yield* query(`select listed_at = updated_at and t.workspace_id = p.workspace_id as "isListed"
             from prompt_tags t join prompts p on p.id = t.prompt_id`),
-          [{ isListed: true }]
-        )
-      }).pipe(Effect.provide(emptyDatabase))
+        [{ isListed: true }]
+      )
+    }
   )
 
-  it.live(
+  testOnDatabase(
     "migrate creates dropped triggers and notifies running services, and leaves triggers of other programs as they are",
-    () =>
-      Effect.gen(function* () {
-        yield* migrate
-        yield* query(`create trigger other before insert on prompts
+    function* () {
+      yield* migrate
+      yield* query(`create trigger other before insert on prompts
           for each row execute function suppress_redundant_updates_trigger()`)
-        yield* query("alter table prompts disable trigger other")
-        const expected = yield* readTriggers
-        for (const { table, name } of expected)
-          if (name !== "other") yield* query(`drop trigger ${name} on ${table}`)
-        assert.lengthOf(yield* readTriggers, 1)
-        assert.deepStrictEqual(yield* collectNotifications(migrate), ["*"])
-        assert.deepStrictEqual(yield* readTriggers, expected)
-      }).pipe(Effect.provide(emptyDatabase))
+      yield* query("alter table prompts disable trigger other")
+      const expected = yield* readTriggers
+      for (const { table, name } of expected)
+        if (name !== "other") yield* query(`drop trigger ${name} on ${table}`)
+      assert.lengthOf(yield* readTriggers, 1)
+      assert.deepStrictEqual(yield* collectNotifications(migrate), ["*"])
+      assert.deepStrictEqual(yield* readTriggers, expected)
+    }
   )
 })
