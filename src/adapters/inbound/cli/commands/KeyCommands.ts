@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type { IssuedKey } from "../../../../application/administration/Administration.ts"
@@ -5,18 +6,10 @@ import type { KeyInfo, WorkspaceInfo } from "../../../../application/ports/Works
 import { formatKeySummary } from "../../../../domain/ApiKey.ts"
 import { paidTiers } from "../../../../domain/Billing.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
-import type { TimeInput } from "../../../../domain/Timestamp.ts"
+import { toTimestamp } from "../../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
-import {
-  emailRule,
-  keyArgument,
-  optional,
-  resolveTimeFlag,
-  timeFlag,
-  workspace,
-  workspaceFor
-} from "../input/Flags.ts"
+import { emailRule, keyArgument, optional, timeFlag, workspace, workspaceFor } from "../input/Flags.ts"
 import { warn } from "../output/CommandError.ts"
 import { makeTable, quote } from "../output/Output.ts"
 import { openKey, openWorkspace } from "../OpenDatabase.ts"
@@ -62,9 +55,6 @@ const expires = optional(
 
 const workspaceOfKey = workspaceFor("a key that is given by its name")
 
-const resolveExpiry = (time: TimeInput | undefined) =>
-  time === undefined ? Effect.undefined : resolveTimeFlag("expires", time, "future")
-
 /** Warns if the tier of a workspace has no API access. The keys of such a workspace do not work. */
 const warnWithoutAccess = Effect.fnUntraced(function* (
   workspaces: ReadonlyArray<WorkspaceInfo>,
@@ -93,10 +83,9 @@ const issue = makeCommand(
     expires
   },
   Effect.fnUntraced(function* ({ workspace, user, name, expires }) {
-    const expiresAt = yield* resolveExpiry(expires)
     const { workspaces, issueKey, id } = yield* openWorkspace(workspace)
     yield* warnWithoutAccess(yield* workspaces, id)
-    return yield* issueKey(id, user, name, expiresAt)
+    return yield* issueKey(id, user, name, expires)
   }),
   ({ key }) => key,
   { describeHint: describeIssuedKey, describeLoss: describeLostKey }
@@ -118,16 +107,16 @@ const list = makeCommand(
   formatKeys
 ).pipe(withHelp("List a workspace's keys", "keys list --workspace Acme"))
 
-/** How long a replaced key still works by default. During this time, applications can switch to the new key. */
-const rotationPeriod: TimeInput = { fromNow: 24 * 60 * 60 * 1000 }
+/** A replaced key still works for a day by default. During this time, applications can switch to the new key. */
+const tomorrow = Effect.map(Clock.currentTimeMillis, (now) => toTimestamp(now + 24 * 60 * 60 * 1000))
 
 const rotate = makeCommand(
   "rotate",
   {
     key: keyArgument,
     workspace: workspaceOfKey,
-    ends: timeFlag("ends").pipe(
-      Flag.withDefault(rotationPeriod),
+    ends: timeFlag("ends", true).pipe(
+      Flag.withDefault(tomorrow),
       Flag.withDescription(
         "When the old key ends: a time, a date, a duration, or now, which revokes it (default: 24h)"
       )
@@ -139,10 +128,8 @@ const rotate = makeCommand(
     )
   },
   Effect.fnUntraced(function* ({ ends, expires, ...reference }) {
-    const endsAt = yield* resolveTimeFlag("ends", ends, "now")
-    const expiresAt = yield* resolveExpiry(expires)
     const { rotateKey, id } = yield* openKey(reference)
-    const { replaced, ...issued } = yield* rotateKey(id, { endsAt, expiresAt })
+    const { replaced, ...issued } = yield* rotateKey(id, { endsAt: ends, expiresAt: expires })
     return { ...issued, replaced: toListedKey(replaced) }
   }),
   ({ key }) => key,

@@ -11,10 +11,9 @@ import {
   isRepresentable,
   parseTimeInput,
   resolveTime,
-  type TimeInput,
+  type Timestamp,
   toTimestamp
 } from "../../../../domain/Timestamp.ts"
-import { UsageError } from "../output/CommandError.ts"
 import { workspaceVariable } from "./Environment.ts"
 
 // A rule is the two arguments of `Flag.filter` and `Argument.filter`: the check, and the description of valid values.
@@ -90,25 +89,22 @@ export const parsedFlag = <A>(
     )
   )
 
-/** Makes a flag whose value is a time. */
-export const timeFlag = (name: string): Flag.Flag<TimeInput> =>
+/** Makes a flag whose value is a time. The current time is a valid value only if `acceptsNow` is true. */
+export const timeFlag = (name: string, acceptsNow = false): Flag.Flag<Timestamp> =>
   parsedFlag(
     name,
     parseTimeInput,
     "a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m"
+  ).pipe(
+    Flag.mapEffect(
+      Effect.fnUntraced(function* (time) {
+        const now = yield* Clock.currentTimeMillis
+        const instant = resolveTime(time, now)
+        if (instant < now || (instant === now && !acceptsNow))
+          return yield* new CliError.ValidationError({ message: `--${name} must be in the future` })
+        if (!isRepresentable(instant))
+          return yield* new CliError.ValidationError({ message: `--${name} must be before the year 10000` })
+        return toTimestamp(instant)
+      })
+    )
   )
-
-/** Resolves the value of a time flag to a timestamp. If `earliest` is `future`, the current time is rejected. */
-export const resolveTimeFlag = Effect.fnUntraced(function* (
-  name: string,
-  time: TimeInput,
-  earliest: "now" | "future"
-) {
-  const now = yield* Clock.currentTimeMillis
-  const instant = resolveTime(time, now)
-  if (instant < now || (instant === now && earliest === "future"))
-    return yield* new UsageError({ message: `--${name} must be in the future` })
-  if (!isRepresentable(instant))
-    return yield* new UsageError({ message: `--${name} must be before the year 10000` })
-  return toTimestamp(instant)
-})
