@@ -96,8 +96,9 @@ const describeSide = (number: VersionNumber | null): string =>
   number === null ? "current content" : `version ${number}`
 
 /**
- * Compares two versions of a prompt by line. If `to` is null, it is the current content. The default of `from` is the
- * last version, or the one before it if the last has the current content. This shows the latest change.
+ * Compares two versions of a prompt by line. A null `to` means the current content. The default of `from` is the last
+ * version or, if this version has the current content, the version before the last. So by default, the command shows
+ * the latest change.
  */
 const compareVersions = Effect.fnUntraced(function* (
   { prompts, operator, id }: Effect.Success<ReturnType<typeof openPrompt>>,

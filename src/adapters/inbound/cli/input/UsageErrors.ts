@@ -69,7 +69,7 @@ const describeError = (error: CliError.NonShowHelpErrors): string => {
   }
 }
 
-/** Describes wrong usage of a command in one line. Without an error, a subcommand is missing. */
+/** Describes wrong usage of a command in one line. If `errors` is empty, a subcommand is missing. */
 export const describeUsage = (
   { command, path }: FoundCommand,
   errors: ReadonlyArray<CliError.NonShowHelpErrors>
