@@ -57,7 +57,7 @@ const setUp = () => {
       if (isConnected) feed.revisions.invalidate(workspace)
     },
     /** Lets time pass. The feed notices that the process is running. */
-    run: (ms: number) => {
+    advance: (ms: number) => {
       for (let left = ms; left > 0; left -= 250) {
         clock.monotonic += Math.min(left, 250)
         clock.wall += Math.min(left, 250)
@@ -139,7 +139,7 @@ const checkSteps = (steps: ReadonlyArray<Step>): number => {
         return world.change(workspaces[workspace]!)
       case "run":
         trueTime += ms
-        return world.run(ms)
+        return world.advance(ms)
       case "suspend":
         trueTime += ms * 1_000
         return world.moveWallClock(ms * 1_000)
@@ -203,7 +203,7 @@ describe("Outage", () => {
     world.report()
     assert.strictEqual(readOwnMetric("prompt_retrieval_outage_seconds_left"), 10)
     world.lose(true)
-    world.run(4_000)
+    world.advance(4_000)
     world.report()
     assert.strictEqual(readOwnMetric("prompt_retrieval_outage_seconds_left"), 6)
     assert.deepStrictEqual(world.lines, [])
@@ -211,7 +211,7 @@ describe("Outage", () => {
       world.record(4_000)
       world.report()
     }
-    world.run(maxAgeMs)
+    world.advance(maxAgeMs)
     world.report()
     assert.strictEqual(readOwnMetric("prompt_retrieval_outage_seconds_left"), 0)
     world.reconnect()
@@ -225,25 +225,27 @@ describe("Outage", () => {
 })
 
 describe("orKnown", () => {
-  const known: Effect.Effect<string, Unavailable> = Effect.succeed("known")
-  const failing: Effect.Effect<string, Unavailable> = Effect.fail(Unavailable)
-  const respondAfter = (ms: number) => Effect.delay(known, ms).pipe(Effect.as("fresh"))
-  const silent = Effect.uninterruptible(Effect.never) as Effect.Effect<string, Unavailable>
+  type Read = Effect.Effect<string, string | Unavailable>
+  const known: Read = Effect.succeed("known")
+  const failing: Read = Effect.fail(Unavailable)
+  const respondAfter = (ms: number): Read => Effect.delay(Effect.succeed("fresh"), ms)
+  const silent: Read = Effect.uninterruptible(Effect.never)
 
-  const setUpLost = () => {
+  const setUpConnected = () => {
     const world = setUp()
     world.beat()
-    world.lose(true)
-    return world
-  }
-
-  /** Runs an effect while the clock of the test advances by 250 ms. */
-  const run = <A, E>(effect: Effect.Effect<A, E>) =>
-    Effect.gen(function* () {
-      const fiber = yield* Effect.forkChild(Effect.result(effect), { startImmediately: true })
-      for (let step = 0; step < 5; step++) yield* TestClock.adjust(50)
-      return fiber.pollUnsafe() === undefined ? "waiting" : Result.merge(yield* Fiber.join(fiber))
+    /** Starts `orKnown` with this read. The function that it returns waits for a number of steps of 50 ms. */
+    const start = Effect.fnUntraced(function* (fresh: Read) {
+      const result = Effect.result(world.outage.orKnown(fresh, known))
+      const fiber = yield* Effect.forkChild(result, { startImmediately: true })
+      return Effect.fnUntraced(function* (steps: number) {
+        for (let step = 0; step < steps; step++) yield* TestClock.adjust(50)
+        return fiber.pollUnsafe() === undefined ? "waiting" : Result.merge(yield* Fiber.join(fiber))
+      })
     })
+    const run = (fresh: Read) => Effect.flatMap(start(fresh), (wait) => wait(5))
+    return { ...world, start, run }
+  }
 
   it.effect.each([
     ["the result of a read that responds within 250 ms", respondAfter(200), "fresh"],
@@ -252,17 +254,16 @@ describe("orKnown", () => {
     ["the error of a read that fails for another reason", Effect.fail("other"), "other"]
   ] as const)("while the feed is down, orKnown returns %s", ([, fresh, expected]) =>
     Effect.gen(function* () {
-      const { outage } = setUpLost()
-      const read: Effect.Effect<string, string | Unavailable> = fresh
-      assert.strictEqual(yield* run(outage.orKnown(read, known)), expected)
+      const { lose, run } = setUpConnected()
+      lose(true)
+      assert.strictEqual(yield* run(fresh), expected)
     })
   )
 
   it.effect("while the feed is up, orKnown waits for a slow read", () =>
     Effect.gen(function* () {
-      const world = setUp()
-      world.beat()
-      assert.strictEqual(yield* run(world.outage.orKnown(respondAfter(300), known)), "waiting")
+      const { run } = setUpConnected()
+      assert.strictEqual(yield* run(respondAfter(300)), "waiting")
     })
   )
 
@@ -271,19 +272,14 @@ describe("orKnown", () => {
     ["returns the known response if the feed then goes down", "lose", "known"]
   ] as const)("after a read has failed while the feed is up, orKnown %s", ([, event, expected]) =>
     Effect.gen(function* () {
-      const world = setUp()
-      world.beat()
-      world.run(1)
-      const fiber = yield* Effect.forkChild(Effect.result(world.outage.orKnown(failing, known)), {
-        startImmediately: true
-      })
-      yield* TestClock.adjust(100)
-      assert.isUndefined(fiber.pollUnsafe())
-      world.run(1)
+      const world = setUpConnected()
+      world.advance(1)
+      const wait = yield* world.start(failing)
+      assert.strictEqual(yield* wait(2), "waiting")
+      world.advance(1)
       if (event === "beat") world.beat()
       else world.lose(true)
-      yield* TestClock.adjust(100)
-      assert.strictEqual(Result.merge(yield* Fiber.join(fiber)), expected)
+      assert.strictEqual(yield* wait(2), expected)
     })
   )
 
@@ -291,24 +287,21 @@ describe("orKnown", () => {
     "for 1 s after a failed read, orKnown does not ask the database; the pause ends with the outage",
     () =>
       Effect.gen(function* () {
-        const world = setUpLost()
+        const { run, lose, advance, reconnect, beat } = setUpConnected()
+        lose(true)
         let reads = 0
-        const read = Effect.suspend(() => {
-          reads++
-          return failing
-        })
-        const readTwice = Effect.andThen(
-          run(world.outage.orKnown(read, known)),
-          run(world.outage.orKnown(read, known))
+        const read = Effect.andThen(
+          Effect.sync(() => reads++),
+          failing
         )
-        yield* readTwice
-        assert.strictEqual(reads, 1)
-        world.run(1_000)
-        yield* readTwice
-        assert.strictEqual(reads, 2)
-        world.reconnect()
-        world.beat()
-        assert.strictEqual(yield* run(world.outage.orKnown(respondAfter(0), known)), "fresh")
+        for (const count of [1, 2]) {
+          for (const _ of [1, 2]) yield* run(read)
+          assert.strictEqual(reads, count)
+          advance(1_000)
+        }
+        reconnect()
+        beat()
+        assert.strictEqual(yield* run(respondAfter(0)), "fresh")
       })
   )
 })

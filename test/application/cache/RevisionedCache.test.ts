@@ -205,39 +205,29 @@ describe("a RevisionedCache with the limits of responses", () => {
     assert.strictEqual(cache.findLastKnown("a"), "x")
   })
 
-  it("findLastKnown returns no response from before a change of the workspace or from a time when the feed was down", () => {
-    const { feed, load, listKnown } = setUp()
-    load("a", "x")
-    feed.changes.invalidate(workspace)
-    feed.isUp = false
-    load("b", "x")
-    assert.deepStrictEqual(listKnown(["a", "b"]), [])
-  })
-
-  describe("a result that contradicts the known response deletes all responses of the workspace, and of no other workspace", () => {
-    const contradictions: Record<string, (world: ReturnType<typeof setUp>) => unknown> = {
-      "another body": ({ load }) => load("a", "y"),
-      "another body that is too large for the cache": ({ load }) => load("a", "y".repeat(2 ** 20)),
-      "an error about the content": ({ fail }) => fail("a", "not found")
-    }
-
-    for (const isDown of [false, true]) {
-      it.each(Object.keys(contradictions))(`while the feed is ${isDown ? "down" : "up"}: %s`, (name) => {
-        const world = setUp()
-        const { respond, feed, load, listKnown } = world
-        for (const key of ["a", "b"]) load(key, "x")
-        load("other", "x", other)
-        const readOverlapping = Effect.sync(() => {
-          feed.isUp = !isDown
-          contradictions[name]!(world)
-          return "x"
-        })
-        Effect.runSync(respond("c", readOverlapping))
-        feed.isUp = false
-        assert.deepStrictEqual(listKnown(["a", "b", "c", "other"]), ["other"])
+  /** Results of a read of the key "a" whose known value is "x". */
+  const contradictions: Record<string, (world: ReturnType<typeof setUp>) => unknown> = {
+    "another body": ({ load }) => load("a", "y"),
+    "another body that is too large for the cache": ({ load }) => load("a", "y".repeat(2 ** 20)),
+    "an error about the content": ({ fail }) => fail("a", "not found")
+  }
+  it.each(Object.keys(contradictions).flatMap((name) => [[name, true] as const, [name, false] as const]))(
+    "a result that contradicts the known response deletes all responses of its workspace only: %s, while the feed is up: %s",
+    (name, isUp) => {
+      const world = setUp()
+      const { respond, feed, load, listKnown } = world
+      for (const key of ["a", "b"]) load(key, "x")
+      load("other", "x", other)
+      const readOverlapping = Effect.sync(() => {
+        feed.isUp = isUp
+        contradictions[name]!(world)
+        return "x"
       })
+      Effect.runSync(respond("c", readOverlapping))
+      feed.isUp = false
+      assert.deepStrictEqual(listKnown(["a", "b", "c", "other"]), ["other"])
     }
-  })
+  )
 
   it("equal responses, other errors and outdated responses delete no known response", () => {
     const { cache, feed, respond, load, fail } = setUp()
