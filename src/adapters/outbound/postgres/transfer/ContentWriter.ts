@@ -92,10 +92,11 @@ const makeTable = (parent: "workspace_id" | "prompt_id", schema: { readonly fiel
   }
 }
 
-/** The tables by name. A table comes after the tables that it refers to. */
+/**
+ * The tables by name. A table comes after the tables that it refers to. Users and keys come last, so that revocations
+ * do not wait for the rest of an import.
+ */
 export const tables = {
-  users,
-  api_keys,
   folders: makeTable("workspace_id", Folder),
   tags: makeTable("workspace_id", WorkspaceTag),
   fragments: makeTable("workspace_id", Fragment),
@@ -107,9 +108,12 @@ export const tables = {
     key: ["prompt_id", "tag_id"],
     merge: (_, given) => ({ tag_id: `${given}.tag_id` }),
     conflicts: []
-  }
+  },
+  users,
+  api_keys
 } satisfies Readonly<Record<string, Table>>
 type TableName = keyof typeof tables
+const tableNames = Object.keys(tables) as ReadonlyArray<TableName>
 
 const isList = (table: TableName): table is keyof typeof promptLists => table in promptLists
 
@@ -174,7 +178,7 @@ export const rejectConflicts = Effect.fnUntraced(function* (
   workspace: string,
   content: Content
 ) {
-  const names = (Object.keys(tables) as ReadonlyArray<TableName>).filter((name) => name !== "prompt_tags")
+  const names = tableNames.filter((name) => name !== "prompt_tags")
   const problems = yield* Effect.forEach(names, (table) => findConflicts(sql, table, workspace, content))
   if (problems.flat().length > 0) yield* Effect.fail(InvalidContent(problems.flat()))
 })
@@ -190,10 +194,7 @@ const select = (row: string, columns: ReadonlyArray<string>): string =>
  */
 const makeUpsert = (table: TableName): string => {
   const { columns, key, merge }: Table = tables[table]
-  const differs = (stored: string, given: string): string => {
-    const merged = merge(stored, given)
-    return `${select(stored, Object.keys(merged))} is distinct from (${Object.values(merged)})`
-  }
+  const merged = merge("o", "s")
   const updates = Object.entries(merge("t", "excluded")).map(([name, value]) => `${name} = ${value}`)
   // `offset 0` forces a lookup by key, as in `findById`. Only an added row has no `xmax`: an update locks the row first.
   return `with written as (
@@ -201,9 +202,9 @@ const makeUpsert = (table: TableName): string => {
       select ${columns.map((name) => `s.${name}`)}
       from json_populate_recordset(null::${table}, $1::json) s
       left join lateral (select * from ${table} t where ${select("t", key)} = ${select("s", key)} offset 0) o on true
-      where o.${key[0]} is null or ${differs("o", "s")}
+      where o.${key[0]} is null or ${select("o", Object.keys(merged))} is distinct from (${Object.values(merged)})
       order by ${select("s", key)}
-      on conflict (${key}) do update set ${updates} where ${differs("t", "excluded")}
+      on conflict (${key}) do update set ${updates}
       returning t.xmax = 0 as is_added
     )
     select count(*) filter (where is_added)::int as added, count(*) filter (where not is_added)::int as changed
@@ -215,15 +216,10 @@ const decodeCounts = makeFirstRowDecoder(Schema.Struct({ added: Schema.Int, chan
 /** A batch of rows is sent when its JSON has at least this many characters. */
 const fullBatchLength = 1024 * 1024
 
-/** Adds and updates the rows of tables. Returns how many rows were added and changed. */
-export const upsertRows = Effect.fnUntraced(function* (
-  sql: PgClient,
-  names: ReadonlyArray<TableName>,
-  workspace: string,
-  content: Content
-) {
+/** Adds and updates rows, table by table. Returns how many rows were added and changed. */
+export const upsertRows = Effect.fnUntraced(function* (sql: PgClient, workspace: string, content: Content) {
   let [added, changed] = [0, 0]
-  for (const table of names) {
+  for (const table of tableNames) {
     const statement = makeUpsert(table)
     let batch: Array<string> = []
     let length = 0
@@ -269,13 +265,3 @@ export const deleteOtherRows = Effect.fnUntraced(function* (
   }
   return deleted
 })
-
-export const contentTables = [
-  "folders",
-  "tags",
-  "fragments",
-  "prompts",
-  "prompt_fragments",
-  "prompt_versions",
-  "prompt_tags"
-] as const

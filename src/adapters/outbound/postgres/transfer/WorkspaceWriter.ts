@@ -1,8 +1,9 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import { isSqlError } from "effect/sql/SqlError"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
 import type { WholeWorkspace } from "../../../../domain/Workspace.ts"
 import {
   type ContentEdit,
@@ -14,9 +15,11 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type Database, isConcurrencyError } from "../Database.ts"
 import { executeCounted } from "../driver/Query.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
-import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { readContent } from "./ContentReader.ts"
-import { type Content, contentTables, deleteOtherRows, rejectConflicts, upsertRows } from "./ContentWriter.ts"
+import { type Content, deleteOtherRows, rejectConflicts, upsertRows } from "./ContentWriter.ts"
+
+/** Appends an event to the audit log in the current transaction. */
+export type AuditRecorder = (entry: AuditEntry) => Effect.Effect<void, SqlError>
 
 /** Describes an error of the last attempt, if PostgreSQL cannot store the content (class 22 or 23) or was interrupted. */
 const describeContentError = (error: unknown): string | undefined => {
@@ -45,13 +48,12 @@ const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users"
 
 /**
  * Makes the content of a workspace equal to an archive, merges the name, the users and the keys, and returns how many
- * rows were written. Users, keys and the name of the workspace are written last, so that revocations and billing changes
- * do not wait for the rest of an import.
+ * rows were written. The name of the workspace is written last, so that billing changes do not wait for the rest of an
+ * import.
  *
  * The schema limits the rows of a prompt, so other rows of prompts are deleted first. Each statement sees what other
- * transactions committed before it. If an editor commits a new version before prompts
- * are compared, the version stays, and the prompt is overwritten. In the opposite order, the prompt could keep the
- * editor's change but lose its version.
+ * transactions committed before it. If an editor commits a new version before prompts are compared, the version stays,
+ * and the prompt is overwritten. In the opposite order, the prompt could keep the editor's change but lose its version.
  */
 const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
   const { id, name, tier, billing_status } = archive.workspace
@@ -64,21 +66,16 @@ const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeW
   yield* rejectConflicts(sql, id, archive)
   const lists = ["prompt_tags", "prompt_fragments", "prompt_versions"] as const
   const removedLists = yield* deleteOtherRows(sql, lists, id, archive)
-  const content = yield* upsertRows(sql, contentTables, id, archive)
+  const { added, changed } = yield* upsertRows(sql, id, archive)
   const items = ["prompts", "fragments", "tags", "folders"] as const
   const removedItems = yield* deleteOtherRows(sql, items, id, archive)
-  const accounts = yield* upsertRows(sql, ["users", "api_keys"], id, archive)
   const renamed = yield* executeCounted(sql, {
     text: "update workspaces set name = $2 where id = $1 and name <> $2",
     params: [id, name]
   })
   // Another transaction may have added a row with an id of the archive since the first check.
   yield* rejectConflicts(sql, id, archive)
-  return {
-    added: workspaces + content.added + accounts.added,
-    changed: content.changed + accounts.changed + renamed,
-    removed: removedLists + removedItems
-  }
+  return { added: workspaces + added, changed: changed + renamed, removed: removedLists + removedItems }
 })
 
 /** Another transaction holds the lock of the workspace. */
@@ -90,7 +87,7 @@ const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: Workspa
   const ids = edit.prompts.map(({ id }) => id)
   yield* rejectConflicts(sql, workspace, content)
   yield* deleteOtherRows(sql, ["prompt_tags", "prompt_fragments"], workspace, content, ids)
-  yield* upsertRows(sql, contentTables, workspace, content)
+  yield* upsertRows(sql, workspace, content)
   yield* sql`delete from fragments where id = any(${edit.removedFragments}::uuid[]) and workspace_id = ${workspace}`
 })
 

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Actor } from "../../../../application/administration/Actor.ts"
+import { Actor } from "../../../../application/administration/Actor.ts"
 import {
   KeyEnded,
   type KeyInfo,
@@ -21,8 +21,7 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { Database } from "../Database.ts"
 import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
-import { lockWorkspace, makeWriter } from "../transfer/WorkspaceWriter.ts"
-import { describeKey, makeAuditRecorder } from "./AuditLog.ts"
+import { type AuditRecorder, lockWorkspace, makeWriter } from "../transfer/WorkspaceWriter.ts"
 import {
   ofKeyOwners,
   type Reader,
@@ -36,6 +35,13 @@ import {
 
 const decodeRowsToDelete = makeFirstRowDecoder(Schema.Struct({ prompts: Schema.Int, api_keys: Schema.Int }))
 
+/** Makes the audit entry for an action on a key. The details also contain the name and the owner of the key. */
+const describeKey = (
+  action: string,
+  { id, workspace_id, name, owner }: Pick<KeyInfo, "id" | "workspace_id" | "name" | "owner">,
+  details: AuditEntry["details"] = {}
+): AuditEntry => ({ action, workspace_id, subject: id, details: { name, owner, ...details } })
+
 /** Provides the store with which operators administer workspaces, users and keys in PostgreSQL. */
 export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgClient | Actor> = Layer.effect(
   WorkspaceStore,
@@ -43,7 +49,13 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const database = yield* Database
     const { transact, handleSqlErrors } = database
     const sql = yield* PgClient.PgClient
-    const record = yield* makeAuditRecorder
+    const actor = yield* Actor
+
+    const record: AuditRecorder = ({ action, workspace_id, subject, details }) =>
+      Effect.asVoid(
+        sql`insert into audit_events (actor, action, workspace_id, subject, details)
+          values (${actor}, ${action}, ${workspace_id}, ${subject}, ${JSON.stringify(details)}::text::jsonb)`
+      )
 
     /** Runs `work` on one snapshot. If a concurrent transaction changes the same rows, `work` runs again. */
     const inTransaction = <A, E>(work: Effect.Effect<A, E>) =>

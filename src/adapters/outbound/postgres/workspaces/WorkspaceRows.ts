@@ -34,20 +34,11 @@ export const makeReader = <Fields extends Schema.Struct.Fields>(
 /** A row of `workspaces`. `tier` may be a tier that this program does not know. */
 const WorkspaceRow = Workspace.mapFields(Struct.assign({ tier: Schema.String }))
 
-const { id, workspace_id, name, key_start, key_end, created_at, expires_at, revoked_at } = StoredKey.fields
-
 /** A row of `api_keys` as operators see it: without the hash, and with the email of the owner. */
 const KeyInfoRow = Schema.Struct({
-  id,
-  workspace_id,
-  name,
-  key_start,
-  key_end,
+  ...Struct.omit(StoredKey.fields, ["created_by", "key_hash"]),
   owner: Schema.String,
-  created_at,
-  expires_at,
-  last_used_at: Schema.NullOr(Timestamp),
-  revoked_at
+  last_used_at: Schema.NullOr(Timestamp)
 })
 
 export const readWorkspaces = makeReader(WorkspaceRow, "workspaces")
