@@ -1,9 +1,9 @@
 import { named, PromptClientError } from "./Errors.ts"
 import type { ResolvedPrompt } from "./Resources.ts"
+import type { UnknownJson } from "./transport/Transport.ts"
 
 /** A prompt of a bundle: its resolved content, as the service returned it to `pull`. */
-export interface BundledPrompt
-  extends Pick<ResolvedPrompt, "id" | "title" | "target_model" | "fragment_count"> {
+export interface BundledPrompt extends Omit<ResolvedPrompt, "prompt_type" | "resolved_content"> {
   /** Name of the prompt in its workspace (docs/names.md). */
   readonly name: string
   readonly prompt_type: string
@@ -37,11 +37,11 @@ export const bundleFormatVersion = 1
 
 /** A bundle was rejected: it is damaged, was changed by hand, or is not a bundle. */
 export class BundleError extends named("BundleError", PromptClientError) {
-  /** Id of the first prompt whose hash does not match; absent if the error concerns the whole bundle. */
-  readonly promptId?: string
+  /** Id of the first prompt whose hash does not match; undefined if the error concerns the whole bundle. */
+  readonly promptId: string | undefined
   constructor(message: string, promptId?: string) {
     super(message)
-    if (promptId !== undefined) this.promptId = promptId
+    this.promptId = promptId
   }
 }
 
@@ -62,6 +62,32 @@ export const bundledFields = [
   "fragment_count",
   "slots"
 ] as const satisfies ReadonlyArray<keyof BundledPrompt>
+
+/** The fields of a resolved prompt in the order of the service, each with its value in a fallback. */
+const emptyPrompt: ResolvedPrompt = {
+  id: "",
+  title: "",
+  prompt_type: undefined,
+  target_model: "",
+  resolved_content: "",
+  fragment_count: 0
+}
+
+/** A bundled prompt, or a prompt with some of its fields. */
+type PartialPrompt = { readonly [Field in keyof BundledPrompt]?: BundledPrompt[Field] | undefined }
+
+/** Returns the resolved prompt that the service would return. Absent fields get the values of a fallback. */
+export const toResolvedPrompt = ({ content, ...prompt }: PartialPrompt): ResolvedPrompt => {
+  const values: UnknownJson = { ...emptyPrompt, resolved_content: content }
+  for (const field in values) values[field] = (prompt as UnknownJson)[field] ?? values[field]
+  return values
+}
+
+/** Returns true if each field of a resolved prompt has the right type. */
+export const isResolvedPrompt = (prompt: UnknownJson): boolean =>
+  Object.entries({ ...emptyPrompt, prompt_type: "" }).every(
+    ([field, value]) => typeof prompt[field] === typeof value
+  )
 
 /**
  * Returns the text whose hash is the hash of a prompt. The JSON contains no line feed, so different prompts have

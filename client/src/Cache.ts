@@ -69,9 +69,6 @@ export class Cache {
     rejections: number,
     load: Loader
   ): Promise<CacheResult> {
-    // Calls with different limits, or after a further rejection, do not share a request.
-    const toKey = ({ timeout, maxRetries }: CallSettings) =>
-      `${target} ${timeout} ${maxRetries} ${rejections}`
     const entry = this.#entries.get(target)
     const isAllowed = entry?.info.rejections === rejections
     if (!isAllowed) this.#entries.delete(target)
@@ -84,7 +81,7 @@ export class Cache {
         if (age < this.#options.ttl) return { ...entry, source: "cached" }
         if (age < this.#maxAge) {
           if (!isPaused) {
-            const refresh = this.#startOrJoin(toKey(refreshSettings), target, refreshSettings, load)
+            const refresh = this.#startOrJoin(target, refreshSettings, rejections, load)
             // A waiter that never leaves, so that no caller can abort the refresh.
             refresh.waiters++
             refresh.entry.catch(() => {})
@@ -96,7 +93,7 @@ export class Cache {
       // may be short. After further failures, the caller gets the last error until the pause ends.
       if (isPaused && failure.count) throw failure.error
     }
-    return this.#awaitShared(toKey(settings), target, settings, load)
+    return this.#awaitShared(target, settings, rejections, load)
   }
 
   /** Stores a text that the service has confirmed, unless a younger text is stored. Ends the pauses after failures. */
@@ -108,11 +105,16 @@ export class Cache {
   }
 
   /** Waits for a shared read. A caller's abort ends only its own wait; the last waiter's abort ends the read. */
-  #awaitShared(key: string, target: string, settings: CallSettings, load: Loader): Promise<ConfirmedText> {
+  #awaitShared(
+    target: string,
+    settings: CallSettings,
+    rejections: number,
+    load: Loader
+  ): Promise<ConfirmedText> {
     const calledAt = readClocks()
     return withLimits(settings, async (signal) => {
       for (;;) {
-        const read = this.#startOrJoin(key, target, settings, load)
+        const read = this.#startOrJoin(target, settings, rejections, load)
         const isJoined = read.waiters++ > 0
         try {
           const entry = await withLimits({ signal }, () => read.entry)
@@ -123,7 +125,7 @@ export class Cache {
             throw toApiError({
               status: 503,
               code: "SERVICE_UNAVAILABLE",
-              message: `The response is ${entry.info.age / 1000} s old, which is more than ttl + maxStale`,
+              message: `The response is ${entry.info.age / 1000} s old, more than ttl + maxStale`,
               requestId: entry.info.requestId
             })
         } catch (error) {
@@ -136,8 +138,9 @@ export class Cache {
     })
   }
 
-  /** Returns the in-flight read with this key, or starts one. */
-  #startOrJoin(key: string, target: string, settings: CallSettings, load: Loader): InFlightRead {
+  /** Joins an in-flight read, or starts one. Calls with different limits, or after a further rejection, do not share a read. */
+  #startOrJoin(target: string, settings: CallSettings, rejections: number, load: Loader): InFlightRead {
+    const key = [target, settings.timeout, settings.maxRetries, rejections].join(" ")
     const running = this.#inFlight.get(key)
     if (running) return running
     const controller = new AbortController()

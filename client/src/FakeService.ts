@@ -1,8 +1,7 @@
-import type { BundledPrompt } from "./Bundle.ts"
+import { type BundledPrompt, toResolvedPrompt } from "./Bundle.ts"
 import type { ClientOptions } from "./Options.ts"
 import { TimeoutError } from "./Errors.ts"
 import { PromptClient } from "./PromptClient.ts"
-import { toResolvedPrompt } from "./Results.ts"
 import type { Fetch } from "./transport/Fetch.ts"
 import { withLimits } from "./transport/Limits.ts"
 

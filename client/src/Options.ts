@@ -98,8 +98,8 @@ export interface PrefetchResult {
   readonly missing: ReadonlyArray<string>
 }
 
-/** Throws a `TypeError` if an option is not among the known options, for example because it is misspelled. */
-const requireKnown = (options: object, known: object, prefix = ""): void => {
+/** Throws a `TypeError` if an option or a parameter is not known, for example because it is misspelled. */
+export const requireKnown = (options: object, known: object, prefix = ""): void => {
   for (const name of Object.keys(options))
     if (!Object.hasOwn(known, name)) throw new TypeError(`unknown option ${prefix}${name}`)
 }
@@ -124,7 +124,12 @@ const toCacheLimits = (options: CacheOptions): CacheLimits => {
   }
 }
 
-export const toSettings = (options: CallOptions, defaults: CallSettings): CallSettings => {
+/**
+ * Returns the options of a call. `defaults` has every option that a call may have. Throws if an option is invalid or
+ * unknown.
+ */
+export const toSettings = (options: CallOptions = {}, defaults: CallSettings): CallSettings => {
+  requireKnown(options, defaults)
   const { timeout = defaults.timeout, maxRetries = defaults.maxRetries, headers, signal } = options
   return {
     timeout: requireInteger("timeout", timeout, 1),

@@ -11,6 +11,7 @@ import {
   parseOptions,
   type PrefetchOptions,
   type PrefetchResult,
+  requireKnown,
   type ResolvedOptions,
   toSettings
 } from "./Options.ts"
@@ -119,9 +120,10 @@ export class PromptClient {
    * without a request. For each 100 prompts, one request waits for changes. Rejects if the service rejects a request. If
    * the service is not available, resolves without texts and keeps trying.
    */
-  async live(selection: PromptSelection, { onChange }: LiveOptions = {}): Promise<Live> {
+  async live(selection: PromptSelection, options: LiveOptions = {}): Promise<Live> {
+    requireKnown(options, { onChange: true })
     const live = new LivePrompts(normalizeSelection(selection), {
-      onChange,
+      ...options,
       transport: this.#transport,
       limits: this.#cacheLimits,
       call: this.#defaults,
@@ -139,9 +141,10 @@ export class PromptClient {
    * In the mode `bundle-first`, tries the bundle first.
    */
   async #getResolved<E>(prompt: string | PromptReference, options: ResolvedOptions = {}): Promise<E> {
+    const { fallback, ...callOptions } = options
+    const { signal, headers } = toSettings(callOptions, this.#defaults)
     const name = toName(prompt)
     const { key } = this.#transport
-    const { fallback, signal, headers } = options
     const findBundled = async () => {
       const bundled = await this.#findBundled?.(name)
       return bundled && (toSubstitute("bundled", name, bundled) as E)
@@ -157,7 +160,7 @@ export class PromptClient {
       }
     }
     try {
-      return await this.#readPrompt<E>(name, "/resolved", isSingleEnvelope, options)
+      return await this.#readPrompt<E>(name, "/resolved", isSingleEnvelope, callOptions)
     } catch (error) {
       // A key that the service has rejected must not get a bundled or fallback text, even if the service is now down.
       if (!isOutage(error) || key.isRejected) throw error
@@ -185,12 +188,12 @@ export class PromptClient {
   async #read<E>(
     target: string,
     isEnvelope: (body: UnknownJson) => boolean,
-    options: CallOptions = {},
+    options?: CallOptions,
     name?: string
   ): Promise<E> {
     const settings = toSettings(options, this.#defaults)
     const load: Loader = (settings, previous) => this.#transport.send(target, settings, isEnvelope, previous)
-    if (!this.#cache || !isCacheable(options.headers)) return toServiceResult(await load(settings), name)
+    if (!this.#cache || !isCacheable(settings.headers)) return toServiceResult(await load(settings), name)
     // The service responds within 5 s. A longer timeout would only keep some programs running longer.
     const timeout = Math.min(this.#defaults.timeout, 10_000)
     const refreshSettings = { ...this.#defaults, timeout, isBackground: true }

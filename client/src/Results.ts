@@ -1,18 +1,16 @@
-import type { BundledPrompt } from "./Bundle.ts"
+import { toResolvedPrompt } from "./Bundle.ts"
+import { toQuery } from "./transport/Envelopes.ts"
 import { getElapsed } from "./transport/Limits.ts"
 import type { CacheResult } from "./Cache.ts"
 import type {
   ListParams,
   Page,
-  PageParams,
   PromptResponse,
-  PromptType,
   Provenance,
   ResolvedPrompt,
   Single,
   Source
 } from "./Resources.ts"
-import { toQuery } from "./transport/Envelopes.ts"
 
 /** The properties of a result besides its envelope. */
 interface ResultDetails extends Partial<Provenance<Source>> {
@@ -20,11 +18,10 @@ interface ResultDetails extends Partial<Provenance<Source>> {
 }
 
 /** Adds the details to an envelope as properties that are not enumerable. */
-const toResult = <Result>(envelope: object, details: ResultDetails): Result =>
-  Object.defineProperties(
-    envelope,
-    Object.fromEntries(Object.entries(details).map(([name, value]) => [name, { value }]))
-  ) as Result
+const toResult = <Result>(envelope: object, details: ResultDetails): Result => {
+  for (const [name, value] of Object.entries(details)) Object.defineProperty(envelope, name, { value })
+  return envelope as Result
+}
 
 /** Makes the result of a text that comes from the service. `name` addresses the prompt. */
 export const toServiceResult = <Result>(
@@ -44,23 +41,11 @@ export const toServiceResult = <Result>(
   })
 }
 
-/** A bundled prompt, or another prompt without some of its fields. */
-type PartialPrompt = { readonly [Field in keyof BundledPrompt]?: BundledPrompt[Field] | undefined } & {
-  readonly content: string
-}
-
-/** Returns the resolved prompt that the service would return for a prompt, with its fields in the same order. */
-export const toResolvedPrompt = (prompt: PartialPrompt): ResolvedPrompt => {
-  const { id = "", title = "", prompt_type, target_model = "", content, fragment_count = 0 } = prompt
-  const type = prompt_type as PromptType | undefined
-  return { id, title, prompt_type: type, target_model, resolved_content: content, fragment_count }
-}
-
 /** Makes the result of a bundled text or a fallback. Absent fields get fixed values. */
 export const toSubstitute = (
   source: "bundled" | "fallback",
   name: string,
-  prompt: PartialPrompt
+  prompt: Parameters<typeof toResolvedPrompt>[0]
 ): Single<ResolvedPrompt, Source> =>
   toResult({ data: toResolvedPrompt({ id: name, ...prompt }) }, { name, source, version: prompt.version })
 
@@ -128,21 +113,22 @@ export interface List<A> extends Call<Page<A>>, AsyncIterable<A> {}
 /** Reads the first page of a list. Iterating over the result reads the other pages when they are needed. */
 export const readList = <A>(
   readPage: (query: string) => Promise<Page<A>>,
-  params: ListParams & PageParams = {}
+  params: ListParams = {}
 ): List<A> => {
-  const firstPage = readPage(toQuery(params))
+  // An invalid parameter rejects the call.
+  const read = async (params: ListParams) => readPage(toQuery(params))
+  const firstPage = read(params)
   return Object.assign(toCall<Page<A>, PromptResponse>(firstPage), {
     async *[Symbol.asyncIterator]() {
       const seen = new Set<unknown>()
       for (let { data, meta } = await firstPage, page = params.page ?? 1; ; ) {
         for (const item of data) {
-          const { id, version_number } = item as { id?: string; version_number?: number }
-          const identity = id ?? version_number
+          const { id, version_number: identity = id } = item as { id?: string; version_number?: number }
           if (!seen.has(identity)) yield item
           seen.add(identity)
         }
         if (data.length === 0 || page * meta.per_page >= meta.total) return
-        ;({ data, meta } = await readPage(toQuery({ ...params, page: ++page })))
+        ;({ data, meta } = await read({ ...params, page: ++page }))
       }
     }
   })

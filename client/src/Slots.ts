@@ -49,7 +49,7 @@ export const fillSlots = <Prompt extends string | Pick<ResolvedPrompt, "resolved
     const name = inner.trim()
     if (name === "") return slot
     const value = values.get(name)
-    if (/^(string|number|boolean)$/.test(typeof value)) return String(value)
+    if (["string", "number", "boolean"].includes(typeof value)) return String(value)
     missing.add(name)
     return slot
   })

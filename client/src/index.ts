@@ -34,26 +34,8 @@ export type { Live, LiveOptions } from "./Live.ts"
 export { PromptClient } from "./PromptClient.ts"
 export type { PromptReference, ResolvedFor, SlotValue, VariablesFor, WithSlots } from "./PromptReference.ts"
 export type { Prompts, Versions } from "./Prompts.ts"
-export type {
-  Json,
-  ListParams,
-  Page,
-  PageMeta,
-  PageParams,
-  Prompt,
-  PromptResponse,
-  PromptSummary,
-  PromptType,
-  Provenance,
-  ResolvedPrompt,
-  ServiceSource,
-  Single,
-  Source,
-  Tag,
-  Version,
-  VersionSummary
-} from "./Resources.ts"
+export type * from "./Resources.ts"
 export { type Call, type List, traceAttributes, type WithResponse } from "./Results.ts"
 export type { PromptFilter, PromptSelection } from "./Selection.ts"
 export { fillSlots, type Message, MissingVariablesError, toMessage } from "./Slots.ts"
-export type { Fetch, FetchInit, FetchResponse, LogFields, Logger } from "./transport/Fetch.ts"
+export type * from "./transport/Fetch.ts"

@@ -58,6 +58,26 @@ describe("the constructor", () => {
     expect(requests).toEqual([])
   })
 
+  it("a call with an unknown option, parameter or filter rejects with a TypeError that names it, and sends no request", async () => {
+    const { client, requests } = makeScriptedClient([ok], { cache: {} })
+    const options = { timeOut: 1 } as never
+    const params = { tags: "a" } as never
+    for (const call of allCalls)
+      await expect(call(client, options)).rejects.toEqual(new TypeError("unknown option timeOut"))
+    for (const call of [
+      () => client.prompts.list(params),
+      () => client.prompts.versions.list("p", params),
+      () => client.live(params),
+      () => client.live({}, params),
+      () => client.prefetch(params)
+    ])
+      await expect(call()).rejects.toEqual(new TypeError("unknown option tags"))
+    // Only getResolved has a fallback.
+    const withFallback = client.prompts.get("p", { fallback: "x" } as never)
+    await expect(withFallback).rejects.toEqual(new TypeError("unknown option fallback"))
+    expect(requests).toEqual([])
+  })
+
   it.each([
     [undefined, "http://127.0.0.1:3000"],
     ["https://prompts.example.com/", "https://prompts.example.com"],

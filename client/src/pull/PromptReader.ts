@@ -1,9 +1,8 @@
-import type { BundledPrompt } from "../Bundle.ts"
+import { type BundledPrompt, isResolvedPrompt } from "../Bundle.ts"
 import { LivePrompts } from "../Live.ts"
 import { defaultOptions, normalizeBaseUrl, requireApiKey } from "../Options.ts"
-import type { ResolvedPrompt } from "../Resources.ts"
 import { fillSlots, MissingVariablesError } from "../Slots.ts"
-import { Transport } from "../transport/Transport.ts"
+import { Transport, type UnknownJson } from "../transport/Transport.ts"
 import { sealPrompt } from "./BundleFile.ts"
 import { CommandError } from "./CommandError.ts"
 import type { PullOptions } from "./CommandLine.ts"
@@ -23,15 +22,12 @@ export const listSlots = (content: string): ReadonlyArray<string> => {
   }
 }
 
-const toBundledPrompt = (name: string, data: ResolvedPrompt, version: number | undefined): BundledPrompt => {
-  const { id, title, prompt_type, target_model, resolved_content: content, fragment_count } = data
-  const texts = [id, title, prompt_type, target_model, content]
-  const isPrompt = texts.every((text) => typeof text === "string") && Number.isSafeInteger(fragment_count)
+const toBundledPrompt = (name: string, data: UnknownJson, version: number | undefined): BundledPrompt => {
   // The name becomes a part of a program.
-  if (!isPrompt || !/^[a-z0-9_-]+$/.test(name))
+  if (!isResolvedPrompt(data) || !/^[a-z0-9_-]+$/.test(name))
     throw new CommandError(`the service returned an invalid prompt ${name}; check --base-url`)
-  const fields = data as ResolvedPrompt & Pick<BundledPrompt, "prompt_type">
-  return sealPrompt({ ...fields, name, version, content, slots: listSlots(content) })
+  const content = data.resolved_content
+  return sealPrompt({ ...data, name, version, content, slots: listSlots(content) })
 }
 
 /** Maximum number of times that the list is read because it changes. */

@@ -43,9 +43,7 @@ const toComment = (title: string): string =>
  * so the file needs no import, and its declarations can be emitted without the type checker (`isolatedDeclarations`).
  * Throws a `CommandError` if two names give the same constant.
  */
-export const renderTypes = (
-  prompts: ReadonlyArray<Omit<BundledPrompt, "id" | "content" | "fragment_count" | "sha256">>
-): string => {
+export const renderTypes = (prompts: ReadonlyArray<BundledPrompt>): string => {
   const names = new Map<string, string>()
   const constants = prompts.map(({ name, title, prompt_type, target_model, slots }) => {
     const constant = toConstantName(name)
