@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { hostname, userInfo } from "node:os"
 import { beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { runInProcess as run } from "../../support/services/commandLine.ts"
+import { runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { runService, type Service, startService } from "../../support/service.ts"
 import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
 
@@ -18,13 +18,7 @@ describe("commands while a service runs", { timeout: 120_000 }, () => {
     service = await acquire(runService(() => startService({ ...env, LOG_LEVEL: "All" })))
   })
 
-  /** Runs a command that must succeed and print only JSON. Returns the parsed JSON. */
-  // biome-ignore lint/suspicious/noExplicitAny: the value depends on the command
-  const json = async (...args: ReadonlyArray<string>): Promise<any> => {
-    const result = await run([...args, "--json"], env)
-    expect(result).toMatchObject({ code: 0, stderr: "" })
-    return JSON.parse(result.stdout)
-  }
+  const json = (...args: ReadonlyArray<string>) => runJson(args, env)
   const createWorkspace = (name: string) => json("workspaces", "create", "--name", name, "--tier", "solo")
   /** Waits until the service has applied a change, so that it responds with `status` to a key. */
   const waitForStatus = (key: string, status: number) => {

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
-import { runInProcess as run } from "../../support/services/commandLine.ts"
+import { runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { currentProgram } from "../../support/service.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
@@ -43,8 +43,7 @@ describe("the command check", () => {
       "summary        template  text   prompts/summary.md\n"
     ]
     expect(await run(["check", example])).toEqual({ code: 0, stdout: table.join("\n"), stderr: "" })
-    const { stdout } = await run(["check", example, "--against", example, "--json"])
-    expect(JSON.parse(stdout)).toEqual({
+    expect(await runJson(["check", example, "--against", example], {})).toEqual({
       prompts: [
         { name: "support-agent", type: "system", slots: ["shop"], path: "prompts/Support/agent.md" },
         { name: "summary", type: "template", slots: ["text"], path: "prompts/summary.md" }

@@ -2,7 +2,7 @@ import { cpSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { archive, instant, key, user, workspace } from "../../support/archives.ts"
-import { runInProcess as run } from "../../support/services/commandLine.ts"
+import { runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
@@ -26,17 +26,16 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     expect(await run(["export", "--workspace", "Acme Inc."], env)).toEqual(byId)
     expect(await run(["export"], withDefault("Acme Inc."))).toEqual(byId)
     expect(await run(["export"], withDefault(""))).toMatchObject({ code: 2 })
-    const set = await run(["workspaces", "set", "Acme Inc.", "--billing", "active", "--json"], env)
-    expect(JSON.parse(set.stdout)).toMatchObject({ id: acme.id })
+    const set = ["workspaces", "set", "Acme Inc.", "--billing", "active"]
+    expect(await runJson(set, env)).toMatchObject({ id: acme.id })
   })
 
   it("import of a directory uses PROMPT_RETRIEVAL_WORKSPACE, but import of an archive ignores the variable", async () => {
-    const files = await run(["import", directory, "--json"], withDefault("Acme Inc."))
-    expect(files).toMatchObject({ code: 0, stderr: "" })
-    expect(JSON.parse(files.stdout)).toMatchObject({ workspace_id: acme.id })
+    const files = await runJson(["import", directory], withDefault("Acme Inc."))
+    expect(files).toMatchObject({ workspace_id: acme.id })
     const twin = JSON.stringify(archive({ workspace: twins[0]! }))
-    const imported = await run(["import", "-", "--json"], withDefault("Acme Inc."), twin)
-    expect(JSON.parse(imported.stdout)).toMatchObject({ workspace_id: twins[0]!.id })
+    const imported = await runJson(["import", "-"], withDefault("Acme Inc."), twin)
+    expect(imported).toMatchObject({ workspace_id: twins[0]!.id })
     expect(await run(["import", "-", "--workspace", "Acme Inc."], env, twin)).toEqual({
       code: 2,
       stdout: "",
@@ -85,10 +84,10 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
       stderr: `prompt-retrieval: 2 keys have the name "CI": use one of the ids ${ids.join(", ")}\n`
     })
     expect(await run(["keys", "revoke", one.stored.id], env)).toMatchObject({ code: 0 })
-    const rotated = await run(["keys", "rotate", "CI", "--ends", "now", "--json"], withDefault("Home"))
-    const { id, replaced } = JSON.parse(rotated.stdout)
+    const rotate = ["keys", "rotate", "CI", "--ends", "now"]
+    const { id, replaced } = await runJson(rotate, withDefault("Home"))
     expect(replaced).toMatchObject({ id: other.stored.id })
-    expect(JSON.parse((await run([...revoke, "--json"], env)).stdout)).toMatchObject({ id, name: "CI" })
+    expect(await runJson(revoke, env)).toMatchObject({ id, name: "CI" })
     expect(await run(revoke, env)).toMatchObject({
       code: 1,
       stderr: `prompt-retrieval: there is no key "CI"; see 'prompt-retrieval keys list'\n`

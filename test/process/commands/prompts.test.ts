@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import { archive, instant, prompt, version, workspace } from "../../support/archives.ts"
-import { runInProcess as run } from "../../support/services/commandLine.ts"
+import { runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 
 const agent = demo.prompts[0]!
@@ -18,7 +18,7 @@ describe("the command prompts reads a workspace without an API key", { timeout: 
     expect(result).toMatchObject({ code: 0, stderr: "" })
     return result.stdout
   }
-  const json = async (...args: ReadonlyArray<string>) => JSON.parse(await print(...args, "--json"))
+  const json = (...args: ReadonlyArray<string>) => runJson(["prompts", ...args], env)
 
   it("prompts list shows the prompts that are not archived, filtered by folder, tag and type", async () => {
     const [folder] = demo.folders
@@ -66,8 +66,7 @@ describe("the command prompts reads a workspace without an API key", { timeout: 
     ["folders", demo.folders],
     ["tags", demo.tags]
   ])("%s list shows ids and names, sorted by name", async (list, items) => {
-    const listed = await run([list, "list", "--json"], env)
-    expect(JSON.parse(listed.stdout)).toEqual([...items].sort((a, b) => (a.name < b.name ? -1 : 1)))
+    expect(await runJson([list, "list"], env)).toEqual([...items].sort((a, b) => (a.name < b.name ? -1 : 1)))
     const table = await run([list, "list"], env)
     for (const { id, name } of items) expect(table.stdout).toMatch(new RegExp(`^${id}  ${name}`, "m"))
   })

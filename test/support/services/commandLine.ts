@@ -3,7 +3,7 @@ import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
-import { vi } from "vitest"
+import { expect, vi } from "vitest"
 import { CommandError } from "../../../src/adapters/inbound/cli/output/CommandError.ts"
 import { runCommandLine } from "../../../src/adapters/inbound/cli/Commands.ts"
 import { CommandRuntime } from "../../../src/adapters/inbound/cli/CommandRuntime.ts"
@@ -12,36 +12,34 @@ import { commandUseCasesLayer } from "../../../src/runtime/layers/CommandLayers.
 import { readConfig } from "../../../src/runtime/config/Config.ts"
 import { type CommandResult, run } from "../service.ts"
 
-const noDatabase = new CommandError({ message: "no database" })
+/** The URL of a database that cannot be reached. */
+const nowhere = "postgres://postgres@127.0.0.1:9/none"
 
-/** Operations that fail with the message "no database". */
-const withoutDatabase: CommandRuntime["Service"] = {
-  serve: () => Effect.fail(noDatabase),
-  migrate: Effect.fail(noDatabase),
-  schemaStatus: Effect.fail(noDatabase),
-  openUseCases: () => Effect.fail(noDatabase)
-}
+const needsProcess = Effect.fail(new CommandError({ message: "the command needs its own process" }))
 
-/** Operations whose use cases run on the database of the environment. They are composed like those of the program. */
+/** Makes operations whose use cases run on the database of the environment. They are composed like those of the program. */
 const makeCommandRuntime = (env: Readonly<Record<string, string>>) =>
   Effect.map(readConfig(env), (config): CommandRuntime["Service"] => ({
-    ...withoutDatabase,
+    serve: () => needsProcess,
+    migrate: needsProcess,
+    schemaStatus: needsProcess,
     openUseCases: (options) =>
-      Effect.mapError(Layer.build(commandUseCasesLayer(config, options)), (error) =>
-        "message" in error ? new CommandError({ message: error.message }) : noDatabase
+      Effect.mapError(
+        Layer.build(commandUseCasesLayer(config, options)),
+        (error) => new CommandError({ message: "message" in error ? error.message : "no database" })
       )
   }))
 
 /**
- * Runs a command line, usually in this process, which is much faster than a new process. Without `DATABASE_URL`, a
- * command that needs the database fails with exit code 1 and the message "no database". Commands with input on
- * stdin run in a new process.
+ * Runs a command line, usually in this process, which is much faster than a new process. Without `DATABASE_URL`, no
+ * database can be reached. Commands with input on stdin run in a new process.
  */
 export const runInProcess = async (
   args: ReadonlyArray<string>,
-  env: Readonly<Record<string, string>> = {},
+  variables: Readonly<Record<string, string>> = {},
   input?: string
 ): Promise<CommandResult> => {
+  const env = { DATABASE_URL: nowhere, ...variables }
   if (input !== undefined) return run(args, env, input)
   let stdout = ""
   let stderr = ""
@@ -49,11 +47,9 @@ export const runInProcess = async (
     stderr += `${text}\n`
   })
   try {
-    const operations =
-      env.DATABASE_URL === undefined ? Effect.succeed(withoutDatabase) : makeCommandRuntime(env)
     const code = await Effect.runPromise(
       runCommandLine(args).pipe(
-        Effect.provideServiceEffect(CommandRuntime, operations),
+        Effect.provideServiceEffect(CommandRuntime, makeCommandRuntime(env)),
         Effect.provideService(Stdout, (output) =>
           Effect.sync(() => {
             stdout += Buffer.from(output)
@@ -68,4 +64,16 @@ export const runInProcess = async (
   } finally {
     log.mockRestore()
   }
+}
+
+/** Runs a command like `runInProcess`, which must succeed and print only JSON. Returns the parsed JSON. */
+export const runJson = async (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>>,
+  input?: string
+  // biome-ignore lint/suspicious/noExplicitAny: the value depends on the command
+): Promise<any> => {
+  const result = await runInProcess([...args, "--json"], env, input)
+  expect(result).toMatchObject({ code: 0, stderr: "" })
+  return JSON.parse(result.stdout)
 }

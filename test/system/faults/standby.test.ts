@@ -6,12 +6,11 @@ import type { Cluster } from "../../support/database/cluster.ts"
 import { startPair } from "../../support/database/failover.ts"
 import { connectTo } from "../../support/database.ts"
 import { listWarnings } from "../../support/logLines.ts"
-import { freePort } from "../../support/ports.ts"
 import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
-import { runService, type Service } from "../../support/service.ts"
+import { runService } from "../../support/service.ts"
 import { readMetric, responseHits } from "../../support/services/metrics.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
-import { startObservedService } from "../../support/services/startObservedService.ts"
+import { type ObservedService, startObservedService } from "../../support/services/startObservedService.ts"
 
 describe("a hot standby of another PostgreSQL server", () => {
   const acquire = makeAcquire()
@@ -22,16 +21,13 @@ describe("a hot standby of another PostgreSQL server", () => {
   const paths = ["/api/v1/prompts", item, `${item}/resolved`, `${item}/versions`, `${item}/versions/1`]
   let primary: Effect.Success<ReturnType<typeof connectTo>>
   let standby: Cluster
-  let service: Service
-  let metricsPort: number
+  let service: ObservedService
 
   beforeAll(async () => {
     const pair = await acquire(startPair({ ...archive, api_keys: [...archive.api_keys, third.stored] }))
     standby = pair.standby
     primary = await acquire(connectTo({ DATABASE_URL: pair.primary.url }))
-    metricsPort = await freePort()
-    const env = { DATABASE_URL: standby.url, METRICS_PORT: String(metricsPort) }
-    service = await acquire(runService(() => startObservedService(env)))
+    service = await acquire(runService(() => startObservedService({ DATABASE_URL: standby.url })))
   })
 
   const readWarnings = () => listWarnings(service.output()).toSorted()
@@ -57,8 +53,8 @@ describe("a hot standby of another PostgreSQL server", () => {
     await setTimeout(2_500)
     await readAll(keys.second)
     expect(readWarnings()).toEqual(expectedWarnings)
-    expect(await readMetric(metricsPort, responseHits)).toBe(0)
-    expect(await readMetric(metricsPort, "prompt_retrieval_change_feed_up")).toBe(0)
+    expect(await readMetric(service.metricsPort, responseHits)).toBe(0)
+    expect(await readMetric(service.metricsPort, "prompt_retrieval_change_feed_up")).toBe(0)
     expect(await primary.sql(usedKeys)).toEqual([])
 
     await primary.sql("update prompts set title = 'Edited' where id = $1", [archive.prompts[0]!.id])
@@ -72,10 +68,10 @@ describe("a hot standby of another PostgreSQL server", () => {
   it("after a standby is promoted, caching and the recording of key uses start without a restart", async () => {
     const { sql } = await acquire(connectTo({ DATABASE_URL: standby.url }))
     await sql("select pg_promote()")
-    await expect.poll(() => readMetric(metricsPort, "prompt_retrieval_change_feed_up")).toBe(1)
+    await expect.poll(() => readMetric(service.metricsPort, "prompt_retrieval_change_feed_up")).toBe(1)
     for (let i = 0; i < 2; i++)
       expect(await send(service, item, `Bearer ${third.plaintext}`)).toMatchObject({ status: 200 })
-    expect(await readMetric(metricsPort, responseHits)).toBe(1)
+    expect(await readMetric(service.metricsPort, responseHits)).toBe(1)
     await expect.poll(() => sql(usedKeys)).toEqual([{ id: third.stored.id }])
     expect(readWarnings()).toEqual(expectedWarnings)
   })
