@@ -48,7 +48,8 @@ export const makeRecord = (
   ...overrides
 })
 
-const toNewKey = ({ stored }: Key): NewKey => {
+/** Returns a key without the fields that the store adds. */
+export const toNewKey = ({ stored }: Key): NewKey => {
   const { workspace_id: _, created_by: __, revoked_at: ___, ...rest } = stored
   return rest
 }

@@ -4,7 +4,6 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Statement } from "../../../../../src/adapters/outbound/postgres/driver/Query.ts"
-import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
 import { selectKeysByHash } from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as pages from "../../../../../src/adapters/outbound/postgres/prompts/PageQueries.ts"
 import {
@@ -108,30 +107,16 @@ const makeSmallWorkspaces = (count: number, prompts: number): ReadonlyArray<stri
   ]
 }
 
-/** Fills a database. To be three times as fast, builds the largest indexes after the rows are inserted. */
-const load = (size: Size) =>
-  Effect.gen(function* () {
-    const sql = yield* PgClient.PgClient
-    const { transact } = yield* Database
-    const run = (statements: ReadonlyArray<string>) =>
-      Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
-    yield* transact(
-      "read committed",
-      Effect.gen(function* () {
-        const indexes = yield* sql<{ readonly name: string; readonly definition: string }>`
-          select indexname as name, indexdef as definition from pg_indexes
-          where schemaname = current_schema and tablename in ('prompts', 'prompt_tags') and indexname not in (
-            select conname from pg_constraint
-          )`
-        yield* run(indexes.map(({ name }) => `drop index ${name}`))
-        yield* run(makeLoadStatements(size))
-        yield* run(indexes.map(({ definition }) => definition))
-        // With this target, the statistics contain all rows, so the plans do not depend on a random sample.
-        yield* run(["set local default_statistics_target = 1000", "analyze"])
-      })
-    )
-    yield* sql`vacuum`
-  })
+const load = Effect.fnUntraced(function* (size: Size) {
+  const sql = yield* PgClient.PgClient
+  // With this target, the statistics contain all rows, so the plans do not depend on a random sample.
+  const analyze = ["set local default_statistics_target = 1000", "analyze"]
+  const run = (statement: string) => sql.unsafe(statement)
+  yield* sql.withTransaction(
+    Effect.forEach([...makeLoadStatements(size), ...analyze], run, { discard: true })
+  )
+  yield* sql`vacuum`
+})
 
 const loadedDatabase = (size: Size) =>
   Layer.effectDiscard(load(size)).pipe(Layer.provideMerge(migratedDatabase))

@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
-import type * as Scope from "effect/Scope"
 import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
 import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/transfer/WorkspaceWriter.ts"
 import {
@@ -25,12 +24,10 @@ import {
 } from "../../../../support/archives.ts"
 import { inExportOrder } from "../../../../contracts/WorkspaceStore/support.ts"
 import { holdLocks, waitForBlocked, writeDuring } from "../../../../support/database/locks.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 import { openStoreAndClient } from "../../../../support/database/workspaceStore.ts"
 
-type Setting = Effect.Success<typeof openStoreAndClient>
-
-const test = <E>(title: string, run: (setting: Setting) => Effect.Effect<void, E, Scope.Scope>): void =>
-  it.live(title, () => Effect.scoped(Effect.flatMap(openStoreAndClient, run)))
+const test = makeTest(it.live)
 
 /** Fails unless the effect completes within a second. An effect that takes longer waits for a lock. */
 const withinOneSecond = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
@@ -55,51 +52,49 @@ const listVersions = ({ prompts }: Archive) =>
   prompts[0]!.versions.map(({ version_number, content }) => `${version_number} ${content}`)
 
 describe("imports and concurrent writers", () => {
-  test(
-    "while an import and an edit wait for a row, neither security changes nor changes of other workspaces wait",
-    Effect.fnUntraced(function* ({ store, other }) {
-      const [{ archive: own, keys }, theirs] = [sample(), sample().archive]
-      for (const each of [own, theirs]) yield* store.importWorkspace(each)
-      const [key, home, mine] = [keys.active.stored, own.workspace, own.prompts[0]!.id]
-      // The import waits for this row. While it waits, it holds all its other locks.
-      const release = yield* holdLocks(other, ["select from prompts where id = $1 for update", [mine]])
-      const changed: Archive = {
-        ...own,
-        workspace: { ...home, name: "Renamed" },
-        api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
-        users: own.users.map((user) => ({ ...user, must_reset_password: true })),
-        prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" }))
-      }
-      const imported = yield* Effect.forkScoped(store.importWorkspace(changed))
-      const edited = yield* Effect.forkScoped(
-        store.editContent(home.id, (content) => Effect.succeed([retitle(content, mine), undefined] as const))
-      )
-      yield* waitForBlocked(other)
-      const [first, second] = theirs.prompts
-      for (const [statement, id] of [
-        ["update api_keys set revoked_at = now() where id = $1", key.id],
-        ["update users set must_reset_password = true where id = $1", key.created_by],
-        ["update api_keys set last_used_at = now() where id = $1", key.id],
-        ["update workspaces set billing_status = 'disputed', tier = 'free' where id = $1", home.id],
-        ["update prompts set title = 'Edited', updated_at = now() where id = $1", first!.id],
-        ["insert into folders (workspace_id, name) values ($1, 'New')", theirs.workspace.id],
-        ["delete from prompt_versions where prompt_id = $1", second!.id]
-      ] as const)
-        yield* withinOneSecond(other.unsafe(statement, [id]))
-      yield* withinOneSecond(store.importWorkspace({ ...theirs, prompts: [] }))
-      yield* release
-      for (const fiber of [imported, edited]) yield* Fiber.join<unknown, unknown>(fiber)
-      const after = yield* exportFrom(store, home.id)
-      assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
-      assert.deepStrictEqual(after.workspace, {
-        ...home,
-        name: "Renamed",
-        tier: "free",
-        billing_status: "disputed"
-      })
-      assert.isTrue(after.prompts.every(({ id, title }) => title === (id === mine ? "Revised" : "Changed")))
+  test("while an import and an edit wait for a row, neither security changes nor changes of other workspaces wait", function* () {
+    const { store, other } = yield* openStoreAndClient
+    const [{ archive: own, keys }, theirs] = [sample(), sample().archive]
+    for (const each of [own, theirs]) yield* store.importWorkspace(each)
+    const [key, home, mine] = [keys.active.stored, own.workspace, own.prompts[0]!.id]
+    // The import waits for this row. While it waits, it holds all its other locks.
+    const release = yield* holdLocks(other, ["select from prompts where id = $1 for update", [mine]])
+    const changed: Archive = {
+      ...own,
+      workspace: { ...home, name: "Renamed" },
+      api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
+      users: own.users.map((user) => ({ ...user, must_reset_password: true })),
+      prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" }))
+    }
+    const imported = yield* Effect.forkScoped(store.importWorkspace(changed))
+    const edited = yield* Effect.forkScoped(
+      store.editContent(home.id, (content) => Effect.succeed([retitle(content, mine), undefined] as const))
+    )
+    yield* waitForBlocked(other)
+    const [first, second] = theirs.prompts
+    for (const [statement, id] of [
+      ["update api_keys set revoked_at = now() where id = $1", key.id],
+      ["update users set must_reset_password = true where id = $1", key.created_by],
+      ["update api_keys set last_used_at = now() where id = $1", key.id],
+      ["update workspaces set billing_status = 'disputed', tier = 'free' where id = $1", home.id],
+      ["update prompts set title = 'Edited', updated_at = now() where id = $1", first!.id],
+      ["insert into folders (workspace_id, name) values ($1, 'New')", theirs.workspace.id],
+      ["delete from prompt_versions where prompt_id = $1", second!.id]
+    ] as const)
+      yield* withinOneSecond(other.unsafe(statement, [id]))
+    yield* withinOneSecond(store.importWorkspace({ ...theirs, prompts: [] }))
+    yield* release
+    for (const fiber of [imported, edited]) yield* Fiber.join<unknown, unknown>(fiber)
+    const after = yield* exportFrom(store, home.id)
+    assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
+    assert.deepStrictEqual(after.workspace, {
+      ...home,
+      name: "Renamed",
+      tier: "free",
+      billing_status: "disputed"
     })
-  )
+    assert.isTrue(after.prompts.every(({ id, title }) => title === (id === mine ? "Revised" : "Changed")))
+  })
 
   for (const [what, statement, versions] of [
     [
@@ -113,114 +108,104 @@ describe("imports and concurrent writers", () => {
       ["2 Content of version 2"]
     ]
   ] as const)
-    test(
-      `editContent starts over if an editor writes ${what} before the edit is written`,
-      Effect.fnUntraced(function* ({ store, other }) {
-        const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
-        yield* store.importWorkspace(own)
-        const { id } = own.prompts[0]!
-        const seen: Array<string> = []
-        yield* store.editContent(own.workspace.id, (content) =>
-          Effect.gen(function* () {
-            if (seen.length === 0) yield* Effect.orDie(other.unsafe(statement, [id]))
-            seen.push(content.prompts[0]!.description)
-            return [retitle(content, id), undefined] as const
-          })
-        )
-        assert.lengthOf(seen, 2)
-        const after = yield* exportFrom(store, own.workspace.id)
-        assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", ...versions])
-        const { title, description } = after.prompts[0]!
-        assert.deepStrictEqual([title, description], ["Revised", seen[1]])
-      })
-    )
+    test(`editContent starts over if an editor writes ${what} before the edit is written`, function* () {
+      const { store, other } = yield* openStoreAndClient
+      const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
+      yield* store.importWorkspace(own)
+      const { id } = own.prompts[0]!
+      const seen: Array<string> = []
+      yield* store.editContent(own.workspace.id, (content) =>
+        Effect.gen(function* () {
+          if (seen.length === 0) yield* Effect.orDie(other.unsafe(statement, [id]))
+          seen.push(content.prompts[0]!.description)
+          return [retitle(content, id), undefined] as const
+        })
+      )
+      assert.lengthOf(seen, 2)
+      const after = yield* exportFrom(store, own.workspace.id)
+      assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", ...versions])
+      const { title, description } = after.prompts[0]!
+      assert.deepStrictEqual([title, description], ["Revised", seen[1]])
+    })
 
-  test(
-    "an import rejects an email and an id that another transaction adds at the same time",
-    Effect.fnUntraced(function* ({ store, other }) {
-      const [theirs, owner] = [workspace(), user()]
-      yield* store.importWorkspace(archive({ workspace: theirs }))
-      const taken = prompt({ versions: [version(1)] })
-      const isForeign = "belongs to another workspace"
-      for (const [statement, own, problems] of [
+  test("an import rejects an email and an id that another transaction adds at the same time", function* () {
+    const { store, other } = yield* openStoreAndClient
+    const [theirs, owner] = [workspace(), user()]
+    yield* store.importWorkspace(archive({ workspace: theirs }))
+    const taken = prompt({ versions: [version(1)] })
+    const isForeign = "belongs to another workspace"
+    for (const [statement, own, problems] of [
+      [
+        ["insert into users (email) values ($1)", [owner.email]],
+        archive({ users: [owner] }),
+        [{ path: "users[0].email", message: "belongs to another user" }]
+      ],
+      [
+        ["insert into prompts (id, workspace_id) values ($1, $2)", [taken.id, theirs.id]],
+        archive({ prompts: [taken] }),
         [
-          ["insert into users (email) values ($1)", [owner.email]],
-          archive({ users: [owner] }),
-          [{ path: "users[0].email", message: "belongs to another user" }]
-        ],
-        [
-          ["insert into prompts (id, workspace_id) values ($1, $2)", [taken.id, theirs.id]],
-          archive({ prompts: [taken] }),
-          [
-            { path: "prompts[0].id", message: isForeign },
-            { path: "prompts[0].versions[0].id", message: isForeign }
-          ]
+          { path: "prompts[0].id", message: isForeign },
+          { path: "prompts[0].versions[0].id", message: isForeign }
         ]
-      ] as const)
-        assert.deepStrictEqual(
-          yield* writeDuring(other, [statement], store.importWorkspace(own)),
-          Result.fail(InvalidContent(problems))
-        )
-      const [stored] = (yield* exportFrom(store, theirs.id)).prompts
-      assert.deepStrictEqual([stored!.id, stored!.title, stored!.versions], [taken.id, "", []])
-    })
-  )
+      ]
+    ] as const)
+      assert.deepStrictEqual(
+        yield* writeDuring(other, [statement], store.importWorkspace(own)),
+        Result.fail(InvalidContent(problems))
+      )
+    const [stored] = (yield* exportFrom(store, theirs.id)).prompts
+    assert.deepStrictEqual([stored!.id, stored!.title, stored!.versions], [taken.id, "", []])
+  })
 
-  test(
-    "concurrent imports of two workspaces with the same new users succeed, and concurrent imports of one workspace leave the content of one archive",
-    Effect.fnUntraced(function* ({ store }) {
-      for (let round = 0; round < 5; round++) {
-        const users = [user({ must_reset_password: true }), user()]
-        const imported = [users, users.toReversed()].map((users) => archive({ users, folders: [folder()] }))
-        yield* Effect.forEach(imported, (each) => store.importWorkspace(each), { concurrency: 2 })
-        const accounts = { workspace: workspace(), users: [], api_keys: [] }
-        const archives = [sample(), sample()].map(({ archive }): Archive => ({ ...archive, ...accounts }))
-        yield* Effect.forEach(archives, (each) => store.importWorkspace(each), { concurrency: 2 })
-        assert.deepInclude(archives.map(inExportOrder), yield* exportFrom(store, accounts.workspace.id))
-      }
-    })
-  )
+  test("concurrent imports of two workspaces with the same new users succeed, and concurrent imports of one workspace leave the content of one archive", function* () {
+    const { store } = yield* openStoreAndClient
+    for (let round = 0; round < 5; round++) {
+      const users = [user({ must_reset_password: true }), user()]
+      const imported = [users, users.toReversed()].map((users) => archive({ users, folders: [folder()] }))
+      yield* Effect.forEach(imported, (each) => store.importWorkspace(each), { concurrency: 2 })
+      const accounts = { workspace: workspace(), users: [], api_keys: [] }
+      const archives = [sample(), sample()].map(({ archive }): Archive => ({ ...archive, ...accounts }))
+      yield* Effect.forEach(archives, (each) => store.importWorkspace(each), { concurrency: 2 })
+      assert.deepInclude(archives.map(inExportOrder), yield* exportFrom(store, accounts.workspace.id))
+    }
+  })
 
   for (const changesPrompt of [true, false])
-    test(
-      `an import loses no version of a concurrent editor, and waits only for changes of the same prompt: ${changesPrompt}`,
-      Effect.fnUntraced(function* ({ store, other }) {
-        const own = archive({ prompts: [prompt({ versions: [version(1)] }), prompt()] })
-        yield* store.importWorkspace(own)
-        const [edited] = own.prompts
-        const commit = yield* holdLocks(
-          other,
-          [insertVersion, [edited!.id]],
-          ["update prompts set current_content = 'Edited', current_version = 2 where id = $1", [edited!.id]]
-        )
-        const changed = changesPrompt ? { ...edited!, title: "Imported" } : edited!
-        const imported = yield* Effect.forkScoped(store.importWorkspace({ ...own, prompts: [changed] }))
-        if (changesPrompt) yield* waitForBlocked(other)
-        else yield* Fiber.join(imported)
-        yield* commit
-        yield* Fiber.join(imported)
-        const after = yield* exportFrom(store, own.workspace.id)
-        assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", "2 Edited"])
-        assert.deepStrictEqual(
-          after.prompts.map(({ title, current_content }) => [title, current_content]),
-          [changesPrompt ? ["Imported", edited!.current_content] : [edited!.title, "Edited"]]
-        )
-      })
-    )
-
-  test(
-    "editContent waits for an import of its workspace, and reads what the import wrote",
-    Effect.fnUntraced(function* ({ store, other }) {
-      const { workspace: home } = archive()
-      yield* store.importWorkspace(archive({ workspace: home }))
-      const imported = [
-        [lockWorkspace, [home.id]],
-        ["insert into folders (workspace_id, name) values ($1, 'Imported')", [home.id]]
-      ] as const
-      const readNames = store.editContent(home.id, ({ folders }) =>
-        Effect.succeed([makeEdit(), folders.map(({ name }) => name)] as const)
+    test(`an import loses no version of a concurrent editor, and waits only for changes of the same prompt: ${changesPrompt}`, function* () {
+      const { store, other } = yield* openStoreAndClient
+      const own = archive({ prompts: [prompt({ versions: [version(1)] }), prompt()] })
+      yield* store.importWorkspace(own)
+      const [edited] = own.prompts
+      const commit = yield* holdLocks(
+        other,
+        [insertVersion, [edited!.id]],
+        ["update prompts set current_content = 'Edited', current_version = 2 where id = $1", [edited!.id]]
       )
-      assert.deepStrictEqual(yield* writeDuring(other, imported, readNames), Result.succeed(["Imported"]))
+      const changed = changesPrompt ? { ...edited!, title: "Imported" } : edited!
+      const imported = yield* Effect.forkScoped(store.importWorkspace({ ...own, prompts: [changed] }))
+      if (changesPrompt) yield* waitForBlocked(other)
+      else yield* Fiber.join(imported)
+      yield* commit
+      yield* Fiber.join(imported)
+      const after = yield* exportFrom(store, own.workspace.id)
+      assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", "2 Edited"])
+      assert.deepStrictEqual(
+        after.prompts.map(({ title, current_content }) => [title, current_content]),
+        [changesPrompt ? ["Imported", edited!.current_content] : [edited!.title, "Edited"]]
+      )
     })
-  )
+
+  test("editContent waits for an import of its workspace, and reads what the import wrote", function* () {
+    const { store, other } = yield* openStoreAndClient
+    const { workspace: home } = archive()
+    yield* store.importWorkspace(archive({ workspace: home }))
+    const imported = [
+      [lockWorkspace, [home.id]],
+      ["insert into folders (workspace_id, name) values ($1, 'Imported')", [home.id]]
+    ] as const
+    const readNames = store.editContent(home.id, ({ folders }) =>
+      Effect.succeed([makeEdit(), folders.map(({ name }) => name)] as const)
+    )
+    assert.deepStrictEqual(yield* writeDuring(other, imported, readNames), Result.succeed(["Imported"]))
+  })
 })

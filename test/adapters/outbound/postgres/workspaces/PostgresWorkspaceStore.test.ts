@@ -21,6 +21,7 @@ import {
   version,
   workspace
 } from "../../../../support/archives.ts"
+import { toNewKey, toReplacement } from "../../../../contracts/WorkspaceStore/support.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
@@ -93,8 +94,7 @@ describe("the PostgreSQL workspace store", () => {
       const { archive: own, keys } = sample()
       yield* store.importWorkspace(own)
       const [home, owner] = [own.workspace, own.users[0]!]
-      const { workspace_id: _, created_by: __, revoked_at: ___, ...added } = key(home.id, owner).stored
-      const { name: ____, ...replacement } = added
+      const added = key(home.id, owner)
       const at = instant("2026-04-01T00:00:00.000Z")
       const edit = makeEdit({ tags: [tag("new")] })
       const changes: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
@@ -103,9 +103,9 @@ describe("the PostgreSQL workspace store", () => {
         deleteWorkspace: store.deleteWorkspace(home.id),
         setUser: store.setUser(owner.email, true),
         deleteUser: store.deleteUser(owner.email, { now: 0, withActiveKeys: true }),
-        addKey: store.addKey(home.id, { email: "new@example.org", newUserId: newId() }, added),
+        addKey: store.addKey(home.id, { email: "new@example.org", newUserId: newId() }, toNewKey(added)),
         revokeKey: store.revokeKey(keys.active.stored.id, at),
-        rotateKey: store.rotateKey(keys.active.stored.id, replacement, at),
+        rotateKey: store.rotateKey(keys.active.stored.id, toReplacement(added), at),
         importWorkspace: store.importWorkspace({ ...own, prompts: [] }),
         editContent: store.editContent(home.id, () => Effect.succeed([edit, undefined] as const))
       }
