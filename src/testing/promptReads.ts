@@ -100,7 +100,7 @@ const run = (repo: Repo, [method, ...args]: Read): Effect.Effect<unknown> => {
  */
 export const assertReads = Effect.fnUntraced(function* (archive: Archive, foreign = makeArchive()) {
   const repo = yield* PromptRepo
-  const model = makePromptRepo({ workspaces: new Map([[archive.workspace.id, archive]]) })
+  const model = makePromptRepo(new Map([[archive.workspace.id, archive]]))
   const check = Effect.fnUntraced(function* (read: Read) {
     assert.deepStrictEqual(yield* run(repo, read), yield* run(model, read), JSON.stringify(read))
   })

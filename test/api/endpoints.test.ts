@@ -45,7 +45,7 @@ const send = (target: string, lines = [authorization], method?: string) => api.s
 const readEtag = async (target: string): Promise<string> => getHeader(await send(target), "etag")!
 
 const workspace = home.workspace.id
-const model = makePromptRepo({ workspaces: new Map([[workspace, home]]) })
+const model = makePromptRepo(new Map([[workspace, home]]))
 const firstPage = { page: 1, per_page: 20 }
 
 it("GET /prompts returns the summaries of all prompts that are not archived, most recently updated first", async () => {

@@ -40,7 +40,7 @@ const tooLargeTogether: ExpectedError = [
 const toQuery = (prompts: ReadonlyArray<string>): string =>
   `/api/v1/resolved?${prompts.map((prompt) => `prompt=${prompt}`).join("&")}`
 
-const model = makePromptRepo({ workspaces: new Map([[archive.workspace.id, archive]]) })
+const model = makePromptRepo(new Map([[archive.workspace.id, archive]]))
 const listed = Effect.runSync(model.listPage(archive.workspace.id, {}, { page: 1, per_page: 100 }))
 
 describe("GET /resolved", () => {

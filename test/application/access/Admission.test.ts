@@ -8,7 +8,7 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcess from "../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { MemoryState, storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
+import { storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
 import { Admission, type AdmissionError, type RateLimits } from "../../../src/application/access/Admission.ts"
 import { Lifecycle } from "../../../src/application/Lifecycle.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
@@ -41,17 +41,21 @@ import {
   workspace
 } from "../../support/archives.ts"
 
-/** The number of key lookups. */
-class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {}
+/** The number of key lookups, and the ids of used keys with the times of their use. */
+class Lookups extends Context.Service<
+  Lookups,
+  { count: number; readonly used: Array<readonly [id: string, now: number]> }
+>()("test/Lookups") {}
 
-/** The in-memory stores, which count key lookups. */
+/** The in-memory stores, which record lookups and uses of keys. */
 const countingMemory = Layer.effectContext(
   Effect.gen(function* () {
     const keys = yield* KeyStore
-    const lookups = { count: 0 }
+    const lookups: Lookups["Service"] = { count: 0, used: [] }
     const count = Effect.sync(() => lookups.count++)
     const find: (typeof keys)["find"] = (hash) => Effect.andThen(count, keys.find(hash))
-    return Context.make(KeyStore, { ...keys, find }).pipe(Context.add(Lookups, lookups))
+    const markUsed: (typeof keys)["markUsed"] = (...use) => void lookups.used.push(use)
+    return Context.make(KeyStore, { find, markUsed }).pipe(Context.add(Lookups, lookups))
   })
 ).pipe(Layer.provideMerge(Memory.layer))
 
@@ -238,7 +242,7 @@ describe("admit", () => {
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* storeArchive(own)
-      const { lastUsed } = yield* MemoryState
+      const { used } = yield* Lookups
       yield* TestClock.setTime(1_767_225_600_123)
       yield* admitKey(keys.active)
       yield* TestClock.adjust("1 second")
@@ -246,7 +250,7 @@ describe("admit", () => {
       for (const { stored, ...others } of Object.values(keys)) {
         if (stored.id !== keys.active.stored.id) yield* Effect.flip(admitKey({ stored, ...others }))
       }
-      assert.deepStrictEqual([...lastUsed], [[keys.active.stored.id, 1_767_225_600_123]])
+      assert.deepStrictEqual(used, [[keys.active.stored.id, 1_767_225_600_123]])
     }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 1 })))
   )
 

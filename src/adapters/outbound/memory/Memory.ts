@@ -2,32 +2,29 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../application/ports/PromptRepo.ts"
-import { InvalidKey, type KeyRecord } from "../../../domain/ApiKey.ts"
-import type { StoredKey } from "../../../domain/Workspace.ts"
+import { InvalidKey } from "../../../domain/ApiKey.ts"
 import { makePromptRepo } from "./MemoryPromptRepo.ts"
 import { MemoryState } from "./MemoryState.ts"
 
-const toKeyRecord = (state: MemoryState["Service"], key: StoredKey): KeyRecord => {
-  const home = key.workspace_id === null ? undefined : state.workspaces.get(key.workspace_id)?.workspace
-  return {
-    id: key.id,
-    revoked: key.revoked_at !== null,
-    expires_at: key.expires_at,
-    owner_must_reset: state.users.get(key.created_by)?.must_reset_password === true,
-    workspace:
-      home === undefined ? null : { id: home.id, tier: home.tier, billing_status: home.billing_status }
-  }
-}
-
-const makeKeyStore = (state: MemoryState["Service"]): KeyStore["Service"] => ({
+const makeKeyStore = (archives: MemoryState["Service"]): KeyStore["Service"] => ({
   find: (hash) =>
     Effect.suspend(() => {
-      const key = [...state.keys.values()].find(({ key_hash }) => key_hash === hash)
-      return key === undefined ? Effect.fail(InvalidKey) : Effect.succeed(toKeyRecord(state, key))
+      for (const { workspace, users, api_keys } of archives.values()) {
+        const key = api_keys.find(({ key_hash }) => key_hash === hash)
+        if (key === undefined) continue
+        const { id, tier, billing_status } = workspace
+        const owner = users.find((user) => user.id === key.created_by)
+        return Effect.succeed({
+          id: key.id,
+          revoked: key.revoked_at !== null,
+          expires_at: key.expires_at,
+          owner_must_reset: owner?.must_reset_password === true,
+          workspace: key.workspace_id === null ? null : { id, tier, billing_status }
+        })
+      }
+      return Effect.fail(InvalidKey)
     }),
-  markUsed: (id, now) => {
-    state.lastUsed.set(id, now)
-  }
+  markUsed: () => {}
 })
 
 /** Provides an empty in-memory store, and PromptRepo and KeyStore on this store. */

@@ -18,18 +18,17 @@ import type { ResolutionSource } from "../../../domain/Resolution.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { type Version, VersionNotFound, VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import type { MemoryState, MemoryWorkspace } from "./MemoryState.ts"
 
 type ArchivePrompt = Archive["prompts"][number]
 
 const compare = <A extends string | number>(a: A, b: A): number => (a < b ? -1 : a > b ? 1 : 0)
 
-const findTags = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ReadonlyArray<Tag> =>
+const findTags = (workspace: Archive, prompt: ArchivePrompt): ReadonlyArray<Tag> =>
   workspace.tags
     .filter((tag) => prompt.tags.includes(tag.id))
     .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)))
 
-const matches = (workspace: MemoryWorkspace, filter: PromptFilter, prompt: ArchivePrompt): boolean =>
+const matches = (workspace: Archive, filter: PromptFilter, prompt: ArchivePrompt): boolean =>
   !prompt.is_archived &&
   (filter.folder_id === undefined || prompt.folder_id === filter.folder_id) &&
   (filter.type === undefined || prompt.prompt_type === filter.type) &&
@@ -42,7 +41,7 @@ const pickFields = <A extends object>(
 ): A => Struct.pick(item, Object.keys(fields) as Array<keyof A>) as A
 
 /** Returns a prompt in the form that `PromptRepo.getSource` returns. Does not check the size of the contents. */
-export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ResolutionSource => ({
+export const getSource = (workspace: Archive, prompt: ArchivePrompt): ResolutionSource => ({
   ...pickRepeatedFields(prompt),
   current_content: prompt.current_content,
   current_version: prompt.current_version,
@@ -65,9 +64,7 @@ const listVersions = (
     .map((version) => ({ ...version, prompt_id: id, metadata: version.metadata as Version["metadata"] }))
 
 /** Makes the reads of these workspaces. */
-export const makePromptRepo = ({
-  workspaces
-}: Pick<MemoryState["Service"], "workspaces">): PromptRepo["Service"] => {
+export const makePromptRepo = (workspaces: ReadonlyMap<WorkspaceId, Archive>): PromptRepo["Service"] => {
   const find = (workspaceId: WorkspaceId, reference: PromptReference) =>
     Effect.suspend(() => {
       const workspace = workspaces.get(workspaceId)
