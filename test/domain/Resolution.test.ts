@@ -22,13 +22,6 @@ const makeSource = (current_content: string, fragments: ReadonlyArray<SourceFrag
   fragments
 })
 
-const resolveContent = (current_content: string, fragments: ReadonlyArray<SourceFragment>): string =>
-  Result.getOrThrow(resolve(makeSource(current_content, fragments))).resolved_content
-
-/** Returns the text that one fragment appends to a prompt, without the two newlines before this text. */
-const fill = (content: string, variable_overrides: unknown): string =>
-  resolveContent("", [{ content, variable_overrides }]).slice(2)
-
 // The model of `resolve` reads character by character, without regular expressions. Unlike `resolve`, the model can
 // take more than linear time.
 
@@ -93,35 +86,26 @@ const anyOverrides = Arbitrary.map(
 const fragment = Arbitrary.all({ content: text, variable_overrides: anyOverrides })
 const fragments = Arbitrary.array(fragment, { maxLength: 5 })
 
-describe("resolve", () => {
-  it("resolve returns only the fields of a resolved prompt", () => {
-    const from = makeSource("content", [])
-    assert.deepStrictEqual(resolve({ ...from, description: "Internal" }), resolve(from))
-  })
-
-  it.prop(
-    "resolve appends two newlines and the filled content of each fragment, and counts the fragments",
-    { content: text, fragments },
-    ({ content, fragments }) => {
-      const from = makeSource(content, fragments)
-      assert.deepStrictEqual(
-        resolve(from),
-        Result.succeed({
-          id: from.id,
-          title: "Title",
-          prompt_type: "template" as const,
-          target_model: "model",
-          resolved_content: [
-            content,
-            ...fragments.map(({ content, variable_overrides }) => fillByModel(content, variable_overrides))
-          ].join("\n\n"),
-          fragment_count: fragments.length
-        })
-      )
-    },
-    { arbitrary: { runs: 1000 } }
-  )
-})
+it.prop(
+  "resolve returns only the fields of a resolved prompt: its content is followed by two newlines and the filled content of each fragment, which are counted",
+  { content: text, fragments },
+  ({ content, fragments }) => {
+    const from = { ...makeSource(content, fragments), description: "Internal" }
+    const filled = fragments.map(({ content, variable_overrides }) =>
+      fillByModel(content, variable_overrides)
+    )
+    const { id, title, prompt_type, target_model } = from
+    assert.deepStrictEqual(
+      resolve(from),
+      Result.succeed({
+        ...{ id, title, prompt_type, target_model },
+        resolved_content: [content, ...filled].join("\n\n"),
+        fragment_count: fragments.length
+      })
+    )
+  },
+  { arbitrary: { runs: 1000 } }
+)
 
 const isTooLarge = (content: string, fragments: ReadonlyArray<SourceFragment>): boolean => {
   const from = makeSource(content, fragments)
@@ -144,17 +128,17 @@ describe("the size limit of resolved content", () => {
       const full = makeText(sizes.contentBytes, char)
       assert.isFalse(isTooLarge(full, []))
       assert.isTrue(isTooLarge(`${full}x`, []))
-
       const rest = makeText(sizes.contentBytes - 2 - 100, char)
-      const use = (content: string, variable_overrides = {}): SourceFragment => ({
-        content,
-        variable_overrides
-      })
-      assert.isFalse(isTooLarge("h".repeat(100), [use(rest)]))
-      assert.isTrue(isTooLarge("h".repeat(101), [use(rest)]))
-      assert.isFalse(isTooLarge("h".repeat(100), [use("{{a}}", { a: rest })]))
-      assert.isTrue(isTooLarge("h".repeat(100), [use("{{a}}!", { a: rest })]))
-      assert.isTrue(isTooLarge("h".repeat(100), [use(rest), use("")]))
+      const [whole, slot] = [
+        { content: rest, variable_overrides: {} },
+        { content: "{{a}}", variable_overrides: { a: rest } }
+      ]
+      const empty = { content: "", variable_overrides: {} }
+      for (const use of [whole, slot]) {
+        assert.isFalse(isTooLarge("h".repeat(100), [use]))
+        assert.isTrue(isTooLarge("h".repeat(101), [use]))
+        assert.isTrue(isTooLarge("h".repeat(100), [use, empty]))
+      }
     }
   )
 
@@ -195,7 +179,7 @@ const measureBestTime = (run: () => void): number => {
   return Math.min(...times)
 }
 
-describe("resolve with hostile content", () => {
+describe("hostile content", () => {
   const hostile: Record<string, (size: number) => string> = {
     "an open slot of blanks": (size) => `{{${" ".repeat(size)}`,
     "open braces": (size) => "{".repeat(size),
@@ -208,10 +192,10 @@ describe("resolve with hostile content", () => {
   }
 
   // Four times the size takes 4 times as long in linear time and 16 times as long in quadratic time.
-  it.each(Object.keys(hostile))("resolve takes linear time for hostile content: %s", (kind) => {
+  it.each(Object.keys(hostile))("slots of hostile content are filled in linear time: %s", (kind) => {
     const measure = (size: number) => {
       const content = hostile[kind]!(size)
-      return measureBestTime(() => assert.strictEqual(fill(content, { a: "x" }).length, content.length))
+      return measureBestTime(() => assert.strictEqual(fillSlots(content, { a: "x" }), content))
     }
     measure(1000)
     const [short, long] = [measure(50_000), measure(200_000)]
@@ -219,18 +203,14 @@ describe("resolve with hostile content", () => {
   })
 })
 
-describe("findSlots", () => {
-  it("findSlots stops at the first name that exceeds the given number of names", () => {
-    assert.deepStrictEqual([...findSlots("{{a}} {{a}} {{b}} {{c}} {{d}}", 2)], ["a", "b", "c"])
-  })
+it("findSlots stops at the first name that exceeds the given number of names", () => {
+  assert.deepStrictEqual([...findSlots("{{a}} {{a}} {{b}} {{c}} {{d}}", 2)], ["a", "b", "c"])
 })
 
-describe("fillSlots", () => {
-  it("fillSlots returns undefined if the result would exceed 1 MiB, without building the result", () => {
-    const slots = "{{a}}{{ a }}".repeat(4)
-    assert.strictEqual(fillSlots(slots, { a: "x".repeat(128 * 1024) })?.length, sizes.contentBytes)
-    assert.isUndefined(fillSlots(`${slots}{{b}}`, { a: "x".repeat(128 * 1024) }))
-    // The result would be longer than the longest possible string.
-    assert.isUndefined(fillSlots("{{a}}".repeat(1_000), { a: "x".repeat(1024 * 1024) }))
-  })
+it("fillSlots returns undefined if the result would exceed 1 MiB, without building the result", () => {
+  const slots = "{{a}}{{ a }}".repeat(4)
+  assert.strictEqual(fillSlots(slots, { a: "x".repeat(128 * 1024) })?.length, sizes.contentBytes)
+  assert.isUndefined(fillSlots(`${slots}{{b}}`, { a: "x".repeat(128 * 1024) }))
+  // The result would be longer than the longest possible string.
+  assert.isUndefined(fillSlots("{{a}}".repeat(1_000), { a: "x".repeat(1024 * 1024) }))
 })

@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { decodeArchive } from "../../../src/application/transfer/ArchiveDecoder.ts"
-import type { TagId } from "../../../src/domain/Prompt.ts"
+import type { FolderId, TagId } from "../../../src/domain/Prompt.ts"
 import { sizes } from "../../../src/domain/Sizes.ts"
 import {
   archive,
@@ -156,58 +156,47 @@ describe("decodeArchive", () => {
 
   it("decodeArchive reports all duplicates and unknown references, each with its path", () => {
     const own = makeFullArchive()
-    const one = own.prompts[0]!
-    const stranger = newId<TagId>()
+    const [one, owner, stored, label] = [own.prompts[0]!, own.users[0]!, own.api_keys[0]!, own.tags[0]!]
     const [first, second] = one.versions
+    const [binding] = one.fragments
+    const folder_id: FolderId = newId()
     const json = toJson({
       ...own,
-      users: [
-        ...own.users,
-        { ...user(), id: own.users[0]!.id },
-        user({ email: own.users[0]!.email.toUpperCase() })
-      ],
-      api_keys: [
-        ...own.api_keys,
-        own.api_keys[0]!,
-        { ...own.api_keys[0]!, id: newId(), created_by: newId() }
-      ],
+      users: [owner, user({ id: owner.id, email: "other" }), user({ email: owner.email.toUpperCase() })],
+      api_keys: [stored, stored, { ...stored, id: newId(), created_by: newId() }],
       folders: [...own.folders, ...own.folders],
-      tags: [...own.tags, { ...tag("other"), id: own.tags[0]!.id }, tag("label"), tag("Label")],
+      tags: [label, tag("other", { id: label.id }), tag("label"), tag("Label")],
       fragments: [...own.fragments, ...own.fragments],
       prompts: [
-        { ...one, tags: [stranger, ...one.tags, ...one.tags] },
-        {
-          ...prompt({ id: one.id }),
-          folder_id: newId(),
-          fragments: [one.fragments[0]!, { ...one.fragments[0]!, id: newId(), fragment_id: newId() }],
+        { ...one, tags: [newId<TagId>(), ...one.tags, ...one.tags] },
+        prompt({
+          id: one.id,
+          folder_id,
+          fragments: [binding!, { ...binding!, id: newId(), fragment_id: newId() }],
           versions: [
             { ...first!, parent_version_id: first!.id },
             { ...second!, id: newId(), parent_version_id: newId() },
             version(2),
             version(3)
           ]
-        }
+        })
       ]
     })
-    assert.deepStrictEqual(findProblems(json), [
-      "api_keys[1].id: is a duplicate",
-      "api_keys[2].created_by: is not in users",
-      "api_keys[2].key_hash: is a duplicate",
-      "folders[1].id: is a duplicate",
-      "fragments[1].id: is a duplicate",
-      "prompts[0].tags[0]: is not in tags",
-      "prompts[0].tags[2]: is a duplicate",
-      "prompts[1].folder_id: is not in folders",
-      "prompts[1].fragments[1].fragment_id: is not in fragments",
-      "prompts[1].id: is a duplicate",
-      "prompts[1].versions[0].parent_version_id: is not an earlier version",
-      "prompts[1].versions[1].parent_version_id: is not a version of this prompt",
-      "prompts[1].versions[2].version_number: is a duplicate",
-      "tags[1].id: is a duplicate",
-      "tags[2].name: is a duplicate",
-      "users[1].id: is a duplicate",
-      "users[2].email: is a duplicate"
-    ])
+    const duplicates = ["api_keys[1].id", "api_keys[2].key_hash", "folders[1].id", "fragments[1].id"]
+    const more = ["prompts[0].tags[2]", "prompts[1].id", "prompts[1].versions[2].version_number"]
+    const others = ["tags[1].id", "tags[2].name", "users[1].id", "users[2].email"]
+    assert.sameMembers(
+      [...findProblems(json)],
+      [
+        ...[...duplicates, ...more, ...others].map((path) => `${path}: is a duplicate`),
+        "api_keys[2].created_by: is not in users",
+        "prompts[0].tags[0]: is not in tags",
+        "prompts[1].folder_id: is not in folders",
+        "prompts[1].fragments[1].fragment_id: is not in fragments",
+        "prompts[1].versions[0].parent_version_id: is not an earlier version",
+        "prompts[1].versions[1].parent_version_id: is not a version of this prompt"
+      ]
+    )
   })
 
   it("decodeArchive reports the first 100 problems and the number of all problems", () => {
