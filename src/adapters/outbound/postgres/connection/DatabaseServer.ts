@@ -99,10 +99,6 @@ export class DatabaseServer extends Context.Service<
 
 const replacedServerError = makeConnectionError("another server has taken over")
 
-const logReplacement = Effect.logInfo(
-  "PostgreSQL was restarted or replaced; its earlier connections are closed"
-)
-
 /** Makes the `DatabaseServer` of a URL. Throws if the URL is invalid. */
 export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Service"] => {
   const address = parseConnectionUrl(Redacted.value(url))
@@ -133,7 +129,10 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
         current = server
         if (earlier === undefined || earlier === server) return Effect.void
         for (const socket of sockets) socket.destroy(replacedServerError)
-        return Effect.andThen(logReplacement, Effect.fail(replacedServerError))
+        return Effect.andThen(
+          Effect.logInfo("PostgreSQL was restarted or replaced; its earlier connections are closed"),
+          Effect.fail(replacedServerError)
+        )
       })
   }
 }

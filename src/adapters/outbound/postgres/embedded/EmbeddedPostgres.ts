@@ -1,6 +1,6 @@
 import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join, resolve } from "node:path"
+import { basename, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
@@ -40,23 +40,24 @@ const findSocket = Effect.fnUntraced(function* (dataDir: string) {
  */
 export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { readonly dataDir: string }) {
   const dataDir = yield* acquireDataDirectory(options.dataDir)
-  const attempt = <A>(run: () => A | Promise<A>) =>
-    Effect.tryPromise({
-      try: async () => run(),
-      catch: (cause) =>
-        cause instanceof EmbeddedUnavailable ? cause : new DataDirectoryUnusable({ path: dataDir, cause })
-    })
   // The socket exists only while the server accepts connections.
   const socket = join(dataDir, socketName)
   const removeSocket = () => rmSync(socket, { force: true })
-  const { user, programs } = yield* attempt(() => {
-    removeSocket()
-    const user = findServerUser(dataDir)
-    return { user, programs: findPrograms(dataDir, user) }
-  })
   const start = Effect.acquireRelease(
-    attempt(async () => startPostgres(programs, await prepareDatabase(dataDir, programs, user), user)),
-    (server) => Effect.promise(() => server.stop())
+    Effect.tryPromise({
+      try: async () => {
+        removeSocket()
+        const user = findServerUser(dataDir)
+        const programs = findPrograms(dataDir, user)
+        const directory = await prepareDatabase(dataDir, programs, user)
+        const server = await startPostgres(programs, directory, user)
+        symlinkSync(join(basename(directory), socketName), socket)
+        return server
+      },
+      catch: (cause) =>
+        cause instanceof EmbeddedUnavailable ? cause : new DataDirectoryUnusable({ path: dataDir, cause })
+    }),
+    ({ stop }) => Effect.andThen(Effect.sync(removeSocket), Effect.promise(stop))
   )
   const waitForEnd = ({ ended }: Effect.Success<typeof start>) =>
     Effect.flatMap(
@@ -67,10 +68,6 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
   const server = yield* start
   yield* Effect.forkScoped(
     Effect.andThen(waitForEnd(server), Effect.forever(Effect.scoped(Effect.flatMap(restart, waitForEnd))))
-  )
-  yield* Effect.acquireRelease(
-    attempt(() => symlinkSync(join("postgresql", socketName), socket)),
-    () => Effect.sync(removeSocket)
   )
   return yield* findSocket(dataDir)
 })

@@ -2,7 +2,6 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
-import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import { toTier } from "../../../../domain/Billing.ts"
 import { Prompt, TagId } from "../../../../domain/Prompt.ts"
@@ -13,12 +12,12 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { findById } from "../driver/Query.ts"
 import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import {
+  findWorkspace,
   makeReader,
   ofKeyOwners,
   readFolders,
   readTags,
-  readUsers,
-  readWorkspaces
+  readUsers
 } from "../workspaces/WorkspaceRows.ts"
 
 const readStoredKeys = makeReader(StoredKey, "api_keys", { key_hash: "encode(key_hash, 'hex')" })
@@ -67,15 +66,9 @@ const readVersions = makeReader(Version, "prompts p join prompt_versions v on v.
 /** Reads the states that the latest import of files recorded. */
 const readImportedStates = makeReader(ImportedState, "imported_states", { hash: "encode(hash, 'hex')" })
 
-/** Reads a workspace without its content. */
-const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
-  const [row] = yield* readWorkspaces(sql, "where id = $1", [workspace])
-  return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : { ...row, tier: toTier(row.tier) }
-})
-
 /** Reads the current state of a workspace's content. Must run in a transaction with one snapshot. */
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
-  yield* readWorkspace(sql, workspace)
+  yield* findWorkspace(sql, workspace)
   return {
     folders: yield* readFolders(sql, ofWorkspace, [workspace]),
     tags: yield* readTags(sql, ofWorkspace, [workspace]),
@@ -105,7 +98,7 @@ const decodeSize = makeFirstRowDecoder(Schema.Struct({ bytes: Schema.Number }))
  * with one snapshot. If the contents alone are larger than an archive may be, fails without reading them.
  */
 export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
-  const info = yield* readWorkspace(sql, workspace)
+  const info = yield* findWorkspace(sql, workspace)
   const { bytes } = decodeSize(yield* sql.unsafe(selectSize, [workspace]))
   if (bytes > maxArchiveBytes) return yield* Effect.fail(ArchiveTooLarge)
   const versions = Map.groupBy(
@@ -114,7 +107,7 @@ export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, works
   )
   const { importedStates: _, prompts, ...lists } = yield* readContent(sql, workspace)
   return {
-    workspace: info,
+    workspace: { ...info, tier: toTier(info.tier) },
     users: yield* readUsers(sql, ofKeyOwners, [workspace]),
     api_keys: yield* readStoredKeys(sql, ofWorkspace, [workspace]),
     ...lists,

@@ -117,31 +117,24 @@ const tableNames = Object.keys(tables) as ReadonlyArray<TableName>
 
 const isList = (table: TableName): table is keyof typeof promptLists => table in promptLists
 
-/** Yields the items of a table in the order of the content, each with its path in the content. */
-function* listItems(
-  table: TableName,
-  content: Content
-): Generator<readonly [path: string, item: object], void> {
-  if (isList(table)) {
-    const list = promptLists[table]
-    for (const [index, { id: prompt_id, [list]: items }] of content.prompts.entries())
-      for (const [position, item] of items.entries())
-        yield [
-          `prompts[${index}].${list}[${position}]`,
-          typeof item === "string" ? { prompt_id, tag_id: item } : { prompt_id, ...item }
-        ]
-  } else for (const [index, item] of content[table].entries()) yield [`${table}[${index}]`, item]
-}
-
 /** Yields the rows of a table in the order of the content, each with the path of its item in the content. */
 function* listRows(table: TableName, workspace_id: string, content: Content) {
-  const { columns }: Table = tables[table]
-  for (const [path, item] of listItems(table, content)) {
+  const toRow = (item: object) => {
     const values: Readonly<Record<string, unknown>> = { workspace_id, ...item }
     // A hash is written in PostgreSQL's hex format of `bytea`.
     const toValue = (name: string) => (name === "key_hash" ? `\\x${values[name]}` : values[name])
-    yield { path, row: Object.fromEntries(columns.map((name) => [name, toValue(name)])) }
+    return Object.fromEntries(tables[table].columns.map((name) => [name, toValue(name)]))
   }
+  if (isList(table)) {
+    const list = promptLists[table]
+    for (const [index, { id: prompt_id, [list]: items }] of content.prompts.entries())
+      for (const [position, item] of items.entries()) {
+        const values = typeof item === "string" ? { tag_id: item } : item
+        yield { path: `prompts[${index}].${list}[${position}]`, row: toRow({ prompt_id, ...values }) }
+      }
+  } else
+    for (const [index, item] of content[table].entries())
+      yield { path: `${table}[${index}]`, row: toRow(item) }
 }
 
 const decodeConflicts = makeRowDecoder(

@@ -2,7 +2,6 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import type { SqlError } from "effect/sql/SqlError"
 import { Actor } from "../../../../application/administration/Actor.ts"
 import {
   KeyEnded,
@@ -12,7 +11,6 @@ import {
   type NewKey,
   UserHasActiveKeys,
   UserNotFound,
-  WorkspaceNotFound,
   WorkspaceStore
 } from "../../../../application/ports/WorkspaceStore.ts"
 import { type ApiKeyId, endKey, isActive, keepLifetime, toReplacedName } from "../../../../domain/ApiKey.ts"
@@ -23,6 +21,8 @@ import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
 import { type AuditRecorder, lockWorkspace, makeWriter } from "../transfer/WorkspaceWriter.ts"
 import {
+  findFirst,
+  findWorkspace,
   ofKeyOwners,
   type Reader,
   readEvents,
@@ -61,13 +61,6 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const inTransaction = <A, E>(work: Effect.Effect<A, E>) =>
       handleSqlErrors(transact("repeatable read", work))
 
-    /** Returns the first of some rows. Fails with `notFound` if there is no row. */
-    const findFirst = <A, E>(rows: Effect.Effect<ReadonlyArray<A>, SqlError>, notFound: E) =>
-      Effect.flatMap(rows, ([row]) => (row === undefined ? Effect.fail(notFound) : Effect.succeed(row)))
-
-    const findWorkspace = (id: WorkspaceId) =>
-      findFirst(readWorkspaces(sql, "where id = $1", [id]), WorkspaceNotFound)
-
     const findUser = (email: string, lock = "") =>
       findFirst(readUsers(sql, `where lower(email) = lower($1) ${lock}`, [email]), UserNotFound)
 
@@ -75,7 +68,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
 
     /** Lists rows of a workspace, whose id is `$1`. Fails with `WorkspaceNotFound` if the workspace does not exist. */
     const list = <A>(read: Reader<A>, id: WorkspaceId, clauses: string) =>
-      inTransaction(Effect.andThen(findWorkspace(id), read(sql, clauses, [id])))
+      inTransaction(Effect.andThen(findWorkspace(sql, id), read(sql, clauses, [id])))
 
     /** Adds a key for the user with the email `owner`. */
     const insertKey = (workspace: WorkspaceId, owner: string, key: NewKey) =>
@@ -102,7 +95,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         yield* record({ action: "workspace.created", workspace_id: id, subject: name, details: { tier } })
       }, inTransaction),
       setWorkspace: Effect.fnUntraced(function* (id, { name, tier, billing_status }) {
-        const before = yield* findWorkspace(id)
+        const before = yield* findWorkspace(sql, id)
         const after = {
           ...before,
           name: name ?? before.name,
@@ -119,7 +112,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         // Waits for imports of the workspace. An import locks the workspace's rows in a different order, so without
         // this wait the two transactions could deadlock.
         yield* sql.unsafe(lockWorkspace, [id])
-        const found = yield* findWorkspace(id)
+        const found = yield* findWorkspace(sql, id)
         const details = decodeRowsToDelete(
           yield* sql`select (select count(*)::int from prompts where workspace_id = ${id}) as prompts,
             (select count(*)::int from api_keys where workspace_id = ${id}) as api_keys`
@@ -182,13 +175,13 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       }, inTransaction),
       ...makeWriter(sql, database, record),
       recordExport: Effect.fnUntraced(function* (id, format) {
-        const { name } = yield* findWorkspace(id)
+        const { name } = yield* findWorkspace(sql, id)
         yield* record({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
       }, inTransaction),
       exportWorkspace: (workspace) => inTransaction(exportWorkspace(sql, workspace)),
       readContent: (workspace) => inTransaction(readContent(sql, workspace)),
       addKey: Effect.fnUntraced(function* (workspace, owner, key) {
-        yield* findWorkspace(workspace)
+        yield* findWorkspace(sql, workspace)
         const { email } = yield* Effect.catchTag(findUser(owner.email), "UserNotFound", () =>
           Effect.as(sql`insert into users (id, email) values (${owner.newUserId}, ${owner.email})`, owner)
         )

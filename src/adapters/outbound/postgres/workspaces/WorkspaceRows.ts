@@ -3,9 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import type { SqlError } from "effect/sql/SqlError"
+import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { AuditEvent } from "../../../../domain/AuditEvent.ts"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
 import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../../domain/Workspace.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 
 /** Reads rows in the current transaction. `clauses` are the clauses of the query after its FROM clause. */
@@ -55,3 +57,10 @@ export const readEvents = makeReader(AuditEvent, "audit_events e", { id: "e.id::
 /** The clauses that select the owners `u` of the keys of workspace `$1`. */
 export const ofKeyOwners = `where exists (
   select from api_keys k where k.created_by = u.id and k.workspace_id = $1) order by id`
+
+/** Returns the first of some rows. Fails with `notFound` if there is no row. */
+export const findFirst = <A, E>(rows: Effect.Effect<ReadonlyArray<A>, SqlError>, notFound: E) =>
+  Effect.flatMap(rows, ([row]) => (row === undefined ? Effect.fail(notFound) : Effect.succeed(row)))
+
+export const findWorkspace = (sql: PgClient, id: WorkspaceId) =>
+  findFirst(readWorkspaces(sql, "where id = $1", [id]), WorkspaceNotFound)
