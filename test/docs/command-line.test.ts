@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { rootCommand } from "../../src/adapters/inbound/cli/Commands.ts"
 import { listSubcommands } from "../../src/adapters/inbound/cli/input/UsageErrors.ts"
 import { runInProcess } from "../support/services/commandLine.ts"
@@ -57,19 +57,17 @@ const splitWords = (line: string): ReadonlyArray<string> =>
     ([, quoted, plain]) => quoted ?? plain!
   )
 
-describe("the examples in the help", () => {
-  it.each(commands.filter(({ words }) => words[0] !== "version"))(
-    "the examples in the help of $words are valid command lines, and at least one runs this command",
-    async ({ words }) => {
-      const [, examples] = (await readHelp(words)).split("\nEXAMPLES\n")
-      const lines = [...examples!.matchAll(/^ {2}(?:[A-Z_]+=\S+ )*(prompt-retrieval .+)$/gm)].map(
-        ([, line]) => line!
-      )
-      expect(lines).toContainEqual(expect.stringMatching(`^prompt-retrieval ${words.join(" ")}( |$)`))
-      for (const line of lines) {
-        const { code, stderr } = await runInProcess(splitWords(line).slice(1))
-        expect({ line, stderr, isWrong: code === 2 }).toEqual({ line, stderr, isWrong: false })
-      }
+it.each(commands.filter(({ words }) => words[0] !== "version"))(
+  "the examples in the help of $words are valid command lines, and at least one runs this command",
+  async ({ words }) => {
+    const [, examples] = (await readHelp(words)).split("\nEXAMPLES\n")
+    const lines = [...examples!.matchAll(/^ {2}(?:[A-Z_]+=\S+ )*(prompt-retrieval .+)$/gm)].map(
+      ([, line]) => line!
+    )
+    expect(lines).toContainEqual(expect.stringMatching(`^prompt-retrieval ${words.join(" ")}( |$)`))
+    for (const line of lines) {
+      const { code, stderr } = await runInProcess(splitWords(line).slice(1))
+      expect({ line, stderr, isWrong: code === 2 }).toEqual({ line, stderr, isWrong: false })
     }
-  )
-})
+  }
+)

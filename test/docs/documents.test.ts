@@ -100,24 +100,16 @@ describe("examples", () => {
   )
 })
 
-describe("installation", () => {
-  const toTarball = (folder: string): string => {
+it("the documents name only the tarballs of the current versions, and npm install names them by paths that begin with ./", () => {
+  const text = documents.map(readDocument).join("\n")
+  const tarballs = [".", "client"].map((folder) => {
     const { name, version } = readJson(join(folder, "package.json"))
     return `${name.replace("@", "").replace("/", "-")}-${version}.tgz`
-  }
-  const find = (pattern: RegExp) =>
-    documents.flatMap((document) => readDocument(document).match(pattern) ?? [])
-
-  it("the documents name the tarballs of the current versions, and no other tarballs", () => {
-    const named = new Set(find(/\bprompt-retrieval-[\w.-]+\.tgz/g))
-    expect(named).toEqual(new Set([toTarball("."), toTarball("client")]))
   })
-
-  it("in the documents, npm install names a tarball by a path that begins with ./", () => {
-    const named = find(/\bnpm install [^`\n]*\.tgz/g)
-    expect(named.length).toBeGreaterThan(2)
-    expect(named.filter((command) => !/ \.\/[^ ]+\.tgz$/.test(command))).toEqual([])
-  })
+  expect(new Set(text.match(/\bprompt-retrieval-[\w.-]+\.tgz/g))).toEqual(new Set(tarballs))
+  const commands = text.match(/\bnpm install [^`\n]*\.tgz/g) ?? []
+  expect(commands.length).toBeGreaterThan(2)
+  expect(commands.filter((command) => !/ \.\/[^ ]+\.tgz$/.test(command))).toEqual([])
 })
 
 describe("docs/embedding.md", () => {
@@ -125,23 +117,14 @@ describe("docs/embedding.md", () => {
     readTable("docs/embedding.md", heading).map(([name]) => name!.replaceAll("`", ""))
 
   it("the tables in docs/embedding.md list all options of createPromptApi and all members of its API", () => {
-    const options: Record<keyof Parameters<typeof createPromptApi>[0], true> = {
-      databaseUrl: true,
-      databaseFeedUrl: true,
-      redisUrl: true,
-      rateLimits: true,
-      outageMaxAge: true,
-      logger: true,
-      metrics: true,
-      basePath: true,
-      publicUrl: true
-    }
-    const members: Record<keyof PromptApi, true> = {
-      handler: true,
-      prompts: true,
-      metrics: true,
-      close: true
-    }
+    const options = {
+      ...{ databaseUrl: true, databaseFeedUrl: true, redisUrl: true, rateLimits: true, outageMaxAge: true },
+      ...{ logger: true, metrics: true, basePath: true, publicUrl: true }
+    } satisfies Record<keyof Parameters<typeof createPromptApi>[0], true>
+    const members = { handler: true, prompts: true, metrics: true, close: true } satisfies Record<
+      keyof PromptApi,
+      true
+    >
     expect(readNames("Create the API")).toEqual(Object.keys(options))
     expect(readNames("Members of the API")).toEqual(Object.keys(members))
   })

@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { freePort } from "../support/ports.ts"
+import { describe, expect, it } from "vitest"
+import { startApi } from "../api/startApi.ts"
 import { readAlerts, readDashboardExpressions } from "../support/programs/monitoring.ts"
-import { type Service, startService } from "../support/service.ts"
-import { makeTestDatabase } from "../support/testDatabase.ts"
 import { readTable } from "./markdown.ts"
 
 const document = "docs/operations.md"
@@ -38,19 +36,8 @@ const listUsedMetrics = (expression: string): ReadonlyArray<string> =>
     .filter((word) => !["and", "or", "unless", "offset"].includes(word))
 
 describe("docs/operations.md, Metrics", () => {
-  const database = makeTestDatabase()
-  let metricsPort: number
-  let service: Service
-
-  beforeAll(async () => {
-    metricsPort = await freePort()
-    service = await startService({
-      ...database.env,
-      METRICS_PORT: String(metricsPort),
-      REDIS_URL: `redis://127.0.0.1:${await freePort()}`
-    })
-  })
-  afterAll(() => service?.stop())
+  // Nothing listens on port 1, so the metrics of Redis report failures.
+  const { service } = startApi([], { env: { REDIS_URL: "redis://127.0.0.1:1" } })
 
   const documented = readTable(document, "Metrics").map(([name, type, labels, description]) => ({
     name: readNames(name!)[0]!,
@@ -60,7 +47,7 @@ describe("docs/operations.md, Metrics", () => {
   }))
 
   it("docs/operations.md lists every metric of /metrics with its type, labels and description", async () => {
-    const read = async () => (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    const read = async () => (await fetch(`http://127.0.0.1:${service().metricsPort}/metrics`)).text()
     // Some metrics appear only after their first event.
     await expect
       .poll(async () => parseMetrics(await read()), { timeout: 20_000 })

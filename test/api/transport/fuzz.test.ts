@@ -12,58 +12,46 @@ const tenant = sample()
 const ids = tenant.archive.prompts.map(({ id }) => id as string)
 const { int, pick } = makeRandom(seed)
 const some = <A>(max: number, make: () => A): Array<A> => Array.from({ length: int(max + 1) }, make)
-/** Calls one of the functions, or returns one of the texts. */
-const oneOf = <A>(...choices: ReadonlyArray<A | (() => A)>): A => {
-  const choice = pick(choices)
-  return typeof choice === "function" ? (choice as () => A)() : choice
-}
 
 const bytes = () => some(12, () => String.fromCharCode(int(256))).join("")
 const visible = () => some(12, () => String.fromCharCode(33 + int(94))).join("")
 const escaped = () => some(6, () => `%${int(256).toString(16).padStart(2, "0")}`).join("")
-const junk = (): string => oneOf(bytes, visible, visible, escaped, () => "a".repeat(int(400)), "%", "")
+const junk = (): string => pick([bytes(), visible(), visible(), escaped(), "a".repeat(int(400)), "%", ""])
 
 const id = () => pick(ids)
-const segment = (): string => oneOf(id, () => id().toUpperCase(), junk, "1", "versions", "resolved")
+const segment = (): string => pick([id(), id().toUpperCase(), junk(), "1", "versions", "resolved"])
 const path = (): string =>
-  oneOf(
+  pick([
     "/api/v1/prompts",
-    () => `/api/v1/prompts/${segment()}${pick(["", "/resolved", "/versions"])}`,
-    () => `/api/v1/prompts/${segment()}/versions/${pick(["0", "1", "2", "99999999999", junk()])}`,
-    () => pick(["/healthz", "/readyz", "/nowhere", "/API/v1/prompts", "//api/v1/prompts"]),
-    () => `/${some(5, segment).join("/")}`,
-    () => `http://${junk()}/api/v1/prompts`,
-    junk
-  )
+    `/api/v1/prompts/${segment()}${pick(["", "/resolved", "/versions"])}`,
+    `/api/v1/prompts/${segment()}/versions/${pick(["0", "1", "2", "99999999999", junk()])}`,
+    pick(["/healthz", "/readyz", "/nowhere", "/API/v1/prompts", "//api/v1/prompts"]),
+    `/${some(5, segment).join("/")}`,
+    `http://${junk()}/api/v1/prompts`,
+    junk()
+  ])
 const value = (): string =>
-  oneOf(junk, id, () => String(int(1000)), "-1", "1e9", "system", "%00", "production")
+  pick([junk(), id(), String(int(1000)), "-1", "1e9", "system", "%00", "production"])
 const parameter = () => `${pick(["page", "per_page", "folder_id", "tag", "type", junk()])}=${value()}`
-const query = (): string =>
-  oneOf(
-    "",
-    () => `?${some(4, parameter).join("&")}`,
-    () => `?${junk()}`
-  )
+const query = (): string => pick(["", `?${some(4, parameter).join("&")}`, `?${junk()}`])
 const valid = `Authorization: Bearer ${tenant.keys.active.plaintext}`
 const authorization = (): ReadonlyArray<string> =>
-  oneOf<ReadonlyArray<string>>(
+  pick([
     [valid],
     [valid],
-    () => [`Authorization: Bearer ${pick(Object.values(tenant.keys)).plaintext}`],
-    () => [`Authorization: ${pick(["Bearer", "bearer", "Basic", junk()])} ${junk()}`],
+    [`Authorization: Bearer ${pick(Object.values(tenant.keys)).plaintext}`],
+    [`Authorization: ${pick(["Bearer", "bearer", "Basic", junk()])} ${junk()}`],
     [],
-    () => some(3, () => `Authorization: ${junk()}`)
-  )
+    some(3, () => `Authorization: ${junk()}`)
+  ])
 const header = (): string =>
-  oneOf(
-    () => `If-None-Match: ${pick(["*", "*", "*", 'W/"x"', junk()])}`,
-    () => `X-Request-Id: ${junk()}`,
-    () => `${visible().replaceAll(/[^A-Za-z]/g, "") || "X"}: ${junk()}`,
-    bytes,
-    "Accept-Encoding: gzip",
-    "Expect: 100-continue",
-    "Upgrade: websocket"
-  )
+  pick([
+    `If-None-Match: ${pick(["*", "*", "*", 'W/"x"', junk()])}`,
+    `X-Request-Id: ${junk()}`,
+    `${visible().replaceAll(/[^A-Za-z]/g, "") || "X"}: ${junk()}`,
+    bytes(),
+    ...["Accept-Encoding: gzip", "Expect: 100-continue", "Upgrade: websocket"]
+  ])
 const method = () =>
   pick(["GET", "GET", "GET", "GET", "HEAD", "POST", "OPTIONS", "DELETE", visible(), junk()])
 
