@@ -19,6 +19,7 @@ import {
   sample,
   toWorkspaceContent
 } from "../support/archives.ts"
+import { makeTest } from "../support/makeTest.ts"
 import { findDifferences, renderFiles } from "../support/promptFiles.ts"
 
 const importTexts = (
@@ -54,6 +55,7 @@ export const testFileTransfer = <E>(name: string, store: Layer.Layer<WorkspaceSt
     excludeTestServices: true,
     timeout: "60 seconds"
   })(`imports and exports of files: ${name}`, (it) => {
+    const test = makeTest(it.effect)
     it.effect.prop(
       "an import makes a workspace equal to the files, an export makes the files equal to the workspace, and repeating either changes nothing",
       { source: archivesWithNames, edited: archivesWithNames, picks: naturals },
@@ -96,40 +98,36 @@ export const testFileTransfer = <E>(name: string, store: Layer.Layer<WorkspaceSt
       { arbitrary: { runs: 12, maxShrinks: 50 } }
     )
 
-    it.effect(
-      "a rejected import changes nothing, whether it would undo an edit, has conflicting ids or names an unknown workspace",
-      () =>
-        Effect.gen(function* () {
-          const original = archive({ prompts: [prompt({ title: "A" }), prompt({ title: "B" })] })
-          const home = original.workspace.id
-          const texts = renderFiles(original)
-          yield* loadArchive(original)
-          yield* importTexts(home, texts)
-          yield* loadArchive({ ...original, prompts: [{ ...original.prompts[0]!, is_archived: true }] })
-          yield* loadArchive(archive({ prompts: [original.prompts[1]!] }))
-          const before = yield* exportArchive(home)
-          const copied = new Map([...texts, ["prompts/c.md", texts.get("prompts/a.md")!]])
-          for (const dryRun of [true, false]) {
-            assert.deepStrictEqual(yield* Effect.flip(importTexts(home, texts, { dryRun })), {
-              _tag: "ConflictingEdits",
-              edits: [
-                { path: "prompts/a.md", message: "was archived" },
-                { path: "prompts/b.md", message: "was deleted" }
-              ]
-            })
-            assert.deepStrictEqual(
-              yield* Effect.flip(importTexts(home, copied, { dryRun })),
-              InvalidFiles([{ path: "prompts/c.md", message: "has the id of prompts/a.md" }])
-            )
-            // The prompt was moved to another workspace after the import.
-            assert.deepStrictEqual(
-              yield* Effect.flip(importTexts(home, texts, { dryRun, overwrite: true })),
-              InvalidFiles([{ path: "prompts/b.md", message: "id belongs to another workspace" }])
-            )
-          }
-          assert.deepStrictEqual(yield* exportArchive(home), before)
-          const unknown = importTexts(newId<WorkspaceId>(), new Map())
-          assert.deepStrictEqual(yield* Effect.flip(unknown), WorkspaceNotFound)
+    test("a rejected import changes nothing, whether it would undo an edit, has conflicting ids or names an unknown workspace", function* () {
+      const original = archive({ prompts: [prompt({ title: "A" }), prompt({ title: "B" })] })
+      const home = original.workspace.id
+      const texts = renderFiles(original)
+      yield* loadArchive(original)
+      yield* importTexts(home, texts)
+      yield* loadArchive({ ...original, prompts: [{ ...original.prompts[0]!, is_archived: true }] })
+      yield* loadArchive(archive({ prompts: [original.prompts[1]!] }))
+      const before = yield* exportArchive(home)
+      const copied = new Map([...texts, ["prompts/c.md", texts.get("prompts/a.md")!]])
+      for (const dryRun of [true, false]) {
+        assert.deepStrictEqual(yield* Effect.flip(importTexts(home, texts, { dryRun })), {
+          _tag: "ConflictingEdits",
+          edits: [
+            { path: "prompts/a.md", message: "was archived" },
+            { path: "prompts/b.md", message: "was deleted" }
+          ]
         })
-    )
+        assert.deepStrictEqual(
+          yield* Effect.flip(importTexts(home, copied, { dryRun })),
+          InvalidFiles([{ path: "prompts/c.md", message: "has the id of prompts/a.md" }])
+        )
+        // The prompt was moved to another workspace after the import.
+        assert.deepStrictEqual(
+          yield* Effect.flip(importTexts(home, texts, { dryRun, overwrite: true })),
+          InvalidFiles([{ path: "prompts/b.md", message: "id belongs to another workspace" }])
+        )
+      }
+      assert.deepStrictEqual(yield* exportArchive(home), before)
+      const unknown = importTexts(newId<WorkspaceId>(), new Map())
+      assert.deepStrictEqual(yield* Effect.flip(unknown), WorkspaceNotFound)
+    })
   })

@@ -71,15 +71,12 @@ export const interleave = Effect.fnUntraced(function* <E = never>(
 
 const connect = Effect.flatMap(PgClient.PgClient, (client) => PgConnection.make(client.config))
 
-/** Runs `body` with two sessions that detect a deadlock quickly. */
-export const withSessions = <A, E>(body: (sessions: Sessions) => Effect.Effect<A, E, PgClient.PgClient>) =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const sessions = [yield* connect, yield* connect] as const
-      for (const session of sessions) {
-        yield* session.query("set deadlock_timeout = '20ms'", [])
-        yield* session.query("set lock_timeout = '5s'", [])
-      }
-      return yield* body(sessions)
-    })
-  )
+/** Opens two sessions that detect a deadlock quickly. */
+export const openSessions = Effect.gen(function* () {
+  const sessions = [yield* connect, yield* connect] as const
+  for (const session of sessions) {
+    yield* session.query("set deadlock_timeout = '20ms'", [])
+    yield* session.query("set lock_timeout = '5s'", [])
+  }
+  return sessions
+})

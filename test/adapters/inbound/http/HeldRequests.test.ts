@@ -11,6 +11,7 @@ import type { AdmittedCaller } from "../../../../src/application/access/Admissio
 import type { ApiKeyId, KeyHash } from "../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
+import { makeTest } from "../../../support/makeTest.ts"
 import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 const workspaceId = newId<WorkspaceId>()
@@ -210,6 +211,8 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<typeof Step
 })
 
 describe("held requests", () => {
+  const test = makeTest(it.effect)
+
   it.effect.prop(
     "an edit between two waits, during a wait or during a check is never missed, and no response is older than the caller's ETag",
     { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(60)) },
@@ -219,45 +222,39 @@ describe("held requests", () => {
     { arbitrary: { runs: 2_000 }, timeout: 60_000 }
   )
 
-  it.effect("at most 5,000 requests of a process are held, and each request that ends frees its slot", () =>
-    Effect.gen(function* () {
-      const { layer } = switchedFeed()
-      const respondOrHold = yield* makeHeldRequests(() => Effect.never).pipe(Effect.provide(layer))
-      const hold = Effect.gen(function* () {
-        const { context, wait } = makeWait(makeCaller(), "0")
-        const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
-        return { fiber: yield* Effect.forkChild(respond, { startImmediately: true }), wait }
-      })
-      const held = yield* Effect.all(Array.from({ length: 5_000 }, () => hold))
-      assert.isTrue(held.every(({ wait }) => wait.isHeld))
-      const refused = yield* hold
-      assert.isFalse(refused.wait.isHeld)
-      assert.deepStrictEqual(yield* Fiber.join(refused.fiber), respondWith(0, "0"))
-      held[0]!.wait.release()
-      yield* Fiber.join(held[0]!.fiber)
-      assert.isTrue((yield* hold).wait.isHeld)
+  test("at most 5,000 requests of a process are held, and each request that ends frees its slot", function* () {
+    const { layer } = switchedFeed()
+    const respondOrHold = yield* makeHeldRequests(() => Effect.never).pipe(Effect.provide(layer))
+    const hold = Effect.gen(function* () {
+      const { context, wait } = makeWait(makeCaller(), "0")
+      const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
+      return { fiber: yield* Effect.forkChild(respond, { startImmediately: true }), wait }
     })
-  )
+    const held = yield* Effect.all(Array.from({ length: 5_000 }, () => hold))
+    assert.isTrue(held.every(({ wait }) => wait.isHeld))
+    const refused = yield* hold
+    assert.isFalse(refused.wait.isHeld)
+    assert.deepStrictEqual(yield* Fiber.join(refused.fiber), respondWith(0, "0"))
+    held[0]!.wait.release()
+    yield* Fiber.join(held[0]!.fiber)
+    assert.isTrue((yield* hold).wait.isHeld)
+  })
 
-  it.effect(
-    "a held request ends if its key has moved to another workspace, even if its response is the same",
-    () =>
-      Effect.gen(function* () {
-        const feed = switchedFeed()
-        const caller = makeCaller()
-        const { context, wait } = makeWait(caller, "0")
-        const respondOrHold = yield* makeHeldRequests((context) =>
-          Effect.sync(() => {
-            context.caller = { ...caller, workspaceId: newId<WorkspaceId>() }
-            return respondWith(0, "0")
-          })
-        ).pipe(Effect.provide(feed.layer))
-        const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
-        const fiber = yield* Effect.forkChild(respond, { startImmediately: true })
-        assert.isTrue(wait.isHeld)
-        feed.changes.invalidate(workspaceId)
-        const { status, headers } = yield* Fiber.join(fiber)
-        assert.deepStrictEqual([status, headers, wait.isHeld], [304, ["cache-control", "no-store"], false])
+  test("a held request ends if its key has moved to another workspace, even if its response is the same", function* () {
+    const feed = switchedFeed()
+    const caller = makeCaller()
+    const { context, wait } = makeWait(caller, "0")
+    const respondOrHold = yield* makeHeldRequests((context) =>
+      Effect.sync(() => {
+        context.caller = { ...caller, workspaceId: newId<WorkspaceId>() }
+        return respondWith(0, "0")
       })
-  )
+    ).pipe(Effect.provide(feed.layer))
+    const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
+    const fiber = yield* Effect.forkChild(respond, { startImmediately: true })
+    assert.isTrue(wait.isHeld)
+    feed.changes.invalidate(workspaceId)
+    const { status, headers } = yield* Fiber.join(fiber)
+    assert.deepStrictEqual([status, headers, wait.isHeld], [304, ["cache-control", "no-store"], false])
+  })
 })

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import { toSlug } from "../../../../../src/domain/PromptName.ts"
 import { sizes } from "../../../../../src/domain/Sizes.ts"
 import { texts } from "../../../../support/archives.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
 /** Characters for which normalization, case or the end of the slug matters. */
@@ -20,28 +21,27 @@ const titles = Arbitrary.map(Arbitrary.all([texts, texts]), ([text, other]) => {
 })
 
 layer(migratedDatabase, { excludeTestServices: true })((it) => {
-  it.effect("the column prompts.slug has the slug of the title, for any title and after an update", () =>
-    Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-      const [workspace] = yield* sql<{ readonly id: string }>`
+  const test = makeTest(it.effect)
+  test("the column prompts.slug has the slug of the title, for any title and after an update", function* () {
+    const sql = yield* PgClient.PgClient
+    const [workspace] = yield* sql<{ readonly id: string }>`
         insert into workspaces default values returning id`
-      const result = yield* Arbitrary.checkEffect(
-        Arbitrary.array(titles, { minLength: 20, maxLength: 100 }),
-        Effect.fnUntraced(function* (sample) {
-          const rows = yield* sql<{ readonly title: string; readonly slug: string }>`
+    const result = yield* Arbitrary.checkEffect(
+      Arbitrary.array(titles, { minLength: 20, maxLength: 100 }),
+      Effect.fnUntraced(function* (sample) {
+        const rows = yield* sql<{ readonly title: string; readonly slug: string }>`
             insert into prompts (workspace_id, title)
             select ${workspace!.id}::uuid, title
             from json_array_elements_text(${JSON.stringify(sample)}::json) title
             returning title, slug`
-          for (const { title, slug } of rows) assert.strictEqual(slug, toSlug(title), JSON.stringify(title))
-          return rows.length === sample.length
-        }),
-        { runs: 100 }
-      )
-      assert.isUndefined(Arbitrary.formatCheckFailure(result))
-      const renamed = yield* sql<{ readonly slug: string }>`
+        for (const { title, slug } of rows) assert.strictEqual(slug, toSlug(title), JSON.stringify(title))
+        return rows.length === sample.length
+      }),
+      { runs: 100 }
+    )
+    assert.isUndefined(Arbitrary.formatCheckFailure(result))
+    const renamed = yield* sql<{ readonly slug: string }>`
         update prompts set title = 'Renamed Prompt' returning slug`
-      assert.deepStrictEqual([...new Set(renamed.map(({ slug }) => slug))], ["renamed-prompt"])
-    })
-  )
+    assert.deepStrictEqual([...new Set(renamed.map(({ slug }) => slug))], ["renamed-prompt"])
+  })
 })

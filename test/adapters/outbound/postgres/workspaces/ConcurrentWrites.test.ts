@@ -12,9 +12,10 @@ import {
   interleave,
   isolations,
   makeInterleavings,
-  withSessions
+  openSessions
 } from "../../../../support/database/interleave.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
 const id = <A extends string>(kind: number, index: number): A =>
@@ -112,130 +113,108 @@ const assertLists = Effect.fnUntraced(function* (what: string) {
 
 describe("concurrent writes", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    const prepare = Effect.flatMap(PgClient.PgClient, (client) =>
-      Effect.forEach(reset, (text) => client.unsafe(text))
-    )
+    const test = makeTest(it.effect)
+    /** Fills the database, and opens two sessions. */
+    const prepare = Effect.gen(function* () {
+      const client = yield* PgClient.PgClient
+      for (const text of reset) yield* client.unsafe(text)
+      return yield* openSessions
+    })
 
     it.effect.prop(
       "any interleaving of two sessions notifies every workspace that it changes, and then the list of each tag has exactly the active prompts with the tag",
       [makeInterleavings(writes)],
-      ([interleaving]) =>
-        withSessions((sessions) =>
-          Effect.gen(function* () {
-            const client = yield* PgClient.PgClient
-            yield* prepare
-            for (const session of sessions) yield* session.query("set synchronous_commit = off", [])
-            const notifications = yield* client.listen(channel)
-            const known = new Map<string, unknown>()
-            const read = (workspace: string) => client.unsafe(selectContent, [workspace])
-            /** Reads each workspace that was notified since the previous call. */
-            const refresh = Effect.gen(function* () {
-              yield* client.notify(channel, "end")
-              for (;;) {
-                const { payload } = yield* Queue.take(notifications)
-                if (payload === "end") break
-                if (payload === "*") known.clear()
-                else known.delete(payload)
-              }
-              for (const workspace of workspaces)
-                if (!known.has(workspace)) known.set(workspace, yield* read(workspace))
-            })
-            yield* refresh
-            yield* interleave(sessions, interleaving, refresh)
-            yield* refresh
-            for (const workspace of workspaces)
-              assert.deepStrictEqual(known.get(workspace), yield* read(workspace))
-            yield* assertLists("after the transactions")
-          }).pipe(Effect.scoped)
-        ),
+      Effect.fnUntraced(function* ([interleaving]) {
+        const client = yield* PgClient.PgClient
+        const sessions = yield* prepare
+        for (const session of sessions) yield* session.query("set synchronous_commit = off", [])
+        const notifications = yield* client.listen(channel)
+        const known = new Map<string, unknown>()
+        const read = (workspace: string) => client.unsafe(selectContent, [workspace])
+        /** Reads each workspace that was notified since the previous call. */
+        const refresh = Effect.gen(function* () {
+          yield* client.notify(channel, "end")
+          for (;;) {
+            const { payload } = yield* Queue.take(notifications)
+            if (payload === "end") break
+            if (payload === "*") known.clear()
+            else known.delete(payload)
+          }
+          for (const workspace of workspaces)
+            if (!known.has(workspace)) known.set(workspace, yield* read(workspace))
+        })
+        yield* refresh
+        yield* interleave(sessions, interleaving, refresh)
+        yield* refresh
+        for (const workspace of workspaces)
+          assert.deepStrictEqual(known.get(workspace), yield* read(workspace))
+        yield* assertLists("after the transactions")
+      }, Effect.scoped),
       { timeout: 180_000, arbitrary: { runs: 120, maxShrinks: 30 } }
     )
 
-    it.effect.each([
+    for (const [what, write] of [
       ["changes a version", `update prompt_versions set content = 'x' where prompt_id = '${prompt}'`],
       ["deletes a version", `delete from prompt_versions where prompt_id = '${prompt}'`],
       ["deletes a binding", `delete from prompt_fragments where prompt_id = '${prompt}'`],
       ["deletes a fragment", "delete from fragments"]
-    ] as const)(
-      "while another transaction edits the prompt, a transaction that %s does not wait, and notifies only the workspace",
-      ([, write]) =>
-        withSessions(([first, second]) =>
-          Effect.gen(function* () {
-            yield* prepare
-            yield* first.query("begin", [])
-            yield* first.query(`update prompts set title = 'x' where id = '${prompt}'`, [])
-            assert.deepStrictEqual(yield* collectNotifications(second.query(write, [])), [home])
-            yield* first.query("rollback", [])
-          })
-        )
-    )
+    ] as const)
+      test(`while another transaction edits the prompt, a transaction that ${what} does not wait, and notifies only the workspace`, function* () {
+        const [first, second] = yield* prepare
+        yield* first.query("begin", [])
+        yield* first.query(`update prompts set title = 'x' where id = '${prompt}'`, [])
+        assert.deepStrictEqual(yield* collectNotifications(second.query(write, [])), [home])
+        yield* first.query("rollback", [])
+      })
 
     const addKey = `insert into api_keys (workspace_id, created_by, key_hash) values ('${home}', '${user}', sha256('x'))`
     const moveKey = `update api_keys set workspace_id = '${other}' where workspace_id = '${home}'`
     const requireReset = `update users set must_reset_password = true where id = '${user}'`
-    const keyChanges = isolations.flatMap(
-      (isolation) =>
-        [
-          [isolation, "adds a key", [], addKey, home],
-          [isolation, "moves a key", [addKey], moveKey, other]
-        ] as const
-    )
-
-    it.effect.each(keyChanges)(
-      "a %s password reset notifies all workspaces and does not wait while another transaction %s of the user",
-      ([isolation, , before, change]) =>
-        withSessions(([admin, issuer]) =>
-          Effect.gen(function* () {
-            yield* prepare
-            for (const text of [...before, "begin", change]) yield* issuer.query(text, [])
-            const limit = "set local lock_timeout = '1ms'"
-            for (const text of [`begin isolation level ${isolation}`, limit, requireReset])
-              yield* admin.query(text, [])
-            yield* issuer.query("commit", [])
-            assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
-          })
-        )
-    )
-
-    it.effect.each(keyChanges)(
-      "during a %s password reset, a transaction that %s of the user never leaves the key's workspace without a notification",
-      ([isolation, , before, change, notified]) =>
-        withSessions(([admin, issuer]) =>
-          Effect.gen(function* () {
-            yield* prepare
-            for (const text of before) yield* issuer.query(text, [])
-            for (const text of [`begin isolation level ${isolation}`, requireReset])
-              yield* admin.query(text, [])
-            const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
-            yield* Effect.sleep("50 millis")
-            const waits = issued.pollUnsafe() === undefined
-            const commit = Effect.andThen(admin.query("commit", []), Fiber.join(issued))
-            assert.include(yield* collectNotifications(commit), waits ? notified : "*")
-          })
-        )
-    )
-
-    it.effect("under session_replication_role = replica, the lists of tags stay correct", () =>
-      withSessions(([session]) =>
-        Effect.gen(function* () {
-          yield* prepare
-          yield* session.query("set session_replication_role = replica", [])
-          const extra = id(4, 3)
-          for (const text of [
-            `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tags[0]}')`,
-            `update prompts set is_archived = true where id = '${prompts[1]}'`,
-            `update prompts set workspace_id = '${other}' where id = '${prompt}'`,
-            `update tags set workspace_id = '${other}' where id = '${tags[0]}'`,
-            // The rows of a table may arrive before the rows that they refer to.
-            `insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`,
-            `insert into prompts (id, workspace_id) values ('${extra}', '${other}')`,
-            `delete from prompt_tags where prompt_id = '${extra}'`
-          ]) {
-            yield* session.query(text, [])
-            yield* assertLists(text)
-          }
+    for (const isolation of isolations)
+      for (const [what, before, change, notified] of [
+        ["adds a key", [], addKey, home],
+        ["moves a key", [addKey], moveKey, other]
+      ] as const) {
+        test(`a ${isolation} password reset notifies all workspaces and does not wait while another transaction ${what} of the user`, function* () {
+          const [admin, issuer] = yield* prepare
+          for (const text of [...before, "begin", change]) yield* issuer.query(text, [])
+          const limit = "set local lock_timeout = '1ms'"
+          for (const text of [`begin isolation level ${isolation}`, limit, requireReset])
+            yield* admin.query(text, [])
+          yield* issuer.query("commit", [])
+          assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
         })
-      )
-    )
+
+        test(`a transaction that ${what} of a user during a ${isolation} password reset never leaves the key's workspace without a notification`, function* () {
+          const [admin, issuer] = yield* prepare
+          for (const text of before) yield* issuer.query(text, [])
+          for (const text of [`begin isolation level ${isolation}`, requireReset])
+            yield* admin.query(text, [])
+          const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
+          yield* Effect.sleep("50 millis")
+          const waits = issued.pollUnsafe() === undefined
+          const commit = Effect.andThen(admin.query("commit", []), Fiber.join(issued))
+          assert.include(yield* collectNotifications(commit), waits ? notified : "*")
+        })
+      }
+
+    test("under session_replication_role = replica, the lists of tags stay correct", function* () {
+      const [session] = yield* prepare
+      yield* session.query("set session_replication_role = replica", [])
+      const extra = id(4, 3)
+      for (const text of [
+        `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tags[0]}')`,
+        `update prompts set is_archived = true where id = '${prompts[1]}'`,
+        `update prompts set workspace_id = '${other}' where id = '${prompt}'`,
+        `update tags set workspace_id = '${other}' where id = '${tags[0]}'`,
+        // The rows of a table may arrive before the rows that they refer to.
+        `insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`,
+        `insert into prompts (id, workspace_id) values ('${extra}', '${other}')`,
+        `delete from prompt_tags where prompt_id = '${extra}'`
+      ]) {
+        yield* session.query(text, [])
+        yield* assertLists(text)
+      }
+    })
   })
 })
