@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import { compare, isDifferent, type Pair } from "../../src/application/transfer/Comparison.ts"
 import { planExport } from "../../src/application/transfer/FileExport.ts"
-import { type FileImport, prepareImport } from "../../src/application/transfer/FileImport.ts"
+import { type FileImport, planImport } from "../../src/application/transfer/FileImport.ts"
 import { parseFiles, type Texts } from "../../src/application/transfer/PromptFile.ts"
 import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"
 import type { ContentEdit, WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
@@ -64,10 +64,7 @@ export const planFiles = (
   content: WorkspaceContent,
   texts: Texts,
   overwrite = false
-) =>
-  Result.flatMap(prepareImport(workspace, texts, { now, newId, overwrite }), (planImport) =>
-    planImport(content)
-  )
+) => planImport(workspace, content, texts, { now, newId, overwrite })
 
 /** Imports files, and undoes edits of the workspace. Returns the edit, the changes, and the content after the import. */
 export const importFiles = (

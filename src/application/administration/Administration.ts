@@ -141,15 +141,12 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         texts: Texts,
         options?: FileImportOptions
       ) {
-        const { prepareImport, locateInFiles } = yield* loadFileImport
+        const { planImport, locateInFiles } = yield* loadFileImport
         const runSync = Effect.runSyncWith(yield* Effect.context<never>())
-        const context = { now: yield* now, newId: () => runSync(random.uuidV7()) }
-        const planImport = yield* Effect.fromResult(
-          prepareImport(workspace, texts, { ...options, ...context })
-        )
+        const planOptions = { ...options, now: yield* now, newId: () => runSync(random.uuidV7()) }
         let latest: ImportPlan | undefined
         const makeEdit = Effect.fnUntraced(function* (content: WorkspaceContent) {
-          latest = yield* Effect.fromResult(planImport(content))
+          latest = yield* Effect.fromResult(planImport(workspace, content, texts, planOptions))
           return latest
         })
         return yield* Effect.catchTag(

@@ -219,51 +219,45 @@ const makeEdit = (
 /** An edit, and the import that operators see. */
 export type ImportPlan = readonly [ContentEdit, FileImport]
 
-/** Plans the import of compared files. */
-const planPairs = (
-  content: WorkspaceContent,
-  pairs: ReadonlyArray<Pair>,
-  options: PlanOptions
-): Result.Result<ImportPlan, ConflictingEdits> => {
-  const selected = selectPairs(pairs)
-  const isFirstImport = content.importedStates.length === 0
-  const edited = selected.filter(({ workspaceHash, importedHash }) => workspaceHash !== importedHash)
-  if (options.overwrite !== true && !isFirstImport && edited.length > 0)
-    return Result.fail({ _tag: "ConflictingEdits", edits: edited.map(describeEdit) })
-  const changes = selected.map(toChange)
-  const importedStates = pairs.flatMap(({ kind, id, fileHash: hash }) =>
-    hash === undefined ? [] : [{ kind, id, hash }]
-  )
-  const fragmentNames = new Map(
-    pairs.flatMap(({ id, item, file }) => {
-      const state = file?.state ?? item?.state
-      if (state?.kind !== "fragment") return []
-      return [[id, file === undefined ? state.name : toFragmentName(file.path)]]
-    })
-  )
-  const warnings = [...findMoves(selected), ...findSlotWarnings(pairs)]
-  const callerChanges = options.dryRun === true ? findCallerChanges(pairs) : []
-  const edit = { ...makeEdit(content, changes, options), importedStates }
-  return Result.succeed([edit, { changes, warnings, fragmentNames, callerChanges }])
-}
-
 /**
- * Parses files, and returns the function that plans their import into a workspace. It computes the edit that makes the
- * workspace equal to the files, and the changes that operators see. Each prompt and fragment becomes what its file
- * describes, and the changed content of a prompt becomes a new version. A prompt without a file is archived. A fragment
- * without a file is removed, unless a prompt without a file contains it.
+ * Plans the import of files into a workspace: the edit that makes the workspace equal to the files, and the changes that
+ * operators see. Each prompt and fragment becomes what its file describes, and the changed content of a prompt becomes a
+ * new version. A prompt without a file is archived. A fragment without a file is removed, unless a prompt without a file
+ * contains it.
  *
  * Without `overwrite`, the plan fails if it would undo an edit that was made in the workspace since the latest import.
  * Before the first import, there is nothing to compare with.
  */
-export const prepareImport = (workspace: WorkspaceId, texts: Texts, options: PlanOptions) =>
-  Result.map(
-    parseFiles(texts),
-    (files) =>
-      (content: WorkspaceContent): Result.Result<ImportPlan, InvalidFiles | ConflictingEdits> =>
-        Result.flatMap(compareForImport(workspace, content, files), (pairs) =>
-          planPairs(content, pairs, options)
-        )
+export const planImport = (
+  workspace: WorkspaceId,
+  content: WorkspaceContent,
+  texts: Texts,
+  options: PlanOptions
+): Result.Result<ImportPlan, InvalidFiles | ConflictingEdits> =>
+  parseFiles(texts).pipe(
+    Result.flatMap((files) => compareForImport(workspace, content, files)),
+    Result.flatMap((pairs): Result.Result<ImportPlan, ConflictingEdits> => {
+      const selected = selectPairs(pairs)
+      const isFirstImport = content.importedStates.length === 0
+      const edited = selected.filter(({ workspaceHash, importedHash }) => workspaceHash !== importedHash)
+      if (options.overwrite !== true && !isFirstImport && edited.length > 0)
+        return Result.fail({ _tag: "ConflictingEdits", edits: edited.map(describeEdit) })
+      const changes = selected.map(toChange)
+      const importedStates = pairs.flatMap(({ kind, id, fileHash: hash }) =>
+        hash === undefined ? [] : [{ kind, id, hash }]
+      )
+      const fragmentNames = new Map(
+        pairs.flatMap(({ id, item, file }) => {
+          const state = file?.state ?? item?.state
+          if (state?.kind !== "fragment") return []
+          return [[id, file === undefined ? state.name : toFragmentName(file.path)]]
+        })
+      )
+      const warnings = [...findMoves(selected), ...findSlotWarnings(pairs)]
+      const callerChanges = options.dryRun === true ? findCallerChanges(pairs) : []
+      const edit = { ...makeEdit(content, changes, options), importedStates }
+      return Result.succeed([edit, { changes, warnings, fragmentNames, callerChanges }])
+    })
   )
 
 /** Converts the problems of prompts and fragments of a plan's edit to problems of the files that describe them. */
