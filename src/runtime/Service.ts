@@ -54,27 +54,24 @@ const startMetrics = Effect.fnUntraced(function* (config: ServiceConfig) {
   yield* Effect.logInfo(`Metrics on ${formatUrl(yield* serveMetrics(metricsHost, metricsPort))}/metrics`)
 })
 
-/**
- * If the database has no workspace, creates the demo workspace (`demo` is true) or logs a warning (`demo` is false).
- * The use cases of operators are imported here, so that `serve` loads them only when this effect runs.
- */
-const seedOrWarn = Effect.fnUntraced(function* ({ actor }: ServiceConfig, demo: boolean, url: string) {
+/** Creates the demo workspace if the database has no workspace. Only this effect loads the use cases of operators. */
+const seed = Effect.fnUntraced(function* ({ actor }: ServiceConfig, url: string) {
   const { administrationLayer, makeActorLayer } = yield* Effect.promise(
     () => import("./layers/CommandLayers.ts")
   )
-  const { seedDemoWorkspace, warnIfEmpty } = yield* Effect.promise(
+  const { seedDemoWorkspace } = yield* Effect.promise(
     () => import("../adapters/inbound/cli/DemoWorkspace.ts")
   )
   yield* Effect.provide(
-    demo ? seedDemoWorkspace(url) : warnIfEmpty,
+    seedDemoWorkspace(url),
     administrationLayer.pipe(Layer.provide(makeActorLayer(actor)))
   )
 })
 
 /**
  * Listens, migrates the database, serves until the effect is interrupted, and then drains. Listens before PostgreSQL is
- * available, and serves once the migration has succeeded and the tables are readable. If an embedded database has no
- * workspace, creates the demo workspace (`demo` is true) or logs a warning (`demo` is false).
+ * available, and serves once the migration has succeeded and the tables are readable. If `demo` is true and an embedded
+ * database has no workspace, creates the demo workspace.
  */
 export const serve = (config: ServiceConfig, { demo }: { readonly demo: boolean }) => {
   // The inner scope drains the server before the services that the server uses are closed.
@@ -94,7 +91,7 @@ export const serve = (config: ServiceConfig, { demo }: { readonly demo: boolean 
     yield* (yield* Lifecycle).markServing
     yield* Effect.logInfo("Ready to serve requests")
     limitHeapGrowth()
-    if (config.databaseUrl === undefined) yield* seedOrWarn(config, demo, url)
+    if (demo && config.databaseUrl === undefined) yield* seed(config, url)
     return yield* collectWhenIdle
   }).pipe(Effect.scoped, Effect.provide(serveLayer(config)))
   return logStart(config).pipe(

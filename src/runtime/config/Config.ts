@@ -60,8 +60,7 @@ const durationUnits: Readonly<Record<string, string>> = {
 
 /** Parses a duration such as `5s`, `500 ms` or `5 seconds`. Returns milliseconds. */
 const parseDuration = (text: string): number | undefined => {
-  const [, amount, unit = ""] = /^(\d+(?:\.\d+)?) ?(ms|[smhd])$/.exec(text) ?? []
-  const long = amount === undefined ? text : `${amount} ${durationUnits[unit]}`
+  const long = text.replace(/(?<=^\d+(\.\d+)?) ?(ms|[smhd])$/, (unit) => ` ${durationUnits[unit.trim()]}`)
   return Option.getOrUndefined(Option.map(Duration.fromInput(long as Duration.Input), Duration.toMillis))
 }
 

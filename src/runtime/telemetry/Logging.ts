@@ -1,5 +1,5 @@
 import type { Writable } from "node:stream"
-import { inspect, styleText } from "node:util"
+import { styleText } from "node:util"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Formatter from "effect/Formatter"
@@ -58,14 +58,11 @@ const colors: Readonly<Record<string, Parameters<typeof styleText>[0]>> = {
   fatal: "red"
 }
 
-const formatValue = (value: unknown): string =>
-  typeof value === "string" ? value : inspect(value, { breakLength: Number.POSITIVE_INFINITY })
-
 /** Formats an entry for people: time of day, level, message and fields on one line, then the error, if any. */
 export const formatPretty = ({ time, level, msg, err, ...fields }: LogEntry): string => {
   const label = styleText(colors[level] ?? "reset", level.toUpperCase().padEnd(5), { stream: process.stderr })
   const pairs = Object.entries(fields).flatMap(([name, value]) =>
-    value === null || value === undefined ? [] : [`${name}=${formatValue(value)}`]
+    value === null || value === undefined ? [] : [`${name}=${toText(value)}`]
   )
   const line = [time.slice(11, 23), label, msg, ...pairs].join(" ")
   return err === undefined ? line : `${line}\n${err}`

@@ -94,7 +94,7 @@ it("the pretty log format writes a request on one line, without null fields, and
   const line = formatPretty({ time: "2026-01-01T12:34:56.789Z", level: "info", msg: "request", ...fields })
   assert.strictEqual(
     stripVTControlCharacters(line),
-    `12:34:56.789 INFO  request method=GET nested={ list: [ 1, '${"x".repeat(100)}' ] }\nError: no\n    at x`
+    `12:34:56.789 INFO  request method=GET nested={"list":[1,"${"x".repeat(100)}"]}\nError: no\n    at x`
   )
 })
 

@@ -11,15 +11,6 @@ const formatProgramCommand = (): string => {
   return script.endsWith(".ts") ? `npx node ${relative(process.cwd(), script)}` : "npx prompt-retrieval"
 }
 
-/** Warns if the database has no workspace. The warning contains a command that creates a workspace. */
-export const warnIfEmpty = Effect.gen(function* () {
-  const { workspaces } = yield* Administration
-  if ((yield* workspaces).length > 0) return
-  yield* Effect.logWarning(
-    `The database has no workspace, so every key is rejected; to create one: ${formatProgramCommand()} workspaces create --name NAME --tier solo`
-  )
-})
-
 /**
  * Imports the demo workspace into an empty database, and prints an API key with a request to try. If the database
  * already has a workspace, changes nothing and prints how to issue a key.

@@ -2,7 +2,7 @@ import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, it } from "vitest"
 import { embedded, makeResources } from "../../../support/database.ts"
-import { run, sourceProgram, startService } from "../../../support/service.ts"
+import { sourceProgram, startService } from "../../../support/service.ts"
 import { makeTestDatabase } from "../../../support/testDatabase.ts"
 
 const database = makeTestDatabase()
@@ -30,25 +30,6 @@ it.concurrent("serve --demo creates a demo workspace only in a new DATA_DIR, and
     await expect.poll(() => service.output(), { timeout: 20_000 }).toMatch(output)
     await service.stop()
   }
-}, 60_000)
-
-it.concurrent("serve without --demo creates no workspace and, until a workspace exists, warns with the command that creates a workspace", async ({
-  expect
-}) => {
-  const env = await makeNewDirectory()
-  const command = "workspaces create --name NAME --tier solo"
-  const warning = `"level":"warn","msg":"The database has no workspace, so every key is rejected; to create one: npx node src/main.ts ${command}"`
-  const first = await start(env)
-  await expect.poll(() => first.output(), { timeout: 20_000 }).toContain(warning)
-  expect(first.output()).not.toContain("key_live_")
-  expect((await run(["workspaces", "list", "--json"], env)).stdout).toBe("[]\n")
-  expect(await run(command.split(" "), env)).toMatchObject({ code: 0 })
-  await first.stop()
-  const second = await start(env)
-  // Waits for a warning that must not appear. A service usually logs the warning within a second.
-  await setTimeout(2_000)
-  await second.stop()
-  expect(second.output()).not.toContain("workspace")
 }, 60_000)
 
 it.concurrent("serve --demo creates no workspace on a PostgreSQL server", async ({ expect }) => {
