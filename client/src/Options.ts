@@ -140,7 +140,7 @@ export const toSettings = (options: CallOptions = {}, defaults: CallSettings): C
 }
 
 /** Returns the URL without trailing slashes. The error does not repeat the URL, because it may contain credentials. */
-export const normalizeBaseUrl = (baseUrl: string): string => {
+const normalizeBaseUrl = (baseUrl: string): string => {
   if (!/^https?:\/\/[^/?#@]+(\/[^?#]*)?$/i.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new TypeError("baseUrl must be an http or https URL without credentials, query or fragment")
   }
@@ -148,7 +148,7 @@ export const normalizeBaseUrl = (baseUrl: string): string => {
 }
 
 /** Returns the key, or throws a `TypeError` if no header can contain the key. The error does not repeat the key. */
-export const requireApiKey = (apiKey: unknown): string => {
+const requireApiKey = (apiKey: unknown): string => {
   if (!apiKey) throw new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
   if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey))
     throw new TypeError("apiKey contains invalid characters")

@@ -14,7 +14,8 @@ export interface PullOptions {
   readonly allowEmpty: boolean
   /** The directory that contains `prompts.bundle.json` and `prompts.ts`. */
   readonly out: string
-  readonly baseUrl: string
+  /** Default: the environment variable `PROMPT_RETRIEVAL_URL`, or the default of the client. */
+  readonly baseUrl: string | undefined
 }
 
 const promptTypes = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"] as const
@@ -71,10 +72,7 @@ const parseFlags = (args: Array<string>) => {
  * `CommandError` if they are invalid. The message never contains a value, because the value may be a key in the wrong
  * place.
  */
-export const parseCommandLine = (
-  args: ReadonlyArray<string>,
-  env: Readonly<Record<string, string | undefined>>
-): PullOptions | undefined => {
+export const parseCommandLine = (args: ReadonlyArray<string>): PullOptions | undefined => {
   const [command, ...others] = args
   if (args.includes("--help") || args.includes("-h") || command === "help") return undefined
   if (command !== "pull") throw toUsageError("the command must be 'pull'")
@@ -88,6 +86,5 @@ export const parseCommandLine = (
   if (values.type !== type) throw toUsageError(`--type must be one of ${promptTypes.join(", ")}`)
   if (frozen && (check || allowEmpty || baseUrl || tag || type))
     throw toUsageError("--frozen reads no prompts: leave out all other flags except --out")
-  const url = baseUrl || env.PROMPT_RETRIEVAL_URL || defaultOptions.baseUrl
-  return { check, frozen, allowEmpty, tag, type, out: out || ".", baseUrl: url }
+  return { check, frozen, allowEmpty, tag, type, out: out || ".", baseUrl: baseUrl || undefined }
 }

@@ -1,15 +1,11 @@
 import { type BundledPrompt, isResolvedPrompt } from "../Bundle.ts"
 import { LivePrompts } from "../Live.ts"
-import { defaultOptions, normalizeBaseUrl, requireApiKey } from "../Options.ts"
+import { parseOptions } from "../Options.ts"
 import { fillSlots, MissingVariablesError } from "../Slots.ts"
 import { Transport, type UnknownJson } from "../transport/Transport.ts"
 import { sealPrompt } from "./BundleFile.ts"
 import { CommandError } from "./CommandError.ts"
 import type { PullOptions } from "./CommandLine.ts"
-
-/** The time limit of a request with its retries, in milliseconds. It is longer than the wait after a 429. */
-const timeout = 70_000
-const maxRetries = 8
 
 /** Returns the names of the slots of a text, without duplicates, in order of first occurrence. */
 export const listSlots = (content: string): ReadonlyArray<string> => {
@@ -37,18 +33,14 @@ const maxReads = 20
  * Reads the prompts of the API key's workspace, ordered by name. Rejects with a `CommandError` or a
  * `PromptClientError`, and with a `TypeError` if the key or the URL is invalid.
  */
-export const readPrompts = async (
-  { baseUrl, tag, type }: Pick<PullOptions, "baseUrl" | "tag" | "type">,
-  apiKey: string
-): Promise<ReadonlyArray<BundledPrompt>> => {
-  const transport = new Transport({
-    apiKey: requireApiKey(apiKey),
-    baseUrl: normalizeBaseUrl(baseUrl),
-    headers: {},
-    fetch,
-    logger: {}
-  })
-  const settings = { transport, limits: defaultOptions.cache, call: { timeout, maxRetries } }
+export const readPrompts = async ({
+  baseUrl,
+  tag,
+  type
+}: PullOptions): Promise<ReadonlyArray<BundledPrompt>> => {
+  // The timeout is longer than the wait after a 429.
+  const options = parseOptions({ baseUrl, timeout: 70_000, maxRetries: 8 })
+  const settings = { ...options, transport: new Transport({ ...options, headers: {} }) }
   for (let reads = 0; reads < maxReads; reads++) {
     const prompts = new LivePrompts({ filter: { tag, type } }, settings)
     await prompts.load().finally(() => prompts.close())
@@ -58,7 +50,7 @@ export const readPrompts = async (
     return [...texts]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([name, { text, info }]) => {
-        if (!text.includes(apiKey)) return toBundledPrompt(name, JSON.parse(text).data, info.version)
+        if (!text.includes(options.apiKey)) return toBundledPrompt(name, JSON.parse(text).data, info.version)
         throw new CommandError(
           `the prompt ${name} contains the API key, which no file may contain; remove it and revoke the key`
         )

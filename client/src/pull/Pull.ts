@@ -7,8 +7,6 @@ import { readText, writeFiles } from "./OutputFiles.ts"
 import { readPrompts } from "./PromptReader.ts"
 import { isTypesFile, renderTypes, typesFileName } from "./TypesFile.ts"
 
-type Environment = Readonly<Record<string, string | undefined>>
-
 /** Reads the prompts of the bundle in a directory. Rejects with a `CommandError` if it is missing or damaged. */
 const readBundle = async (directory: string): Promise<ReadonlyArray<BundledPrompt>> => {
   const text = readText(directory, bundleFileName)
@@ -23,23 +21,14 @@ const readBundle = async (directory: string): Promise<ReadonlyArray<BundledPromp
  * Reads the prompts from the service. Rejects with a `CommandError` if a flag, a variable or the key is invalid, if a
  * request fails, or if no prompt matches and `--allow-empty` is not set.
  */
-const readService = async (
-  options: PullOptions,
-  apiKey: string | undefined
-): Promise<ReadonlyArray<BundledPrompt>> => {
-  if (!apiKey)
-    throw toUsageError("the environment variable PROMPT_RETRIEVAL_KEY is required: set it to an API key")
+const readService = async (options: PullOptions): Promise<ReadonlyArray<BundledPrompt>> => {
   try {
-    const prompts = await readPrompts(options, apiKey)
+    const prompts = await readPrompts(options)
     if (prompts.length > 0 || options.allowEmpty) return prompts
   } catch (error) {
-    // The client's constructor throws a `TypeError` for an invalid option.
     if (error instanceof TypeError) {
-      throw toUsageError(
-        error.message.startsWith("apiKey")
-          ? "PROMPT_RETRIEVAL_KEY must be an API key without spaces or line breaks"
-          : "--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL without credentials, query or fragment"
-      )
+      const message = error.message.replace("baseUrl", "--base-url or PROMPT_RETRIEVAL_URL")
+      throw toUsageError(message.replace("apiKey", "the API key in PROMPT_RETRIEVAL_KEY"))
     }
     if (error instanceof UnauthorizedError)
       throw new CommandError(`${error.message}; check PROMPT_RETRIEVAL_KEY`)
@@ -50,8 +39,8 @@ const readService = async (
 }
 
 /** Reads the prompts, and returns the files that would change. */
-const listChanges = async (options: PullOptions, env: Environment) => {
-  const prompts = await readService(options, env.PROMPT_RETRIEVAL_KEY)
+const listChanges = async (options: PullOptions) => {
+  const prompts = await readService(options)
   const files = new Map([
     [bundleFileName, renderBundle(prompts)],
     [typesFileName, renderTypes(prompts)]
@@ -63,21 +52,21 @@ const listChanges = async (options: PullOptions, env: Environment) => {
 const printResult = ({ length }: ReadonlyArray<BundledPrompt>, result: string): void =>
   void process.stdout.write(`${length} ${length === 1 ? "prompt" : "prompts"}: ${result}\n`)
 
-const write = async (options: PullOptions, env: Environment): Promise<void> => {
+const write = async (options: PullOptions): Promise<void> => {
   if (!isTypesFile(readText(options.out, typesFileName) ?? renderTypes([]))) {
     throw toUsageError(
       `--out must not contain a ${typesFileName} that pull has not written: choose another directory`
     )
   }
-  const { prompts, files } = await listChanges(options, env)
+  const { prompts, files } = await listChanges(options)
   if (files.size > 0) writeFiles(options.out, files)
   printResult(prompts, `${files.size > 0 ? [...files.keys()].join(" and ") : "nothing"} changed`)
 }
 
 /** Prints the names of the prompts that differ, one per line. If nothing differs, prints one line that says so. */
-const check = async (options: PullOptions, env: Environment): Promise<void> => {
+const check = async (options: PullOptions): Promise<void> => {
   const bundled = await readBundle(options.out)
-  const { prompts, files } = await listChanges(options, env)
+  const { prompts, files } = await listChanges(options)
   if (files.size === 0) return printResult(prompts, "nothing differs")
   const toHashes = (prompts: ReadonlyArray<BundledPrompt>) =>
     new Map(prompts.map(({ name, sha256 }) => [name, sha256]))
@@ -99,16 +88,16 @@ const verifyFrozen = async ({ out }: PullOptions): Promise<void> => {
  * Runs the command `pull` with the arguments after the program's name. Prints to stdout and stderr. Resolves to the
  * exit code: 0 for success, 1 for a failure or a difference, 2 for a wrong command line.
  */
-export const runPull = async (args: ReadonlyArray<string>, env: Environment): Promise<number> => {
+export const runPull = async (args: ReadonlyArray<string>): Promise<number> => {
   try {
-    const options = parseCommandLine(args, env)
+    const options = parseCommandLine(args)
     if (options === undefined) process.stdout.write(help)
     else if (options.frozen) await verifyFrozen(options)
-    else await (options.check ? check : write)(options, env)
+    else await (options.check ? check : write)(options)
     return 0
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    const key = env.PROMPT_RETRIEVAL_KEY
+    const key = process.env.PROMPT_RETRIEVAL_KEY
     const message = key ? error.message.replaceAll(key, "[API key]") : error.message
     process.stderr.write(`prompt-retrieval-client: ${printable(message)}\n`)
     return error.exitCode

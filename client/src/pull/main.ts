@@ -1,4 +1,4 @@
 #!/usr/bin/env node
 import { runPull } from "./Pull.ts"
 
-process.exitCode = await runPull(process.argv.slice(2), process.env)
+process.exitCode = await runPull(process.argv.slice(2))
