@@ -1,7 +1,7 @@
-import type { PgClient } from "@effect/sql-pg/PgClient"
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Statement as SqlStatement } from "effect/sql/Statement"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
@@ -37,9 +37,9 @@ export const makeStatement = (
  */
 export type Query = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
 
-/** Runs one statement in the current transaction of a client. Returns the number of rows that were written. */
-export const executeCounted = (sql: PgClient, { text, params }: Statement): Effect.Effect<number, SqlError> =>
-  Effect.map(sql.unsafe(text, params).raw, (result) => (result as PgConnection.Result).rowCount)
+/** Runs a statement of a client. Returns the number of rows that were written. */
+export const countRows = ({ raw }: Pick<SqlStatement<object>, "raw">): Effect.Effect<number, SqlError> =>
+  Effect.map(raw, (result) => (result as PgConnection.Result).rowCount)
 
 /**
  * Returns a FROM item that selects one row of a table by its id. The caller compares other columns, such as

@@ -13,7 +13,7 @@ import {
   WorkspaceTag
 } from "../../../../domain/Workspace.ts"
 import { InvalidContent, type Problem } from "../../../../domain/WorkspaceContent.ts"
-import { executeCounted } from "../driver/Query.ts"
+import { countRows } from "../driver/Query.ts"
 import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
 
 /** The items of a workspace, or the items that an edit writes. */
@@ -249,12 +249,11 @@ export const deleteOtherRows = Effect.fnUntraced(function* (
   for (const table of names) {
     const [parent = "", id = ""] = tables[table].columns
     const rows = [...listRows(table, workspace, content)].map(({ row }) => row)
-    deleted += yield* executeCounted(sql, {
-      text: `delete from ${table} t
-        where ${prompts === undefined ? belongsTo("$1", parent) : "t.prompt_id = any($1::uuid[])"} and not exists
-          (select from unnest($2::uuid[], $3::uuid[]) s (parent, id) where (s.parent, s.id) = (t.${parent}, t.${id}))`,
-      params: [prompts ?? workspace, rows.map((row) => row[parent]), rows.map((row) => row[id])]
-    })
+    const text = `delete from ${table} t
+      where ${prompts === undefined ? belongsTo("$1", parent) : "t.prompt_id = any($1::uuid[])"} and not exists
+        (select from unnest($2::uuid[], $3::uuid[]) s (parent, id) where (s.parent, s.id) = (t.${parent}, t.${id}))`
+    const params = [prompts ?? workspace, rows.map((row) => row[parent]), rows.map((row) => row[id])]
+    deleted += yield* countRows(sql.unsafe(text, params))
   }
   return deleted
 })

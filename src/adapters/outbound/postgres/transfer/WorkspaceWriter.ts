@@ -13,7 +13,7 @@ import {
 } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type Database, isConcurrencyError } from "../Database.ts"
-import { executeCounted } from "../driver/Query.ts"
+import { countRows } from "../driver/Query.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { readContent } from "./ContentReader.ts"
 import { type Content, deleteOtherRows, rejectConflicts, upsertRows } from "./ContentWriter.ts"
@@ -58,21 +58,19 @@ const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users"
 const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeWorkspace) {
   const { id, name, tier, billing_status } = archive.workspace
   yield* sql.unsafe(lockWorkspace, [id])
-  const workspaces = yield* executeCounted(sql, {
-    text: `insert into workspaces (id, name, tier, billing_status) values ($1, $2, $3, $4)
-      on conflict (id) do nothing`,
-    params: [id, name, tier, billing_status]
-  })
+  const workspaces = yield* countRows(
+    sql`insert into workspaces (id, name, tier, billing_status) values (${id}, ${name}, ${tier}, ${billing_status})
+      on conflict (id) do nothing`
+  )
   yield* rejectConflicts(sql, id, archive)
   const lists = ["prompt_tags", "prompt_fragments", "prompt_versions"] as const
   const removedLists = yield* deleteOtherRows(sql, lists, id, archive)
   const { added, changed } = yield* upsertRows(sql, id, archive)
   const items = ["prompts", "fragments", "tags", "folders"] as const
   const removedItems = yield* deleteOtherRows(sql, items, id, archive)
-  const renamed = yield* executeCounted(sql, {
-    text: "update workspaces set name = $2 where id = $1 and name <> $2",
-    params: [id, name]
-  })
+  const renamed = yield* countRows(
+    sql`update workspaces set name = ${name} where id = ${id} and name <> ${name}`
+  )
   // Another transaction may have added a row with an id of the archive since the first check.
   yield* rejectConflicts(sql, id, archive)
   return { added: workspaces + added, changed: changed + renamed, removed: removedLists + removedItems }

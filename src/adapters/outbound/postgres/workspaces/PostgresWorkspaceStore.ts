@@ -1,7 +1,6 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schema from "effect/Schema"
 import { Actor } from "../../../../application/administration/Actor.ts"
 import {
   KeyEnded,
@@ -17,7 +16,7 @@ import { type ApiKeyId, endKey, isActive, keepLifetime, toReplacedName } from ".
 import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { Database } from "../Database.ts"
-import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
+import { countRows } from "../driver/Query.ts"
 import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
 import { type AuditRecorder, lockWorkspace, makeWriter } from "../transfer/WorkspaceWriter.ts"
 import {
@@ -32,8 +31,6 @@ import {
   readUsers,
   readWorkspaces
 } from "./WorkspaceRows.ts"
-
-const decodeRowsToDelete = makeFirstRowDecoder(Schema.Struct({ prompts: Schema.Int, api_keys: Schema.Int }))
 
 /** Makes the audit entry for an action on a key. The details also contain the name and the owner of the key. */
 const describeKey = (
@@ -94,16 +91,11 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
           values (${id}, ${name}, ${tier}, ${billing_status})`
         yield* record({ action: "workspace.created", workspace_id: id, subject: name, details: { tier } })
       }, inTransaction),
-      setWorkspace: Effect.fnUntraced(function* (id, { name, tier, billing_status }) {
+      setWorkspace: Effect.fnUntraced(function* (id, { name = null, tier = null, billing_status = null }) {
         const before = yield* findWorkspace(sql, id)
-        const after = {
-          ...before,
-          name: name ?? before.name,
-          tier: tier ?? before.tier,
-          billing_status: billing_status ?? before.billing_status
-        }
-        yield* sql`update workspaces
-          set name = ${after.name}, tier = ${after.tier}, billing_status = ${after.billing_status} where id = ${id}`
+        yield* sql`update workspaces set name = coalesce(${name}, name), tier = coalesce(${tier}, tier),
+          billing_status = coalesce(${billing_status}, billing_status) where id = ${id}`
+        const after = yield* findWorkspace(sql, id)
         const entry = { action: "workspace.changed", workspace_id: id, subject: before.name, details: {} }
         yield* recordChanges(entry, before, after)
         return after
@@ -113,10 +105,10 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         // this wait the two transactions could deadlock.
         yield* sql.unsafe(lockWorkspace, [id])
         const found = yield* findWorkspace(sql, id)
-        const details = decodeRowsToDelete(
-          yield* sql`select (select count(*)::int from prompts where workspace_id = ${id}) as prompts,
-            (select count(*)::int from api_keys where workspace_id = ${id}) as api_keys`
-        )
+        const details = {
+          prompts: yield* countRows(sql`delete from prompts where workspace_id = ${id}`),
+          api_keys: yield* countRows(sql`delete from api_keys where workspace_id = ${id}`)
+        }
         yield* sql`delete from workspaces where id = ${id}`
         yield* record({ action: "workspace.deleted", workspace_id: id, subject: found.name, details })
         return { ...found, ...details }
