@@ -10,7 +10,7 @@ import { setTimeout } from "node:timers/promises"
 import { PromptClient } from "../../client/src/index.ts"
 import { defaultRateLimits } from "../../src/application/access/Admission.ts"
 import { key, prompt, sample } from "../../test/support/archives.ts"
-import { connectTo, postgres } from "../../test/support/database.ts"
+import { connectTo, postgresEnv } from "../../test/support/database.ts"
 import { freePort } from "../../test/support/ports.ts"
 import { acquireService, type Run } from "./run.ts"
 
@@ -108,7 +108,7 @@ const runScenario = async (run: Run, name: "warm" | "cold"): Promise<void> => {
   const prompts = Array.from({ length: clientCount }, (_, index) =>
     prompt({ title: `Prompt ${index}`, current_content: "A text for {{shop}}. ".repeat(100) })
   )
-  const env = { ...(await acquire(postgres.acquire)), PORT: String(await freePort()), LOG_LEVEL: "Warn" }
+  const env = { ...(await acquire(postgresEnv)), PORT: String(await freePort()), LOG_LEVEL: "Warn" }
   const { process: first, url } = await acquireService(run, env)
   const kill = () => {
     first.kill("SIGKILL")

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { scenarios } from "../../bench/scenarios.ts"
 import { serveVariables, type Variable, variables } from "../../src/adapters/inbound/cli/input/Environment.ts"
 import { readConfig } from "../../src/runtime/config/Config.ts"
-import { embedded, makeResources } from "../support/database.ts"
+import { embeddedEnv, makeResources } from "../support/database.ts"
 import { type Service, startService } from "../support/service.ts"
 import { readCodeBlocks, readDocument, readTable, root } from "./markdown.ts"
 
@@ -19,7 +19,7 @@ describe("README.md, Quick start", () => {
   let printed: string
 
   beforeAll(async () => {
-    service = await startService(await resources.acquire(embedded.acquire), "/readyz", ["--demo"])
+    service = await startService(await resources.acquire(embeddedEnv), "/readyz", ["--demo"])
     const found = await vi.waitUntil(() => /^ *(curl .*)\n/m.exec(service.output()), { timeout: 20_000 })
     printed = found[1]!
   })

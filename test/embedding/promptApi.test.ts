@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
 import { newId, sample } from "../support/archives.ts"
-import { makeResources, postgres } from "../support/database.ts"
+import { makeResources, postgresEnv } from "../support/database.ts"
 import { freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
 import { run, startService } from "../support/service.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
@@ -158,7 +158,7 @@ describe("createPromptApi", () => {
   })
 
   it("createPromptApi rejects if the schema does not exist, and names the command that creates the schema", async () => {
-    const empty = await resources.acquire(postgres.acquire)
+    const empty = await resources.acquire(postgresEnv)
     await expect(createPromptApi({ databaseUrl: empty.DATABASE_URL! })).rejects.toThrow(/run .*migrate/)
   })
 

@@ -15,22 +15,18 @@ import { temporaryDirectory } from "./temporaryDirectory.ts"
  * Creates an empty data directory. Returns the environment variable that selects it. Closing the scope removes the
  * directory.
  */
-export const embedded = {
-  acquire: Effect.map(
-    temporaryDirectory("prompts-"),
-    (directory): Record<string, string> => ({ DATA_DIR: directory })
-  )
-}
+export const embeddedEnv = Effect.map(
+  temporaryDirectory("prompts-"),
+  (directory): Record<string, string> => ({ DATA_DIR: directory })
+)
 
 /**
  * Creates an empty database. Returns the environment variable that selects it. Closing the scope drops the database.
  */
-export const postgres = {
-  acquire: Effect.map(
-    freshDatabase,
-    (name): Record<string, string> => ({ DATABASE_URL: toDatabaseUrl(name) })
-  )
-}
+export const postgresEnv = Effect.map(
+  freshDatabase,
+  (name): Record<string, string> => ({ DATABASE_URL: toDatabaseUrl(name) })
+)
 
 /** Opens a scope for tests that are not Effects. `release` closes the scope and releases its resources. */
 export const makeResources = () => {

@@ -8,7 +8,7 @@ import { sizes } from "../../src/domain/Sizes.ts"
 import { makeTenant } from "./archives.ts"
 import type { Burst, BurstRequest } from "./burst.ts"
 import { type Reply, read } from "./clients/read.ts"
-import { connectTo, postgres } from "./database.ts"
+import { connectTo, postgresEnv } from "./database.ts"
 import { connectClient } from "./postgres.ts"
 import { runService, startService, unlimited } from "./service.ts"
 
@@ -146,7 +146,7 @@ export type Tenants = Effect.Success<typeof twoTenants>
 
 /** Starts a service with both tenants. Closing the scope stops the service. */
 export const twoTenants = Effect.gen(function* () {
-  const serviceEnv: Record<string, string> = { ...(yield* postgres.acquire), ...env }
+  const serviceEnv: Record<string, string> = { ...(yield* postgresEnv), ...env }
   const service = yield* runService(() => startService(serviceEnv))
   const { importArchive } = yield* connectTo(serviceEnv)
   const client = yield* connectClient(serviceEnv.DATABASE_URL!)

@@ -76,13 +76,10 @@ export const freshRole = Effect.acquireRelease(
   (role) => onServer(`drop role ${role}`)
 )
 
-/** Starts a proxy in front of a database. */
-export const proxyTo = (database: string) => proxyToUrl(toDatabaseUrl(database))
-
 /** A TCP proxy on loopback that tests can interrupt. */
 export type Proxy = Effect.Success<ReturnType<typeof proxyToUrl>>
 
-/** Like `proxyTo`, for the URL of a database or of a Redis server. */
+/** Starts a proxy in front of the server of a URL, which is PostgreSQL or Redis. */
 export const proxyToUrl = Effect.fnUntraced(function* (databaseUrl: string) {
   const target = new URL(databaseUrl)
   const socketDirectory = target.searchParams.get("host")

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest"
 import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
-import { embedded, postgres } from "../../support/database.ts"
+import { embeddedEnv, postgresEnv } from "../../support/database.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
 import { run } from "../../support/service.ts"
 
@@ -11,7 +11,7 @@ describe("the command migrate", { timeout: 120_000 }, () => {
   let env: Record<string, string>
 
   beforeAll(async () => {
-    env = await acquire(postgres.acquire)
+    env = await acquire(postgresEnv)
   })
 
   const runMigrate = async (flags: ReadonlyArray<string>, code = 0, stderr = "") => {
@@ -32,7 +32,7 @@ describe("the command migrate", { timeout: 120_000 }, () => {
 
     expect(await runMigrate([])).toBe(list("Ran "))
     expect(await runMigrate([])).toBe(`The schema is up to date (version ${version})\n`)
-    const empty = await run(["migrate", "--json"], await acquire(postgres.acquire))
+    const empty = await run(["migrate", "--json"], await acquire(postgresEnv))
     expect(JSON.parse(empty.stdout)).toEqual({ migrated: true, version, ran: all })
 
     expect(await runMigrate(["--status"])).toBe(`Schema version: ${version}\nPending migrations: none\n`)
@@ -40,7 +40,7 @@ describe("the command migrate", { timeout: 120_000 }, () => {
   })
 
   it("import --dry-run of an archive or of a directory runs no migration", async () => {
-    const emptyEnv = await acquire(postgres.acquire)
+    const emptyEnv = await acquire(postgresEnv)
     const archive = "src/demo/workspace.json"
     const directory = ["examples/prompts-as-files", "--workspace", "00000000-0000-4000-8000-000000000000"]
     for (const input of [[archive], directory])
@@ -53,17 +53,17 @@ describe("the command migrate", { timeout: 120_000 }, () => {
   })
 
   it("workspaces create on a new database runs the migrations", async () => {
-    const emptyEnv = await acquire(postgres.acquire)
+    const emptyEnv = await acquire(postgresEnv)
     const created = await run(["workspaces", "create", "--name", "Acme"], emptyEnv)
     expect(created).toMatchObject({ code: 0, stderr: "" })
   })
 
   it("a command on a new embedded database says that DATABASE_URL is not set, and where the database is", async () => {
-    const embeddedEnv = await acquire(embedded.acquire)
-    const { code, stderr } = await run(["workspaces", "list"], embeddedEnv)
+    const env = await acquire(embeddedEnv)
+    const { code, stderr } = await run(["workspaces", "list"], env)
     expect(code).toBe(1)
     expect(stderr).toContain(
-      `run migrate; DATABASE_URL is not set, so this is the embedded database in ${embeddedEnv.DATA_DIR}`
+      `run migrate; DATABASE_URL is not set, so this is the embedded database in ${env.DATA_DIR}`
     )
   })
 })

@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { beforeAll, describe, expect, it, onTestFailed } from "vitest"
 import { programVersion } from "../../../src/application/ProgramVersion.ts"
-import { embedded } from "../../support/database.ts"
+import { embeddedEnv } from "../../support/database.ts"
 import { parseLogLines } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
 import { freshName, toDatabaseUrl } from "../../support/postgres.ts"
@@ -18,7 +18,7 @@ const parseLines = (output: string) => parseLogLines(output).map(({ time: _, ...
 const acquire = makeAcquire()
 let dataDir: string
 beforeAll(async () => {
-  dataDir = (await acquire(embedded.acquire)).DATA_DIR!
+  dataDir = (await acquire(embeddedEnv)).DATA_DIR!
 })
 
 it("npm start forwards SIGTERM to the service, and the service stops and releases DATA_DIR", async () => {

@@ -1,9 +1,7 @@
 import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import { freePort } from "../ports.ts"
-import { toDatabaseUrl } from "../postgres.ts"
 import { endProcess, startProgram } from "../programs/programs.ts"
 import { temporaryDirectory } from "../temporaryDirectory.ts"
 
@@ -49,7 +47,3 @@ pool_mode = ${mode}
     }
   }
 })
-
-/** Starts PgBouncer in front of a database of the tests' server. Returns the URL that connects through it. */
-export const startPgBouncer = (database: string, mode: PoolMode): Effect.Effect<string, never, Scope.Scope> =>
-  Effect.map(runPgBouncer(toDatabaseUrl(database), mode), ({ url }) => url)

@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { type PoolMode, runPgBouncer } from "../database/pgbouncer.ts"
-import { postgres } from "../database.ts"
+import { postgresEnv } from "../database.ts"
 import { freePort } from "../ports.ts"
 import { connectClient, proxyToUrl } from "../postgres.ts"
 import { endProcess } from "../programs/programs.ts"
@@ -68,7 +68,7 @@ export interface StageOptions {
 
 /** Starts a stage with a new database on the server at TEST_DATABASE_URL. */
 export const startStage = Effect.fnUntraced(function* ({ poolMode, outageMaxAge }: StageOptions) {
-  const { DATABASE_URL: url } = yield* postgres.acquire
+  const { DATABASE_URL: url } = yield* postgresEnv
   const pooler = yield* runPgBouncer(url!, poolMode)
   const instances = yield* Effect.forEach(
     ["instance 0", "instance 1"],

@@ -4,7 +4,7 @@ import { createServer } from "node:http"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { sample } from "../archives.ts"
-import { connectTo, postgres } from "../database.ts"
+import { connectTo, postgresEnv } from "../database.ts"
 import { freePort, listenOnFreePort } from "../ports.ts"
 import { adaptConfig, programPath, runProgram } from "./programs.ts"
 import { runService, type Service, startService, unlimited } from "../service.ts"
@@ -12,7 +12,7 @@ import { temporaryDirectory } from "../temporaryDirectory.ts"
 
 /** Starts a service with two workspaces and connects to its database. */
 export const startOrigin = Effect.gen(function* () {
-  const env = { ...(yield* postgres.acquire), ...unlimited }
+  const env = { ...(yield* postgresEnv), ...unlimited }
   const service = yield* runService(() => startService(env))
   const database = yield* connectTo(env)
   const [mine, theirs] = [sample(), sample()]

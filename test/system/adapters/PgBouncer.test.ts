@@ -5,15 +5,15 @@ import { minMaxConnections } from "../../../src/adapters/outbound/postgres/conne
 import { Database } from "../../../src/adapters/outbound/postgres/Database.ts"
 import { migrate } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { testPorts } from "../../contracts/postgresPorts.ts"
-import { startPgBouncer } from "../../support/database/pgbouncer.ts"
-import { freshDatabase } from "../../support/postgres.ts"
+import { runPgBouncer } from "../../support/database/pgbouncer.ts"
+import { freshDatabase, toDatabaseUrl } from "../../support/postgres.ts"
 
 /** A migrated database behind PgBouncer. The process may open only the smallest allowed number of connections. */
 const pooledDatabase = Layer.effectDiscard(Effect.orDie(migrate)).pipe(
   Layer.provideMerge(
     Layer.unwrap(
       Effect.gen(function* () {
-        const url = yield* startPgBouncer(yield* freshDatabase, "transaction")
+        const { url } = yield* runPgBouncer(toDatabaseUrl(yield* freshDatabase), "transaction")
         return Database.layer({ url: Redacted.make(url) }, minMaxConnections)
       })
     )

@@ -12,7 +12,7 @@ import { testAdmissionLimits } from "../../contracts/AdmissionLimits.ts"
 import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimiter.ts"
 import { sample } from "../../support/archives.ts"
 import { send } from "../../support/clients/requests.ts"
-import { connectTo, postgres } from "../../support/database.ts"
+import { connectTo, postgresEnv } from "../../support/database.ts"
 import { type RedisServer, redisServer } from "../../support/programs/redis.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
 import { runService, startService } from "../../support/service.ts"
@@ -158,7 +158,7 @@ describe("Redis RateLimiter", () => {
 
   it("a service with REDIS_URL counts the requests of a key in Redis", async () => {
     const { archive, keys } = sample()
-    const env = await acquire(postgres.acquire)
+    const env = await acquire(postgresEnv)
     const service = await acquire(runService(() => startService({ ...env, REDIS_URL: redis.url })))
     await (await acquire(connectTo(env))).importArchive(archive)
     expect((await send(service, "/api/v1/prompts", `Bearer ${keys.active.plaintext}`)).status).toBe(200)

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { mkdirSync } from "node:fs"
 import { beforeAll, describe, expect, it } from "vitest"
 import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
-import { embedded } from "../../support/database.ts"
+import { embeddedEnv } from "../../support/database.ts"
 import { openBrowser, type Playwright } from "../../support/programs/browser.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
@@ -15,7 +15,7 @@ const acquire = makeAcquire()
 let service: Service
 let withPublicUrl: Service
 beforeAll(async () => {
-  const env = await acquire(embedded.acquire)
+  const env = await acquire(embeddedEnv)
   const limits = { RATE_LIMIT_PER_PROCESS: String(perProcess) }
   service = await acquire(
     runService(() => startObservedService({ ...env, ...limits }, "/readyz", ["--demo"]))

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { programVersion } from "../../../src/application/ProgramVersion.ts"
 import { sample } from "../../support/archives.ts"
 import { buildImage, type Image } from "../../support/programs/containerImage.ts"
-import { connectTo, postgres } from "../../support/database.ts"
+import { connectTo, postgresEnv } from "../../support/database.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
 import { freePort } from "../../support/ports.ts"
 
@@ -20,7 +20,7 @@ describe("deploy/Containerfile", () => {
 
   beforeAll(async () => {
     image = await acquire(buildImage)
-    database = await acquire(postgres.acquire)
+    database = await acquire(postgresEnv)
   }, 300_000)
 
   const runCommand = async (command: ReadonlyArray<string>, env: Readonly<Record<string, string>>) => {

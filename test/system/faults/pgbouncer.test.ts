@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/database/locks.ts"
-import { type PoolMode, startPgBouncer } from "../../support/database/pgbouncer.ts"
+import { type PoolMode, runPgBouncer } from "../../support/database/pgbouncer.ts"
 import { freshDatabase, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import { send, uncachedPath } from "../../support/clients/requests.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
@@ -53,7 +53,7 @@ describe.each(["session", "transaction"] as const)(
       await Effect.runPromise(
         onServer(`alter role current_user in database ${database} set statement_timeout = '3s'`)
       )
-      pooled = { DATABASE_URL: await acquire(startPgBouncer(database, mode)) }
+      pooled = { DATABASE_URL: (await acquire(runPgBouncer(direct.DATABASE_URL, mode))).url }
       const feed = mode === "transaction" ? { DATABASE_FEED_URL: direct.DATABASE_URL } : {}
       service = await acquire(runService(() => startService({ ...pooled, ...unlimited, ...feed })))
       await (await acquire(connectTo(direct))).importArchive(archive)
@@ -119,7 +119,7 @@ describe("a change feed that receives no notification", () => {
 
   it("behind PgBouncer in transaction mode, the feed stays down, and the log asks once for DATABASE_FEED_URL and a statement_timeout", async () => {
     const database = await acquire(freshDatabase)
-    const url = await acquire(startPgBouncer(database, "transaction"))
+    const { url } = await acquire(runPgBouncer(toDatabaseUrl(database), "transaction"))
     const service = await start({ DATABASE_URL: url })
     const reason = `${feedDown}: a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL`
     await expect.poll(() => service.output().split(reason).length - 1).toBe(1)

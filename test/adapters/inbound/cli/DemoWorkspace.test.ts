@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, it } from "vitest"
-import { embedded, makeResources } from "../../../support/database.ts"
+import { embeddedEnv, makeResources } from "../../../support/database.ts"
 import { sourceProgram, startService } from "../../../support/service.ts"
 import { makeTestDatabase } from "../../../support/testDatabase.ts"
 
@@ -11,7 +11,7 @@ afterAll(() => resources.release())
 
 /** Makes environment variables that select a data directory that does not exist yet. */
 const makeNewDirectory = async () => {
-  const { DATA_DIR } = await resources.acquire(embedded.acquire)
+  const { DATA_DIR } = await resources.acquire(embeddedEnv)
   return { DATA_DIR: join(DATA_DIR!, "new") }
 }
 

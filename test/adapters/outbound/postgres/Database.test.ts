@@ -12,7 +12,13 @@ import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { workspace } from "../../../support/archives.ts"
 import { listenOnFreePort } from "../../../support/ports.ts"
 import { makeTest } from "../../../support/makeTest.ts"
-import { emptyDatabase, freshDatabase, onServer, proxyTo } from "../../../support/postgres.ts"
+import {
+  emptyDatabase,
+  freshDatabase,
+  onServer,
+  proxyToUrl,
+  toDatabaseUrl
+} from "../../../support/postgres.ts"
 
 const select1 = { text: "select 1 as one", params: [] }
 const read = (text: string) =>
@@ -52,7 +58,7 @@ describe("queries without a PostgreSQL server", () => {
 // Each test has a separate database and waits most of the time.
 describe.concurrent("queries of a PostgreSQL server", () => {
   test("a query that is interrupted while the server is frozen ends immediately, and its connection is not used again", function* () {
-    const proxy = yield* proxyTo(yield* freshDatabase)
+    const proxy = yield* proxyToUrl(toDatabaseUrl(yield* freshDatabase))
     yield* Effect.gen(function* () {
       const [before] = yield* read("select pg_backend_pid() as pid")
       yield* proxy.freeze
@@ -97,7 +103,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
 
   test("a query whose connection is lost is retried on a new connection, which has the session settings of the service", function* () {
     const database = yield* freshDatabase
-    const proxy = yield* proxyTo(database)
+    const proxy = yield* proxyToUrl(toDatabaseUrl(database))
     yield* Effect.gen(function* () {
       const [before] = yield* read("select pg_backend_pid() as pid")
       yield* proxy.cut

@@ -13,7 +13,7 @@ import {
   connectClient,
   freshDatabase,
   onServer,
-  proxyTo,
+  proxyToUrl,
   toDatabaseUrl
 } from "../../../../support/postgres.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
@@ -76,7 +76,7 @@ describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
 
   test("the feed replaces connections that have gone silent for ever, and closes without waiting for them", function* () {
     const database = yield* freshDatabase
-    const proxy = yield* proxyTo(database)
+    const proxy = yield* proxyToUrl(toDatabaseUrl(database))
     const lines = yield* Effect.scoped(
       Effect.gen(function* () {
         const { feed, isUp, lines, notify, waitUntilUp } = yield* startFeed(proxy.url, database)
