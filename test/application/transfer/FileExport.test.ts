@@ -242,9 +242,9 @@ describe("planExport", () => {
     ["Hello\n", { current_content: "Bye" }, "Bye\n"],
     ["Hello\n", { prompt_type: "system" }, "---\ntype: system\n---\nHello\n"],
     [
-      "---\nmodel:   m # x\n---\nHello\n",
-      { intent: "support", is_favorite: true, current_content: "Hello\n\nBye" },
-      "---\nmodel:   m # x\nintent: support\nfavorite: true\n---\nHello\n\nBye\n"
+      "---\nmodel:   m # x\ntitle:   'A'   # y\n---\nHello\n",
+      { title: "B", intent: "support", is_favorite: true, current_content: "Hello\n\nBye" },
+      "---\nmodel:   m # x\ntitle: B   # y\nintent: support\nfavorite: true\n---\nHello\n\nBye\n"
     ],
     // The path of the file stays.
     ["Hello\n", { folder_id: null }, "---\nfolder: null\n---\nHello\n"],
@@ -255,7 +255,7 @@ describe("planExport", () => {
       "---\ntitle: a\ntype: user\n---\n---\ntitle: x\n---\n\n"
     ]
   ])(
-    "planExport adds neither front matter to plain Markdown nor a newline at its end unless it must: %j, %j",
+    "planExport changes only what differs, keeps comments, and adds front matter to plain Markdown only if it must: %j, %j",
     (text, edit, expected) => {
       assert.strictEqual(exportEdit(text, edit, "prompts/Support/a.md"), expected)
     }
