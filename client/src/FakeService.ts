@@ -97,6 +97,8 @@ const toPrompt = (prompt: StoredPrompt) => ({
 export class FakeService {
   readonly #prompts = new Map<string, StoredPrompt>()
   #madeIds = 0
+  /** The ETags of the bodies so far. */
+  readonly #etags = new Map<string, string>()
   #failure: FakeFailure | undefined
   /** The functions that wake waiting requests. */
   readonly #waiting = new Set<() => void>()
@@ -149,7 +151,7 @@ export class FakeService {
   readonly fetch: Fetch = async (url, { headers, signal }) => {
     const { pathname, search, searchParams } = new URL(url)
     this.requests.push(pathname + search)
-    const respond = () => toResponse(this.#reply(pathname, searchParams), headers["if-none-match"])
+    const respond = () => this.#toResponse(this.#reply(pathname, searchParams), headers["if-none-match"])
     const wait = Math.min(Number(/\bwait=(\d+)/.exec(headers.prefer ?? "")?.[1]), 50)
     if (!wait) return respond()
     const waitForChange = async () => {
@@ -165,6 +167,20 @@ export class FakeService {
       const response = respond()
       response.headers.set("preference-applied", `wait=${wait}`)
       return response
+    })
+  }
+
+  /** Makes a response. A success has an ETag, and becomes a 304 if the request has this ETag. */
+  #toResponse({ status, body, headers }: Reply, ifNoneMatch?: string): Response {
+    const text = JSON.stringify(body)
+    const fixed = { "content-type": "application/json", "x-request-id": crypto.randomUUID(), ...headers }
+    if (status) return new Response(text, { status, headers: fixed })
+    const etag = this.#etags.get(text) ?? `"${this.#etags.size}"`
+    this.#etags.set(text, etag)
+    const isCurrent = etag === ifNoneMatch
+    return new Response(isCurrent ? null : text, {
+      status: isCurrent ? 304 : 200,
+      headers: { ...fixed, etag }
     })
   }
 
@@ -195,11 +211,9 @@ export class FakeService {
     })
     const isNamed = query.has("prompt")
     if (isNamed) query.set("per_page", "100")
-    return toPage(isNamed ? named : this.#list(query), toResolved, query, (listed) =>
-      query.has("names")
-        ? { prompts: listed.map(({ id, name = id, version = 1 }) => ({ name, version })) }
-        : {}
-    )
+    return toPage(isNamed ? named : this.#list(query), toResolved, query, (listed) => ({
+      prompts: listed.map(({ id, name = id, version = 1 }) => ({ name, version }))
+    }))
   }
 
   /** Lists the prompts that match the filters of a query. */
@@ -211,6 +225,7 @@ export class FakeService {
   }
 }
 
+/** A reply, before it gets the headers of every response. */
 interface Reply {
   /** Default: 200. */
   readonly status?: number
@@ -237,27 +252,4 @@ const toPage = <A>(
   return {
     body: { data: listed.map(toData), meta: { page, per_page, total: items.length, ...toMeta(listed) } }
   }
-}
-
-/** Makes a response. A success becomes a 304 if the request has its ETag. */
-const toResponse = ({ status = 200, body, headers = {} }: Reply, ifNoneMatch?: string): Response => {
-  const text = JSON.stringify(body)
-  const etag = status === 200 ? toEtag(text) : ""
-  const isCurrent = etag !== "" && etag === ifNoneMatch
-  const fixed = { "content-type": "application/json", "x-request-id": crypto.randomUUID() }
-  return new Response(isCurrent ? null : text, {
-    status: isCurrent ? 304 : status,
-    headers: { ...fixed, ...(etag && { etag }), ...headers }
-  })
-}
-
-/**
- * Returns the ETag of a text. `crypto.subtle` is asynchronous, and tests with a fake clock cannot wait for it. With the
- * large factor, texts that differ in a few characters get different ETags.
- */
-const toEtag = (text: string): string => {
-  let hash = 0
-  for (let index = 0; index < text.length; index++)
-    hash = (Math.imul(hash, 0x9e3779b1) + text.charCodeAt(index)) | 0
-  return `"${text.length}.${hash}"`
 }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest"
 import type { Live, PromptClient, PromptSelection } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
-import { countRequested, makeFaultyService } from "./faultyService.ts"
+import { makeFaultyService } from "./faultyService.ts"
 import {
   advance,
   captureError,
@@ -88,16 +88,6 @@ describe("live prompts", () => {
     await flush()
     expect(await read("new-119")).toBe("New 119 (live)")
     expect(changes.filter((name) => name.startsWith("prompt"))).toEqual([])
-  })
-
-  it("if a page is too large, live asks for half as many prompts per request", async () => {
-    const { live, read, service, state } = makeFaultyService(60)
-    await using _ = await live({})
-    state.fault = ({ url }) => (countRequested(url) > 13 ? errorResponse(422) : undefined)
-    service.set({ name: "prompt-0", content: "Larger" })
-    await flush()
-    expect(await read("prompt-0")).toBe("Larger (live)")
-    expect(await read("prompt-59")).toBe("Text 59 (live)")
   })
 
   it("close() and await using end all requests and timers, and further calls read from the service", async () => {

@@ -43,9 +43,12 @@ describe("the client of a real service", () => {
       expect(listFields(faked.data)).toEqual(listFields(real.data))
       expect(Object.keys(faked)).toEqual(Object.keys(real))
     }
-    const unknown = { name: "NotFoundError", code: "NOT_FOUND", message: "Prompt not found" }
-    for (const { prompts } of [client, fake])
-      await expect(prompts.getResolved("no-such-prompt")).rejects.toMatchObject(unknown)
+    for (const { prompts } of [client, fake]) {
+      const notFound = (kind: string) => ({ name: "NotFoundError", message: `${kind} not found` })
+      await expect(prompts.getResolved("no-such-prompt")).rejects.toMatchObject(notFound("Prompt"))
+      await expect(prompts.versions.get(agent.id, 99)).rejects.toMatchObject(notFound("Version"))
+      await expect(prompts.list({ page: 0 })).rejects.toMatchObject({ name: "BadRequestError" })
+    }
   })
 
   it("every method returns the service's envelope unchanged, with the version and the ETag of the response", async () => {
