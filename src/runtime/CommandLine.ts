@@ -72,7 +72,7 @@ const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] =>
       ),
     migrate: run(({ migrate }) => migrate),
     schemaStatus: run(({ schemaStatus }) => schemaStatus),
-    openUseCases: (options) => run(({ openUseCases }) => openUseCases(options))
+    openUseCases: (migrate) => run(({ openUseCases }) => openUseCases(migrate))
   }
 }
 

@@ -45,19 +45,6 @@ const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
 const checkSchema = Effect.andThen(assertSchemaCurrent, assertReadable)
 
 /**
- * Makes the check of the schema. It logs every problem except that PostgreSQL is unavailable, which `Database` logs.
- */
-const makeLoggedSchemaCheck = () => {
-  const report = makeRepeatingLog((message) => Effect.logError(message))
-  return checkSchema.pipe(
-    Effect.catchDefect((defect) =>
-      Effect.fail({ _tag: "SchemaUnreadable", message: `the database's schema cannot be read: ${defect}` })
-    ),
-    Effect.tapError((error) => ("message" in error ? report(error.message) : Effect.void))
-  )
-}
-
-/**
  * Checks the schema and starts to serve. Fails if PostgreSQL is reachable and the schema is not current or not
  * readable. If PostgreSQL is unavailable, the check is retried in the background until it succeeds. These retries
  * continue even if the schema is not current, so that the database can be created first and migrated later.
@@ -69,11 +56,17 @@ const startServing = Effect.gen(function* () {
     duration: "5 seconds",
     orElse: () => Effect.fail(Unavailable)
   })
-  const retried = Effect.suspend(() =>
-    Effect.retry(makeLoggedSchemaCheck(), { schedule: Schedule.spaced("500 millis") })
+  const report = makeRepeatingLog((message) => Effect.logError(message))
+  const retriedCheck = checkSchema.pipe(
+    Effect.catchDefect((defect) =>
+      Effect.fail({ _tag: "SchemaUnreadable", message: `the database's schema cannot be read: ${defect}` })
+    ),
+    // `Database` logs that PostgreSQL is unavailable.
+    Effect.tapError((error) => ("message" in error ? report(error.message) : Effect.void)),
+    Effect.retry(Schedule.spaced("500 millis"))
   )
   yield* Effect.andThen(boundedCheck, markServing).pipe(
-    Effect.catchTag("Unavailable", () => Effect.forkScoped(Effect.andThen(retried, markServing)))
+    Effect.catchTag("Unavailable", () => Effect.forkScoped(Effect.andThen(retriedCheck, markServing)))
   )
 })
 

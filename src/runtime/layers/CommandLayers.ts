@@ -51,10 +51,7 @@ const databaseLayer = ({ databaseUrl, databaseMaxConnections, dataDir }: Service
       )
 
 /** The use cases of a command: administration, and reads of prompts without caches. */
-export const commandUseCasesLayer = (
-  config: ServiceConfig,
-  { migrate: mustMigrate }: { readonly migrate: boolean }
-) =>
+export const commandUseCasesLayer = (config: ServiceConfig, mustMigrate: boolean) =>
   Layer.merge(administrationLayer, Prompts.layer).pipe(
     Layer.provide(PostgresPromptRepo.layer),
     Layer.provide(makeActorLayer(config.actor)),
@@ -69,7 +66,6 @@ export const makeOperations = (config: ServiceConfig) => {
   return {
     migrate: Effect.provide(migrate, databaseLayer(config)),
     schemaStatus: Effect.provide(readSchemaStatus, databaseLayer(config)),
-    openUseCases: (options: { readonly migrate: boolean }) =>
-      Layer.build(commandUseCasesLayer(config, options))
+    openUseCases: (mustMigrate: boolean) => Layer.build(commandUseCasesLayer(config, mustMigrate))
   }
 }

@@ -23,9 +23,9 @@ const makeCommandRuntime = (env: Readonly<Record<string, string>>) =>
     serve: () => needsProcess,
     migrate: needsProcess,
     schemaStatus: needsProcess,
-    openUseCases: (options) =>
+    openUseCases: (migrate) =>
       Effect.mapError(
-        Layer.build(commandUseCasesLayer(config, options)),
+        Layer.build(commandUseCasesLayer(config, migrate)),
         (error) => new CommandError({ message: "message" in error ? error.message : "no database" })
       )
   }))

@@ -19,8 +19,8 @@ export class CommandRuntime extends Context.Service<
      * Opens the database until the scope closes and, if `migrate` is true, migrates its schema. Otherwise the schema
      * must be current.
      */
-    readonly openUseCases: (options: {
-      readonly migrate: boolean
-    }) => Effect.Effect<Context.Context<Administration | Prompts>, CommandError, Scope.Scope>
+    readonly openUseCases: (
+      migrate: boolean
+    ) => Effect.Effect<Context.Context<Administration | Prompts>, CommandError, Scope.Scope>
   }
 >()("prompt-retrieval/cli/CommandRuntime") {}

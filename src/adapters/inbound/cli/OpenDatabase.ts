@@ -20,7 +20,7 @@ import { quote } from "./output/Output.ts"
 /** Returns the use cases of operators and `prompts`. If `migrate` is false, the schema must be current. */
 export const openDatabase = Effect.fnUntraced(function* (migrate = false) {
   const { openUseCases } = yield* CommandRuntime
-  const useCases = yield* openUseCases({ migrate })
+  const useCases = yield* openUseCases(migrate)
   return { ...Context.get(useCases, Administration), prompts: Context.get(useCases, Prompts) }
 })
 
