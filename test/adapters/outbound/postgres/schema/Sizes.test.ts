@@ -8,6 +8,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { countJsonBytes, maxInt32, minInt32, sizes } from "../../../../../src/domain/Sizes.ts"
 import * as domain from "../../../../../src/domain/Workspace.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
 const id = (index: number) => `00000000-0000-4000-8000-00000000000${index}`
@@ -50,53 +51,35 @@ const texts = Arbitrary.map(Arbitrary.schema(Schema.String), (text) =>
   text.replaceAll("\0", "").toWellFormed()
 )
 
-const { WorkspacePrompt, PromptVersion, Fragment, PromptFragment, StoredKey } = domain
-const contents = {
-  "prompts.current_content": WorkspacePrompt.fields.current_content,
-  "prompt_versions.content": PromptVersion.fields.content,
-  "fragments.content": Fragment.fields.content
+/** The schemas of the tables' rows. */
+const schemas: Readonly<Record<string, { readonly fields: object }>> = {
+  workspaces: domain.Workspace,
+  users: domain.User,
+  api_keys: domain.StoredKey,
+  folders: domain.Folder,
+  fragments: domain.Fragment,
+  prompts: domain.WorkspacePrompt,
+  prompt_versions: domain.PromptVersion,
+  prompt_fragments: domain.PromptFragment
 }
-const objects = {
-  "prompt_versions.metadata": PromptVersion.fields.metadata,
-  "prompt_fragments.variable_overrides": PromptFragment.fields.variable_overrides
-}
+const contents = ["prompts.current_content", "prompt_versions.content", "fragments.content"]
+const objects = ["prompt_versions.metadata", "prompt_fragments.variable_overrides"]
+const names = [
+  ...["prompts.title", "prompts.target_model", "prompts.intent", "prompt_versions.change_source"],
+  ...["workspaces.name", "users.email", "api_keys.name", "folders.name", "fragments.name"]
+]
 
 /** For each limit, a function that makes a value of a size, the largest size, and the columns with the limit. */
-const limits: Readonly<
-  Record<string, readonly [(size: number) => string, number, Readonly<Record<string, Schema.Top>>]>
-> = {
-  content: [bytes, sizes.contentBytes, contents],
-  slots: [slots, sizes.contentSlots, contents],
-  summary: [
-    bytes,
-    sizes.summaryBytes,
-    {
-      "prompts.description": WorkspacePrompt.fields.description,
-      "prompt_versions.change_summary": PromptVersion.fields.change_summary
-    }
-  ],
-  name: [
-    characters,
-    sizes.nameLength,
-    {
-      "prompts.title": WorkspacePrompt.fields.title,
-      "prompts.target_model": WorkspacePrompt.fields.target_model,
-      "prompts.intent": WorkspacePrompt.fields.intent,
-      "prompt_versions.change_source": PromptVersion.fields.change_source,
-      "workspaces.name": domain.Workspace.fields.name,
-      "users.email": domain.User.fields.email,
-      "api_keys.name": StoredKey.fields.name,
-      "folders.name": domain.Folder.fields.name,
-      "fragments.name": Fragment.fields.name
-    }
-  ],
-  json: [json, sizes.jsonBytes, objects],
-  levels: [nested, sizes.jsonLevels, objects]
-}
+const limits = [
+  ["content", bytes, sizes.contentBytes, contents],
+  ["slots", slots, sizes.contentSlots, contents],
+  ["summary", bytes, sizes.summaryBytes, ["prompts.description", "prompt_versions.change_summary"]],
+  ["name", characters, sizes.nameLength, names],
+  ["json", json, sizes.jsonBytes, objects],
+  ["levels", nested, sizes.jsonLevels, objects]
+] as const
 
-const cases = Object.entries(limits).flatMap(([limit, [make, max, columns]]) =>
-  Object.entries(columns).map(([column, schema]) => ({ limit, make, max, column, schema }))
-)
+const { tags, fragments } = domain.WorkspacePrompt.fields
 
 /** Decodes a value as an import does. */
 const decode = (schema: Schema.Top, value: unknown) =>
@@ -104,13 +87,15 @@ const decode = (schema: Schema.Top, value: unknown) =>
 
 describe("the sizes of values", () => {
   layer(filledDatabase, { excludeTestServices: true })((it) => {
-    it.effect.each(cases)(
-      "the schema and an import accept a value of $column with the largest allowed $limit, and reject a larger value",
-      ({ make, max, column, schema }) =>
-        Effect.gen(function* () {
+    const test = makeTest(it.effect)
+
+    for (const [limit, make, max, columns] of limits)
+      for (const column of columns)
+        test(`the schema and an import accept a value of ${column} with the largest allowed ${limit}, and reject a larger value`, function* () {
           const sql = yield* PgClient.PgClient
           const [table, name] = column.split(".") as [string, string]
-          const isJson = name === "metadata" || name === "variable_overrides"
+          const schema = (schemas[table]!.fields as Readonly<Record<string, Schema.Top>>)[name]!
+          const isJson = objects.includes(column)
           for (const [size, isAccepted] of [
             [max, true],
             [max + (make === bytes ? 2 : 1), false]
@@ -123,50 +108,35 @@ describe("the sizes of values", () => {
             assert.strictEqual(Result.isSuccess(imported), isAccepted, `${column} imports ${size}`)
           }
         })
-    )
 
-    it.effect.each([
-      {
-        table: "prompt_tags",
-        max: sizes.promptTags,
-        schema: WorkspacePrompt.fields.tags,
-        item: id(3),
-        add: (count: number) =>
-          `insert into prompt_tags (prompt_id, tag_id) select '${id(4)}', id from tags order by name limit ${count}`
-      },
-      {
-        table: "prompt_fragments",
-        max: sizes.promptFragments,
-        schema: WorkspacePrompt.fields.fragments,
-        item: { id: id(3), fragment_id: id(3), position: 0, variable_overrides: {} },
-        add: (count: number) =>
-          `insert into prompt_fragments (prompt_id, fragment_id) select '${id(4)}', '${id(3)}' from generate_series(1, ${count})`
-      }
-    ])(
-      "the schema and an import accept $max rows of a prompt in $table, and no more",
-      ({ table, max, add, schema, item }) =>
-        Effect.gen(function* () {
-          const imports = (count: number) =>
-            Result.isSuccess(
-              decode(
-                schema,
-                Array.from({ length: count }, () => item)
-              )
-            )
-          assert.deepStrictEqual([imports(max), imports(max + 1)], [true, false])
-          const sql = yield* PgClient.PgClient
-          yield* sql.unsafe(`delete from ${table}`)
-          assert.isTrue(Exit.isFailure(yield* Effect.exit(sql.unsafe(add(max + 1)))))
-          yield* sql.unsafe(add(max))
-          const [other] = yield* sql<{ readonly id: string }>`
-          insert into prompts (workspace_id) values (${id(1)}) returning id`
-          yield* sql.unsafe(add(1).replace(id(4), other!.id).replace("order by name", "order by name desc"))
-          const move = sql.unsafe(`update ${table} set prompt_id = '${id(4)}' where prompt_id = $1`, [
-            other!.id
-          ])
-          assert.isTrue(Exit.isFailure(yield* Effect.exit(move)))
-        })
-    )
+    for (const [table, max, schema, item, columns, rows] of [
+      ["prompt_tags", sizes.promptTags, tags, id(3), "prompt_id, tag_id", "id from tags order by name limit"],
+      [
+        "prompt_fragments",
+        sizes.promptFragments,
+        fragments,
+        { id: id(3), fragment_id: id(3), position: 0, variable_overrides: {} },
+        "prompt_id, position, fragment_id",
+        `n, '${id(3)}' from generate_series(1, 101) n order by n limit`
+      ]
+    ] as const)
+      test(`the schema and an import accept ${max} rows of a prompt in ${table}, and no more`, function* () {
+        const isImported = (length: number) => Result.isSuccess(decode(schema, Array(length).fill(item)))
+        assert.deepStrictEqual([isImported(max), isImported(max + 1)], [true, false])
+        const sql = yield* PgClient.PgClient
+        const add = (prompt: string, count: number, offset = 0) =>
+          sql.unsafe(
+            `insert into ${table} (${columns}) select '${prompt}', ${rows} ${count} offset ${offset}`
+          )
+        yield* sql.unsafe(`delete from ${table}`)
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(add(id(4), max + 1))))
+        yield* add(id(4), max)
+        const other = id(5)
+        yield* sql`insert into prompts (id, workspace_id) values (${other}, ${id(1)}) on conflict do nothing`
+        yield* add(other, 1, max)
+        const move = sql.unsafe(`update ${table} set prompt_id = '${id(4)}' where prompt_id = '${other}'`)
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(move)))
+      })
 
     it.effect.prop(
       "an import counts the bytes of JSON as PostgreSQL does",
