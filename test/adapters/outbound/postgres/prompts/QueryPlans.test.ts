@@ -18,6 +18,7 @@ import type { FolderId, PromptId } from "../../../../../src/domain/Prompt.ts"
 import type { Timestamp } from "../../../../../src/domain/Timestamp.ts"
 import type { VersionNumber } from "../../../../../src/domain/Version.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import { makeTest } from "../../../../support/makeTest.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
 const id = <A extends string>(kind: number, index: number): A =>
@@ -201,78 +202,69 @@ const sizes: ReadonlyArray<Size> = [
   { prompts: 100_000, smallWorkspaces: 0 }
 ]
 
-for (const size of sizes) {
-  const { prompts, smallWorkspaces } = size
-  const beside = smallWorkspaces > 0 ? ` beside ${smallWorkspaces.toLocaleString("en")} small workspaces` : ""
-  const title = `with ${prompts.toLocaleString("en")} prompts${beside}`
-  describe(title, () => {
+for (const size of sizes)
+  describe(`with ${size.prompts} prompts beside ${size.smallWorkspaces} small workspaces`, () => {
     layer(loadedDatabase(size), { excludeTestServices: true, timeout: "180 seconds" })((it) => {
-      it.effect.each(["custom", "generic"] as const)(
-        "lists use one index and fetch only the page (%s plan)",
-        (mode) =>
-          Effect.gen(function* () {
-            for (const [filter, index] of filters)
-              for (const query of [pages.selectPrompts, pages.selectPromptPage])
-                for (const page of [1, 2000]) {
-                  const plan = yield* explain(query(workspace, filter, { page, per_page: 20 }), mode)
-                  const context = JSON.stringify({ filter, page, plan })
-                  assertNoScan(plan, context)
-                  // For a later page, the statement also reads the skipped rows. For a partial page, the statement reads
-                  // its part of the index to the end.
-                  if (query === pages.selectPromptPage && page === 1 && plan[0]!["Actual Rows"] === 20)
-                    assertFewBuffers(plan, context)
-                  const indexScans = plan.filter((node) => node["Node Type"] === "Index Only Scan")
-                  const used = new Set(indexScans.map((node) => node["Index Name"]))
-                  assert.isTrue(used.has(index), context)
-                  used.delete("folders_pkey")
-                  assert.strictEqual(used.size, 1, context)
-                }
-          })
-      )
+      const test = makeTest(it.effect)
+      for (const mode of ["custom", "generic"] as const) {
+        test(`lists use one index and fetch only the page (${mode} plan)`, function* () {
+          for (const [filter, index] of filters)
+            for (const query of [pages.selectPrompts, pages.selectPromptPage])
+              for (const page of [1, 2000]) {
+                const plan = yield* explain(query(workspace, filter, { page, per_page: 20 }), mode)
+                const context = JSON.stringify({ filter, page, plan })
+                assertNoScan(plan, context)
+                // For a later page, the statement also reads the skipped rows. For a partial page, the statement reads
+                // its part of the index to the end.
+                if (query === pages.selectPromptPage && page === 1 && plan[0]!["Actual Rows"] === 20)
+                  assertFewBuffers(plan, context)
+                const indexScans = plan.filter((node) => node["Node Type"] === "Index Only Scan")
+                const used = new Set(indexScans.map((node) => node["Index Name"]))
+                assert.isTrue(used.has(index), context)
+                used.delete("folders_pkey")
+                assert.strictEqual(used.size, 1, context)
+              }
+        })
 
-      it.effect.each(["custom", "generic"] as const)(
-        "reads by id, name, hash or version number use an index (%s plan)",
-        (mode) =>
-          Effect.gen(function* () {
-            const prompt = ids[6]!
-            const batch = ids.map((prompt) => ({ workspace, prompt }))
-            // All prompts have the same slug, and their ids start with the same digits.
-            const byName = { slug: "prompt", digits: prompt.replaceAll("-", "") }
-            const names = ["00000000", byName.digits, undefined].map((digits) => ({
-              workspace,
-              prompt: { slug: "prompt", digits }
-            }))
-            const oldest = "2026-01-01T00:00:00.000Z" as Timestamp
-            const page = { page: 50, per_page: 20 }
-            const number = 5 as VersionNumber
-            const statements: ReadonlyArray<readonly [Statement, readsPerRow?: number]> = [
-              [selectPromptsByKey.byId([{ workspace, prompt }])],
-              [selectSources.byId([{ workspace, prompt }])],
-              [selectPromptsByKey.byId(batch)],
-              [selectSources.byId(batch)],
-              [selectPromptsByKey.byName(names)],
-              [selectSources.byName(names)],
-              [pages.selectNamed(workspace, { page: 1, per_page: 50 })],
-              ...[prompt, byName].flatMap((reference) => [
-                [pages.selectVersions(workspace, reference, undefined, page)] as const,
-                [pages.selectVersions(workspace, reference, oldest, page)] as const,
-                [selectVersion(workspace, reference, number, undefined)] as const,
-                [selectVersion(workspace, reference, number, oldest)] as const
-              ]),
-              [selectKeysByHash([hash("sha256", "1", "hex") as KeyHash])],
-              // These statements read the sizes of all contents before the contents.
-              [selectManySources.byId(batch), 3],
-              [selectManySources.byName(names), 3]
-            ]
-            for (const [statement, readsPerRow] of statements) {
-              const plan = yield* explain(statement, mode)
-              const context = JSON.stringify({ statement, plan })
-              assertNoScan(plan, context)
-              assertFewBuffers(plan, context, readsPerRow)
-              assert.isAbove(plan[0]!["Actual Rows"], 0)
-            }
-          })
-      )
+        test(`reads by id, name, hash or version number use an index (${mode} plan)`, function* () {
+          const prompt = ids[6]!
+          const batch = ids.map((prompt) => ({ workspace, prompt }))
+          // All prompts have the same slug, and their ids start with the same digits.
+          const byName = { slug: "prompt", digits: prompt.replaceAll("-", "") }
+          const names = ["00000000", byName.digits, undefined].map((digits) => ({
+            workspace,
+            prompt: { slug: "prompt", digits }
+          }))
+          const oldest = "2026-01-01T00:00:00.000Z" as Timestamp
+          const page = { page: 50, per_page: 20 }
+          const number = 5 as VersionNumber
+          const statements: ReadonlyArray<readonly [Statement, readsPerRow?: number]> = [
+            [selectPromptsByKey.byId([{ workspace, prompt }])],
+            [selectSources.byId([{ workspace, prompt }])],
+            [selectPromptsByKey.byId(batch)],
+            [selectSources.byId(batch)],
+            [selectPromptsByKey.byName(names)],
+            [selectSources.byName(names)],
+            [pages.selectNamed(workspace, { page: 1, per_page: 50 })],
+            ...[prompt, byName].flatMap((reference) => [
+              [pages.selectVersions(workspace, reference, undefined, page)] as const,
+              [pages.selectVersions(workspace, reference, oldest, page)] as const,
+              [selectVersion(workspace, reference, number, undefined)] as const,
+              [selectVersion(workspace, reference, number, oldest)] as const
+            ]),
+            [selectKeysByHash([hash("sha256", "1", "hex") as KeyHash])],
+            // These statements read the sizes of all contents before the contents.
+            [selectManySources.byId(batch), 3],
+            [selectManySources.byName(names), 3]
+          ]
+          for (const [statement, readsPerRow] of statements) {
+            const plan = yield* explain(statement, mode)
+            const context = JSON.stringify({ statement, plan })
+            assertNoScan(plan, context)
+            assertFewBuffers(plan, context, readsPerRow)
+            assert.isAbove(plan[0]!["Actual Rows"], 0)
+          }
+        })
+      }
     })
   })
-}
