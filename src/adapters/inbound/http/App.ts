@@ -17,7 +17,6 @@ import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contr
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
 import { makeHeldRequests } from "./HeldRequests.ts"
 import {
-  freeBody,
   type HttpRequest,
   type HttpResponse,
   isGetOrHead,
@@ -118,7 +117,7 @@ export const makeApp = Effect.fnUntraced(function* (
             )
       const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
       return Effect.flatMap(traced, (response) =>
-        unsent.hasRoom(response) ? complete(context, response) : respondWithoutRoom(context, response)
+        unsent.hasRoom(response) ? complete(context, response) : respondWithoutRoom(context)
       )
     })
 
@@ -212,16 +211,11 @@ export const makeApp = Effect.fnUntraced(function* (
     })
   }
 
-  const respondWithoutRoom = (
-    context: RequestContext,
-    response: HttpResponse
-  ): Effect.Effect<HttpResponse> => {
-    if (response.isFreedWhenSent === true) freeBody(response.body)
-    return Effect.andThen(
+  const respondWithoutRoom = (context: RequestContext): Effect.Effect<HttpResponse> =>
+    Effect.andThen(
       Effect.logWarning("Clients read their responses too slowly; large response replaced by 503"),
       complete(context, toErrorResponse(Unavailable))
     )
-  }
 
   /** Records the request, and adds the common headers to its response. */
   const complete = (context: RequestContext, response: HttpResponse): Effect.Effect<HttpResponse> => {

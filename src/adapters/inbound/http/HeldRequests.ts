@@ -46,7 +46,7 @@ interface Check {
 const toHeldResponse = (response: HttpResponse): HttpResponse => {
   const headers = [...response.headers]
   headers[headers.indexOf("cache-control") + 1] = "no-store"
-  return { ...response, headers, isFreedWhenSent: false }
+  return { ...response, headers }
 }
 
 /**
@@ -190,7 +190,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
     return Effect.flatMap(respond, (response) =>
       context.caller !== undefined && response.status === 304 && revision !== undefined
         ? hold(context, context.caller, revision, response)
-        : Effect.succeed({ ...response, isFreedWhenSent: false })
+        : Effect.succeed(response)
     )
   }
 })

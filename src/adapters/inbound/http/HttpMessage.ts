@@ -4,7 +4,6 @@ import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { type RequestTimeout, type ApiError, describeError, encodeErrorEnvelope } from "../contract/Errors.ts"
 import { STATUS_CODES } from "./NodeHttp.ts"
-import { cacheLimits } from "../../../application/cache/CacheLimits.ts"
 import { cachingHeaders } from "../contract/Headers.ts"
 
 /** A request as the transport parsed it. */
@@ -62,18 +61,8 @@ export interface HttpResponse {
   /** Alternating header names and values, as `writeHead` of `node:http` takes them. */
   readonly headers: ReadonlyArray<string>
   readonly body: Body
-  /** True if only this response uses the body, whose memory is then freed as soon as the response is sent. */
-  readonly isFreedWhenSent?: boolean
   /** The workspace whose share of memory the body uses until the client has received the body. */
   readonly workspace?: WorkspaceId | undefined
-}
-
-/**
- * Frees the memory of a body that nothing uses anymore. If bodies of several MiB waited for the garbage collector,
- * about every second body would trigger a collection of 10 ms or more.
- */
-export const freeBody = (body: Body): void => {
-  if (typeof body !== "string") (body.buffer as ArrayBuffer).transfer(0)
 }
 
 /** The body of a request is larger than the endpoint allows. */
@@ -112,13 +101,12 @@ export const makeEntityHeaders = (body: Body, contentType: string) => ({
 
 /** Adds the headers that every response has: the request id and `nosniff`. */
 export const withCommonHeaders = (
-  { status, headers, body, isFreedWhenSent, workspace }: HttpResponse,
+  { status, headers, body, workspace }: HttpResponse,
   requestId: string
 ): HttpResponse => ({
   status,
   headers: ["x-request-id", requestId, "x-content-type-options", "nosniff", ...headers],
   body,
-  isFreedWhenSent: isFreedWhenSent === true,
   workspace
 })
 
@@ -154,36 +142,32 @@ export const encodeWithEtag = (json: string): BodyWithEtag => {
 
 /**
  * Returns the representation of a body. The 200 and the 304 both have the headers in `caching`. The 200 also has
- * `entityHeaders` and the fields in `memory`.
+ * `entityHeaders`, and counts against the memory of `workspace`.
  */
 const toRepresentation = (
   { body, etag }: BodyWithEtag,
   entityHeaders: HeaderFields,
   caching: ReadonlyArray<string>,
-  memory: Pick<HttpResponse, "isFreedWhenSent" | "workspace"> = {}
+  workspace?: WorkspaceId
 ): Representation => {
   const notModifiedHeaders = [...caching, "etag", etag]
   return {
     etag,
-    full: { status: 200, headers: [...toRawHeaders(entityHeaders), ...notModifiedHeaders], body, ...memory },
+    full: { status: 200, headers: [...toRawHeaders(entityHeaders), ...notModifiedHeaders], body, workspace },
     notModifiedHeaders
   }
 }
 
 const rawCachingHeaders = toRawHeaders(cachingHeaders)
 
-/**
- * Returns the representation of a resource of the API. A body that is too large for the response cache is freed as soon
- * as its response is sent.
- */
+/** Returns the representation of a resource of the API. */
 export const representResource = (content: BodyWithEtag, workspace: WorkspaceId): Representation => {
   const { body, promptVersion } = content
   const caching =
     promptVersion === undefined
       ? rawCachingHeaders
       : [...rawCachingHeaders, "prompt-version", String(promptVersion)]
-  const memory = { isFreedWhenSent: body.length > cacheLimits.responses.maxValueSize, workspace }
-  return toRepresentation(content, makeEntityHeaders(body, "application/json"), caching, memory)
+  return toRepresentation(content, makeEntityHeaders(body, "application/json"), caching, workspace)
 }
 
 /** Compares two representations of a resource by their headers, which contain the ETag and the version. */

@@ -55,12 +55,6 @@ export class MountedEndpoint extends Context.Service<
   | undefined
 >()("prompt-retrieval/MountedEndpoint") {}
 
-/**
- * The minimum size of a body whose memory is freed as soon as the response is sent, in bytes. Smaller bodies wait for
- * the garbage collector.
- */
-const largeBodyBytes = 64 * 1024
-
 const forbiddenOrigin = {
   status: 403,
   code: "FORBIDDEN_ORIGIN",
@@ -80,8 +74,7 @@ const makeResponse = (
     "cache-control": "no-store",
     ...(body.length === 0 ? { "content-length": "0" } : makeEntityHeaders(body, type))
   }),
-  body,
-  isFreedWhenSent: body.length >= largeBodyBytes
+  body
 })
 
 /**

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { freeBody, type HttpResponse } from "../HttpMessage.ts"
+import type { HttpResponse } from "../HttpMessage.ts"
 import { hasUnreadBody } from "../request/RequestHead.ts"
 import type { UnsentBytes } from "../UnsentBytes.ts"
 import { connectionLimits } from "./ConnectionLimits.ts"
@@ -117,8 +117,6 @@ export class Connections {
     responses?.delete(response)
     this.#bodies.get(response)?.()
     this.#bodies.delete(response)
-    if (content === undefined) return
-    this.#unsent.remove(content)
-    if (content.isFreedWhenSent === true) freeBody(content.body)
+    if (content !== undefined) this.#unsent.remove(content)
   }
 }
