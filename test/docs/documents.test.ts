@@ -118,8 +118,15 @@ describe("docs/embedding.md", () => {
 
   it("the tables in docs/embedding.md list all options of createPromptApi and all members of its API", () => {
     const options = {
-      ...{ databaseUrl: true, databaseFeedUrl: true, redisUrl: true, rateLimits: true, outageMaxAge: true },
-      ...{ logger: true, metrics: true, basePath: true, publicUrl: true }
+      databaseUrl: true,
+      databaseFeedUrl: true,
+      redisUrl: true,
+      rateLimits: true,
+      outageMaxAge: true,
+      logger: true,
+      metrics: true,
+      basePath: true,
+      publicUrl: true
     } satisfies Record<keyof Parameters<typeof createPromptApi>[0], true>
     const members = { handler: true, prompts: true, metrics: true, close: true } satisfies Record<
       keyof PromptApi,

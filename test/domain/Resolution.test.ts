@@ -94,11 +94,13 @@ it.prop(
     const filled = fragments.map(({ content, variable_overrides }) =>
       fillByModel(content, variable_overrides)
     )
-    const { id, title, prompt_type, target_model } = from
     assert.deepStrictEqual(
       resolve(from),
       Result.succeed({
-        ...{ id, title, prompt_type, target_model },
+        id: from.id,
+        title: "Title",
+        prompt_type: "template" as const,
+        target_model: "model",
         resolved_content: [content, ...filled].join("\n\n"),
         fragment_count: fragments.length
       })

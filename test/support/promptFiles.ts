@@ -13,6 +13,16 @@ type Source = Omit<WorkspaceContent, "prompts" | "importedStates"> & {
   readonly prompts: ReadonlyArray<WorkspacePrompt>
 }
 
+/** The fields of a prompt whose file has only a body. */
+export const fileDefaults = {
+  description: "",
+  prompt_type: "user",
+  target_model: "",
+  intent: "",
+  is_favorite: false,
+  sort_order: 0
+} as const
+
 /** The time of every import. */
 export const now = instant("2030-01-01T00:00:00.000Z")
 

@@ -53,10 +53,14 @@ const makeFullArchive = (): Archive => {
     fragments: [fragmentBinding(snippet, 1)],
     versions: [first, version(2, { parent_version_id: first.id })]
   })
-  const api_keys = [key(home.id, owner).stored]
   return archive({
-    ...{ workspace: home, users: [owner], api_keys },
-    ...{ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] }
+    workspace: home,
+    users: [owner],
+    api_keys: [key(home.id, owner).stored],
+    folders: [drawer],
+    tags: [label],
+    fragments: [snippet],
+    prompts: [one]
   })
 }
 

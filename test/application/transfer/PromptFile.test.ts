@@ -4,7 +4,7 @@ import { hashState } from "../../../src/application/transfer/Comparison.ts"
 import { parseFiles, type PromptFile } from "../../../src/application/transfer/PromptFile.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { archive, newId, toWorkspaceContent } from "../../support/archives.ts"
-import { pairFiles } from "../../support/promptFiles.ts"
+import { fileDefaults, pairFiles } from "../../support/promptFiles.ts"
 
 const parse = (files: Record<string, string>) => parseFiles(new Map(Object.entries(files)))
 
@@ -30,20 +30,13 @@ describe("a prompt file", () => {
         "fragments/tone.md": `${front}Kind`
       }
       const fragment = { kind: "fragment", name: "tone", content: "Kind" } as const
-      const prompt = {
+      const own = {
         kind: "prompt",
         folder: "Support",
         title: "hello",
-        description: "",
-        current_content: "Hello {{name}}",
-        prompt_type: "user",
-        target_model: "",
-        intent: "",
-        is_favorite: false,
-        sort_order: 0,
-        tags: [],
-        fragments: []
+        current_content: "Hello {{name}}"
       } as const
+      const prompt = { ...fileDefaults, ...own, tags: [], fragments: [] }
       assert.deepStrictEqual(
         parse(files),
         Result.succeed([
@@ -54,21 +47,19 @@ describe("a prompt file", () => {
     }
   )
 
-  it("the folder of a prompt is the percent-decoded path between prompts/ and the file name, unless the front matter has a folder", () => {
-    const parseFolder = (path: string, text = "") => parsePrompt(text, path).folder
-    assert.isNull(parseFolder("prompts/a.md"))
-    assert.strictEqual(parseFolder("prompts/%2Ex%3A/50%25/a.md"), ".x:/50%")
-    assert.strictEqual(parseFolder("prompts/100%/a.md"), "100%")
-    assert.strictEqual(parseFolder("prompts/a/b.md", "---\nfolder: c/d\n---\n"), "c/d")
-    assert.isNull(parseFolder("prompts/a/b.md", "---\nfolder: null\n---\n"))
-    assert.strictEqual(
-      parseFolder("prompts/a/b.md", `---\nfolder: ${"😀".repeat(256)}\n---\n`),
-      "😀".repeat(256)
-    )
-    assert.deepStrictEqual(findProblems({ "prompts/a/b.md": `---\nfolder: ${"x".repeat(257)}\n---\n` }), [
-      "prompts/a/b.md the folder's name must be at most 256 characters"
-    ])
-  })
+  it.each([
+    ["prompts/a.md", "", null],
+    ["prompts/%2Ex%3A/50%25/a.md", "", ".x:/50%"],
+    ["prompts/100%/a.md", "", "100%"],
+    ["prompts/a/b.md", "---\nfolder: c/d\n---\n", "c/d"],
+    ["prompts/a/b.md", "---\nfolder: null\n---\n", null],
+    ["prompts/a/b.md", `---\nfolder: ${"😀".repeat(256)}\n---\n`, "😀".repeat(256)]
+  ])(
+    "the folder of a prompt is the percent-decoded path between prompts/ and the file name, unless the front matter has a folder: %s, %j",
+    (path, text, folder) => {
+      assert.strictEqual(parsePrompt(text, path).folder, folder)
+    }
+  )
 
   it.each([
     ["a\n", "a"],
@@ -141,6 +132,7 @@ describe("a prompt file", () => {
     assert.deepStrictEqual(
       findProblems({
         "prompts/a.md": "---\ntitle: x\n",
+        "prompts/a/a.md": `---\nfolder: ${"x".repeat(257)}\n---\n`,
         "prompts/b.md": `---\ntitle: ${"x".repeat(257)}\ntype: poem\n---\n`,
         "prompts/c.md": "---\nfragments:\n  - fragment: none\n---\n",
         "prompts/d.md": "---\n---\n\0",
@@ -150,6 +142,7 @@ describe("a prompt file", () => {
       [
         "fragments/a.md title: unknown key; the keys are id, name",
         "prompts/a.md:1 the front matter has no end: add a line of ---",
+        "prompts/a/a.md the folder's name must be at most 256 characters",
         "prompts/b.md title: must be at most 256 characters",
         "prompts/b.md type: must be one of system, user, assistant, template, few-shot, chain-of-thought",
         "prompts/c.md fragments: there is no file fragments/none.md",
@@ -190,14 +183,12 @@ describe("the id of a prompt or fragment", () => {
 it("hashState returns the same hash in every version of the program, whatever the order of the members of free-form JSON", () => {
   const hashPrompt = (variable_overrides: Readonly<Record<string, unknown>>) =>
     hashState({
+      ...fileDefaults,
       kind: "prompt",
       folder: "Support",
       title: "Agent",
       description: "d",
       current_content: "One",
-      prompt_type: "user",
-      target_model: "",
-      intent: "",
       is_favorite: true,
       sort_order: 1,
       tags: ["a", "b"],
