@@ -2,7 +2,6 @@ import { relative } from "node:path"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { Administration } from "../../../application/administration/Administration.ts"
-import { toSlug } from "../../../domain/PromptName.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /** Returns the command that runs this program again: from its sources, or from the package. */
@@ -27,25 +26,17 @@ export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
       `To issue a key: ${formatProgramCommand()} keys issue --workspace ${existing.id} --user EMAIL\n`
     )
   }
-  const {
-    workspace,
-    users: [owner],
-    prompts: [prompt]
-  } = demo
-  if (owner === undefined || prompt === undefined)
-    return yield* Effect.die(new Error("the demo workspace has no user or no prompt"))
+  const id = WorkspaceId.make(demo.workspace.id)
   yield* Effect.orDie(administration.importArchive(demo, { source: "the demo workspace" }))
-  const { key } = yield* Effect.orDie(
-    administration.issueKey(WorkspaceId.make(workspace.id), owner.email, "Demo")
-  )
+  const { key } = yield* Effect.orDie(administration.issueKey(id, "demo@example.com", "Demo"))
   yield* Console.log(
-    `Created the demo workspace, ${workspace.id}, with this key, which is shown only once:
+    `Created the demo workspace, ${id}, with this key, which is shown only once:
 
   ${key}
 
 Try it:
 
-  curl -H 'Authorization: Bearer ${key}' ${baseUrl}/api/v1/prompts/${toSlug(prompt.title)}/resolved
+  curl -H 'Authorization: Bearer ${key}' ${baseUrl}/api/v1/prompts/support-agent/resolved
 `
   )
 })
