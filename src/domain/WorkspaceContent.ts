@@ -94,22 +94,14 @@ export interface Problem {
   readonly message: string
 }
 
-/** Maximum number of reported problems. Further problems are only counted. */
-export const maxProblems = 100
-
 /** A change failed, because its content is invalid for the workspace. Nothing has changed. */
 export interface InvalidContent {
   readonly _tag: "InvalidContent"
-  /** The first `maxProblems` problems. */
   readonly problems: ReadonlyArray<Problem>
-  /** The number of all problems. */
-  readonly count: number
 }
-/** Makes the error from all problems. */
 export const InvalidContent = (problems: ReadonlyArray<Problem>): InvalidContent => ({
   _tag: "InvalidContent",
-  problems: problems.slice(0, maxProblems),
-  count: problems.length
+  problems
 })
 
 /** The archive of a workspace is or would be larger than an import accepts. */

@@ -1,0 +1,16 @@
+import { assert, it } from "@effect/vitest"
+import { toExitError } from "../../../../../src/adapters/inbound/cli/output/ErrorMessages.ts"
+import { InvalidContent } from "../../../../../src/domain/WorkspaceContent.ts"
+
+it("the error of an invalid archive has the number of problems, the first 100 problems and the number of further problems", () => {
+  const problems = Array.from({ length: 102 }, (_, index) => ({
+    path: `tags[${index}]`,
+    message: "is wrong"
+  }))
+  const { message } = toExitError(InvalidContent(problems), {}) as Error
+  assert.deepStrictEqual(message.split("\n"), [
+    "nothing was imported; the archive has 102 problems:",
+    ...problems.slice(0, 100).map(({ path }) => `${path}: is wrong`),
+    "… and 2 more"
+  ])
+})
