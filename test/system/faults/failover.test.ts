@@ -1,14 +1,15 @@
 import type * as Effect from "effect/Effect"
-import { afterEach, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { startLoad } from "../../support/clients/load.ts"
 import type { Reply } from "../../support/clients/read.ts"
 import { uncachedPath } from "../../support/clients/requests.ts"
 import { followPrimary, type Pair, startPair } from "../../support/database/failover.ts"
-import { connectTo, makeResources } from "../../support/database.ts"
+import { connectTo } from "../../support/database.ts"
 import { freePort } from "../../support/ports.ts"
-import { type Service, startService, unlimited } from "../../support/service.ts"
+import { runService, type Service, startService, unlimited } from "../../support/service.ts"
 import { readMetric } from "../../support/services/metrics.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 
 const pollOptions = { interval: 20 }
 
@@ -35,32 +36,21 @@ const findStepsBack = (observations: ReadonlyArray<Observation>): ReadonlyArray<
   )
 
 describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
-  let resources = makeResources()
-  let services: Array<Service> = []
-  afterEach(async () => {
-    await Promise.all(services.map((service) => service.stop()))
-    services = []
-    await resources.release()
-    resources = makeResources()
-  })
-
+  const acquire = makeAcquire()
   const { archive, keys } = sample()
   const prompt = archive.prompts[0]!.id
   const item = `/api/v1/prompts/${prompt}`
   const key = keys.active.plaintext
 
-  const start = async (env: Readonly<Record<string, string>>): Promise<Service> => {
-    const service = await startService({ ...unlimited, ...env })
-    services.push(service)
-    return service
-  }
+  const start = (env: Readonly<Record<string, string>>): Promise<Service> =>
+    acquire(runService(() => startService({ ...unlimited, ...env })))
 
   type Sql = Effect.Success<ReturnType<typeof connectTo>>["sql"]
   /** Connects to a server, and returns a function that writes a number to the title of the prompt. */
   const openWriter = async (
     DATABASE_URL: string
   ): Promise<{ sql: Sql; write(number: number): Promise<unknown> }> => {
-    const { sql } = await resources.acquire(connectTo({ DATABASE_URL }))
+    const { sql } = await acquire(connectTo({ DATABASE_URL }))
     return {
       sql,
       write: (number) => sql("update prompts set title = $1 where id = $2", [`Edit ${number}`, prompt])
@@ -104,8 +94,8 @@ describe("a service whose PostgreSQL primary fails over behind HAProxy", () => {
   it.each(failures)(
     "when the primary is $name and the standby is promoted, no response is outdated, even if the old primary runs again",
     async ({ fail, restart }) => {
-      const pair = await resources.acquire(startPair(archive))
-      const DATABASE_URL = await resources.acquire(followPrimary(pair))
+      const pair = await acquire(startPair(archive))
+      const DATABASE_URL = await acquire(followPrimary(pair))
       const before = await openWriter(pair.primary.url)
       // A commit returns once the standby has applied it.
       await before.sql("alter system set synchronous_standby_names = '*'")

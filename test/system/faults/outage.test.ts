@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises"
 import type * as Effect from "effect/Effect"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
-import { connectTo, makeResources } from "../../support/database.ts"
+import { connectTo } from "../../support/database.ts"
 import { type Reply, read } from "../../support/clients/read.ts"
 import {
   isFromBefore,
@@ -12,8 +12,9 @@ import {
   warm
 } from "../../support/services/outage.ts"
 import { type Proxy, proxyToUrl } from "../../support/postgres.ts"
-import { type Service, unlimited } from "../../support/service.ts"
+import { runService, type Service, unlimited } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
+import { makeAcquire } from "../../support/testDatabase.ts"
 
 /** The OUTAGE_MAX_AGE of the service, in milliseconds. */
 const maxAgeMs = 10_000
@@ -26,32 +27,27 @@ describe("a service whose database is unreachable", () => {
   const tenant = makeOutageTenant()
   const { active, second, revoked } = tenant.keys
   const [first] = tenant.archive.prompts
-  let resources: ReturnType<typeof makeResources>
+  const acquire = makeAcquire()
   let cluster: Cluster
   let proxy: Proxy
   let service: Service
   let sql: Effect.Success<ReturnType<typeof connectTo>>["sql"]
 
   const connect = async () => {
-    const database = await resources.acquire(connectTo({ DATABASE_URL: cluster.url }))
+    const database = await acquire(connectTo({ DATABASE_URL: cluster.url }))
     sql = database.sql
     return database
   }
 
   beforeEach(async () => {
-    resources = makeResources()
-    cluster = await resources.acquire(freshCluster)
+    cluster = await acquire(freshCluster)
     await cluster.start()
-    proxy = await resources.acquire(proxyToUrl(cluster.url))
+    proxy = await acquire(proxyToUrl(cluster.url))
     const env = { ...unlimited, DATABASE_URL: proxy.url, OUTAGE_MAX_AGE: `${maxAgeMs}ms` }
-    service = await startObservedService(env)
+    service = await acquire(runService(() => startObservedService(env)))
     await (await connect()).importArchive(tenant.archive)
   })
-  afterEach(async () => {
-    await resources.acquire(proxy.thaw)
-    await service.stop()
-    await resources.release()
-  })
+  afterEach(() => acquire(proxy.thaw))
 
   const readFirst = (key: string, query = "") =>
     read(`${service.url}/api/v1/prompts/${first!.id}${query}`, key)
@@ -81,8 +77,8 @@ describe("a service whose database is unreachable", () => {
     },
     {
       name: "is silently cut off",
-      begin: () => resources.acquire(proxy.freeze),
-      end: () => resources.acquire(proxy.thaw)
+      begin: () => acquire(proxy.freeze),
+      end: () => acquire(proxy.thaw)
     }
   ]
 
@@ -134,14 +130,14 @@ describe("a service whose database is unreachable", () => {
 
   it("while PostgreSQL is silently cut off, SIGTERM ends the process, and in-flight requests get 503", async () => {
     await waitForStatus(200, active.plaintext)
-    await resources.acquire(proxy.freeze)
+    await acquire(proxy.freeze)
     const inFlight = readFirst(active.plaintext, "?uncached")
     await setTimeout(100)
     const stopped = service.stop()
     expect((await inFlight).status).toBe(503)
     await expect.poll(service.output).toContain("Stopped prompt-retrieval")
     // In tests, a process ends only once its connections are closed.
-    await resources.acquire(proxy.thaw)
+    await acquire(proxy.thaw)
     expect(await stopped).toBe(0)
   })
 
@@ -149,12 +145,12 @@ describe("a service whose database is unreachable", () => {
     await waitForStatus(200, second.plaintext)
     await warm([service], tenant)
     await readFirst(second.plaintext)
-    await resources.acquire(proxy.freeze)
+    await acquire(proxy.freeze)
     for (const { plaintext } of [active, second])
       await expect.poll(async () => isFromBefore(await readFirst(plaintext)), { interval: 20 }).toBe(true)
     await sql("update prompts set title = 'Edited' where id = $1", [first!.id])
     await sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
-    await resources.acquire(proxy.thaw)
+    await acquire(proxy.thaw)
     let seesChanges = false
     for (const end = performance.now() + 5_000; performance.now() < end; ) {
       const [edited, rejected] = await Promise.all([readFirst(active.plaintext), readFirst(second.plaintext)])
