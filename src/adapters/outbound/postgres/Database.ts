@@ -12,7 +12,6 @@ import { defaultMaxConnections, divideConnections } from "./connection/Connectio
 import { DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
 import type { Query } from "./driver/Query.ts"
 import { makeQuery } from "./driver/QueryPool.ts"
-import { makeSetUpSession } from "./connection/SessionSetup.ts"
 import { makeSqlErrorHandler, sqlState } from "./driver/SqlErrors.ts"
 
 export interface DatabaseOptions {
@@ -77,9 +76,8 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const onSqlError = makeSqlErrorHandler()
-      const setUpSession = makeSetUpSession(server)
       const makePool = (name: string, maxConnections: number) =>
-        makeQuery(config, name, maxConnections, onSqlError, setUpSession)
+        makeQuery(config, name, maxConnections, onSqlError, server.setUpSession)
       return Database.of({
         queryPrompts: yield* makePool("read", connections.prompts),
         queryKeys: yield* makePool("lookup", connections.keys),

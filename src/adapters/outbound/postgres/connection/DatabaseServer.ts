@@ -1,4 +1,5 @@
 import type * as PgClient from "@effect/sql-pg/PgClient"
+import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import * as PgTypes from "@effect/sql-pg/PgTypes"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -8,7 +9,7 @@ import { connect, type Socket } from "node:net"
 import type { SqlError } from "effect/sql/SqlError"
 import { type ConnectionUrl, parseConnectionUrl } from "./ConnectionUrl.ts"
 import { type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
-import { connectTimeout, makeConnectionError } from "../driver/SqlErrors.ts"
+import { connectTimeout, makeConnectionError, statementTimeoutMs } from "../driver/SqlErrors.ts"
 
 /** The size of the receive buffer of a connection, and so the maximum size of one read of its socket. */
 const receiveBytes = 64 * 1024
@@ -77,6 +78,53 @@ const makeColumnTypes = (): PgTypes.Registry => {
 const maxMessageSize = 16 * 1024 * 1024
 
 /**
+ * A condition that is true if the session belongs to this connection alone. `$1` is the process id that was reported
+ * when the connection was opened. A pooler reports a different process id.
+ */
+const isOwnSession = "pg_backend_pid()::text = $1"
+
+/**
+ * An expression that identifies a server until its next restart: the time at which the server started, with
+ * microseconds. The value does not depend on the time zone of a session. It also does not depend on the address of the
+ * server, because one server may have several addresses.
+ */
+export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::text"
+
+/**
+ * Sets up a session. A session of a pooler stays as it is, because the settings would affect other clients. With
+ * generic plans, PostgreSQL plans each prepared statement once per session. Without them, PostgreSQL plans every
+ * execution, because a plan for the given arrays looks cheaper. Planning a small read takes longer than executing it.
+ */
+const setUp = `select ${isOwnSession} as is_own, quote_ident(current_user) as role,
+  case when ${isOwnSession} then set_config('plan_cache_mode', 'force_generic_plan', false) end as plans,
+  case when ${isOwnSession} then set_config('statement_timeout', '${statementTimeoutMs}', false)
+    else current_setting('statement_timeout') end as timeout,
+  ${serverIdentity} as server`
+
+interface SetUpRow {
+  readonly is_own: boolean
+  readonly role: string
+  readonly timeout: string
+  readonly server: string
+}
+
+const queryRow = (connection: PgConnection, text: string): Effect.Effect<SetUpRow, SqlError> =>
+  Effect.map(
+    connection.query(text, [String(connection.processId)], false),
+    ({ rows }) => rows[0] as unknown as SetUpRow
+  )
+
+/** Returns true if a connection leads directly to PostgreSQL, false if it leads to a pooler. */
+export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean, SqlError> =>
+  Effect.map(queryRow(connection, `select ${isOwnSession} as is_own`), ({ is_own }) => is_own)
+
+/**
+ * Sets up the session of a connection, and confirms its server. Succeeds with true if statements can be prepared in the
+ * session. If the sessions of a pooler have no statement timeout, logs one warning.
+ */
+export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, SqlError>
+
+/**
  * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All connections
  * must then lead to this server, because the change feed reports the changes of only one server.
  */
@@ -86,7 +134,7 @@ export class DatabaseServer extends Context.Service<
     /**
      * The configuration of all pools and connections of the URL. The pools have no minimum number of connections, so a
      * pool can be built while PostgreSQL is down. PgBouncer accepts only a few startup parameters, so
-     * `SessionSetup.ts` makes the other settings after a connection is open.
+     * `setUpSession` makes the other settings after a connection is open.
      */
     readonly config: PgClient.PgPoolConfig
     /**
@@ -94,6 +142,7 @@ export class DatabaseServer extends Context.Service<
      * server, closes all connections, including this one, and fails. New connections must then lead to `server`.
      */
     readonly confirm: (server: string) => Effect.Effect<void, SqlError>
+    readonly setUpSession: SetUpSession
   }
 >()("prompt-retrieval/DatabaseServer") {}
 
@@ -105,6 +154,18 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   if (typeof address === "string") throw new TypeError(`The URL of the database ${address}`)
   const sockets = new Set<Socket>()
   let current: string | undefined
+  let hasWarned = false
+  const confirm = (server: string) =>
+    Effect.suspend(() => {
+      const earlier = current
+      current = server
+      if (earlier === undefined || earlier === server) return Effect.void
+      for (const socket of sockets) socket.destroy(replacedServerError)
+      return Effect.andThen(
+        Effect.logInfo("PostgreSQL was restarted or replaced; its earlier connections are closed"),
+        Effect.fail(replacedServerError)
+      )
+    })
   return {
     config: {
       url,
@@ -123,16 +184,17 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
       multiplexConcurrency: 1,
       maxMessageSize
     },
-    confirm: (server) =>
-      Effect.suspend(() => {
-        const earlier = current
-        current = server
-        if (earlier === undefined || earlier === server) return Effect.void
-        for (const socket of sockets) socket.destroy(replacedServerError)
-        return Effect.andThen(
-          Effect.logInfo("PostgreSQL was restarted or replaced; its earlier connections are closed"),
-          Effect.fail(replacedServerError)
+    confirm,
+    setUpSession: Effect.fnUntraced(function* (connection) {
+      const { is_own, role, timeout, server } = yield* queryRow(connection, setUp)
+      yield* confirm(server)
+      if (timeout === "0" && !hasWarned) {
+        hasWarned = true
+        yield* Effect.logWarning(
+          `Reads go through a pooler and have no statement timeout; run ALTER ROLE ${role} SET statement_timeout = '${statementTimeoutMs / 1000}s'`
         )
-      })
+      }
+      return is_own
+    })
   }
 }

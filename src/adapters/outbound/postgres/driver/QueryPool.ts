@@ -8,7 +8,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
 import { makeWorkspacePermits, runUntil, type WithPermit } from "../../../../application/reading/ReadGate.ts"
 import type { Query, Row, Statement } from "./Query.ts"
-import type { SetUpSession } from "../connection/SessionSetup.ts"
+import type { SetUpSession } from "../connection/DatabaseServer.ts"
 import {
   connectTimeoutError,
   connectTimeoutMs,

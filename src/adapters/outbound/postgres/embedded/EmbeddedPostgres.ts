@@ -14,23 +14,21 @@ const socketName = ".s.PGSQL.5432"
 /** The longest path of a socket that all supported systems accept, in bytes. */
 const maxPathBytes = 103
 
-/** Returns the options of `Database.layer` for the socket in a directory. */
-const toDatabaseOptions = (directory: string) => ({
-  url: Redacted.make(`postgres://postgres@localhost/postgres?host=${encodeURIComponent(directory)}`)
-})
-
 /**
- * Returns the address of a data directory's socket. If the path of the socket is too long, makes a link to the socket in
- * a private temporary directory, which is removed when the scope closes.
+ * Returns the URL of a data directory's socket. If the path of the socket is too long, makes a link to the socket in a
+ * private temporary directory, which is removed when the scope closes.
  */
 const findSocket = Effect.fnUntraced(function* (dataDir: string) {
-  if (Buffer.byteLength(join(dataDir, socketName)) <= maxPathBytes) return toDatabaseOptions(dataDir)
-  const directory = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "prompt-retrieval-"))),
-    (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
-  )
-  symlinkSync(join(dataDir, socketName), join(directory, socketName))
-  return toDatabaseOptions(directory)
+  let directory = dataDir
+  if (Buffer.byteLength(join(dataDir, socketName)) > maxPathBytes) {
+    directory = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "prompt-retrieval-"))),
+      (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+    )
+    symlinkSync(join(dataDir, socketName), join(directory, socketName))
+  }
+  const url = `postgres://postgres@localhost/postgres?host=${encodeURIComponent(directory)}`
+  return { url: Redacted.make(url) }
 })
 
 /**

@@ -6,12 +6,6 @@ export interface SystemUser {
   readonly gid: number
 }
 
-const listUsers = () =>
-  readFileSync("/etc/passwd", "utf8")
-    .split("\n")
-    .map((line) => line.split(":"))
-    .map(([name, , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }))
-
 /**
  * Returns the user that runs PostgreSQL: the user of this process. PostgreSQL does not run as root, so root is replaced
  * by the first of these users that exists: the owner of the data directory (unless it is root), `postgres`, `nobody`.
@@ -21,7 +15,10 @@ export const findServerUser = (dataDir: string): SystemUser => {
   const [uid = -1, gid = -1] = [process.getuid?.(), process.getgid?.()]
   if (uid !== 0) return { uid, gid }
   const owner = statSync(dataDir).uid
-  const users = listUsers()
+  const users = readFileSync("/etc/passwd", "utf8")
+    .split("\n")
+    .map((line) => line.split(":"))
+    .map(([name, , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }))
   const user =
     users.find(({ uid }) => uid === owner && uid !== 0) ??
     users.find(({ name }) => name === "postgres") ??

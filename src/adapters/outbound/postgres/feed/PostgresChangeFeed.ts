@@ -15,8 +15,12 @@ import {
   readInstant,
   type WorkspaceRevisions
 } from "../../../../application/cache/FeedState.ts"
-import { DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer.ts"
-import { checkOwnSession, serverIdentity } from "../connection/SessionSetup.ts"
+import {
+  checkOwnSession,
+  DatabaseServer,
+  makeDatabaseServer,
+  serverIdentity
+} from "../connection/DatabaseServer.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 
 /**

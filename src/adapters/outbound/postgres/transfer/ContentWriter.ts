@@ -24,8 +24,8 @@ interface Table {
   readonly columns: ReadonlyArray<string>
   /** The columns that identify a row. */
   readonly key: ReadonlyArray<string>
-  /** Returns the SQL of the new values of a stored row that a given row updates, by column. */
-  readonly merge: (stored: string, given: string) => Readonly<Record<string, string>>
+  /** The SQL of the new values of a stored row `t` that a given row `excluded` updates, by column. */
+  readonly merge: Readonly<Record<string, string>>
   /**
    * The fields whose value can belong to another user, workspace or key. `condition` is the SQL condition that the
    * value of a given row `s` belongs to a stored row `t` of another owner. `home.id` is the given workspace.
@@ -37,9 +37,7 @@ interface Table {
 const users: Table = {
   columns: Object.keys(User.fields),
   key: ["id"],
-  merge: (stored, given) => ({
-    must_reset_password: `${stored}.must_reset_password or ${given}.must_reset_password`
-  }),
+  merge: { must_reset_password: "t.must_reset_password or excluded.must_reset_password" },
   conflicts: [
     ["id", "user", "t.id = s.id and lower(t.email) <> lower(s.email)"],
     ["email", "user", "lower(t.email) = lower(s.email) and t.id <> s.id"]
@@ -50,11 +48,11 @@ const users: Table = {
 const api_keys: Table = {
   columns: Object.keys(StoredKey.fields),
   key: ["id"],
-  merge: (stored, given) => ({
-    name: `${given}.name`,
-    revoked_at: `coalesce(${stored}.revoked_at, ${given}.revoked_at)`,
-    expires_at: `least(${stored}.expires_at, ${given}.expires_at)`
-  }),
+  merge: {
+    name: "excluded.name",
+    revoked_at: "coalesce(t.revoked_at, excluded.revoked_at)",
+    expires_at: "least(t.expires_at, excluded.expires_at)"
+  },
   conflicts: [
     [
       "id",
@@ -86,8 +84,9 @@ const makeTable = (parent: "workspace_id" | "prompt_id", schema: { readonly fiel
   return {
     columns: [parent, ...fields],
     key: ["id"],
-    merge: (_, given) =>
-      Object.fromEntries(fields.filter((name) => name !== "id").map((name) => [name, `${given}.${name}`])),
+    merge: Object.fromEntries(
+      fields.filter((name) => name !== "id").map((name) => [name, `excluded.${name}`])
+    ),
     conflicts: [["id", "workspace", `t.id = s.id and not ${belongsTo("home.id", parent)}`]]
   }
 }
@@ -106,7 +105,7 @@ export const tables = {
   prompt_tags: {
     columns: ["prompt_id", "tag_id"],
     key: ["prompt_id", "tag_id"],
-    merge: (_, given) => ({ tag_id: `${given}.tag_id` }),
+    merge: { tag_id: "excluded.tag_id" },
     conflicts: []
   },
   users,
@@ -187,16 +186,15 @@ const select = (row: string, columns: ReadonlyArray<string>): string =>
  */
 const makeUpsert = (table: TableName): string => {
   const { columns, key, merge }: Table = tables[table]
-  const merged = merge("o", "s")
-  const updates = Object.entries(merge("t", "excluded")).map(([name, value]) => `${name} = ${value}`)
+  const updates = Object.entries(merge).map(([name, value]) => `${name} = ${value}`)
   // `offset 0` forces a lookup by key, as in `findById`. Only an added row has no `xmax`: an update locks the row first.
   return `with written as (
       insert into ${table} as t (${columns})
-      select ${columns.map((name) => `s.${name}`)}
-      from json_populate_recordset(null::${table}, $1::json) s
-      left join lateral (select * from ${table} t where ${select("t", key)} = ${select("s", key)} offset 0) o on true
-      where o.${key[0]} is null or ${select("o", Object.keys(merged))} is distinct from (${Object.values(merged)})
-      order by ${select("s", key)}
+      select ${columns.map((name) => `excluded.${name}`)}
+      from json_populate_recordset(null::${table}, $1::json) excluded left join lateral
+        (select * from ${table} t where ${select("t", key)} = ${select("excluded", key)} offset 0) t on true
+      where t.${key[0]} is null or ${select("t", Object.keys(merge))} is distinct from (${Object.values(merge)})
+      order by ${select("excluded", key)}
       on conflict (${key}) do update set ${updates}
       returning t.xmax = 0 as is_added
     )
