@@ -30,8 +30,6 @@ export { assertReads } from "../../../src/testing/promptReads.ts"
 /** The `it` of a suite. Each area of the contract registers its tests with this `it`. */
 export type ContractTests = Vitest.MethodsNonLive<PromptRepo | KeyStore | WorkspaceStore>
 
-export const everything = { page: 1, per_page: 100 }
-
 export const findKey = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
 
 /** Returns the record that a lookup of this key of a workspace finds. */
