@@ -4,8 +4,8 @@ import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index
 import { instant, makeTenant, prompt, version } from "../support/archives.ts"
 import { call } from "../support/clients/mcp.ts"
 import { runInProcess } from "../support/services/commandLine.ts"
-import { type Service, startService, unlimited } from "../support/service.ts"
-import { makeTestDatabase } from "../support/testDatabase.ts"
+import { runService, type Service, startService, unlimited } from "../support/service.ts"
+import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
 
 const makePrompt = (title: string, overrides: Partial<Parameters<typeof prompt>[0]> = {}) =>
   prompt({ title, current_content: title, versions: [version(1)], ...overrides })
@@ -39,13 +39,14 @@ const names: ReadonlyArray<readonly [name: string, title: string | undefined]> =
 
 describe("a name denotes the same prompt in every interface", { timeout: 60_000 }, () => {
   const { env, sql } = makeTestDatabase([home.archive, stranger.archive])
+  const acquire = makeAcquire()
   const key = home.key.plaintext
   const workspaceId = home.archive.workspace.id
   let service: Service
   let api: PromptApi
 
   beforeAll(async () => {
-    service = await startService({ ...env, ...unlimited, MCP: "on" })
+    service = await acquire(runService(() => startService({ ...env, ...unlimited, MCP: "on" })))
     api = await createPromptApi({ databaseUrl: env.DATABASE_URL })
     await fetchPrompt("old-title/resolved")
     await sql("update prompts set title = 'New title', current_content = 'New title' where id = $1", [
@@ -53,10 +54,7 @@ describe("a name denotes the same prompt in every interface", { timeout: 60_000 
     ])
     await vi.waitUntil(async () => (await fetchPrompt("old-title/resolved")).status === 404)
   })
-  afterAll(async () => {
-    await api?.close()
-    await service?.stop()
-  })
+  afterAll(() => api?.close())
 
   const fetchPrompt = async (path: string) => {
     const response = await fetch(`${service.url}/api/v1/prompts/${path}`, {

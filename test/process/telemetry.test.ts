@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
-import { afterEach, beforeAll, expect, it } from "vitest"
+import { beforeAll, expect, it } from "vitest"
 import * as archives from "../support/archives.ts"
 import { type Collector, collector, silentCollector, toAttributes } from "../support/services/collector.ts"
 import { type LogLine, parseLogLines } from "../support/logLines.ts"
@@ -8,7 +8,7 @@ import { freePort } from "../support/ports.ts"
 import { proxyToUrl } from "../support/postgres.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
 import { read, sendGet } from "../support/clients/read.ts"
-import { type Service, startService } from "../support/service.ts"
+import { runService, type Service, startService } from "../support/service.ts"
 import { readMetric, responseHits } from "../support/services/metrics.ts"
 import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
 
@@ -44,20 +44,16 @@ const otlp = { OTEL_METRIC_EXPORT_INTERVAL: "200", OTEL_BSP_SCHEDULE_DELAY: "200
 const { env, sql } = makeTestDatabase([archive, free.archive, disputed.archive])
 const acquire = makeAcquire()
 let otlpCollector: Collector
-let service: Service | undefined
 
 const start = async (overrides: Record<string, string>) => {
   const metricsPort = await freePort()
-  service = await startService({ ...env, METRICS_PORT: String(metricsPort), ...overrides })
+  const settings = { ...env, METRICS_PORT: String(metricsPort), ...overrides }
+  const service = await acquire(runService(() => startService(settings)))
   return { service, metricsPort }
 }
 
 beforeAll(async () => {
   otlpCollector = await acquire(collector)
-})
-afterEach(async () => {
-  await service?.stop()
-  service = undefined
 })
 
 it("each request, cached or not, has one log line, and each 500 also has a line with its cause", async () => {

@@ -5,8 +5,8 @@ import { createInterface } from "node:readline"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { makeDemoTenant } from "../../api/startApi.ts"
 import { programPath } from "../../support/programs/programs.ts"
-import { startService, unlimited } from "../../support/service.ts"
-import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { runService, startService, unlimited } from "../../support/service.ts"
+import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
 
 const examples = join(import.meta.dirname, "../../../examples")
 
@@ -48,11 +48,9 @@ describe("examples/prompts.py", () => {
     }
   }
 
-  const start = async (settings: Readonly<Record<string, string>>) => {
-    const service = await startService({ ...env, ...settings })
-    onTestFinished(async () => void (await service.stop()))
-    return service
-  }
+  const acquire = makeAcquire()
+  const start = (settings: Readonly<Record<string, string>>) =>
+    acquire(runService(() => startService({ ...env, ...settings })))
 
   it("the recipe reads prompts by name, fills slots, checks its cache with ETags, and serves known prompts during an outage", async () => {
     const service = await start(unlimited)

@@ -1,15 +1,14 @@
 import { spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, it, onTestFinished } from "vitest"
+import { expect, it } from "vitest"
 import { startDemoApi } from "../../api/startApi.ts"
 import { readCodeBlocks, root } from "../../docs/markdown.ts"
-import { makeResources } from "../../support/database.ts"
 import { startNginx } from "../../support/programs/edge.ts"
 import { makeLinkedProject, run } from "../../support/programs/packages.ts"
 import { programPath } from "../../support/programs/programs.ts"
 import { currentProgram } from "../../support/service.ts"
-import { makeTestDatabase } from "../../support/testDatabase.ts"
+import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const document = "docs/recipes.md"
@@ -47,6 +46,7 @@ const runCommands = (directory: string, commands: string, env: Readonly<Record<s
 
 const api = startDemoApi()
 const database = makeTestDatabase()
+const acquire = makeAcquire()
 const clientVariables = () => ({ PROMPT_RETRIEVAL_URL: api.service().url, PROMPT_RETRIEVAL_KEY: api.key })
 
 it("the commands of docs/recipes.md import a tag into Production, and roll back to an earlier tag", async () => {
@@ -87,10 +87,8 @@ it("the commands of docs/recipes.md for a bundle commit a bundle that pull --fro
 })
 
 it("the commands of docs/recipes.md list the prompts that no request in the access log of nginx has read", async () => {
-  const resources = makeResources()
-  onTestFinished(() => resources.release())
   const log = join(scratch, "access.log")
-  const { port } = await resources.acquire(
+  const { port } = await acquire(
     startNginx(api.service(), { "server_name example.com;": `server_name example.com; access_log ${log};` })
   )
   const [refund, sentiment] = ["Refund request", "Sentiment examples"].map(
