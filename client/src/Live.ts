@@ -1,8 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { CacheResult } from "./Cache.ts"
-import { isOutage } from "./Errors.ts"
+import { getStatus, isOutage } from "./Errors.ts"
 import type { CacheLimits } from "./Options.ts"
-import { countPages, isTooLarge, maxPageSize, type NormalSelection, toPageTarget } from "./Selection.ts"
+import { maxPageSize, type NormalSelection, toPageTarget } from "./Selection.ts"
 import { isResolvedPage } from "./transport/Envelopes.ts"
 import {
   type CallSettings,
@@ -120,7 +120,7 @@ export class LivePrompts implements Live {
 
   /** Adds or ends pages, so that there are as many as `total` prompts need. */
   #resize(total: number): void {
-    const count = countPages(this.#selection, this.#size, total || 1)
+    const count = Math.ceil((this.#selection.names?.length ?? (total || 1)) / this.#size)
     this.#truncate(count)
     while (this.#pages.length < count) {
       const page: LivePage = { controller: new AbortController(), entries: new Map() }
@@ -170,7 +170,8 @@ export class LivePrompts implements Live {
         }
       } catch (cause) {
         if (signal.aborted) return
-        if (isTooLarge(cause) && this.#size > 1) {
+        // The response or its request is too large, so a smaller page may succeed.
+        if ([414, 422, 431].includes(getStatus(cause)!) && this.#size > 1) {
           this.#size = Math.ceil(this.#size / 2)
           this.#truncate(0)
           return await this.load()

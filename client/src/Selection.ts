@@ -1,4 +1,3 @@
-import { getStatus } from "./Errors.ts"
 import { type PromptReference, toName } from "./PromptReference.ts"
 import type { ListParams, PageParams } from "./Resources.ts"
 import { isObject, toQuery } from "./transport/Envelopes.ts"
@@ -25,10 +24,6 @@ export const normalizeSelection = (selection: PromptSelection): NormalSelection 
 /** The largest number of prompts in one response of the service. */
 export const maxPageSize = 100
 
-/** Returns the number of pages of a selection. `total` is the number of prompts that match the filter. */
-export const countPages = ({ names }: NormalSelection, size: number, total: number): number =>
-  Math.ceil((names?.length ?? total) / size)
-
 /** Returns the target of a page. Pages are numbered from 1. */
 export const toPageTarget = ({ names, filter }: NormalSelection, page: number, size: number): string => {
   const query = names
@@ -36,6 +31,3 @@ export const toPageTarget = ({ names, filter }: NormalSelection, page: number, s
     : toQuery({ ...filter, page, per_page: size })
   return `/api/v1/resolved${query}&names=true`
 }
-
-/** Returns true if a response or its request would be too large, so that a smaller page may succeed. */
-export const isTooLarge = (error: unknown): boolean => [414, 422, 431].includes(getStatus(error)!)
