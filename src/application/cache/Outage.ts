@@ -69,7 +69,7 @@ export const offLayer: Layer.Layer<Outage> = Layer.succeed(Outage, {
 })
 
 /** Makes the service and the effect `report`, which sets the gauge and logs the end of an outage. */
-export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number, now = readInstant) => {
+export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
   let failedAt = Number.NEGATIVE_INFINITY
   let isServing = false
   const isUp = () => feed.revision() !== undefined
@@ -77,7 +77,7 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number, now = 
   const findAge = (): number | undefined => {
     const contact = feed.lastContact()
     if (isUp() || contact === undefined) return undefined
-    const age = elapsedBetween(contact.at, now())
+    const age = elapsedBetween(contact.at, readInstant())
     return age <= maxAgeMs ? age : undefined
   }
   const mayServe = () => findAge() !== undefined
@@ -89,20 +89,20 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number, now = 
 
   /** After a failed read, waits until the feed confirms its contact or goes down. */
   const untilDecided = Effect.gen(function* () {
-    const { monotonic } = now()
+    const { monotonic } = readInstant()
     while (isUp() && (feed.lastContact()?.at.monotonic ?? monotonic) < monotonic) yield* Effect.sleep(20)
   })
 
   const outage = Outage.of({
     orKnown: <A, E>(fresh: Effect.Effect<A, E>, known: Effect.Effect<A, E>) =>
       Effect.gen(function* () {
-        if (mayServe() && now().monotonic - failedAt < pauseMs) return yield* known
+        if (mayServe() && readInstant().monotonic - failedAt < pauseMs) return yield* known
         const reading = yield* Effect.forkDetach(fresh, { startImmediately: true })
         const exit = yield* Effect.raceFirst(Fiber.await(reading), Effect.as(untilSlow, undefined))
         if (exit !== undefined && !isUnavailableExit(exit)) return yield* exit
         yield* untilDecided
         if (!mayServe()) return yield* exit ?? Effect.fail(Unavailable)
-        failedAt = now().monotonic
+        failedAt = readInstant().monotonic
         return yield* known
       }),
     findAge,
