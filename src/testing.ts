@@ -10,7 +10,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Address } from "./adapters/inbound/http/Address.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
-import { type MemoryState, storeArchive } from "./adapters/outbound/memory/MemoryState.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Lifecycle } from "./application/Lifecycle.ts"
 import * as Outage from "./application/cache/Outage.ts"
@@ -26,7 +25,7 @@ import type { InvalidContent } from "./domain/WorkspaceContent.ts"
  * outages. Also provides the address of a web handler: the root of its host.
  */
 export const memoryLayer: Layer.Layer<
-  PromptRepo | KeyStore | MemoryState | RateLimiter | Lifecycle | Outage.Outage | Address
+  PromptRepo | KeyStore | Memory.MemoryState | RateLimiter | Lifecycle | Outage.Outage | Address
 > = Layer.mergeAll(
   Memory.layer,
   InProcessRateLimiter.layer,
@@ -42,13 +41,13 @@ export const memoryLayer: Layer.Layer<
  *
  * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes.
  */
-export const importArchive = (archive: unknown): Effect.Effect<void, InvalidContent, MemoryState> =>
+export const importArchive = (archive: unknown): Effect.Effect<void, InvalidContent, Memory.MemoryState> =>
   Effect.flatMap(
     Effect.suspend(() => Effect.fromResult(decodeArchive(archive))),
-    storeArchive
+    Memory.storeArchive
   )
 
-export type { MemoryState } from "./adapters/outbound/memory/MemoryState.ts"
+export type { MemoryState } from "./adapters/outbound/memory/Memory.ts"
 export type { Archive } from "./application/transfer/Archive.ts"
 export type { ContractTest, LoadWorkspace } from "./testing/contract.ts"
 export { makeKeyStoreTests } from "./testing/keyStoreTests.ts"

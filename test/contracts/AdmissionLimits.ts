@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
-import { storeArchive } from "../../src/adapters/outbound/memory/MemoryState.ts"
 import { Admission, type RateLimits } from "../../src/application/access/Admission.ts"
 import { Lifecycle } from "../../src/application/Lifecycle.ts"
 import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
@@ -18,7 +17,7 @@ const setUp = Effect.fnUntraced(function* (count: number) {
   const [home, owner] = [workspace(), user()]
   const keys = Array.from({ length: count }, () => key(home.id, owner))
   const api_keys = keys.map(({ stored }) => stored)
-  yield* storeArchive(archive({ workspace: home, users: [owner], api_keys }))
+  yield* Memory.storeArchive(archive({ workspace: home, users: [owner], api_keys }))
   const { admit } = yield* Admission
   const request = (index: number) =>
     admit(keys[index]!.plaintext).pipe(

@@ -8,7 +8,6 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcess from "../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
 import { Admission, type AdmissionError, type RateLimits } from "../../../src/application/access/Admission.ts"
 import { Lifecycle } from "../../../src/application/Lifecycle.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
@@ -144,7 +143,7 @@ describe("admit", () => {
         const { admit, check } = yield* Admission
         for (const { home, owners, states } of makeEveryState()) {
           const api_keys = states.map(({ key }) => key.stored)
-          yield* storeArchive(archive({ workspace: home, users: owners, api_keys }))
+          yield* Memory.storeArchive(archive({ workspace: home, users: owners, api_keys }))
           for (const { key, errors } of states) {
             const [error] = errors
             const expected = error === undefined ? Result.succeed(toCaller(key, home)) : Result.fail(error)
@@ -168,7 +167,7 @@ describe("admit", () => {
     Effect.fnUntraced(
       function* ({ expires, steps }) {
         const { home, key: expiring, archive } = makeTenant({ key: { expires_at: toTimestamp(expires) } })
-        yield* storeArchive(archive)
+        yield* Memory.storeArchive(archive)
         const { admitAgain } = yield* Admission
         const caller = toCaller(expiring, home)
         yield* TestClock.setTime(start)
@@ -210,7 +209,7 @@ describe("admit", () => {
   it.effect("admit does not count a request that was counted during the lookup of its key", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* storeArchive(own)
+      yield* Memory.storeArchive(own)
       const { admit } = yield* Admission
       const lookups = yield* Lookups
       for (let request = 0; request < 3; request++) {
@@ -225,7 +224,7 @@ describe("admit", () => {
   it.effect("admit looks up a well-formed key once, and a missing or malformed token never", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* storeArchive(own)
+      yield* Memory.storeArchive(own)
       const { check } = yield* Admission
       const lookups = yield* Lookups
       for (const [token, error] of malformedTokens) {
@@ -241,7 +240,7 @@ describe("admit", () => {
   it.effect("admit marks a key as used if and only if admit admits the key", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* storeArchive(own)
+      yield* Memory.storeArchive(own)
       const { used } = yield* Lookups
       yield* TestClock.setTime(1_767_225_600_123)
       yield* admitKey(keys.active)
@@ -260,7 +259,7 @@ describe("admit", () => {
       Effect.gen(function* () {
         const lifecycle = yield* Lifecycle
         const { archive: own, keys } = sample()
-        yield* storeArchive(own)
+        yield* Memory.storeArchive(own)
         assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
         assert.deepStrictEqual(yield* Effect.flip(admit(undefined)), MalformedAuthorization)
         yield* lifecycle.markServing

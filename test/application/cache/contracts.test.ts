@@ -3,7 +3,6 @@ import * as Layer from "effect/Layer"
 import * as CachingKeyStore from "../../../src/application/cache/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../../src/application/cache/CachingPromptRepo.ts"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
-import { MemoryState, storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import * as Outage from "../../../src/application/cache/Outage.ts"
 import { WorkspaceRevisions } from "../../../src/application/cache/FeedState.ts"
@@ -16,12 +15,12 @@ const changes = new WorkspaceRevisions()
 
 /** Stores an archive, and reports that all workspaces have changed. */
 const load = (archive: Archive) =>
-  Effect.tap(storeArchive(archive), () => Effect.sync(() => changes.invalidateAll()))
+  Effect.tap(Memory.storeArchive(archive), () => Effect.sync(() => changes.invalidateAll()))
 
 /** The caches over the in-memory adapters. */
 const caching = Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer).pipe(
-  Layer.provide([Memory.layer, switchedFeed(changes).layer, Outage.offLayer]),
-  Layer.provideMerge(MemoryState.layer)
+  Layer.provide([switchedFeed(changes).layer, Outage.offLayer]),
+  Layer.provideMerge(Memory.layer)
 )
 
 runContract("KeyStore: CachingKeyStore over memory", makeKeyStoreTests(load), caching)

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
-import { storeArchive } from "../../../src/adapters/outbound/memory/MemoryState.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { Prompts } from "../../../src/application/reading/Prompts.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
@@ -46,7 +45,7 @@ describe("Prompts", () => {
           )
         })
         const own = archive({ prompts: [one] })
-        yield* storeArchive(own)
+        yield* Memory.storeArchive(own)
 
         const numbersFor = Effect.fnUntraced(function* (tier: string) {
           const caller = toCaller(own, tier)

@@ -1,10 +1,21 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../application/ports/PromptRepo.ts"
+import type { Archive } from "../../../application/transfer/Archive.ts"
 import { InvalidKey } from "../../../domain/ApiKey.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { makePromptRepo } from "./MemoryPromptRepo.ts"
-import { MemoryState } from "./MemoryState.ts"
+
+/** The in-memory store: the archives of its workspaces. */
+export class MemoryState extends Context.Service<MemoryState, Map<WorkspaceId, Archive>>()(
+  "prompt-retrieval/MemoryState"
+) {}
+
+/** Stores a workspace, its users and its keys. Replaces a stored workspace with the same id. */
+export const storeArchive = (archive: Archive): Effect.Effect<void, never, MemoryState> =>
+  Effect.map(MemoryState, (archives) => void archives.set(archive.workspace.id, archive))
 
 const makeKeyStore = (archives: MemoryState["Service"]): KeyStore["Service"] => ({
   find: (hash) =>
@@ -31,4 +42,4 @@ const makeKeyStore = (archives: MemoryState["Service"]): KeyStore["Service"] => 
 export const layer: Layer.Layer<PromptRepo | KeyStore | MemoryState> = Layer.mergeAll(
   Layer.effect(PromptRepo, Effect.map(MemoryState, makePromptRepo)),
   Layer.effect(KeyStore, Effect.map(MemoryState, makeKeyStore))
-).pipe(Layer.provideMerge(MemoryState.layer))
+).pipe(Layer.provideMerge(Layer.sync(MemoryState, () => new Map())))

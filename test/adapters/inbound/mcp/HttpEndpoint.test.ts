@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makeHttpEndpoint } from "../../../../src/adapters/inbound/mcp/HttpEndpoint.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
-import { storeArchive } from "../../../../src/adapters/outbound/memory/MemoryState.ts"
 import type { AdmittedCaller } from "../../../../src/application/access/Admission.ts"
 import { PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
@@ -51,7 +50,7 @@ const makeEndpoint = Effect.fnUntraced(function* (read?: Read) {
   const services = yield* Layer.build(
     Prompts.layer.pipe(Layer.provideMerge(store), Layer.provideMerge(Memory.layer))
   )
-  yield* Effect.provideContext(storeArchive(tenant.archive), services)
+  yield* Effect.provideContext(Memory.storeArchive(tenant.archive), services)
   const { respond, encodeError } = yield* Effect.provideContext(makeHttpEndpoint, services)
   /** Sends a message, and returns the status, the size and the message of the response. */
   const send = (message: unknown, headers: Readonly<Record<string, string>> = {}) => {
