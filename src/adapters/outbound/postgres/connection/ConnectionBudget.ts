@@ -7,21 +7,16 @@ export const defaultMaxConnections = 12
  */
 export const minMaxConnections = 6
 
-/** The change feed listens on one connection and sends heartbeats on another connection. */
-const changeFeedConnections = 2
-
-/** Maximum number of connections for transactions. Administration runs only a few transactions at the same time. */
-const maxTransactions = 4
-
 /**
  * Divides the connections that a process may open among its pools: reads of prompts, key lookups, and transactions.
- * Leaves two connections for the change feed.
+ * Leaves two connections for the change feed, which listens on one and sends heartbeats on the other.
  *
  * @param max at least `minMaxConnections`
  */
 export const divideConnections = (max: number) => {
-  const transactions = Math.min(maxTransactions, 1 + Math.floor((max - minMaxConnections) / 2))
-  const reads = max - changeFeedConnections - transactions
+  // Administration runs only a few transactions at the same time.
+  const transactions = Math.min(4, 1 + Math.floor((max - minMaxConnections) / 2))
+  const reads = max - 2 - transactions
   const keys = Math.floor(reads / 3)
   return { prompts: reads - keys, keys, transactions }
 }

@@ -2,7 +2,6 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { MigrationInfo, MigrationReport } from "../../../../application/administration/SchemaStatus.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 import { describeSqlError, grantHint, sqlState } from "../driver/SqlErrors.ts"
@@ -62,21 +61,6 @@ const runStatements = (statements: ReadonlyArray<string>) =>
     Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
   )
 
-/** Runs the pending migrations in the current transaction and returns them. */
-const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
-  const sql = yield* PgClient.PgClient
-  yield* runStatements(prepareTransaction)
-  const { version } = decodeVersion(yield* sql.unsafe(selectVersion))
-  const ran: Array<MigrationInfo> = []
-  for (const { name, statements } of all.slice(version)) {
-    const id = version + ran.length + 1
-    yield* runStatements(statements)
-    yield* sql`insert into ${sql(migrationTable)} (id, name) values (${id}, ${name})`
-    ran.push({ id, name })
-  }
-  return ran
-})
-
 const isLockTimeout = (error: unknown): boolean =>
   isSqlError(error) && error.reason._tag === "LockTimeoutError"
 
@@ -91,15 +75,28 @@ const describeRejection = (error: SqlError): string =>
   sqlState(error) === "42501" ? `${describeSqlError(error)}; ${grantHint}` : describeSqlError(error)
 
 /**
- * Runs the pending migrations in one transaction. Tries again as long as another transaction holds a lock that the
- * migrations need.
+ * Runs the pending migrations in one transaction and returns them. Tries again as long as another transaction holds a
+ * lock that the migrations need.
  */
-const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
+const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { transact, handleSqlErrors } = yield* Database
+  const sql = yield* PgClient.PgClient
   const stateLog = makeStateLog({
     failed: "A migration waits for another transaction to release a table; retrying"
   })
-  return yield* transact("read committed", runPending(all)).pipe(
+  const work = Effect.gen(function* () {
+    yield* runStatements(prepareTransaction)
+    const { version } = decodeVersion(yield* sql.unsafe(selectVersion))
+    const ran: Array<MigrationInfo> = []
+    for (const { name, statements } of all.slice(version)) {
+      const id = version + ran.length + 1
+      yield* runStatements(statements)
+      yield* sql`insert into ${sql(migrationTable)} (id, name) values (${id}, ${name})`
+      ran.push({ id, name })
+    }
+    return ran
+  })
+  return yield* transact("read committed", work).pipe(
     Effect.tapError((error) => (isLockTimeout(error) ? stateLog.down() : Effect.void)),
     Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced("500 millis") }),
     Effect.catchIf(isRejected, (error) =>
@@ -139,15 +136,12 @@ const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
 })
 
 /** Like `migrate`, with the given migrations. */
-export const runMigrations = (
-  all: ReadonlyArray<Migration>
-): Effect.Effect<MigrationReport, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =>
-  Effect.gen(function* () {
-    const version = yield* readSchemaVersion(all.length)
-    const ran = version < all.length ? yield* transactPending(all) : []
-    yield* restoreTriggers(all)
-    return { version: all.length, ran }
-  })
+export const runMigrations = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
+  const version = yield* readSchemaVersion(all.length)
+  const ran = version < all.length ? yield* runPending(all) : []
+  yield* restoreTriggers(all)
+  return { version: all.length, ran } satisfies MigrationReport
+})
 
 /**
  * Brings the schema to the version of this program, repairs the triggers, and returns the migrations that ran. All

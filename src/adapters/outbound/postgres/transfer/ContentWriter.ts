@@ -140,39 +140,35 @@ const decodeConflicts = makeRowDecoder(
   Schema.Struct({ ordinal: Schema.Int, field: Schema.String, owner: Schema.String })
 )
 
-/** Finds the rows of one table whose id, email or hash belongs to another user, workspace or key. */
-const findConflicts = (sql: PgClient, table: TableName, workspace: string, content: Content) => {
-  const rows = [...listRows(table, workspace, content)]
-  const given = JSON.stringify(
-    rows.map(({ row }) => row),
-    ["id", "email", "key_hash", "workspace_id", "created_by"]
-  )
-  const selects = tables[table].conflicts.map(
-    ([field, owner, condition]) =>
-      `select s.ordinality::int as ordinal, '${field}' as field, '${owner}' as owner
-      from home, json_populate_recordset(null::${table}, $1::json) with ordinality s, ${table} t
-      where ${condition}`
-  )
-  const text = `with home (id) as (values ($2::uuid)) ${selects.join(" union all ")} order by ordinal, field`
-  return Effect.map(sql.unsafe(text, [given, workspace]), (found) =>
-    decodeConflicts(found).map(
-      ({ ordinal, field, owner }): Problem => ({
-        path: `${rows[ordinal - 1]?.path}.${field}`,
-        message: `belongs to another ${owner}`
-      })
-    )
-  )
-}
-
 /** Fails if an id, an email or a hash in the content belongs to another user, workspace or key. */
 export const rejectConflicts = Effect.fnUntraced(function* (
   sql: PgClient,
   workspace: string,
   content: Content
 ) {
-  const names = tableNames.filter((name) => name !== "prompt_tags")
-  const problems = yield* Effect.forEach(names, (table) => findConflicts(sql, table, workspace, content))
-  if (problems.flat().length > 0) yield* Effect.fail(InvalidContent(problems.flat()))
+  const problems: Array<Problem> = []
+  for (const table of tableNames) {
+    const { conflicts }: Table = tables[table]
+    if (conflicts.length === 0) continue
+    const rows = [...listRows(table, workspace, content)]
+    const given = JSON.stringify(
+      rows.map(({ row }) => row),
+      ["id", "email", "key_hash", "workspace_id", "created_by"]
+    )
+    const selects = conflicts.map(
+      ([field, owner, condition]) =>
+        `select s.ordinality::int as ordinal, '${field}' as field, '${owner}' as owner
+        from home, json_populate_recordset(null::${table}, $1::json) with ordinality s, ${table} t
+        where ${condition}`
+    )
+    const text = `with home (id) as (values ($2::uuid)) ${selects.join(" union all ")} order by ordinal, field`
+    for (const { ordinal, field, owner } of decodeConflicts(yield* sql.unsafe(text, [given, workspace])))
+      problems.push({
+        path: `${rows[ordinal - 1]?.path}.${field}`,
+        message: `belongs to another ${owner}`
+      })
+  }
+  if (problems.length > 0) yield* Effect.fail(InvalidContent(problems))
 })
 
 /** Returns a list of columns of a row, such as `(t.prompt_id, t.id)`. */
