@@ -4,12 +4,6 @@ import type * as Redacted from "effect/Redacted"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { makeDatabaseServer } from "./DatabaseServer.ts"
 
-/**
- * The SQLSTATEs with which PostgreSQL rejects a connection: the database does not exist (3D000), or the role or its
- * password is wrong (28000, 28P01).
- */
-const rejected: ReadonlyArray<string> = ["3D000", "28000", "28P01"]
-
 /** Connects once. If this fails, returns the reason as a message for the operator. Otherwise returns `undefined`. */
 export const findConnectionProblem = (url: Redacted.Redacted): Effect.Effect<string | undefined> =>
   PgConnection.make(makeDatabaseServer(url).config).pipe(
@@ -17,7 +11,8 @@ export const findConnectionProblem = (url: Redacted.Redacted): Effect.Effect<str
     Effect.match({
       onSuccess: () => undefined,
       onFailure: (error) =>
-        rejected.includes(sqlState(error))
+        // The database does not exist (3D000), or the role or its password is wrong (28000, 28P01).
+        /^(3D|28)/.test(sqlState(error))
           ? `PostgreSQL rejected the connection of DATABASE_URL: ${describeSqlError(error)}`
           : `the database cannot be reached: ${describeSqlError(error)}`
     })

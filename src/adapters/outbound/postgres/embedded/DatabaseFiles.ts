@@ -12,7 +12,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { embeddedMajor } from "./PostgresPrograms.ts"
-import { findCurrentDirectory, findReason, startSupervised } from "./PostgresProcess.ts"
+import { findCurrentDirectory, startSupervised } from "./PostgresProcess.ts"
 import type { SystemUser } from "./ServerUser.ts"
 
 // The user that runs the server could replace files of the database with links to files that only root may read or
@@ -39,42 +39,10 @@ const removeDirectory = (path: string): void => {
 }
 
 /**
- * Creates the files of an empty database in a temporary directory, and then renames the directory, so a directory with
- * the final name is complete. Connections need no password, because only the server's user and root can open the socket.
- */
-const createDatabase = async (
-  dataDir: string,
-  directory: string,
-  programs: string,
-  user: SystemUser
-): Promise<void> => {
-  const incomplete = mkdtempSync(join(dataDir, incompletePrefix))
-  try {
-    // Does not follow a link.
-    lchownSync(incomplete, user.uid, user.gid)
-    const args = [
-      `--pgdata=${findCurrentDirectory(incomplete)}`,
-      "--username=postgres",
-      "--auth=trust",
-      "--encoding=UTF8",
-      "--locale=C",
-      "--locale-provider=builtin",
-      "--builtin-locale=C.UTF-8"
-    ]
-    const { code, output } = await startSupervised(join(programs, "initdb"), args, incomplete, user).ended
-    if (code !== 0) throw new Error(`initdb failed: ${findReason(output)}`)
-    renameSync(incomplete, directory)
-    const file = openSync(dataDir, "r")
-    fsyncSync(file)
-    closeSync(file)
-  } finally {
-    removeDirectory(incomplete)
-  }
-}
-
-/**
- * Creates the database's files if they are missing, and returns their directory. Rejects if another major version of
- * PostgreSQL wrote the files, or if `initdb` fails.
+ * Creates the database's files if they are missing, and returns their directory. Creates the files in a temporary
+ * directory, and then renames the directory, so a directory with the final name is complete. Rejects if another major
+ * version of PostgreSQL wrote the files, or if `initdb` fails. Connections need no password, because only the server's
+ * user and root can open the socket.
  */
 export const prepareDatabase = async (
   dataDir: string,
@@ -84,7 +52,27 @@ export const prepareDatabase = async (
   const directory = join(dataDir, directoryName)
   for (const name of readdirSync(dataDir))
     if (name.startsWith(incompletePrefix)) removeDirectory(join(dataDir, name))
-  if (existsSync(directory)) assertVersion(directory)
-  else await createDatabase(dataDir, directory, programs, user)
+  if (existsSync(directory)) {
+    assertVersion(directory)
+    return directory
+  }
+  const incomplete = mkdtempSync(join(dataDir, incompletePrefix))
+  // Does not follow a link.
+  lchownSync(incomplete, user.uid, user.gid)
+  const args = [
+    `--pgdata=${findCurrentDirectory(incomplete)}`,
+    "--username=postgres",
+    "--auth=trust",
+    "--encoding=UTF8",
+    "--locale=C",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8"
+  ]
+  const { code, reason } = await startSupervised(join(programs, "initdb"), args, incomplete, user).ended
+  if (code !== 0) throw new Error(`initdb failed: ${reason}`)
+  renameSync(incomplete, directory)
+  const file = openSync(dataDir, "r")
+  fsyncSync(file)
+  closeSync(file)
   return directory
 }

@@ -60,7 +60,7 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
   const waitForEnd = ({ ended }: Effect.Success<typeof start>) =>
     Effect.flatMap(
       Effect.promise(() => ended),
-      (reason) => Effect.logError("PostgreSQL ended; starting it again", { reason })
+      ({ reason }) => Effect.logError("PostgreSQL ended; starting it again", { reason })
     )
   const restart = Effect.retry(start, { schedule: Schedule.spaced("500 millis") })
   const server = yield* start

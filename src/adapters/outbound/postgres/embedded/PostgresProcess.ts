@@ -29,9 +29,16 @@ const maxOutputLength = 4096
 export const findCurrentDirectory = (directory: string): string =>
   process.platform === "linux" ? "/proc/self/cwd" : directory
 
+/** Returns the line of a program's error output that says why it failed. */
+const findReason = (output: string): string => {
+  const lines = output.split("\n").filter((line) => line.trim() !== "")
+  const reason = lines.find((line) => /error:|FATAL:|PANIC:/.test(line)) ?? lines.at(-1) ?? "no message"
+  return reason.replace(/^.*?(error|FATAL|PANIC):\s*/, "")
+}
+
 /**
  * Starts a program as a user, with `directory` as its current directory. The program ends when this process ends.
- * `ended` resolves once the program has ended, with its exit code and the end of its error output, and never rejects.
+ * `ended` resolves once the program has ended, with its exit code and the reason for a failure, and never rejects.
  */
 export const startSupervised = (
   program: string,
@@ -53,19 +60,12 @@ export const startSupervised = (
     output = (output + text).slice(-maxOutputLength)
   })
   child.stdin.on("error", () => {})
-  const ended = new Promise<{ code: number | null; output: string }>((resolve) => {
-    child.on("error", (error) => resolve({ code: null, output: error.message }))
+  const ended = new Promise<{ code: number | null; reason: string }>((resolve) => {
+    child.on("error", (error) => resolve({ code: null, reason: error.message }))
     child.on("exit", () => child.stdin.end("\n"))
-    child.on("close", (code) => resolve({ code, output }))
+    child.on("close", (code) => resolve({ code, reason: findReason(output) }))
   })
   return { child, ended }
-}
-
-/** Returns the line of a program's error output that says why it failed. */
-export const findReason = (output: string): string => {
-  const lines = output.split("\n").filter((line) => line.trim() !== "")
-  const reason = lines.find((line) => /error:|FATAL:|PANIC:/.test(line)) ?? lines.at(-1) ?? "no message"
-  return reason.replace(/^.*?(error|FATAL|PANIC):\s*/, "")
 }
 
 const settings: Readonly<Record<string, string>> = {
@@ -132,20 +132,19 @@ export const startPostgres = async (programs: string, directory: string, user: S
     // PostgreSQL ignores lock files with the id that `pg_ctl` passes in this variable, even if a process has this id.
     { PG_GRANDPARENT_PID: String(earlierPid) }
   )
-  const reason = ended.then(({ output }) => findReason(output))
   for (;;) {
     const { pid, isReady } = readServerState(directory)
     if (pid === child.pid && isReady) break
-    const failure = await Promise.race([reason, setTimeout(5)])
-    if (failure !== undefined) throw new Error(`PostgreSQL did not start: ${failure}`)
+    const failure = await Promise.race([ended, setTimeout(5)])
+    if (failure !== undefined) throw new Error(`PostgreSQL did not start: ${failure.reason}`)
   }
   return {
     /** Resolves with the reason once the server has ended. */
-    ended: reason,
+    ended,
     /** Closes the connections of clients and stops the server. */
     stop: async (): Promise<void> => {
       child.stdin.destroy()
-      await reason
+      await ended
     }
   }
 }

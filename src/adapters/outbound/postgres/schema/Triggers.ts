@@ -1,11 +1,11 @@
 import type { Statement } from "../driver/Query.ts"
 import { allWorkspaces, channel } from "../feed/PostgresChangeFeed.ts"
 
-/** Maps triggers, such as `prompts.notify_row`, to their modes in the column `pg_trigger.tgenabled`. */
-type TriggerModes = ReadonlyMap<string, string>
-
-/** Returns the modes of the triggers that exist after the statements of migrations have run. */
-export const findTriggerModes = (statements: ReadonlyArray<string>): TriggerModes => {
+/**
+ * Returns the triggers that exist after the statements of migrations have run, such as `prompts.notify_row`, with their
+ * modes in the column `pg_trigger.tgenabled`.
+ */
+export const findTriggerModes = (statements: ReadonlyArray<string>): ReadonlyMap<string, string> => {
   const modes = new Map<string, string>()
   for (const statement of statements) {
     const [, change, name, table] = /^(create|drop) trigger (\w+) [^(]*?\bon (\w+)/m.exec(statement) ?? []
@@ -19,7 +19,7 @@ export const findTriggerModes = (statements: ReadonlyArray<string>): TriggerMode
 }
 
 /** Selects the triggers that are missing or have the wrong mode. */
-export const selectWrongTriggers = (modes: TriggerModes): Statement => ({
+export const selectWrongTriggers = (modes: ReadonlyMap<string, string>): Statement => ({
   text: `select e.key from json_each_text($1) e left join pg_trigger t
     on t.tgrelid = to_regclass(split_part(e.key, '.', 1)) and t.tgname = split_part(e.key, '.', 2)
     where t.tgenabled::text is distinct from e.value`,
