@@ -22,7 +22,7 @@ export const makeInterleavings = (writes: ReadonlyArray<string>): Arbitrary.Arbi
     writes: Schema.Array(
       Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: writes.length - 1 }))
     ).check(Schema.isMinLength(1), Schema.isMaxLength(3)),
-    end: Schema.Literals(["commit", "commit", "commit", "rollback"])
+    end: Schema.Literals(["commit", "rollback"])
   })
   const Session = Schema.Array(Transaction).check(Schema.isMinLength(1), Schema.isMaxLength(2))
   const Order = Schema.Array(Schema.Literals([0, 1])).check(Schema.isMinLength(4), Schema.isMaxLength(12))
