@@ -21,11 +21,13 @@ import { type Content, deleteOtherRows, rejectConflicts, upsertRows } from "./Co
 /** Appends an event to the audit log in the current transaction. */
 export type AuditRecorder = (entry: AuditEntry) => Effect.Effect<void, SqlError>
 
-/** Describes an error of the last attempt, if PostgreSQL cannot store the content (class 22 or 23) or was interrupted. */
-const describeContentError = (error: unknown): string | undefined => {
+/** Converts an error of the last attempt, if PostgreSQL cannot store the content (class 22 or 23) or was interrupted. */
+const toInvalidContent = <E>(error: E): E | InvalidContent => {
   if (isSqlError(error) && /^2[23]/.test(sqlState(error)))
-    return `cannot be stored: ${describeSqlError(error)}`
-  return isConcurrencyError(error) ? "was changed by others in each attempt; try again" : undefined
+    return InvalidContent([{ path: "", message: `cannot be stored: ${describeSqlError(error)}` }])
+  return isConcurrencyError(error)
+    ? InvalidContent([{ path: "", message: "was changed by others in each attempt; try again" }])
+    : error
 }
 
 /** The key of the advisory lock of workspace `$1`, which imports, edits and its deletion take. */
@@ -33,9 +35,6 @@ const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 
 /** Takes the lock of workspace `$1` until the transaction ends. Waits while another transaction holds the lock. */
 export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
-
-/** Takes the lock like `lockWorkspace`, but does not wait: returns no row if another transaction holds the lock. */
-const tryLockWorkspace = `select where pg_try_advisory_xact_lock(${lockKey})`
 
 /** Returns the number of items of each kind in content. */
 const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users" | "api_keys">) => ({
@@ -116,13 +115,7 @@ export const makeWriter = (
         // The COMMIT that follows a ROLLBACK has no effect.
         Effect.tap(options?.dryRun === true ? Effect.asVoid(sql`rollback`) : Effect.void)
       )
-    ).pipe(
-      Effect.mapError((error) => {
-        const message = describeContentError(error)
-        return message === undefined ? error : InvalidContent([{ path: "", message }])
-      }),
-      handleSqlErrors
-    )
+    ).pipe(Effect.mapError(toInvalidContent), handleSqlErrors)
 
   return {
     importWorkspace: (archive: WholeWorkspace, options?: ChangeOptions) =>
@@ -151,8 +144,8 @@ export const makeWriter = (
       options?: ChangeOptions
     ) => {
       const attempt = Effect.gen(function* () {
-        const locked = yield* sql.unsafe(tryLockWorkspace, [workspace])
-        if (locked.length === 0) {
+        const tryLock = `select where pg_try_advisory_xact_lock(${lockKey})`
+        if ((yield* sql.unsafe(tryLock, [workspace])).length === 0) {
           yield* sql.unsafe(lockWorkspace, [workspace])
           return yield* Effect.fail(WorkspaceLocked)
         }
