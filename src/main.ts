@@ -1,6 +1,8 @@
 #!/usr/bin/env node
+import { writeSync } from "node:fs"
 import * as module from "node:module"
 import { join } from "node:path"
+import { programVersion } from "./application/ProgramVersion.ts"
 
 const requiredMajor = 24
 const { node } = process.versions
@@ -9,10 +11,22 @@ if (Number.parseInt(node, 10) < requiredMajor) {
   process.exit(1)
 }
 
-// The compile cache must be enabled before the imports that it caches. By default, Node puts the cache into the shared
-// temporary directory, where another user could place code. NODE_COMPILE_CACHE enables the cache in another directory.
-const { HOME, NODE_COMPILE_CACHE } = process.env
-if (HOME !== undefined && NODE_COMPILE_CACHE === undefined)
-  module.enableCompileCache(join(HOME, ".cache/prompt-retrieval"))
-const { main } = await import("./runtime/CommandLine.ts")
-main(process.argv.slice(2))
+const args = process.argv.slice(2)
+if (args.length === 1 && args[0] === "--version") {
+  // `--version` is handled here, because it needs none of the modules of the command line.
+  try {
+    writeSync(1, `prompt-retrieval v${programVersion}\n`)
+  } catch (error) {
+    console.error(`prompt-retrieval: cannot write to standard output: ${(error as Error).message}`)
+    process.exitCode = 1
+  }
+} else {
+  // The compile cache must be enabled before the imports that it caches. By default, Node puts the cache into the
+  // shared temporary directory, where another user could place code. NODE_COMPILE_CACHE enables the cache in another
+  // directory.
+  const { HOME, NODE_COMPILE_CACHE } = process.env
+  if (HOME !== undefined && NODE_COMPILE_CACHE === undefined)
+    module.enableCompileCache(join(HOME, ".cache/prompt-retrieval"))
+  const { main } = await import("./runtime/CommandLine.ts")
+  main(args)
+}
