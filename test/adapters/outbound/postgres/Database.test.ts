@@ -31,8 +31,7 @@ const repeat = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ le
 /** The loopback port of a server that accepts connections and never responds, until the scope closes. */
 const silentServer = Effect.suspend(() => listenOnFreePort(createServer()))
 
-const test = makeTest(it.live)
-const testOnDatabase = makeTest(it.live, emptyDatabase)
+const test = makeTest(it.live, emptyDatabase)
 
 describe("queries without a PostgreSQL server", () => {
   const failAll = Effect.gen(function* () {
@@ -71,35 +70,30 @@ describe.concurrent("queries of a PostgreSQL server", () => {
     }).pipe(withDatabase(proxy.url))
   })
 
-  testOnDatabase(
-    "slow statements of one workspace delay no statement of another workspace, even if the slow statements are interrupted",
-    function* () {
-      const [slow, other] = [workspace().id, workspace().id]
-      const { queryPrompts } = yield* Database
-      const sleep = queryPrompts({ text: "select pg_sleep(2.5)", params: [], workspace: slow })
-      const countSlow = queryPrompts({
-        text: `select count(*)::int as count from pg_stat_activity
+  test("slow statements of one workspace delay no statement of another workspace, even if the slow statements are interrupted", function* () {
+    const [slow, other] = [workspace().id, workspace().id]
+    const { queryPrompts } = yield* Database
+    const sleep = queryPrompts({ text: "select pg_sleep(2.5)", params: [], workspace: slow })
+    const countSlow = queryPrompts({
+      text: `select count(*)::int as count from pg_stat_activity
             where datname = current_database() and state = 'active' and query = 'select pg_sleep(2.5)'`,
-        params: [],
-        workspace: other
-      })
-      const expectNoDelay = Effect.gen(function* () {
-        for (let i = 0; i < 8; i++) assert.isAbove((yield* countSlow)[0]!.count as number, 0)
-      })
-      const opening = queryPrompts({ text: "select pg_sleep(0.1)", params: [] })
-      yield* Effect.all(repeat(4, opening), { concurrency: "unbounded" })
-      for (const count of [1, 20]) {
-        const reading = yield* Effect.forkChild(
-          Effect.all(repeat(count, sleep), { concurrency: "unbounded" })
-        )
-        yield* Effect.sleep("100 millis")
-        yield* expectNoDelay
-        yield* Effect.forkChild(Fiber.interrupt(reading))
-        yield* expectNoDelay
-      }
-      yield* queryPrompts({ ...select1, workspace: slow })
+      params: [],
+      workspace: other
+    })
+    const expectNoDelay = Effect.gen(function* () {
+      for (let i = 0; i < 8; i++) assert.isAbove((yield* countSlow)[0]!.count as number, 0)
+    })
+    const opening = queryPrompts({ text: "select pg_sleep(0.1)", params: [] })
+    yield* Effect.all(repeat(4, opening), { concurrency: "unbounded" })
+    for (const count of [1, 20]) {
+      const reading = yield* Effect.forkChild(Effect.all(repeat(count, sleep), { concurrency: "unbounded" }))
+      yield* Effect.sleep("100 millis")
+      yield* expectNoDelay
+      yield* Effect.forkChild(Fiber.interrupt(reading))
+      yield* expectNoDelay
     }
-  )
+    yield* queryPrompts({ ...select1, workspace: slow })
+  })
 
   test("a query whose connection is lost is retried on a new connection, which has the session settings of the service", function* () {
     const database = yield* freshDatabase
@@ -160,14 +154,11 @@ describe.concurrent("queries of a PostgreSQL server", () => {
     }).pipe(Effect.provide(emptyDatabase), Effect.provide(logger))
   })
 
-  testOnDatabase(
-    "an SQL error that is not an outage makes the query fail with a defect, and later queries succeed",
-    function* () {
-      for (const text of ["select 1/0", "selec", "select * from nowhere"]) {
-        const exit = yield* Effect.exit(read(text))
-        assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause), text)
-      }
-      assert.deepStrictEqual(yield* read("select 1 as one"), [{ one: 1 }])
+  test("an SQL error that is not an outage makes the query fail with a defect, and later queries succeed", function* () {
+    for (const text of ["select 1/0", "selec", "select * from nowhere"]) {
+      const exit = yield* Effect.exit(read(text))
+      assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause), text)
     }
-  )
+    assert.deepStrictEqual(yield* read("select 1 as one"), [{ one: 1 }])
+  })
 })

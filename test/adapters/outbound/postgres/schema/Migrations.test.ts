@@ -33,9 +33,6 @@ const readTriggers = query(
     pg_get_triggerdef(oid) as definition from pg_trigger where not tgisinternal order by 1, 2`
 )
 
-/** The migrations as `migrate` reports them. */
-const toReport = (all: typeof migrations) => all.map(({ name }, index) => ({ id: index + 1, name }))
-
 /** Makes migrations that insert a row each time they run. */
 const makeTracedMigrations = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
@@ -51,8 +48,7 @@ const readTrace = Effect.map(query("select step from trace order by step"), (row
   rows.map(({ step }) => step)
 )
 
-const test = makeTest(it.live)
-const testOnDatabase = makeTest(it.live, emptyDatabase)
+const test = makeTest(it.live, emptyDatabase)
 
 describe("migrations", () => {
   it("migration 1 is frozen: its text is the text that databases have run", () => {
@@ -68,7 +64,7 @@ describe("migrations", () => {
       name: "later",
       statements: [
         `create function lower_name() returns trigger language plpgsql as $$
-              begin new.name := lower(new.name); return new; end $$`,
+          begin new.name := lower(new.name); return new; end $$`,
         "create trigger lower_name before insert on folders for each row execute function lower_name()",
         "alter table folders enable always trigger lower_name",
         "drop trigger notify_truncate on folders"
@@ -76,23 +72,18 @@ describe("migrations", () => {
     }
     const all = [...migrations, later]
     const version = all.length
-    const fresh = yield* Effect.gen(function* () {
-      assert.deepStrictEqual(yield* runMigrations(all), { version, ran: toReport(all) })
-      return yield* readTriggers
-    }).pipe(Effect.provide(emptyDatabase))
-    yield* Effect.gen(function* () {
-      yield* migrate
-      yield* query("insert into workspaces default values")
-      yield* query("insert into folders (workspace_id) select id from workspaces")
-      assert.deepStrictEqual(yield* runMigrations(all), {
-        version,
-        ran: [{ id: version, name: "later" }]
-      })
-      assert.deepStrictEqual(yield* readTriggers, fresh)
-      yield* query("drop trigger lower_name on folders")
-      assert.deepStrictEqual(yield* runMigrations(all), { version, ran: [] })
-      assert.deepStrictEqual(yield* readTriggers, fresh)
-    }).pipe(Effect.provide(emptyDatabase))
+    const fresh = yield* Effect.andThen(runMigrations(all), readTriggers).pipe(
+      Effect.provide(Layer.fresh(emptyDatabase))
+    )
+    yield* migrate
+    yield* query("insert into workspaces default values")
+    yield* query("insert into folders (workspace_id) select id from workspaces")
+    const ran = [{ id: version, name: "later" }]
+    assert.deepStrictEqual(yield* runMigrations(all), { version, ran })
+    assert.deepStrictEqual(yield* readTriggers, fresh)
+    yield* query("drop trigger lower_name on folders")
+    assert.deepStrictEqual(yield* runMigrations(all), { version, ran: [] })
+    assert.deepStrictEqual(yield* readTriggers, fresh)
   })
 
   test("if six processes start at the same time, each migration runs once, in order, and later only new migrations run", function* () {
@@ -109,7 +100,7 @@ describe("migrations", () => {
     assert.deepStrictEqual(yield* readTrace.pipe(Effect.provide(connect(database))), [1, 2, 3])
   })
 
-  testOnDatabase("migrate changes nothing if one migration fails", function* () {
+  test("migrate changes nothing if one migration fails", function* () {
     const broken = { name: "broken", statements: ["create table half ()", "select 1/0"] }
     const exit = yield* Effect.exit(runMigrations([...makeTracedMigrations(1), broken]))
     assert.strictEqual(exit._tag, "Failure")
@@ -118,23 +109,20 @@ describe("migrations", () => {
     assert.deepStrictEqual(yield* readTrace, [1, 2])
   })
 
-  testOnDatabase(
-    "a migration that waits for a transaction does not make reads time out, and runs after the transaction",
-    function* () {
-      const sql = yield* PgClient.PgClient
-      const { queryPrompts } = yield* Database
-      yield* migrate
-      const commit = yield* holdLocks(sql, ["select from prompts", []])
-      const later = { name: "later", statements: ["alter table prompts add column added text"] }
-      const migration = yield* Effect.forkChild(runMigrations([...migrations, later]))
-      yield* waitForBlocked(sql)
-      assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
-      assert.isUndefined(migration.pollUnsafe())
-      yield* commit
-      const id = migrations.length + 1
-      assert.deepStrictEqual(yield* Fiber.join(migration), { version: id, ran: [{ id, name: "later" }] })
-    }
-  )
+  test("a migration that waits for a transaction does not make reads time out, and runs after the transaction", function* () {
+    const sql = yield* PgClient.PgClient
+    const { queryPrompts } = yield* Database
+    yield* migrate
+    const commit = yield* holdLocks(sql, ["select from prompts", []])
+    const later = { name: "later", statements: ["alter table prompts add column added text"] }
+    const migration = yield* Effect.forkChild(runMigrations([...migrations, later]))
+    yield* waitForBlocked(sql)
+    assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
+    assert.isUndefined(migration.pollUnsafe())
+    yield* commit
+    const id = migrations.length + 1
+    assert.deepStrictEqual(yield* Fiber.join(migration), { version: id, ran: [{ id, name: "later" }] })
+  })
 })
 
 describe("a database that the program cannot use", () => {
@@ -154,20 +142,17 @@ describe("a database that the program cannot use", () => {
     )
   )
 
-  testOnDatabase(
-    "migrate and assertSchemaCurrent reject a schema that is newer than the program",
-    function* () {
-      yield* migrate
-      const version = migrations.length + 1
-      yield* query(`insert into prompt_retrieval_migrations (id, name) values (${version}, 'later')`)
-      const newer = {
-        _tag: "SchemaMismatch",
-        message: `the database's schema is version ${version} and this program knows versions up to ${migrations.length}: upgrade the program`
-      } as const
-      assert.deepStrictEqual(yield* Effect.flip(migrate), newer)
-      assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), newer)
-    }
-  )
+  test("migrate and assertSchemaCurrent reject a schema that is newer than the program", function* () {
+    yield* migrate
+    const version = migrations.length + 1
+    yield* query(`insert into prompt_retrieval_migrations (id, name) values (${version}, 'later')`)
+    const newer = {
+      _tag: "SchemaMismatch",
+      message: `the database's schema is version ${version} and this program knows versions up to ${migrations.length}: upgrade the program`
+    } as const
+    assert.deepStrictEqual(yield* Effect.flip(migrate), newer)
+    assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), newer)
+  })
 
   test("on a read-only server, migrate fails if a migration is pending, and only logs a warning if triggers are wrong", function* () {
     const database = yield* freshDatabase
@@ -194,41 +179,38 @@ describe("a database that the program cannot use", () => {
   })
 })
 
-testOnDatabase(
-  "after pg_restore --disable-triggers, or if triggers were dropped, migrate restores its triggers and no others, corrects the copied columns and notifies running services",
-  function* () {
-    yield* migrate
-    const expected = yield* readTriggers
-    assert.deepStrictEqual(
-      findTriggerModes(migrations.flatMap(({ statements }) => statements)),
-      new Map(expected.map(({ table, name, enabled }) => [`${table}.${name}`, String(enabled)]))
-    )
-    const tables = yield* readTables
-    const switchTriggers = (mode: "disable" | "enable") =>
-      Effect.forEach(tables, (table) => query(`alter table ${table} ${mode} trigger all`))
-    yield* switchTriggers("disable")
-    yield* query(
-      `with home as (insert into workspaces default values returning id),
+test("after pg_restore --disable-triggers, or if triggers were dropped, migrate restores its triggers and no others, corrects the copied columns and notifies running services", function* () {
+  yield* migrate
+  const expected = yield* readTriggers
+  assert.deepStrictEqual(
+    findTriggerModes(migrations.flatMap(({ statements }) => statements)),
+    new Map(expected.map(({ table, name, enabled }) => [`${table}.${name}`, String(enabled)]))
+  )
+  const tables = yield* readTables
+  const switchTriggers = (mode: "disable" | "enable") =>
+    Effect.forEach(tables, (table) => query(`alter table ${table} ${mode} trigger all`))
+  yield* switchTriggers("disable")
+  yield* query(
+    `with home as (insert into workspaces default values returning id),
       tag as (insert into tags (workspace_id) select id from home returning id),
       prompt as (insert into prompts (workspace_id) select id from home returning id)
       insert into prompt_tags (prompt_id, tag_id) select prompt.id, tag.id from prompt, tag`
-    )
-    yield* switchTriggers("enable")
-    assert.notDeepEqual(yield* readTriggers, expected)
-    assert.include(yield* collectNotifications(migrate), "*")
-    assert.deepStrictEqual(yield* readTriggers, expected)
-    assert.deepStrictEqual(
-      yield* query(`select listed_at = updated_at and t.workspace_id = p.workspace_id as "isListed"
+  )
+  yield* switchTriggers("enable")
+  assert.notDeepEqual(yield* readTriggers, expected)
+  assert.include(yield* collectNotifications(migrate), "*")
+  assert.deepStrictEqual(yield* readTriggers, expected)
+  assert.deepStrictEqual(
+    yield* query(`select listed_at = updated_at and t.workspace_id = p.workspace_id as "isListed"
       from prompt_tags t join prompts p on p.id = t.prompt_id`),
-      [{ isListed: true }]
-    )
+    [{ isListed: true }]
+  )
 
-    yield* query(`create trigger other before insert on prompts
+  yield* query(`create trigger other before insert on prompts
     for each row execute function suppress_redundant_updates_trigger()`)
-    yield* query("alter table prompts disable trigger other")
-    const withOther = yield* readTriggers
-    for (const { table, name } of expected) yield* query(`drop trigger ${name} on ${table}`)
-    assert.deepStrictEqual(yield* collectNotifications(migrate), ["*"])
-    assert.deepStrictEqual(yield* readTriggers, withOther)
-  }
-)
+  yield* query("alter table prompts disable trigger other")
+  const withOther = yield* readTriggers
+  for (const { table, name } of expected) yield* query(`drop trigger ${name} on ${table}`)
+  assert.deepStrictEqual(yield* collectNotifications(migrate), ["*"])
+  assert.deepStrictEqual(yield* readTriggers, withOther)
+})
