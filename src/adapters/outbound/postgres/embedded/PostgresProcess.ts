@@ -106,12 +106,12 @@ const isServerOf = (directory: string, pid: number): boolean => {
   }
 }
 
-/** How long the server of a killed process may take to end, in milliseconds. */
-const endTimeoutMs = 10_000
-
-/** Waits until the server of a killed process has ended. Returns the id in its lock file, which may be in use again. */
+/**
+ * Waits at most 10 s until the server of a killed process has ended. Returns the id in its lock file, which may be in use
+ * again.
+ */
 const waitForEarlierServer = async (directory: string): Promise<number> => {
-  const deadline = performance.now() + endTimeoutMs
+  const deadline = performance.now() + 10_000
   for (;;) {
     const { pid } = readServerState(directory)
     if (!isServerOf(directory, pid)) return pid

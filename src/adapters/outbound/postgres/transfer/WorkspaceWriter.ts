@@ -65,8 +65,7 @@ const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeW
   const lists = ["prompt_tags", "prompt_fragments", "prompt_versions"] as const
   const removedLists = yield* deleteOtherRows(sql, lists, id, archive)
   const { added, changed } = yield* upsertRows(sql, id, archive)
-  const items = ["prompts", "fragments", "tags", "folders"] as const
-  const removedItems = yield* deleteOtherRows(sql, items, id, archive)
+  const removedItems = yield* deleteOtherRows(sql, ["prompts", "fragments", "tags", "folders"], id, archive)
   const renamed = yield* countRows(
     sql`update workspaces set name = ${name} where id = ${id} and name <> ${name}`
   )
