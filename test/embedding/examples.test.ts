@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { cpSync, readdirSync, writeFileSync } from "node:fs"
+import { cpSync, readdirSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
 import * as Result from "effect/Result"
@@ -118,32 +118,26 @@ describe("the examples that need PostgreSQL", () => {
     [
       "hono.ts",
       `import application, { close } from "./hono.ts"
-export const get = (path, headers) => application.request(path, { headers })
-export { close }`,
+const get = (path, headers) => application.request(path, { headers })`,
       "a page of the application\n"
     ],
     [
       "route-handler.ts",
-      `import { GET, getResolvedText } from "./route-handler.ts"
-export const get = async (path, headers) =>
+      `import { close, GET, getResolvedText } from "./route-handler.ts"
+const get = async (path, headers) =>
   path === "/"
     ? new Response(await getResolvedText("${archive.workspace.id}", "${agent.id}"))
-    : GET(new Request("http://host.example" + path, { headers }))
-export { close } from "./route-handler.ts"`,
+    : GET(new Request("http://host.example" + path, { headers }))`,
       resolved.resolved_content
     ]
-  ])("%s serves the API and a page of the application", async (_, module, page) => {
-    writeFileSync(join(project, "module.js"), module)
-    const code = `import { close, get } from "./module.js"
-const paths = [${JSON.stringify(path)}, ${JSON.stringify(path)}, "/"]
-const headers = [{ authorization: "Bearer " + process.env.PROMPT_RETRIEVAL_KEY }, {}, {}]
-const responses = await Promise.all(paths.map((path, index) => get(path, headers[index])))
+  ])("%s serves the API and a page of the application", async (_, start, page) => {
+    const code = `${start}
+const responses = [
+  await get("${path}", { authorization: "Bearer ${key}" }), await get("${path}", {}), await get("/", {})
+]
 console.log(JSON.stringify(await Promise.all(responses.map(async (each) => [each.status, await each.text()]))))
 await close()`
-    const { stdout, ...rest } = await runNode(["--input-type=module", "--eval", code], {
-      ...env,
-      PROMPT_RETRIEVAL_KEY: key
-    })
+    const { stdout, ...rest } = await runNode(["--input-type=module", "--eval", code], env)
     expect(rest).toEqual({ code: 0, stderr: "" })
     expect(JSON.parse(stdout)).toEqual([
       [200, JSON.stringify({ data: resolved })],
