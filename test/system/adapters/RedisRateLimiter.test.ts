@@ -143,6 +143,23 @@ describe("Redis RateLimiter", () => {
       })
   )
 
+  it.effect("a Redis that replies to pings but cannot count stays unavailable until it can count again", () =>
+    Effect.gen(function* () {
+      yield* redis.ask("CONFIG SET min-replicas-to-write 1")
+      const limiter = yield* makeLimiter(redis.url)
+      for (let tries = 0; tries < 5; tries++) {
+        assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)
+        yield* TestClock.adjust("1 second")
+        yield* sleepLive(20)
+      }
+      const key = newKey()
+      assert.strictEqual(yield* countAdmitted(limiter, key, 150, now), 100)
+      yield* redis.ask("CONFIG SET min-replicas-to-write 0")
+      yield* waitUntilShared(redis, limiter)
+      assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 1)
+    }).pipe(Effect.ensuring(redis.ask("CONFIG SET min-replicas-to-write 0")))
+  )
+
   it.live("closing a limiter does not wait for a frozen Redis, even during a connection attempt", () =>
     Effect.gen(function* () {
       yield* Effect.scoped(

@@ -40,6 +40,11 @@ const refundScript = `if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then re
 const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, unknown> =>
   Effect.tryPromise({ try: run, catch: (error) => error })
 
+const toRedisKey = (bucket: Bucket, now: number): string =>
+  `prompt-retrieval:rate:{${bucket}}:${toRateWindow(now)}`
+
+const probeKey = "prompt-retrieval:rate:probe"
+
 /** Waits one turn of the event loop. */
 const nextTurn = Effect.promise(() => setImmediate())
 
@@ -55,10 +60,9 @@ const withReplyTimeout = <A>(reply: Effect.Effect<A, unknown>): Effect.Effect<A,
   )
 
 /**
- * Connects to a Redis server until the scope closes. Fails if this takes more than two seconds, or if the server then
- * replies too late. Has no offline queue and no reconnects, so that commands fail immediately while the server is
- * unavailable. Pings keep an idle connection alive. If one second passes without a reply, the connection is closed, even
- * during the handshake.
+ * Connects to a Redis server until the scope closes. Fails if this takes more than two seconds. Has no offline queue and
+ * no reconnects, so that commands fail immediately while the server is unavailable. Pings keep an idle connection alive.
+ * If one second passes without a reply, the connection is closed, even during the handshake.
  */
 const connect = Effect.fnUntraced(function* (url: string) {
   const client = createClient({
@@ -74,18 +78,24 @@ const connect = Effect.fnUntraced(function* (url: string) {
   // Does not wait for replies, which a frozen server never sends.
   yield* Effect.addFinalizer(() => Effect.sync(() => client.destroy()))
   yield* attempt(() => client.connect())
-  yield* withReplyTimeout(attempt(() => client.ping()))
-  const run = (script: string, bucket: Bucket, now: number, ...args: ReadonlyArray<number>) =>
-    attempt(() =>
-      client.eval(script, {
-        keys: [`prompt-retrieval:rate:{${bucket}}:${toRateWindow(now)}`],
-        arguments: args.map(String)
-      })
-    )
+  const run = (script: string, key: string, ...args: ReadonlyArray<number>) =>
+    attempt(() => client.eval(script, { keys: [key], arguments: args.map(String) }))
   return { run, lost }
 })
 
 type Connection = Effect.Success<ReturnType<typeof connect>>
+
+/**
+ * Checks that requests can be counted on a connection. A server can reply to pings but reject this, for example a
+ * read-only replica. The server compiles a script when it first gets it, so the reply timeout applies only to the last
+ * step.
+ */
+const probe = Effect.fnUntraced(function* ({ run }: Connection) {
+  const take = run(takeScript, probeKey, Number.MAX_SAFE_INTEGER)
+  yield* take
+  yield* run(refundScript, probeKey)
+  yield* withReplyTimeout(take)
+})
 
 /**
  * Keeps one connection to the Redis server at `url` in the background until the scope closes, and reports in the metric
@@ -109,9 +119,10 @@ const maintainConnection = Effect.fnUntraced(function* (url: string) {
     yield* Deferred.succeed(firstAttempt, undefined)
   })
 
-  /** Connects, and fails when the connection is lost. */
+  /** Connects, probes the connection, and fails when the connection is lost. */
   const useConnection = Effect.gen(function* () {
     const connection = yield* connect(url)
+    yield* probe(connection)
     yield* setConnection(connection, stateLog.up)
     return yield* Deferred.await(connection.lost)
   })
@@ -146,7 +157,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
           Effect.suspend(() => {
             const connection = getSharedCounter(bucket)
             if (connection === undefined) return local.take(bucket, limit, now)
-            return withReplyTimeout(connection.run(takeScript, bucket, now, limit)).pipe(
+            return withReplyTimeout(connection.run(takeScript, toRedisKey(bucket, now), limit)).pipe(
               Effect.catch((error) => Deferred.fail(connection.lost, error)),
               Effect.flatMap((reply) =>
                 reply === 0 ? Effect.succeed(false) : local.take(bucket, limit, now)
@@ -158,7 +169,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
             const connection = getSharedCounter(bucket)
             const refundLocal = local.refund(bucket, now)
             if (connection === undefined) return refundLocal
-            return connection.run(refundScript, bucket, now).pipe(
+            return connection.run(refundScript, toRedisKey(bucket, now)).pipe(
               Effect.catch((error) => Deferred.fail(connection.lost, error)),
               Effect.forkDetach({ startImmediately: true }),
               Effect.andThen(refundLocal)
