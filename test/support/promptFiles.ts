@@ -74,7 +74,10 @@ export const planFiles = (
   content: WorkspaceContent,
   texts: Texts,
   overwrite = false
-) => planImport(workspace, content, texts, { now, newId, overwrite })
+) =>
+  Result.flatMap(parseFiles(texts), (files) =>
+    planImport(workspace, content, files, { now, newId, overwrite })
+  )
 
 /** Imports files, and undoes edits of the workspace. Returns the edit, the changes, and the content after the import. */
 export const importFiles = (

@@ -58,6 +58,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
     const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
     // The parser of YAML is loaded only for files, because it cannot be bundled into one file for embedders.
+    const loadPromptFile = Effect.promise(() => import("../transfer/PromptFile.ts"))
     const loadFileImport = Effect.promise(() => import("../transfer/FileImport.ts"))
     const loadFileExport = Effect.promise(() => import("../transfer/FileExport.ts"))
 
@@ -141,12 +142,15 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         texts: Texts,
         options?: FileImportOptions
       ) {
+        const { parseFiles } = yield* loadPromptFile
         const { planImport, locateInFiles } = yield* loadFileImport
+        // Before the edit, because the store holds a lock and may repeat the edit.
+        const files = yield* Effect.fromResult(parseFiles(texts))
         const runSync = Effect.runSyncWith(yield* Effect.context<never>())
         const planOptions = { ...options, now: yield* now, newId: () => runSync(random.uuidV7()) }
         let latest: ImportPlan | undefined
         const makeEdit = Effect.fnUntraced(function* (content: WorkspaceContent) {
-          latest = yield* Effect.fromResult(planImport(workspace, content, texts, planOptions))
+          latest = yield* Effect.fromResult(planImport(workspace, content, files, planOptions))
           return latest
         })
         return yield* Effect.catchTag(

@@ -17,7 +17,7 @@ import {
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type CallerChange, findCallerChanges } from "./CallerChanges.ts"
 import { compareForImport, findSlotWarnings, isDifferent, type Pair } from "./Comparison.ts"
-import { InvalidFiles, parseFiles, type Texts, toFragmentName } from "./PromptFile.ts"
+import { InvalidFiles, type PromptFile, toFragmentName } from "./PromptFile.ts"
 
 /** A change that an import of files makes. `path` is null if no file describes the prompt or fragment. */
 export interface FileChange {
@@ -227,16 +227,18 @@ export type ImportPlan = readonly [ContentEdit, FileImport]
  *
  * Without `overwrite`, the plan fails if it would undo an edit that was made in the workspace since the latest import.
  * Before the first import, there is nothing to compare with.
+ *
+ * @param files the result of `parseFiles`
  */
 export const planImport = (
   workspace: WorkspaceId,
   content: WorkspaceContent,
-  texts: Texts,
+  files: ReadonlyArray<PromptFile>,
   options: PlanOptions
 ): Result.Result<ImportPlan, InvalidFiles | ConflictingEdits> =>
-  parseFiles(texts).pipe(
-    Result.flatMap((files) => compareForImport(workspace, content, files)),
-    Result.flatMap((pairs): Result.Result<ImportPlan, ConflictingEdits> => {
+  Result.flatMap(
+    compareForImport(workspace, content, files),
+    (pairs): Result.Result<ImportPlan, ConflictingEdits> => {
       const selected = selectPairs(pairs)
       const isFirstImport = content.importedStates.length === 0
       const edited = selected.filter(({ workspaceHash, importedHash }) => workspaceHash !== importedHash)
@@ -257,7 +259,7 @@ export const planImport = (
       const callerChanges = options.dryRun === true ? findCallerChanges(pairs) : []
       const edit = { ...makeEdit(content, changes, options), importedStates }
       return Result.succeed([edit, { changes, warnings, fragmentNames, callerChanges }])
-    })
+    }
   )
 
 /** Converts the problems of prompts and fragments of a plan's edit to problems of the files that describe them. */
