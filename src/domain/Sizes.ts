@@ -31,8 +31,9 @@ export const sizes = {
   contentSlots: 10_000
 } as const
 
-/** Returns true if a text has at most `sizes.nameLength` characters. */
-export const fitsName = (text: string): boolean => [...text].length <= sizes.nameLength
+/** Returns true if a text has at most `sizes.nameLength` characters. A huge text is not split, to save memory. */
+export const fitsName = (text: string): boolean =>
+  text.length <= 2 * sizes.nameLength && [...text].length <= sizes.nameLength
 
 /** Matches a slot. Like the check in the database, allows a name of up to 256 code points and a blank name. */
 const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
