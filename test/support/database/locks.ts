@@ -63,10 +63,10 @@ export const waitForBlockedQuery = (sql: (text: string) => Promise<ReadonlyArray
  * Runs a write during a transaction of another client, which commits as soon as the write waits for it. Returns the
  * result of the write.
  */
-export const writeDuring = Effect.fnUntraced(function* <A, E>(
+export const writeDuring = Effect.fnUntraced(function* <A, E, R>(
   client: PgClient,
   statements: ReadonlyArray<readonly [text: string, params: ReadonlyArray<unknown>]>,
-  write: Effect.Effect<A, E>
+  write: Effect.Effect<A, E, R>
 ) {
   const commit = yield* holdLocks(client, ...statements)
   const writer = yield* Effect.forkScoped(Effect.result(write))

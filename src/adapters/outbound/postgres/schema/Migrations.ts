@@ -10,12 +10,12 @@ import { lists } from "./0001_lists.ts"
 import { notifications, promptNotifications } from "./0001_notifications.ts"
 import { tables } from "./0001_tables.ts"
 import {
-  decodeVersion,
   migrationNames,
   migrationTable,
   readSchemaVersion,
   SchemaMismatch,
-  selectVersion
+  selectVersion,
+  toKnownVersion
 } from "./SchemaVersion.ts"
 import { findTriggerModes, makeTriggerRepair, selectWrongTriggers } from "./Triggers.ts"
 
@@ -86,7 +86,8 @@ const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   })
   const work = Effect.gen(function* () {
     yield* runStatements(prepareTransaction)
-    const { version } = decodeVersion(yield* sql.unsafe(selectVersion))
+    // While this transaction waited for the lock, a newer program may have migrated the database.
+    const version = yield* toKnownVersion(yield* sql.unsafe(selectVersion), all.length)
     const ran: Array<MigrationInfo> = []
     for (const { name, statements } of all.slice(version)) {
       const id = version + ran.length + 1

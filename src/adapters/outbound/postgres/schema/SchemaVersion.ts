@@ -26,7 +26,22 @@ export const migrationTable = "prompt_retrieval_migrations"
 /** Selects the number of the last migration that ran; 0 if no migration has run. */
 export const selectVersion = `select coalesce(max(id), 0) as version from ${migrationTable}`
 
-export const decodeVersion = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int }))
+const decodeVersion = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int }))
+
+/** Decodes the row of `selectVersion`. Fails if the version is newer than the version `latest` of a program. */
+export const toKnownVersion = (
+  rows: ReadonlyArray<unknown>,
+  latest: number
+): Effect.Effect<number, SchemaMismatch> => {
+  const { version } = decodeVersion(rows)
+  return version <= latest
+    ? Effect.succeed(version)
+    : Effect.fail(
+        SchemaMismatch(
+          `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
+        )
+      )
+}
 
 const decodeServerState = makeFirstRowDecoder(
   Schema.Struct({ serverVersion: Schema.Int, hasTable: Schema.Boolean })
@@ -53,15 +68,7 @@ export const readSchemaVersion = Effect.fnUntraced(function* (latest: number) {
         `the server is PostgreSQL ${server} and this program needs PostgreSQL ${oldestServer} or later: upgrade the server`
       )
     )
-  if (!hasTable) return 0
-  const { version } = decodeVersion(yield* query({ text: selectVersion, params: [] }))
-  if (version > latest)
-    return yield* Effect.fail(
-      SchemaMismatch(
-        `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
-      )
-    )
-  return version
+  return hasTable ? yield* toKnownVersion(yield* query({ text: selectVersion, params: [] }), latest) : 0
 })
 
 /**

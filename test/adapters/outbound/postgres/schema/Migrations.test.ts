@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as Result from "effect/Result"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
 import {
   migrate,
@@ -16,7 +17,7 @@ import {
   readSchemaStatus
 } from "../../../../../src/adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { findTriggerModes } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
-import { holdLocks, waitForBlocked } from "../../../../support/database/locks.ts"
+import { holdLocks, waitForBlocked, writeDuring } from "../../../../support/database/locks.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 import { connect, emptyDatabase, freshDatabase, onServer } from "../../../../support/postgres.ts"
@@ -152,6 +153,27 @@ describe("a database that the program cannot use", () => {
     } as const
     assert.deepStrictEqual(yield* Effect.flip(migrate), newer)
     assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), newer)
+  })
+
+  test("migrate rejects a schema that a newer program migrates while migrate waits for the lock of migrations", function* () {
+    const sql = yield* PgClient.PgClient
+    yield* runMigrations(makeTracedMigrations(1))
+    const result = yield* writeDuring(
+      sql,
+      [
+        ["select pg_advisory_xact_lock(hashtext('prompt_retrieval_migrations'))", []],
+        ["insert into prompt_retrieval_migrations (id, name) values (2, 'step 2'), (3, 'step 3')", []]
+      ],
+      runMigrations(makeTracedMigrations(2))
+    )
+    assert.deepStrictEqual(
+      result,
+      Result.fail({
+        _tag: "SchemaMismatch" as const,
+        message:
+          "the database's schema is version 3 and this program knows versions up to 2: upgrade the program"
+      })
+    )
   })
 
   test("on a read-only server, migrate fails if a migration is pending, and only logs a warning if triggers are wrong", function* () {
