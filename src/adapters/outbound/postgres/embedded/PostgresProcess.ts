@@ -139,7 +139,7 @@ export const startPostgres = async (programs: string, directory: string, user: S
     if (failure !== undefined) throw new Error(`PostgreSQL did not start: ${failure.reason}`)
   }
   return {
-    /** Resolves with the reason once the server has ended. */
+    /** Resolves with the exit code and the reason once the server has ended. */
     ended,
     /** Closes the connections of clients and stops the server. */
     stop: async (): Promise<void> => {

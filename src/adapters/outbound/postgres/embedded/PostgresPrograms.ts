@@ -1,5 +1,16 @@
 import { spawnSync } from "node:child_process"
-import { cpSync, existsSync, lstatSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs"
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync
+} from "node:fs"
 import * as module from "node:module"
 import { dirname, join, relative } from "node:path"
 import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
@@ -61,8 +72,10 @@ const findProblem = (directory: string, user: SystemUser): string | undefined =>
 /** Copies the package to `directory`, which does not exist until the copy is complete. */
 const copyPackage = (source: string, directory: string): void => {
   if (existsSync(directory)) return
-  const incomplete = `${directory}.incomplete-${process.pid}`
+  mkdirSync(dirname(directory), { recursive: true, mode: 0o755 })
+  const incomplete = mkdtempSync(`${directory}.incomplete-`)
   cpSync(source, incomplete, { recursive: true, verbatimSymlinks: true })
+  chmodSync(incomplete, 0o755)
   try {
     renameSync(incomplete, directory)
   } catch (error) {
