@@ -81,6 +81,8 @@ describe("a response that is not from the service", () => {
       "404 Route not found; check baseUrl"
     ],
     [respond(307, null, { location: "http://x.test/" }), "307 redirect; set baseUrl to its target"],
+    [respond(302, null), "302 redirect; set baseUrl to its target"],
+    [respond(502, null, { location: "http://x.test/" }), "502 without a content type"],
     ...bodies.map((body) => [respond(200, body), "200 application/json"] as const)
   ]
 

@@ -93,6 +93,7 @@ describe("the provenance of a result", () => {
     ['"prompt-retrieval"; hit; detail="database-unavailable"', "stale"],
     ["ExampleCDN; fwd=miss, prompt-retrieval;hit;detail=database-unavailable", "stale"],
     ["ExampleCDN; hit; detail=database-unavailable", "fresh"],
+    ['edge; key="prompt-retrieval"; detail=database-unavailable', "fresh"],
     ["prompt-retrieval; hit, ExampleCDN; detail=database-unavailable", "fresh"]
   ])("the result of a response with Cache-Status: %s has the source %s", async (value, source) => {
     const { client } = makeScriptedClient([() => textResponse("a", { "cache-status": value })])

@@ -117,7 +117,7 @@ const parseCount = (value: string | null): number | undefined =>
 const parseAge = (value: string | null): number => Math.max(Number.parseInt(value!, 10) || 0, 0) * 1000
 
 /** Matches the `Cache-Status` (RFC 9211) of a response that the service sends while its database is not available. */
-const servedStalePattern = /prompt-retrieval\b[^,]*database-unavailable/
+const servedStalePattern = /(^|,)\s*"?prompt-retrieval"?\s*;[^,]*database-unavailable/
 
 /** Sends authenticated requests and retries transient failures within the call's limits. */
 export class Transport {
@@ -227,7 +227,7 @@ export class Transport {
     if (status >= 400 && typeof code === "string" && typeof message === "string" && !isUnknownPath)
       throw toApiError({ ...details, code: this.#redact(code), message: this.#redact(message) })
     // Browsers report a redirect that is not followed as status 0.
-    const isRedirect = status === 0 || headers.get("location") !== null
+    const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304)
     const reason = isUnknownPath
       ? "Route not found; check baseUrl"
       : isRedirect
