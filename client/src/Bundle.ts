@@ -37,11 +37,11 @@ export const bundleFormatVersion = 1
 
 /** A bundle was rejected: it is damaged, was changed by hand, or is not a bundle. */
 export class BundleError extends named("BundleError", PromptClientError) {
-  /** Id of the first prompt whose hash does not match; undefined if the error concerns the whole bundle. */
-  readonly promptId: string | undefined
+  /** Id of the first prompt whose hash does not match; absent if the error concerns the whole bundle. */
+  declare readonly promptId?: string
   constructor(message: string, promptId?: string) {
     super(message)
-    this.promptId = promptId
+    if (promptId) this.promptId = promptId
   }
 }
 
@@ -83,8 +83,9 @@ export const toResolvedPrompt = ({ content, ...prompt }: PartialPrompt): Resolve
   return values
 }
 
-/** Returns true if each field of a resolved prompt has the right type. */
+/** Returns true if each field of a resolved prompt has the right type, and the count is an exact integer. */
 export const isResolvedPrompt = (prompt: UnknownJson): boolean =>
+  Number.isSafeInteger(prompt.fragment_count) &&
   Object.entries({ ...emptyPrompt, prompt_type: "" }).every(
     ([field, value]) => typeof prompt[field] === typeof value
   )

@@ -144,7 +144,8 @@ describe("pull", () => {
     ],
     ["with an invalid name", { name: "a = 1; x" }, toInvalid("a = 1; x")],
     ["with an invalid title", { title: 1 as never }, toInvalid("support-agent")],
-    ["with an invalid count", { fragment_count: "1" as never }, toInvalid("support-agent")]
+    ["with an invalid count", { fragment_count: "1" as never }, toInvalid("support-agent")],
+    ["with a count that is not an integer", { fragment_count: 1.5 }, toInvalid("support-agent")]
   ])("pull rejects a prompt %s, and writes nothing", async (_, change, message) => {
     const { pull, listFiles } = await startPullService([{ ...agent, ...change }])
     expect(await pull()).toEqual(toFailure(message))
