@@ -62,7 +62,8 @@ describe("a bundle", () => {
       ...bundle,
       ...change
     }))
-    for (const value of [...values, {}, [], null, undefined, "text"]) await fails(verifyBundle(value))
+    for (const value of [...values, {}, [], null, undefined, "text"])
+      assert.notProperty(await fails(verifyBundle(value)), "promptId")
   })
 
   it("parseBundleFile rejects a file that a formatter has changed, and advises to exclude the file from formatters", async () => {
