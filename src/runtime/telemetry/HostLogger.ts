@@ -1,5 +1,6 @@
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
 import { toLogEntry } from "./Logging.ts"
 
@@ -19,6 +20,11 @@ export interface HostLogger {
   error?(message: string, fields: HostLogFields): void
 }
 
+const findMinimumLevel = (logger: HostLogger): LogLevel.LogLevel => {
+  if (logger.debug !== undefined) return "All"
+  return logger.info !== undefined ? "Info" : "Warn"
+}
+
 const selectFunction = (logger: HostLogger, level: string) => {
   if (level === "fatal" || level === "error") return logger.error ?? logger.warn
   return level === "warn" || level === "info" ? logger[level] : logger.debug
@@ -36,5 +42,5 @@ export const layer = (logger: HostLogger): Layer.Layer<never> =>
         }
       })
     ]),
-    Layer.succeed(References.MinimumLogLevel, "All")
+    Layer.succeed(References.MinimumLogLevel, findMinimumLevel(logger))
   )
