@@ -60,7 +60,8 @@ const durationUnits: Readonly<Record<string, string>> = {
 
 /** Parses a duration such as `5s`, `500 ms` or `5 seconds`. Returns milliseconds. */
 const parseDuration = (text: string): number | undefined => {
-  const long = text.replace(/(?<=^\d+(\.\d+)?) ?(ms|[smhd])$/, (unit) => ` ${durationUnits[unit.trim()]}`)
+  const [, amount, unit = ""] = /^(\d+(?:\.\d+)?) ?(ms|[smhd])$/.exec(text) ?? []
+  const long = amount === undefined ? text : `${amount} ${durationUnits[unit]}`
   return Option.getOrUndefined(Option.map(Duration.fromInput(long as Duration.Input), Duration.toMillis))
 }
 
