@@ -2,6 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
@@ -18,7 +19,7 @@ import { makeRepeatingLog } from "../application/observability/RepeatingLog.ts"
 import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"
 import { promptApiLayer } from "./layers/EmbeddingLayers.ts"
 import * as HostLogger from "./telemetry/HostLogger.ts"
-import * as Logging from "./telemetry/Logging.ts"
+import { formatJson, toLogEntry } from "./telemetry/Logging.ts"
 
 /** The API inside another Node service. */
 export interface PromptApi {
@@ -35,10 +36,18 @@ export interface PromptApi {
   readonly close: () => Promise<void>
 }
 
-/** Makes the layer of logs and spans. Spans are not created, because nothing exports them. */
+/**
+ * Makes the layer of logs and spans. If there is no logger, warnings and errors go to stderr. Spans are not created,
+ * because nothing exports them.
+ */
 const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
   Layer.merge(
-    logger === undefined ? Logging.layer({ logFormat: "json", logLevel: "Warn" }) : HostLogger.layer(logger),
+    logger === undefined
+      ? Layer.merge(
+          Logger.layer([Logger.withConsoleError(Logger.make((options) => formatJson(toLogEntry(options))))]),
+          Layer.succeed(References.MinimumLogLevel, "Warn")
+        )
+      : HostLogger.layer(logger),
     Layer.succeed(References.TracerEnabled, false)
   )
 

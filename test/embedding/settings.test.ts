@@ -90,7 +90,7 @@ describe("the option logger of createPromptApi", () => {
   })
 
   it("warnings go to the method warn of the logger or, without a logger, to stderr as JSON lines", async () => {
-    const errors = vi.spyOn(process.stderr, "write").mockImplementation(() => true)
+    const errors = vi.spyOn(console, "error").mockImplementation(() => {})
     const warn = vi.fn()
     const redisUrl = "redis://127.0.0.1:9"
     await makeApi({ logger: { warn }, redisUrl })
@@ -99,7 +99,7 @@ describe("the option logger of createPromptApi", () => {
     expect(errors.mock.calls).toEqual([])
     await makeApi({ redisUrl })
     await expect
-      .poll(() => errors.mock.calls.map(([line]) => JSON.parse(String(line))))
+      .poll(() => errors.mock.calls.map(([line]) => JSON.parse(line)))
       .toContainEqual(expect.objectContaining({ level: "warn", time: expect.any(String) }))
   })
 })
