@@ -91,10 +91,7 @@ const makeTable = (parent: "workspace_id" | "prompt_id", schema: { readonly fiel
   }
 }
 
-/**
- * The tables by name. A table comes after the tables that it refers to. Users and keys come last, so that revocations
- * do not wait for the rest of an import.
- */
+/** The tables by name. A table comes after the tables that it refers to. */
 export const tables = {
   folders: makeTable("workspace_id", Folder),
   tags: makeTable("workspace_id", WorkspaceTag),
@@ -113,6 +110,20 @@ export const tables = {
 } satisfies Readonly<Record<string, Table>>
 type TableName = keyof typeof tables
 const tableNames = Object.keys(tables) as ReadonlyArray<TableName>
+
+/** The tables of users and keys. */
+export const accountTables: ReadonlyArray<TableName> = ["users", "api_keys"]
+
+/** The tables of the content of a workspace. */
+export const contentTables: ReadonlyArray<TableName> = [
+  "folders",
+  "tags",
+  "fragments",
+  "prompts",
+  "prompt_fragments",
+  "prompt_versions",
+  "prompt_tags"
+]
 
 const isList = (table: TableName): table is keyof typeof promptLists => table in promptLists
 
@@ -204,9 +215,14 @@ const decodeCounts = makeFirstRowDecoder(Schema.Struct({ added: Schema.Int, chan
 const fullBatchLength = 1024 * 1024
 
 /** Adds and updates rows, table by table. Returns how many rows were added and changed. */
-export const upsertRows = Effect.fnUntraced(function* (sql: PgClient, workspace: string, content: Content) {
+export const upsertRows = Effect.fnUntraced(function* (
+  sql: PgClient,
+  names: ReadonlyArray<TableName>,
+  workspace: string,
+  content: Content
+) {
   let [added, changed] = [0, 0]
-  for (const table of tableNames) {
+  for (const table of names) {
     const statement = makeUpsert(table)
     let batch: Array<string> = []
     let length = 0

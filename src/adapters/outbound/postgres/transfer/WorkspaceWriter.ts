@@ -16,7 +16,14 @@ import { type Database, isConcurrencyError } from "../Database.ts"
 import { countRows } from "../driver/Query.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { readContent } from "./ContentReader.ts"
-import { type Content, deleteOtherRows, rejectConflicts, upsertRows } from "./ContentWriter.ts"
+import {
+  accountTables,
+  type Content,
+  contentTables,
+  deleteOtherRows,
+  rejectConflicts,
+  upsertRows
+} from "./ContentWriter.ts"
 
 /** Appends an event to the audit log in the current transaction. */
 export type AuditRecorder = (entry: AuditEntry) => Effect.Effect<void, SqlError>
@@ -47,8 +54,8 @@ const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users"
 
 /**
  * Makes the content of a workspace equal to an archive, merges the name, the users and the keys, and returns how many
- * rows were written. The name of the workspace is written last, so that billing changes do not wait for the rest of an
- * import.
+ * rows were written. Users, keys and the name of the workspace are written last, so that revocations and billing changes
+ * do not wait for the rest of an import.
  *
  * The schema limits the rows of a prompt, so other rows of prompts are deleted first. Each statement sees what other
  * transactions committed before it. If an editor commits a new version before prompts are compared, the version stays,
@@ -64,14 +71,20 @@ const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeW
   yield* rejectConflicts(sql, id, archive)
   const lists = ["prompt_tags", "prompt_fragments", "prompt_versions"] as const
   const removedLists = yield* deleteOtherRows(sql, lists, id, archive)
-  const { added, changed } = yield* upsertRows(sql, id, archive)
+  const content = yield* upsertRows(sql, contentTables, id, archive)
   const removedItems = yield* deleteOtherRows(sql, ["prompts", "fragments", "tags", "folders"], id, archive)
+  yield* sql`set constraints all immediate`
+  const accounts = yield* upsertRows(sql, accountTables, id, archive)
   const renamed = yield* countRows(
     sql`update workspaces set name = ${name} where id = ${id} and name <> ${name}`
   )
   // Another transaction may have added a row with an id of the archive since the first check.
   yield* rejectConflicts(sql, id, archive)
-  return { added: workspaces + added, changed: changed + renamed, removed: removedLists + removedItems }
+  return {
+    added: workspaces + content.added + accounts.added,
+    changed: content.changed + accounts.changed + renamed,
+    removed: removedLists + removedItems
+  }
 })
 
 /** Another transaction holds the lock of the workspace. */
@@ -83,7 +96,7 @@ const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: Workspa
   const ids = edit.prompts.map(({ id }) => id)
   yield* rejectConflicts(sql, workspace, content)
   yield* deleteOtherRows(sql, ["prompt_tags", "prompt_fragments"], workspace, content, ids)
-  yield* upsertRows(sql, workspace, content)
+  yield* upsertRows(sql, contentTables, workspace, content)
   yield* sql`delete from fragments where id = any(${edit.removedFragments}::uuid[]) and workspace_id = ${workspace}`
 })
 

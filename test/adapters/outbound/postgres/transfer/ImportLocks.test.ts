@@ -96,6 +96,37 @@ describe("imports and concurrent writers", () => {
     assert.isTrue(after.prompts.every(({ id, title }) => title === (id === mine ? "Revised" : "Changed")))
   })
 
+  test("while an import waits to delete a prompt, revocations of a key that it renames do not wait", function* () {
+    const { store, other } = yield* openStoreAndClient
+    const { archive: own, keys } = sample()
+    yield* store.importWorkspace(own)
+    const release = yield* holdLocks(other, [
+      "select from prompts where id = $1 for update",
+      [own.prompts[0]!.id]
+    ])
+    const imported = yield* Effect.forkScoped(
+      store.importWorkspace({
+        ...own,
+        api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
+        users: own.users.map((user) => ({ ...user, must_reset_password: true })),
+        prompts: []
+      })
+    )
+    yield* waitForBlocked(other)
+    const { id, created_by } = keys.active.stored
+    yield* withinOneSecond(other.unsafe("update api_keys set revoked_at = now() where id = $1", [id]))
+    yield* withinOneSecond(
+      other.unsafe("update users set must_reset_password = true where id = $1", [created_by])
+    )
+    yield* release
+    yield* Fiber.join(imported)
+    const after = yield* exportFrom(store, own.workspace.id)
+    const key = after.api_keys.find((key) => key.id === id)!
+    assert.strictEqual(key.name, "Renamed")
+    assert.isNotNull(key.revoked_at)
+    assert.isEmpty(after.prompts)
+  })
+
   for (const [what, statement, versions] of [
     [
       "a version with the same number as a version of the edit",
