@@ -4,7 +4,7 @@ import { parseOptions } from "../Options.ts"
 import { fillSlots, MissingVariablesError } from "../Slots.ts"
 import { Transport, type UnknownJson } from "../transport/Transport.ts"
 import { sealPrompt } from "./BundleFile.ts"
-import { CommandError } from "./CommandError.ts"
+import { CommandError, toUsageError } from "./CommandError.ts"
 import type { PullOptions } from "./CommandLine.ts"
 
 /** Returns the names of the slots of a text, without duplicates, in order of first occurrence. */
@@ -26,20 +26,35 @@ const toBundledPrompt = (name: string, data: UnknownJson, version: number | unde
   return sealPrompt({ ...data, name, version, content, slots: listSlots(content) })
 }
 
+/** Returns the options of the client. Throws a `CommandError` if the key or the URL is missing or invalid. */
+const readOptions = (baseUrl: string | undefined) => {
+  if (!process.env.PROMPT_RETRIEVAL_KEY)
+    throw toUsageError("the environment variable PROMPT_RETRIEVAL_KEY is required: set it to an API key")
+  try {
+    // The timeout is longer than the wait after a 429.
+    return parseOptions({ baseUrl, timeout: 70_000, maxRetries: 8 })
+  } catch (error) {
+    throw toUsageError(
+      (error as TypeError).message.startsWith("apiKey")
+        ? "PROMPT_RETRIEVAL_KEY must be an API key without spaces or line breaks"
+        : "--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL without credentials, query or fragment"
+    )
+  }
+}
+
 /** Maximum number of times that the list is read because it changes. */
 const maxReads = 20
 
 /**
  * Reads the prompts of the API key's workspace, ordered by name. Rejects with a `CommandError` or a
- * `PromptClientError`, and with a `TypeError` if the key or the URL is invalid.
+ * `PromptClientError`.
  */
 export const readPrompts = async ({
   baseUrl,
   tag,
   type
 }: PullOptions): Promise<ReadonlyArray<BundledPrompt>> => {
-  // The timeout is longer than the wait after a 429.
-  const options = parseOptions({ baseUrl, timeout: 70_000, maxRetries: 8 })
+  const options = readOptions(baseUrl)
   const settings = { ...options, transport: new Transport({ ...options, headers: {} }) }
   for (let reads = 0; reads < maxReads; reads++) {
     const prompts = new LivePrompts({ filter: { tag, type } }, settings)

@@ -27,10 +27,6 @@ const readService = async (options: PullOptions): Promise<ReadonlyArray<BundledP
     const prompts = await readPrompts(options)
     if (prompts.length > 0 || options.allowEmpty) return prompts
   } catch (error) {
-    if (error instanceof TypeError) {
-      const message = error.message.replace("baseUrl", "--base-url or PROMPT_RETRIEVAL_URL")
-      throw toUsageError(message.replace("apiKey", "the API key in PROMPT_RETRIEVAL_KEY"))
-    }
     if (error instanceof UnauthorizedError)
       throw new CommandError(`${error.message}; check PROMPT_RETRIEVAL_KEY`)
     if (error instanceof PromptClientError) throw new CommandError(error.message)

@@ -192,8 +192,12 @@ describe("the command line of pull", () => {
       {},
       /--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL/
     ],
-    [[], { PROMPT_RETRIEVAL_KEY: "" }, /set the environment variable PROMPT_RETRIEVAL_KEY/],
-    [[], { PROMPT_RETRIEVAL_KEY: "a b" }, /PROMPT_RETRIEVAL_KEY contains invalid characters/]
+    [[], { PROMPT_RETRIEVAL_KEY: "" }, /PROMPT_RETRIEVAL_KEY is required: set it to an API key/],
+    [
+      [],
+      { PROMPT_RETRIEVAL_KEY: "a b" },
+      /PROMPT_RETRIEVAL_KEY must be an API key without spaces or line breaks/
+    ]
   ])(
     "pull exits with 2, prints one line to stderr and writes nothing for the invalid arguments %j and variables %j",
     async (args, env, message) => {
