@@ -35,9 +35,9 @@ export const memoryLayer: Layer.Layer<
 )
 
 /**
- * Adds a workspace with its users and keys to the in-memory store. If the workspace exists, it is replaced. If the
- * archive is invalid, fails with `InvalidContent` and changes nothing. Does not check whether the ids, emails and
- * keys are unique among all workspaces of the store.
+ * Adds a workspace with its users and keys to the in-memory store. If the workspace exists, its content is replaced, and
+ * its users and keys are added or updated. If the archive is invalid, fails with `InvalidContent` and changes nothing.
+ * Does not check whether the ids, emails and keys are unique among all workspaces of the store.
  *
  * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes.
  */

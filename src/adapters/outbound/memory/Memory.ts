@@ -4,42 +4,56 @@ import * as Layer from "effect/Layer"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import type { Archive } from "../../../application/transfer/Archive.ts"
-import { InvalidKey } from "../../../domain/ApiKey.ts"
+import { type ApiKeyId, InvalidKey, type UserId } from "../../../domain/ApiKey.ts"
+import type { StoredKey, User } from "../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { makePromptRepo } from "./MemoryPromptRepo.ts"
 
-/** The in-memory store: the archives of its workspaces. */
-export class MemoryState extends Context.Service<MemoryState, Map<WorkspaceId, Archive>>()(
-  "prompt-retrieval/MemoryState"
-) {}
+/** The in-memory store. All workspaces share the users, because a user may have keys of several workspaces. */
+export class MemoryState extends Context.Service<
+  MemoryState,
+  {
+    readonly workspaces: Map<WorkspaceId, Archive>
+    readonly users: Map<UserId, User>
+    readonly keys: Map<ApiKeyId, StoredKey>
+  }
+>()("prompt-retrieval/MemoryState") {}
 
-/** Stores a workspace, its users and its keys. Replaces a stored workspace with the same id. */
+/** Stores a workspace, its users and its keys. Replaces a stored workspace, user or key with the same id. */
 export const storeArchive = (archive: Archive): Effect.Effect<void, never, MemoryState> =>
-  Effect.map(MemoryState, (archives) => void archives.set(archive.workspace.id, archive))
+  Effect.map(MemoryState, ({ workspaces, users, keys }) => {
+    workspaces.set(archive.workspace.id, archive)
+    for (const user of archive.users) users.set(user.id, user)
+    for (const key of archive.api_keys) keys.set(key.id, key)
+  })
 
-const makeKeyStore = (archives: MemoryState["Service"]): KeyStore["Service"] => ({
+const makeKeyStore = ({ workspaces, users, keys }: MemoryState["Service"]): KeyStore["Service"] => ({
   find: (hash) =>
     Effect.suspend(() => {
-      for (const { workspace, users, api_keys } of archives.values()) {
-        const key = api_keys.find(({ key_hash }) => key_hash === hash)
-        if (key === undefined) continue
-        const { id, tier, billing_status } = workspace
-        const owner = users.find((user) => user.id === key.created_by)
-        return Effect.succeed({
-          id: key.id,
-          revoked: key.revoked_at !== null,
-          expires_at: key.expires_at,
-          owner_must_reset: owner?.must_reset_password === true,
-          workspace: key.workspace_id === null ? null : { id, tier, billing_status }
-        })
-      }
-      return Effect.fail(InvalidKey)
+      const key = [...keys.values()].find(({ key_hash }) => key_hash === hash)
+      if (key === undefined) return Effect.fail(InvalidKey)
+      const home = key.workspace_id === null ? undefined : workspaces.get(key.workspace_id)?.workspace
+      return Effect.succeed({
+        id: key.id,
+        revoked: key.revoked_at !== null,
+        expires_at: key.expires_at,
+        owner_must_reset: users.get(key.created_by)?.must_reset_password === true,
+        workspace:
+          home === undefined ? null : { id: home.id, tier: home.tier, billing_status: home.billing_status }
+      })
     }),
   markUsed: () => {}
 })
 
 /** Provides an empty in-memory store, and PromptRepo and KeyStore on this store. */
 export const layer: Layer.Layer<PromptRepo | KeyStore | MemoryState> = Layer.mergeAll(
-  Layer.effect(PromptRepo, Effect.map(MemoryState, makePromptRepo)),
+  Layer.effect(
+    PromptRepo,
+    Effect.map(MemoryState, ({ workspaces }) => makePromptRepo(workspaces))
+  ),
   Layer.effect(KeyStore, Effect.map(MemoryState, makeKeyStore))
-).pipe(Layer.provideMerge(Layer.sync(MemoryState, () => new Map())))
+).pipe(
+  Layer.provideMerge(
+    Layer.sync(MemoryState, () => ({ workspaces: new Map(), users: new Map(), keys: new Map() }))
+  )
+)
