@@ -57,22 +57,26 @@ export const prepareDatabase = async (
     return directory
   }
   const incomplete = mkdtempSync(join(dataDir, incompletePrefix))
-  // Does not follow a link.
-  lchownSync(incomplete, user.uid, user.gid)
-  const args = [
-    `--pgdata=${findCurrentDirectory(incomplete)}`,
-    "--username=postgres",
-    "--auth=trust",
-    "--encoding=UTF8",
-    "--locale=C",
-    "--locale-provider=builtin",
-    "--builtin-locale=C.UTF-8"
-  ]
-  const { code, reason } = await startSupervised(join(programs, "initdb"), args, incomplete, user).ended
-  if (code !== 0) throw new Error(`initdb failed: ${reason}`)
-  renameSync(incomplete, directory)
-  const file = openSync(dataDir, "r")
-  fsyncSync(file)
-  closeSync(file)
+  try {
+    // Does not follow a link.
+    lchownSync(incomplete, user.uid, user.gid)
+    const args = [
+      `--pgdata=${findCurrentDirectory(incomplete)}`,
+      "--username=postgres",
+      "--auth=trust",
+      "--encoding=UTF8",
+      "--locale=C",
+      "--locale-provider=builtin",
+      "--builtin-locale=C.UTF-8"
+    ]
+    const { code, reason } = await startSupervised(join(programs, "initdb"), args, incomplete, user).ended
+    if (code !== 0) throw new Error(`initdb failed: ${reason}`)
+    renameSync(incomplete, directory)
+    const file = openSync(dataDir, "r")
+    fsyncSync(file)
+    closeSync(file)
+  } finally {
+    removeDirectory(incomplete)
+  }
   return directory
 }

@@ -49,13 +49,18 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
         const programs = findPrograms(dataDir, user)
         const directory = await prepareDatabase(dataDir, programs, user)
         const server = await startPostgres(programs, directory, user)
-        symlinkSync(join(basename(directory), socketName), socket)
+        try {
+          symlinkSync(join(basename(directory), socketName), socket)
+        } catch (error) {
+          await server.stop()
+          throw error
+        }
         return server
       },
       catch: (cause) =>
         cause instanceof EmbeddedUnavailable ? cause : new DataDirectoryUnusable({ path: dataDir, cause })
     }),
-    ({ stop }) => Effect.andThen(Effect.sync(removeSocket), Effect.promise(stop))
+    ({ stop }) => Effect.ensuring(Effect.sync(removeSocket), Effect.promise(stop))
   )
   const waitForEnd = ({ ended }: Effect.Success<typeof start>) =>
     Effect.flatMap(
