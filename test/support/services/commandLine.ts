@@ -18,21 +18,29 @@ const nowhere = "postgres://postgres@127.0.0.1:9/none"
 const needsProcess = Effect.fail(new CommandError({ message: "the command needs its own process" }))
 
 /** Makes operations whose use cases run on the database of the environment. They are composed like those of the program. */
-const makeCommandRuntime = (env: Readonly<Record<string, string>>) =>
+const makeCommandRuntime = (env: Readonly<Record<string, string>>, setOpen: (isOpen: boolean) => void) =>
   Effect.map(readConfig(env), (config): CommandRuntime["Service"] => ({
     serve: () => needsProcess,
     migrate: needsProcess,
     schemaStatus: needsProcess,
     openUseCases: (migrate) =>
-      Effect.mapError(
-        Layer.build(commandUseCasesLayer(config, migrate)),
-        (error) => new CommandError({ message: "message" in error ? error.message : "no database" })
+      Layer.build(commandUseCasesLayer(config, migrate)).pipe(
+        Effect.tap(
+          Effect.acquireRelease(
+            Effect.sync(() => setOpen(true)),
+            () => Effect.sync(() => setOpen(false))
+          )
+        ),
+        Effect.mapError(
+          (error) => new CommandError({ message: "message" in error ? error.message : "no database" })
+        )
       )
   }))
 
 /**
  * Runs a command line, usually in this process, which is much faster than a new process. Without `DATABASE_URL`, no
- * database can be reached. Commands with input on stdin run in a new process.
+ * database can be reached. Commands with input on stdin run in a new process. Fails if a command prints a result while
+ * the database is open, because the reader of the output can be slow.
  */
 export const runInProcess = async (
   args: ReadonlyArray<string>,
@@ -41,6 +49,7 @@ export const runInProcess = async (
 ): Promise<CommandResult> => {
   const env = { DATABASE_URL: nowhere, ...variables }
   if (input !== undefined) return run(args, env, input)
+  let isDatabaseOpen = false
   let stdout = ""
   let stderr = ""
   const log = vi.spyOn(console, "error").mockImplementation((text) => {
@@ -49,9 +58,15 @@ export const runInProcess = async (
   try {
     const code = await Effect.runPromise(
       runCommandLine(args).pipe(
-        Effect.provideServiceEffect(CommandRuntime, makeCommandRuntime(env)),
+        Effect.provideServiceEffect(
+          CommandRuntime,
+          makeCommandRuntime(env, (isOpen) => {
+            isDatabaseOpen = isOpen
+          })
+        ),
         Effect.provideService(Stdout, (output) =>
           Effect.sync(() => {
+            expect(isDatabaseOpen).toBe(false)
             stdout += Buffer.from(output)
           })
         ),

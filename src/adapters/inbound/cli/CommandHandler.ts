@@ -27,15 +27,14 @@ export const makeGroup = <
   subcommands: Subcommands
 ) => Command.make(name).pipe(Command.withDescription(description), Command.withSubcommands(subcommands))
 
-/** Makes the handler of a command that prints its own output. The database stays open until the command ends. */
+/** Makes the handler of a command that prints its own output. */
 export const handle =
   <Input, A, E extends Failure, R>(run: (input: Input) => Effect.Effect<A, E, R>) =>
   (input: Input) => {
     const parts = input as CommandInput
     return run(input).pipe(
       Effect.mapError((error) => toExitError(error, parts)),
-      Effect.provideService(AsJson, parts.json ?? false),
-      Effect.scoped
+      Effect.provideService(AsJson, parts.json ?? false)
     )
   }
 
@@ -45,7 +44,7 @@ type Input<Params extends Command.Command.Config> = Command.Command.Config.Infer
 /**
  * Makes a command that prints its result as JSON with `--json`. Otherwise, prints the text of `render`, and the text of
  * `describeHint` to stderr. If the result cannot be printed, the error ends with the text of `describeLoss`, which says
- * what is lost and how to recover.
+ * what is lost and how to recover. The database is closed before the result is printed.
  */
 export const makeCommand = <
   const Name extends string,
@@ -69,7 +68,7 @@ export const makeCommand = <
     handle(
       Effect.fnUntraced(function* (input: Input<Params>) {
         const { describeLoss, describeHint } = texts
-        const result = yield* run(input)
+        const result = yield* Effect.scoped(run(input))
         yield* Effect.mapError(print(result, render(result)), (error) =>
           describeLoss === undefined
             ? error

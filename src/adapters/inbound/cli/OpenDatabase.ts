@@ -14,8 +14,9 @@ import { workspaceVariable } from "./input/Environment.ts"
 import { CommandError, UsageError } from "./output/CommandError.ts"
 import { quote } from "./output/Output.ts"
 
-// These functions open the database until the command ends. A command calls them after it has checked the command line,
-// so that wrong usage is reported even if there is no database.
+// These functions open the database until the scope closes. A command calls them after it has checked the command line,
+// so that wrong usage is reported even if there is no database. The scope closes before the command prints its result,
+// because the reader of the output can be slow.
 
 /** Returns the use cases of operators and `prompts`. If `migrate` is false, the schema must be current. */
 export const openDatabase = Effect.fnUntraced(function* (migrate = false) {

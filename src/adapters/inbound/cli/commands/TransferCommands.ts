@@ -9,7 +9,6 @@ import type { ImportOptions } from "../transfer/FileCommands.ts"
 import { workspaceVariable } from "../input/Environment.ts"
 import { booleanFlag, defaultWorkspace, json, optional, workspace, workspaceFor } from "../input/Flags.ts"
 import { type CommandError, makeReadError, ResultExit, UsageError } from "../output/CommandError.ts"
-import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 
 const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
   path === "-"
@@ -31,7 +30,7 @@ const importAny = Effect.fnUntraced(function* (workspace: string | undefined, op
         `${options.path} is a directory: add --workspace ID or set ${workspaceVariable}`
       )
     const { importFiles } = yield* fileCommands
-    return yield* importFiles(yield* openWorkspace(workspace, !options.dryRun), options)
+    return yield* importFiles(workspace, options)
   }
   // For an archive, the default workspace is ignored, even if it is given as `--workspace`.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
@@ -40,7 +39,7 @@ const importAny = Effect.fnUntraced(function* (workspace: string | undefined, op
     return yield* rejectUsage(
       "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
     )
-  return yield* importArchive(yield* openDatabase(!options.dryRun), options)
+  return yield* importArchive(options)
 })
 
 export const importCommand = Command.make(

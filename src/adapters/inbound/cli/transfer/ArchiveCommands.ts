@@ -1,13 +1,12 @@
 import { createReadStream } from "node:fs"
 import * as Effect from "effect/Effect"
-import type { Administration } from "../../../../application/administration/Administration.ts"
 import type { ImportResult } from "../../../../application/ports/WorkspaceStore.ts"
 import { encodeArchive, maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import { ArchiveTooLarge, InvalidContent } from "../../../../domain/WorkspaceContent.ts"
 import { makeReadError } from "../output/CommandError.ts"
 import { pluralize, print, printExported, Stdout } from "../output/Output.ts"
 import { isStdout, writeOutput } from "../output/OutputFile.ts"
-import { openWorkspace } from "../OpenDatabase.ts"
+import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 import type { ImportOptions } from "./FileCommands.ts"
 
 // The commands for an archive: import and export.
@@ -53,12 +52,14 @@ const describeImport = (
 /**
  * Imports an archive and prints the result. Returns true if anything changes, or would change without the dry run.
  */
-export const importArchive = Effect.fnUntraced(function* (
-  administration: Administration["Service"],
-  { path, dryRun }: ImportOptions
-) {
+export const importArchive = Effect.fnUntraced(function* ({ path, dryRun }: ImportOptions) {
   const source = path === "-" ? "standard input" : path
-  const imported = yield* administration.importArchive(yield* readJson(path), { dryRun, source })
+  const imported = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const { importArchive } = yield* openDatabase(!dryRun)
+      return yield* importArchive(yield* readJson(path), { dryRun, source })
+    })
+  )
   yield* print(imported, describeImport(imported, dryRun))
   const { added, changed, removed } = imported.rows
   return added + changed + removed > 0
@@ -66,8 +67,8 @@ export const importArchive = Effect.fnUntraced(function* (
 
 /** Exports a workspace as an archive. Writes to standard output if `out` is undefined. */
 export const exportArchive = Effect.fnUntraced(function* (workspace: string, out: string | undefined) {
-  const archive = yield* Effect.flatMap(openWorkspace(workspace), ({ exportArchive, id }) =>
-    exportArchive(id)
+  const archive = yield* Effect.scoped(
+    Effect.flatMap(openWorkspace(workspace), ({ exportArchive, id }) => exportArchive(id))
   )
   const chunks = yield* Effect.fromResult(encodeArchive(archive))
   if (out === undefined || isStdout(out))

@@ -3,7 +3,6 @@ import { type Dirent, existsSync } from "node:fs"
 import { mkdir, readdir, readFile, stat, unlink, writeFile } from "node:fs/promises"
 import { dirname, join, posix, resolve } from "node:path"
 import * as Effect from "effect/Effect"
-import type { Administration } from "../../../../application/administration/Administration.ts"
 import {
   checkFiles,
   compareInterfaces,
@@ -126,15 +125,20 @@ const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId
  * diff is empty. Returns true if anything changes, or would change without the dry run.
  */
 export const importFiles = Effect.fnUntraced(function* (
-  { importFiles, id }: Pick<Administration["Service"], "importFiles"> & { readonly id: WorkspaceId },
+  workspace: string,
   { path, dryRun, overwrite, allowEmpty }: ImportOptions
 ) {
-  const texts = yield* readTexts(path, true)
-  if (!allowEmpty && ![...texts.keys()].some((path) => path.startsWith("prompts/")))
-    return yield* new CommandError({
-      message: `${path} has no prompts, so the import would archive all prompts of the workspace: add --allow-empty`
+  const { id, texts, imported } = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const { importFiles, id } = yield* openWorkspace(workspace, !dryRun)
+      const texts = yield* readTexts(path, true)
+      if (!allowEmpty && ![...texts.keys()].some((path) => path.startsWith("prompts/")))
+        return yield* new CommandError({
+          message: `${path} has no prompts, so the import would archive all prompts of the workspace: add --allow-empty`
+        })
+      return { id, texts, imported: yield* importFiles(id, texts, { dryRun, overwrite, source: path }) }
     })
-  const imported = yield* importFiles(id, texts, { dryRun, overwrite, source: path })
+  )
   const { fragmentNames, warnings, callerChanges } = imported
   const changes = imported.changes.map(({ before, after, ...change }) => ({
     change,
@@ -169,11 +173,16 @@ export const exportFiles = Effect.fnUntraced(function* (
   out: string,
   { update, overwrite }: Readonly<Record<"update" | "overwrite", boolean>>
 ) {
-  const { exportFiles, id } = yield* openWorkspace(workspace)
-  if (!update) yield* requireNoFiles(out)
-  const texts: Texts = update ? yield* readTexts(out, false) : new Map()
-  const { textsToWrite, pathsToRemove: removed } = yield* exportFiles(id, texts, { overwrite })
-  yield* updateDirectory(out, textsToWrite, removed)
+  const { id, textsToWrite, removed } = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const { exportFiles, id } = yield* openWorkspace(workspace)
+      if (!update) yield* requireNoFiles(out)
+      const texts: Texts = update ? yield* readTexts(out, false) : new Map()
+      const { textsToWrite, pathsToRemove } = yield* exportFiles(id, texts, { overwrite })
+      yield* updateDirectory(out, textsToWrite, pathsToRemove)
+      return { id, textsToWrite, removed: pathsToRemove }
+    })
+  )
   if (!update) return yield* printExported(id, out)
   const written = [...textsToWrite.keys()]
   const count = written.length + removed.length
