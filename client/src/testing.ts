@@ -97,6 +97,8 @@ const toPrompt = (prompt: StoredPrompt) => ({
 export class FakeService {
   readonly #prompts = new Map<string, StoredPrompt>()
   #madeIds = 0
+  /** Distinguishes the ETags of this service from those of others in the same test. */
+  readonly #etagPrefix = crypto.randomUUID()
   /** The ETags of the bodies so far. */
   readonly #etags = new Map<string, string>()
   #failure: FakeFailure | undefined
@@ -175,7 +177,7 @@ export class FakeService {
     const text = JSON.stringify(body)
     const fixed = { "content-type": "application/json", "x-request-id": crypto.randomUUID(), ...headers }
     if (status) return new Response(text, { status, headers: fixed })
-    const etag = this.#etags.get(text) ?? `"${this.#etags.size}"`
+    const etag = this.#etags.get(text) ?? `"${this.#etagPrefix}-${this.#etags.size}"`
     this.#etags.set(text, etag)
     const isCurrent = etag === ifNoneMatch
     return new Response(isCurrent ? null : text, {
@@ -211,9 +213,11 @@ export class FakeService {
     })
     const isNamed = query.has("prompt")
     if (isNamed) query.set("per_page", "100")
-    return toPage(isNamed ? named : this.#list(query), toResolved, query, (listed) => ({
-      prompts: listed.map(({ id, name = id, version = 1 }) => ({ name, version }))
-    }))
+    return toPage(isNamed ? named : this.#list(query), toResolved, query, (listed) =>
+      query.has("names")
+        ? { prompts: listed.map(({ id, name = id, version = 1 }) => ({ name, version })) }
+        : {}
+    )
   }
 
   /** Lists the prompts that match the filters of a query. */

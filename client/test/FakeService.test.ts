@@ -32,6 +32,20 @@ describe("FakeService", () => {
     }
   })
 
+  it("two FakeServices never have the same ETag, and only a request with names=true gets the names", async () => {
+    const read = async (content: string, query: string) => {
+      const { fetch } = new FakeService({ prompts: [{ id, content }] })
+      const { signal } = new AbortController()
+      const init = { method: "GET", headers: {}, redirect: "manual", signal } as const
+      const response = await fetch(`http://fake.test/api/v1/resolved${query}`, init)
+      return { etag: response.headers.get("etag"), meta: JSON.parse(await response.text()).meta }
+    }
+    const [first, second] = [await read("first", ""), await read("second", "?names=true")]
+    expect(first.etag).not.toBe(second.etag)
+    expect(first.meta).toEqual({ page: 1, per_page: 20, total: 1 })
+    expect(second.meta.prompts).toEqual([{ name: id, version: 1 }])
+  })
+
   it("FakeService finds a prompt by the name that it was given, and prefers the prompt that was added first", async () => {
     const service = new FakeService({
       prompts: [
