@@ -1,22 +1,29 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import { Actor } from "../../../../application/administration/Actor.ts"
 import {
   KeyEnded,
   type KeyInfo,
   KeyNotFound,
   KeyUnassigned,
-  type NewKey,
   UserHasActiveKeys,
   UserNotFound,
   WorkspaceStore
 } from "../../../../application/ports/WorkspaceStore.ts"
-import { type ApiKeyId, endKey, isActive, keepLifetime, toReplacedName } from "../../../../domain/ApiKey.ts"
+import {
+  type ApiKeyId,
+  endKey,
+  isActive,
+  keepLifetime,
+  toReplacedName,
+  type UserId
+} from "../../../../domain/ApiKey.ts"
 import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { Database } from "../Database.ts"
-import { countRows } from "../driver/Query.ts"
+import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
 import { type AuditRecorder, lockWorkspace, makeWriter } from "../transfer/WorkspaceWriter.ts"
 import {
@@ -39,6 +46,16 @@ const describeKey = (
   details: AuditEntry["details"] = {}
 ): AuditEntry => ({ action, workspace_id, subject: id, details: { name, owner, ...details } })
 
+const decodeRowsToDelete = makeFirstRowDecoder(Schema.Struct({ prompts: Schema.Int, api_keys: Schema.Int }))
+
+// The clauses that lock a selected row until the transaction ends.
+/** Other transactions cannot delete the row. */
+const againstDeletion = "for key share"
+/** Other transactions cannot change or delete the row. */
+const againstChanges = "for no key update"
+/** Other transactions cannot change or delete the row, or add rows that refer to it. */
+const forDeletion = "for update"
+
 /** Provides the store with which operators administer workspaces, users and keys in PostgreSQL. */
 export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgClient | Actor> = Layer.effect(
   WorkspaceStore,
@@ -54,25 +71,21 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
           values (${actor}, ${action}, ${workspace_id}, ${subject}, ${JSON.stringify(details)}::text::jsonb)`
       )
 
-    /** Runs `work` on one snapshot. If a concurrent transaction changes the same rows, `work` runs again. */
     const inTransaction = <A, E>(work: Effect.Effect<A, E>) =>
-      handleSqlErrors(transact("repeatable read", work))
+      handleSqlErrors(transact("read committed", work))
 
-    const findUser = (email: string, lock = "") =>
+    const readSnapshot = <A, E>(read: Effect.Effect<A, E>) =>
+      handleSqlErrors(transact("repeatable read", read))
+
+    const findUser = (email: string, lock: string) =>
       findFirst(readUsers(sql, `where lower(email) = lower($1) ${lock}`, [email]), UserNotFound)
 
-    const findKey = (id: ApiKeyId) => findFirst(readKeys(sql, "where k.id = $1", [id]), KeyNotFound)
+    const findKey = (id: ApiKeyId, lock = "") =>
+      findFirst(readKeys(sql, `where k.id = $1 ${lock}`, [id]), KeyNotFound)
 
     /** Lists rows of a workspace, whose id is `$1`. Fails with `WorkspaceNotFound` if the workspace does not exist. */
     const list = <A>(read: Reader<A>, id: WorkspaceId, clauses: string) =>
-      inTransaction(Effect.andThen(findWorkspace(sql, id), read(sql, clauses, [id])))
-
-    /** Adds a key for the user with the email `owner`. */
-    const insertKey = (workspace: WorkspaceId, owner: string, key: NewKey) =>
-      sql`insert into api_keys
-        (id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at, expires_at)
-        values (${key.id}, ${workspace}, (select id from users where email = ${owner}), ${key.name},
-          decode(${key.key_hash}, 'hex'), ${key.key_start}, ${key.key_end}, ${key.created_at}, ${key.expires_at})`
+      readSnapshot(Effect.andThen(findWorkspace(sql, id), read(sql, clauses, [id])))
 
     const updateKey = ({ id, name, revoked_at, expires_at }: KeyInfo) =>
       sql`update api_keys set name = ${name}, revoked_at = ${revoked_at}, expires_at = ${expires_at} where id = ${id}`
@@ -84,18 +97,53 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       return changes.length === 0 ? Effect.void : record({ ...entry, details })
     }
 
+    /** Returns the user with this email, and locks the user against deletion. Adds the user if there is none. */
+    const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
+      for (;;) {
+        yield* sql`insert into users (id, email) values (${newUserId}, ${email})
+          on conflict (lower(email)) do nothing`
+        const user = yield* Effect.catchTag(
+          findUser(email, againstDeletion),
+          "UserNotFound",
+          () => Effect.undefined
+        )
+        // If there is no user, another transaction deleted the user after the insert: try again.
+        if (user !== undefined) return user
+      }
+    })
+
+    /**
+     * Locks the owner and the workspace of a key before the key is locked. Deletions lock in the same order, so that
+     * the transactions do not deadlock.
+     */
+    const lockKeyParents = Effect.fnUntraced(function* (id: ApiKeyId) {
+      for (;;) {
+        const locked = yield* sql`select from api_keys k join users u on u.id = k.created_by
+          join workspaces w on w.id = k.workspace_id where k.id = ${id} for key share of u, w`
+        if (locked.length > 0) return
+        const key = yield* findKey(id)
+        if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
+        // The key has a workspace now, so another transaction added the key between the two statements: try again.
+      }
+    })
+
     return WorkspaceStore.of({
-      workspaces: inTransaction(readWorkspaces(sql, "order by id")),
+      workspaces: readSnapshot(readWorkspaces(sql, "order by id")),
       addWorkspace: Effect.fnUntraced(function* ({ id, name, tier, billing_status }) {
         yield* sql`insert into workspaces (id, name, tier, billing_status)
           values (${id}, ${name}, ${tier}, ${billing_status})`
         yield* record({ action: "workspace.created", workspace_id: id, subject: name, details: { tier } })
       }, inTransaction),
-      setWorkspace: Effect.fnUntraced(function* (id, { name = null, tier = null, billing_status = null }) {
-        const before = yield* findWorkspace(sql, id)
-        yield* sql`update workspaces set name = coalesce(${name}, name), tier = coalesce(${tier}, tier),
-          billing_status = coalesce(${billing_status}, billing_status) where id = ${id}`
-        const after = yield* findWorkspace(sql, id)
+      setWorkspace: Effect.fnUntraced(function* (id, { name, tier, billing_status }) {
+        const before = yield* findWorkspace(sql, id, againstChanges)
+        const after = {
+          ...before,
+          name: name ?? before.name,
+          tier: tier ?? before.tier,
+          billing_status: billing_status ?? before.billing_status
+        }
+        yield* sql`update workspaces
+          set name = ${after.name}, tier = ${after.tier}, billing_status = ${after.billing_status} where id = ${id}`
         const entry = { action: "workspace.changed", workspace_id: id, subject: before.name, details: {} }
         yield* recordChanges(entry, before, after)
         return after
@@ -104,31 +152,29 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         // Waits for imports of the workspace. An import locks the workspace's rows in a different order, so without
         // this wait the two transactions could deadlock.
         yield* sql.unsafe(lockWorkspace, [id])
-        const found = yield* findWorkspace(sql, id)
-        const details = {
-          prompts: yield* countRows(sql`delete from prompts where workspace_id = ${id}`),
-          api_keys: yield* countRows(sql`delete from api_keys where workspace_id = ${id}`)
-        }
+        const found = yield* findWorkspace(sql, id, forDeletion)
+        const details = decodeRowsToDelete(
+          yield* sql`select (select count(*)::int from prompts where workspace_id = ${id}) as prompts,
+            count(*)::int as api_keys
+            from (select from api_keys where workspace_id = ${id} order by id for update) k`
+        )
         yield* sql`delete from workspaces where id = ${id}`
         yield* record({ action: "workspace.deleted", workspace_id: id, subject: found.name, details })
         return { ...found, ...details }
       }, inTransaction),
       users: (id) => list(readUsers, id, ofKeyOwners),
-      setUser: Effect.fnUntraced(
-        function* (email, must_reset_password) {
-          const before = yield* findUser(email, "for no key update")
-          const after = { ...before, must_reset_password }
-          yield* sql`update users set must_reset_password = ${must_reset_password} where id = ${before.id}`
-          const entry = { action: "user.changed", workspace_id: null, subject: before.email, details: {} }
-          yield* recordChanges(entry, before, after)
-          return after
-        },
-        // With "repeatable read", the change would be notified to every workspace (`notify_owner`).
-        (work) => handleSqlErrors(transact("read committed", work))
-      ),
+      setUser: Effect.fnUntraced(function* (email, must_reset_password) {
+        const before = yield* findUser(email, againstChanges)
+        const after = { ...before, must_reset_password }
+        yield* sql`update users set must_reset_password = ${must_reset_password} where id = ${before.id}`
+        const entry = { action: "user.changed", workspace_id: null, subject: before.email, details: {} }
+        yield* recordChanges(entry, before, after)
+        return after
+      }, inTransaction),
       deleteUser: Effect.fnUntraced(function* (email, { now, withActiveKeys }) {
-        const user = yield* findUser(email)
-        const keys = yield* readKeys(sql, "where k.created_by = $1 order by k.id", [user.id])
+        const user = yield* findUser(email, forDeletion)
+        // Like `deleteWorkspace`, locks the keys in the order of their ids, so that the two deletions do not deadlock.
+        const keys = yield* readKeys(sql, "where k.created_by = $1 order by k.id for update of k", [user.id])
         const active = keys.filter((key) => isActive(key, now)).length
         if (active > 0 && !withActiveKeys) return yield* Effect.fail(UserHasActiveKeys(active))
         yield* sql`delete from api_keys where created_by = ${user.id}`
@@ -142,18 +188,22 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       folders: (id) => list(readFolders, id, 'where workspace_id = $1 order by name collate "C", id'),
       tags: (id) => list(readTags, id, 'where workspace_id = $1 order by name collate "C"'),
       revokeKey: Effect.fnUntraced(function* (id, at) {
-        const before = yield* findKey(id)
+        const before = yield* findKey(id, `${againstChanges} of k`)
         const after = { ...before, revoked_at: before.revoked_at ?? at }
         yield* updateKey(after)
         yield* recordChanges(describeKey("key.revoked", before), before, after)
         return after
       }, inTransaction),
       rotateKey: Effect.fnUntraced(function* (id, replacement, endsAt) {
-        const key = yield* findKey(id)
-        if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
+        yield* lockKeyParents(id)
+        const key = yield* findKey(id, `${againstChanges} of k`)
         if (!isActive(key, Date.parse(replacement.created_at))) return yield* Effect.fail(KeyEnded)
         const { created_at, expires_at = keepLifetime(key, created_at) } = replacement
-        yield* insertKey(key.workspace_id, key.owner, { ...replacement, name: key.name, expires_at })
+        yield* sql`insert into api_keys
+          (id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at, expires_at)
+          select ${replacement.id}, workspace_id, created_by, name, decode(${replacement.key_hash}, 'hex'),
+            ${replacement.key_start}, ${replacement.key_end}, ${created_at}, ${expires_at}
+          from api_keys where id = ${id}`
         const replaced = { ...key, name: toReplacedName(key.name), ...endKey(key, endsAt, created_at) }
         yield* updateKey(replaced)
         yield* record(
@@ -170,21 +220,22 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         const { name } = yield* findWorkspace(sql, id)
         yield* record({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
       }, inTransaction),
-      exportWorkspace: (workspace) => inTransaction(exportWorkspace(sql, workspace)),
-      readContent: (workspace) => inTransaction(readContent(sql, workspace)),
+      exportWorkspace: (workspace) => readSnapshot(exportWorkspace(sql, workspace)),
+      readContent: (workspace) => readSnapshot(readContent(sql, workspace)),
       addKey: Effect.fnUntraced(function* (workspace, owner, key) {
-        yield* findWorkspace(sql, workspace)
-        const { email } = yield* Effect.catchTag(findUser(owner.email), "UserNotFound", () =>
-          Effect.as(sql`insert into users (id, email) values (${owner.newUserId}, ${owner.email})`, owner)
-        )
-        yield* insertKey(workspace, email, key)
+        yield* findWorkspace(sql, workspace, againstDeletion)
+        const { id, email } = yield* addOrLockUser(owner.newUserId, owner.email)
         const { expires_at } = key
+        yield* sql`insert into api_keys
+          (id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at, expires_at)
+          values (${key.id}, ${workspace}, ${id}, ${key.name}, decode(${key.key_hash}, 'hex'), ${key.key_start},
+            ${key.key_end}, ${key.created_at}, ${expires_at})`
         yield* record(
           describeKey("key.issued", { ...key, workspace_id: workspace, owner: email }, { expires_at })
         )
       }, inTransaction),
       auditEvents: ({ workspace = null, limit }) =>
-        inTransaction(
+        readSnapshot(
           readEvents(sql, "where $1::uuid is null or workspace_id = $1 order by e.id desc limit $2::int", [
             workspace,
             limit

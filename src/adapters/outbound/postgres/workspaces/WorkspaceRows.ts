@@ -62,5 +62,5 @@ export const ofKeyOwners = `where exists (
 export const findFirst = <A, E>(rows: Effect.Effect<ReadonlyArray<A>, SqlError>, notFound: E) =>
   Effect.flatMap(rows, ([row]) => (row === undefined ? Effect.fail(notFound) : Effect.succeed(row)))
 
-export const findWorkspace = (sql: PgClient, id: WorkspaceId) =>
-  findFirst(readWorkspaces(sql, "where id = $1", [id]), WorkspaceNotFound)
+export const findWorkspace = (sql: PgClient, id: WorkspaceId, lock = "") =>
+  findFirst(readWorkspaces(sql, `where id = $1 ${lock}`, [id]), WorkspaceNotFound)
