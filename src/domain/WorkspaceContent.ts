@@ -94,14 +94,22 @@ export interface Problem {
   readonly message: string
 }
 
+/** Maximum number of problems that an error contains, and of problems or warnings that a command prints. */
+export const maxProblems = 100
+
 /** A change failed, because its content is invalid for the workspace. Nothing has changed. */
 export interface InvalidContent {
   readonly _tag: "InvalidContent"
+  /** The first `maxProblems` problems. */
   readonly problems: ReadonlyArray<Problem>
+  /** The number of all problems. */
+  readonly count: number
 }
+/** Makes the error from all problems. */
 export const InvalidContent = (problems: ReadonlyArray<Problem>): InvalidContent => ({
   _tag: "InvalidContent",
-  problems
+  problems: problems.slice(0, maxProblems),
+  count: problems.length
 })
 
 /** The archive of a workspace is or would be larger than an import accepts. */

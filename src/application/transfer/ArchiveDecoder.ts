@@ -89,8 +89,8 @@ const findReferenceProblems = (archive: Archive): ReadonlyArray<Problem> => {
 }
 
 /**
- * Decodes an archive from its parsed JSON. Fails with all problems. Checks references and duplicates only if all values
- * are valid.
+ * Decodes an archive from its parsed JSON. The error contains the first problems and the number of all problems. Checks
+ * references and duplicates only if all values are valid.
  */
 export const decodeArchive = (json: unknown): Result.Result<Archive, InvalidContent> => {
   const decoded = decode(json)

@@ -263,12 +263,15 @@ export const planImport = (
   )
 
 /** Converts the problems of prompts and fragments of a plan's edit to problems of the files that describe them. */
-export const locateInFiles = ({ problems }: InvalidContent, plan: ImportPlan | undefined): InvalidFiles => {
+export const locateInFiles = (
+  { problems, count }: InvalidContent,
+  plan: ImportPlan | undefined
+): InvalidFiles => {
   const locate = (problem: Problem): Problem => {
     const [, kind, index, field] = /^(prompt|fragment)s\[(\d+)\]\.?(.*)$/.exec(problem.path) ?? []
     const item = (kind === "prompt" ? plan?.[0].prompts : plan?.[0].fragments)?.[Number(index)]
     const path = plan?.[1].changes.find((change) => change.kind === kind && change.id === item?.id)?.path
     return typeof path === "string" ? { path, message: `${field} ${problem.message}` } : problem
   }
-  return InvalidFiles(problems.map(locate))
+  return InvalidFiles(problems.map(locate), count)
 }

@@ -30,15 +30,17 @@ export interface PromptFile {
 
 /**
  * An import of files, or an export into their directory, failed because files are invalid. Neither the workspace nor
- * the files changed. The path of a problem starts with the path of its file.
+ * the files changed. The path of a problem starts with the path of its file. `count` is the number of all problems.
  */
 export interface InvalidFiles {
   readonly _tag: "InvalidFiles"
   readonly problems: ReadonlyArray<Problem>
+  readonly count: number
 }
-export const InvalidFiles = (problems: ReadonlyArray<Problem>): InvalidFiles => ({
+export const InvalidFiles = (problems: ReadonlyArray<Problem>, count = problems.length): InvalidFiles => ({
   _tag: "InvalidFiles",
-  problems
+  problems,
+  count
 })
 
 /** Returns the name by which front matter refers to a fragment: its path below `fragments/`, without the extension. */

@@ -203,6 +203,17 @@ describe("decodeArchive", () => {
     )
   })
 
+  it("decodeArchive reports the first 100 problems and the number of all problems", () => {
+    const tags = Array.from({ length: 10_000 }, () => tag("same"))
+    const { problems, count } = Result.getOrThrow(Result.flip(decodeArchive(archive({ tags }))))
+    const expected = Array.from({ length: 100 }, (_, index) => `tags[${index + 1}].name`)
+    assert.deepStrictEqual(
+      problems.map(({ path }) => path),
+      expected
+    )
+    assert.strictEqual(count, 9_999)
+  })
+
   it("in free-form JSON, decodeArchive keeps names that have a special meaning in JavaScript, such as __proto__", () => {
     const metadata = JSON.parse('{"__proto__": {"a": 1}, "constructor": 2, "toString": null}')
     const read = Result.getOrThrow(

@@ -1,13 +1,13 @@
 import type { ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
-import type { InvalidContent } from "../../../../domain/WorkspaceContent.ts"
+import { type InvalidContent, maxProblems } from "../../../../domain/WorkspaceContent.ts"
 import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import type { UnimportedFiles } from "../../../../application/transfer/FileExport.ts"
 import type { ConflictingEdits } from "../../../../application/transfer/FileImport.ts"
 import type { InvalidFiles } from "../../../../application/transfer/PromptFile.ts"
 import type { UserHasActiveKeys } from "../../../../application/ports/WorkspaceStore.ts"
 import { CommandError, type ResultExit } from "./CommandError.ts"
-import { maxProblems, pluralize, quote, toPrintable } from "./Output.ts"
+import { pluralize, quote, toPrintable } from "./Output.ts"
 
 /** The flag `--json`, and the parts of a command's input that error messages name: ids or names, and paths. */
 export interface CommandInput {
@@ -27,15 +27,15 @@ export interface CommandInput {
  */
 const describeProblems = (
   source: string,
-  { problems }: Pick<InvalidContent, "problems">,
+  { problems, count }: Pick<InvalidContent, "problems" | "count">,
   consequence = "nothing was imported; "
 ): string =>
   [
-    `${consequence}${source} has ${pluralize(problems.length, "problem")}:`,
+    `${consequence}${source} has ${pluralize(count, "problem")}:`,
     ...problems
       .slice(0, maxProblems)
       .map(({ path, message }) => toPrintable(`${path === "" ? source : path}: ${message}`)),
-    ...(problems.length > maxProblems ? [`… and ${problems.length - maxProblems} more`] : [])
+    ...(count > maxProblems ? [`… and ${count - maxProblems} more`] : [])
   ].join("\n")
 
 /** Lists every line, because the operator must decide about each line. */

@@ -3,7 +3,7 @@ import { resolve } from "node:path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
-import type { Problem } from "../../../../domain/WorkspaceContent.ts"
+import { maxProblems, type Problem } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { AsJson, type CommandError, makeWriteError, warn } from "./CommandError.ts"
 
@@ -47,9 +47,6 @@ export const print = Effect.fnUntraced(function* (value: unknown, text: string) 
 
 export const printExported = (id: WorkspaceId, target: string) =>
   print({ workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
-
-/** Maximum number of problems or warnings that a command prints. */
-export const maxProblems = 100
 
 /** Prints the warnings about the files of a directory, unless they are in the JSON of the result. */
 export const printWarnings = Effect.fnUntraced(function* (warnings: ReadonlyArray<Problem>) {

@@ -207,9 +207,9 @@ const checkEarlier = Effect.fnUntraced(function* (against: string) {
     return yield* new UsageError({ message: `the directory of --against does not exist: ${against}` })
   return yield* readTexts(against, false).pipe(
     Effect.flatMap((texts) => Effect.fromResult(checkFiles(texts))),
-    Effect.catchTag("InvalidFiles", ({ problems }) => {
+    Effect.catchTag("InvalidFiles", ({ problems, count }) => {
       const located = problems.map(({ path, message }) => ({ path: join(against, path), message }))
-      return Effect.fail(InvalidFiles(located))
+      return Effect.fail(InvalidFiles(located, count))
     })
   )
 })
