@@ -73,6 +73,7 @@ describe("Redis RateLimiter", () => {
         const [admittedByOne, admittedByOther] = yield* both(key)
         assert.strictEqual(admittedByOne + admittedByOther, 100)
         assert.strictEqual(yield* readCount(redis, key), 100)
+        for (const limiter of [one, other]) assert.isTrue(limiter.isKnownExhausted(key, 100, now))
         assert.deepStrictEqual(yield* both("process"), [100, 100])
         yield* one.refund(key, now)
         assert.isFalse(one.isKnownExhausted(key, 100, now))

@@ -7,7 +7,7 @@ import * as Metric from "effect/Metric"
 import { createClient } from "redis"
 import { makeStateLog } from "../../../application/observability/StateLog.ts"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
-import { toRateWindow, windowSeconds } from "../../../domain/ApiKey.ts"
+import { type RateWindow, toRateWindow, windowSeconds } from "../../../domain/ApiKey.ts"
 import { makeRateLimiter } from "./InProcessRateLimiter.ts"
 
 export const sharedCounterUp = Metric.gauge("prompt_retrieval_rate_limiter_shared_up", {
@@ -148,26 +148,32 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
     RateLimiter,
     Effect.gen(function* () {
       const local = makeRateLimiter()
+      /** The minute in which Redis last rejected a request of the bucket. */
+      const rejections = new Map<Bucket, RateWindow>()
       const getConnection = yield* maintainConnection(options.url)
       const getSharedCounter = (bucket: Bucket) => (bucket === "process" ? undefined : getConnection())
 
       return {
-        isKnownExhausted: local.isKnownExhausted,
+        isKnownExhausted: (bucket, limit, now) =>
+          rejections.get(bucket) === toRateWindow(now) || local.isKnownExhausted(bucket, limit, now),
         take: (bucket, limit, now) =>
           Effect.suspend(() => {
             const connection = getSharedCounter(bucket)
             if (connection === undefined) return local.take(bucket, limit, now)
             return withReplyTimeout(connection.run(takeScript, toRedisKey(bucket, now), limit)).pipe(
               Effect.catch((error) => Deferred.fail(connection.lost, error)),
-              Effect.flatMap((reply) =>
-                reply === 0 ? Effect.succeed(false) : local.take(bucket, limit, now)
-              )
+              Effect.flatMap((reply) => {
+                if (reply !== 0) return local.take(bucket, limit, now)
+                rejections.set(bucket, toRateWindow(now))
+                return Effect.succeed(false)
+              })
             )
           }),
         refund: (bucket, now) =>
           Effect.suspend(() => {
             const connection = getSharedCounter(bucket)
             const refundLocal = local.refund(bucket, now)
+            rejections.delete(bucket)
             if (connection === undefined) return refundLocal
             return connection.run(refundScript, toRedisKey(bucket, now)).pipe(
               Effect.catch((error) => Deferred.fail(connection.lost, error)),
