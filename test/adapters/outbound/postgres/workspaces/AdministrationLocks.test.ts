@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import { KeyNotFound } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import { toNewKey, toReplacement } from "../../../../contracts/WorkspaceStore/support.ts"
 import { archive, instant, key, makeTenant, newId } from "../../../../support/archives.ts"
-import { writeDuring } from "../../../../support/database/locks.ts"
+import { holdLocks, waitForBlocked, writeDuring } from "../../../../support/database/locks.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 import { openStoreAndClient } from "../../../../support/database/workspaceStore.ts"
 
@@ -62,6 +63,27 @@ describe("administration and concurrent writers", () => {
             ]
       const rotation = store.rotateKey(own.stored.id, makeReplacement(setting), late)
       assert.deepStrictEqual(yield* writeDuring(other, deletions, rotation), Result.fail(KeyNotFound), parent)
+    }
+  })
+
+  test("deletions of a workspace and a user succeed while the service records uses of their key", function* () {
+    for (const what of ["workspace", "user"]) {
+      const { store, other, home, owner, own } = yield* makeSetting
+      const useKey = ["update api_keys set last_used_at = now() where id = $1", [own.stored.id]] as const
+      let commit = yield* holdLocks(other, useKey)
+      const deletion: Effect.Effect<unknown, unknown> =
+        what === "workspace"
+          ? store.deleteWorkspace(home.id)
+          : store.deleteUser(owner.email, { now: Date.now(), withActiveKeys: true })
+      const deleted = yield* Effect.forkScoped(deletion)
+      // A deletion that started over after each use would give up before the last round.
+      for (let round = 0; round < 12; round++) {
+        yield* Effect.raceFirst(waitForBlocked(other), Fiber.await(deleted))
+        yield* commit
+        commit = yield* holdLocks(other, useKey)
+      }
+      yield* commit
+      yield* Fiber.join(deleted)
     }
   })
 
