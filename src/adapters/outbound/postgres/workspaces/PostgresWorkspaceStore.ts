@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { Actor } from "../../../../application/administration/Actor.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import {
   KeyEnded,
   type KeyInfo,
@@ -27,6 +28,7 @@ import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
 import { type AuditRecorder, lockWorkspace, makeWriter } from "../transfer/WorkspaceWriter.ts"
 import {
+  type Connection,
   findFirst,
   findWorkspace,
   ofKeyOwners,
@@ -61,7 +63,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
   WorkspaceStore,
   Effect.gen(function* () {
     const database = yield* Database
-    const { transact, handleSqlErrors } = database
+    const { queryPrompts, transact, handleSqlErrors } = database
     const sql = yield* PgClient.PgClient
     const actor = yield* Actor
 
@@ -74,6 +76,11 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const inTransaction = <A, E>(work: Effect.Effect<A, E>) =>
       handleSqlErrors(transact("read committed", work))
 
+    /** Runs reads that need no transaction. */
+    const pool: Connection<Unavailable> = {
+      unsafe: (text, params = []) => queryPrompts({ text, params })
+    }
+
     const readSnapshot = <A, E>(read: Effect.Effect<A, E>) =>
       handleSqlErrors(transact("repeatable read", read))
 
@@ -85,7 +92,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
 
     /** Lists rows of a workspace, whose id is `$1`. Fails with `WorkspaceNotFound` if the workspace does not exist. */
     const list = <A>(read: Reader<A>, id: WorkspaceId, clauses: string) =>
-      readSnapshot(Effect.andThen(findWorkspace(sql, id), read(sql, clauses, [id])))
+      Effect.andThen(findWorkspace(pool, id), read(pool, clauses, [id]))
 
     const updateKey = ({ id, name, revoked_at, expires_at }: KeyInfo) =>
       sql`update api_keys set name = ${name}, revoked_at = ${revoked_at}, expires_at = ${expires_at} where id = ${id}`
@@ -128,7 +135,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     })
 
     return WorkspaceStore.of({
-      workspaces: readSnapshot(readWorkspaces(sql, "order by id")),
+      workspaces: readWorkspaces(pool, "order by id"),
       addWorkspace: Effect.fnUntraced(function* ({ id, name, tier, billing_status }) {
         yield* sql`insert into workspaces (id, name, tier, billing_status)
           values (${id}, ${name}, ${tier}, ${billing_status})`
@@ -234,13 +241,10 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
           describeKey("key.issued", { ...key, workspace_id: workspace, owner: email }, { expires_at })
         )
       }, inTransaction),
-      auditEvents: ({ workspace = null, limit }) =>
-        readSnapshot(
-          readEvents(sql, "where $1::uuid is null or workspace_id = $1 order by e.id desc limit $2::int", [
-            workspace,
-            limit
-          ])
-        )
+      auditEvents: ({ workspace, limit }) =>
+        workspace === undefined
+          ? readEvents(pool, "order by e.id desc limit $1::int", [limit])
+          : readEvents(pool, "where workspace_id = $2 order by e.id desc limit $1::int", [limit, workspace])
     })
   })
 )

@@ -1,8 +1,6 @@
-import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
-import type { SqlError } from "effect/sql/SqlError"
 import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { AuditEvent } from "../../../../domain/AuditEvent.ts"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
@@ -10,12 +8,17 @@ import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../../do
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 
-/** Reads rows in the current transaction. `clauses` are the clauses of the query after its FROM clause. */
-export type Reader<A> = (
-  sql: PgClient,
+/** Runs a statement: a client runs it in the current transaction, a pool without a transaction. */
+export interface Connection<E> {
+  readonly unsafe: (text: string, params?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<object>, E>
+}
+
+/** Reads rows. `clauses` are the clauses of the query after its FROM clause. */
+export type Reader<A> = <E>(
+  sql: Connection<E>,
   clauses: string,
   params?: ReadonlyArray<unknown>
-) => Effect.Effect<ReadonlyArray<A>, SqlError>
+) => Effect.Effect<ReadonlyArray<A>, E>
 
 /**
  * Makes the reader of the columns of a schema. `expressions` has the SQL expressions of computed columns.
@@ -59,8 +62,8 @@ export const ofKeyOwners = `where exists (
   select from api_keys k where k.created_by = u.id and k.workspace_id = $1) order by id`
 
 /** Returns the first of some rows. Fails with `notFound` if there is no row. */
-export const findFirst = <A, E>(rows: Effect.Effect<ReadonlyArray<A>, SqlError>, notFound: E) =>
+export const findFirst = <A, R, E>(rows: Effect.Effect<ReadonlyArray<A>, R>, notFound: E) =>
   Effect.flatMap(rows, ([row]) => (row === undefined ? Effect.fail(notFound) : Effect.succeed(row)))
 
-export const findWorkspace = (sql: PgClient, id: WorkspaceId, lock = "") =>
+export const findWorkspace = <E>(sql: Connection<E>, id: WorkspaceId, lock = "") =>
   findFirst(readWorkspaces(sql, `where id = $1 ${lock}`, [id]), WorkspaceNotFound)
