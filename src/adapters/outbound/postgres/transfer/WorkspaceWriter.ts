@@ -104,6 +104,14 @@ const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: Workspa
 const insertStates = `insert into imported_states (workspace_id, kind, id, hash)
   select $1::uuid, kind, id, decode(hash, 'hex') from json_to_recordset($2::json) s (kind text, id uuid, hash text)`
 
+/** The error that rolls back the transaction of a dry run. It carries the result of the dry run. */
+class DryRunResult<A> {
+  readonly value: A
+  constructor(value: A) {
+    this.value = value
+  }
+}
+
 /** Makes the methods of the store that write content. */
 export const makeWriter = (
   sql: PgClient,
@@ -124,10 +132,18 @@ export const makeWriter = (
       sql`set constraints all deferred`.pipe(
         Effect.andThen(write),
         Effect.tap(sql`set constraints all immediate`),
-        // The COMMIT that follows a ROLLBACK has no effect.
-        Effect.tap(options?.dryRun === true ? Effect.asVoid(sql`rollback`) : Effect.void)
+        Effect.flatMap((value) =>
+          options?.dryRun === true ? Effect.fail(new DryRunResult(value)) : Effect.succeed(value)
+        )
       )
-    ).pipe(Effect.mapError(toInvalidContent), handleSqlErrors)
+    ).pipe(
+      Effect.catch((error) =>
+        error instanceof DryRunResult
+          ? Effect.succeed(error.value as A)
+          : Effect.fail(toInvalidContent(error as Exclude<typeof error, DryRunResult<A>>))
+      ),
+      handleSqlErrors
+    )
 
   return {
     importWorkspace: (archive: WholeWorkspace, options?: ChangeOptions) =>
