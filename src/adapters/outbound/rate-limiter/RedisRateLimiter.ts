@@ -148,14 +148,21 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
     RateLimiter,
     Effect.gen(function* () {
       const local = makeRateLimiter()
-      /** The minute in which Redis last rejected a request of the bucket. */
-      const rejections = new Map<Bucket, RateWindow>()
+      /** The buckets of which Redis has rejected a request in the minute `rejectedIn`. */
+      const rejected = new Set<Bucket>()
+      let rejectedIn: RateWindow | undefined
+      const recordRejection = (bucket: Bucket, window: RateWindow): void => {
+        if (window !== rejectedIn) rejected.clear()
+        rejectedIn = window
+        rejected.add(bucket)
+      }
       const getConnection = yield* maintainConnection(options.url)
       const getSharedCounter = (bucket: Bucket) => (bucket === "process" ? undefined : getConnection())
 
       return {
         isKnownExhausted: (bucket, limit, now) =>
-          rejections.get(bucket) === toRateWindow(now) || local.isKnownExhausted(bucket, limit, now),
+          (rejectedIn === toRateWindow(now) && rejected.has(bucket)) ||
+          local.isKnownExhausted(bucket, limit, now),
         take: (bucket, limit, now) =>
           Effect.suspend(() => {
             const connection = getSharedCounter(bucket)
@@ -164,7 +171,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
               Effect.catch((error) => Deferred.fail(connection.lost, error)),
               Effect.flatMap((reply) => {
                 if (reply !== 0) return local.take(bucket, limit, now)
-                rejections.set(bucket, toRateWindow(now))
+                recordRejection(bucket, toRateWindow(now))
                 return Effect.succeed(false)
               })
             )
@@ -173,7 +180,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
           Effect.suspend(() => {
             const connection = getSharedCounter(bucket)
             const refundLocal = local.refund(bucket, now)
-            rejections.delete(bucket)
+            rejected.delete(bucket)
             if (connection === undefined) return refundLocal
             return connection.run(refundScript, toRedisKey(bucket, now)).pipe(
               Effect.catch((error) => Deferred.fail(connection.lost, error)),
