@@ -7,7 +7,7 @@ import * as Metric from "effect/Metric"
 import { createClient } from "redis"
 import { makeStateLog } from "../../../application/observability/StateLog.ts"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
-import { type RateWindow, toRateWindow, windowSeconds } from "../../../domain/ApiKey.ts"
+import { toRateWindow, windowSeconds } from "../../../domain/ApiKey.ts"
 import { makeRateLimiter } from "./InProcessRateLimiter.ts"
 
 export const sharedCounterUp = Metric.gauge("prompt_retrieval_rate_limiter_shared_up", {
@@ -148,39 +148,31 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
     RateLimiter,
     Effect.gen(function* () {
       const local = makeRateLimiter()
-      /** The buckets of which Redis has rejected a request in the minute `rejectedIn`. */
-      const rejected = new Set<Bucket>()
-      let rejectedIn: RateWindow | undefined
-      const recordRejection = (bucket: Bucket, window: RateWindow): void => {
-        if (window !== rejectedIn) rejected.clear()
-        rejectedIn = window
-        rejected.add(bucket)
-      }
+      /** Has one request of each bucket of which Redis has rejected a request. */
+      const rejections = makeRateLimiter()
       const getConnection = yield* maintainConnection(options.url)
       const getSharedCounter = (bucket: Bucket) => (bucket === "process" ? undefined : getConnection())
 
       return {
         isKnownExhausted: (bucket, limit, now) =>
-          (rejectedIn === toRateWindow(now) && rejected.has(bucket)) ||
-          local.isKnownExhausted(bucket, limit, now),
+          rejections.isKnownExhausted(bucket, 1, now) || local.isKnownExhausted(bucket, limit, now),
         take: (bucket, limit, now) =>
           Effect.suspend(() => {
             const connection = getSharedCounter(bucket)
             if (connection === undefined) return local.take(bucket, limit, now)
             return withReplyTimeout(connection.run(takeScript, toRedisKey(bucket, now), limit)).pipe(
               Effect.catch((error) => Deferred.fail(connection.lost, error)),
-              Effect.flatMap((reply) => {
-                if (reply !== 0) return local.take(bucket, limit, now)
-                recordRejection(bucket, toRateWindow(now))
-                return Effect.succeed(false)
-              })
+              Effect.flatMap((reply) =>
+                reply === 0
+                  ? Effect.as(rejections.take(bucket, 1, now), false)
+                  : local.take(bucket, limit, now)
+              )
             )
           }),
         refund: (bucket, now) =>
           Effect.suspend(() => {
             const connection = getSharedCounter(bucket)
-            const refundLocal = local.refund(bucket, now)
-            rejected.delete(bucket)
+            const refundLocal = Effect.andThen(local.refund(bucket, now), rejections.refund(bucket, now))
             if (connection === undefined) return refundLocal
             return connection.run(refundScript, toRedisKey(bucket, now)).pipe(
               Effect.catch((error) => Deferred.fail(connection.lost, error)),
