@@ -77,11 +77,20 @@ const belongsTo = (workspace: string, parent: string): string =>
     ? `t.workspace_id = ${workspace}`
     : `exists (select from prompts p where p.id = t.prompt_id and p.workspace_id = ${workspace})`
 
-/** Makes a table of content. The column `parent` contains the workspace or the prompt to which a row belongs. */
-const makeTable = (parent: "workspace_id" | "prompt_id", schema: { readonly fields: object }): Table => {
+/** A table of the content of a workspace. */
+interface ContentTable extends Table {
+  /** The column with the workspace or the prompt to which a row belongs. */
+  readonly parent: "workspace_id" | "prompt_id"
+  /** The column that identifies a row within its parent. */
+  readonly id: string
+}
+
+const makeTable = (parent: ContentTable["parent"], schema: { readonly fields: object }): ContentTable => {
   const lists: ReadonlyArray<string> = Object.values(promptLists)
   const fields = Object.keys(schema.fields).filter((name) => !lists.includes(name))
   return {
+    parent,
+    id: "id",
     columns: [parent, ...fields],
     key: ["id"],
     merge: Object.fromEntries(
@@ -91,8 +100,8 @@ const makeTable = (parent: "workspace_id" | "prompt_id", schema: { readonly fiel
   }
 }
 
-/** The tables by name. A table comes after the tables that it refers to. */
-export const tables = {
+/** The tables of content by name. A table comes after the tables that it refers to. */
+const contentTablesByName = {
   folders: makeTable("workspace_id", Folder),
   tags: makeTable("workspace_id", WorkspaceTag),
   fragments: makeTable("workspace_id", Fragment),
@@ -100,14 +109,18 @@ export const tables = {
   prompt_fragments: makeTable("prompt_id", PromptFragment),
   prompt_versions: makeTable("prompt_id", PromptVersion),
   prompt_tags: {
+    parent: "prompt_id",
+    id: "tag_id",
     columns: ["prompt_id", "tag_id"],
     key: ["prompt_id", "tag_id"],
     merge: { tag_id: "excluded.tag_id" },
     conflicts: []
-  },
-  users,
-  api_keys
-} satisfies Readonly<Record<string, Table>>
+  }
+} satisfies Readonly<Record<string, ContentTable>>
+type ContentTableName = keyof typeof contentTablesByName
+
+/** The tables by name. A table comes after the tables that it refers to. */
+export const tables = { ...contentTablesByName, users, api_keys }
 type TableName = keyof typeof tables
 const tableNames = Object.keys(tables) as ReadonlyArray<TableName>
 
@@ -115,15 +128,7 @@ const tableNames = Object.keys(tables) as ReadonlyArray<TableName>
 export const accountTables: ReadonlyArray<TableName> = ["users", "api_keys"]
 
 /** The tables of the content of a workspace. */
-export const contentTables: ReadonlyArray<TableName> = [
-  "folders",
-  "tags",
-  "fragments",
-  "prompts",
-  "prompt_fragments",
-  "prompt_versions",
-  "prompt_tags"
-]
+export const contentTables = Object.keys(contentTablesByName) as ReadonlyArray<ContentTableName>
 
 const isList = (table: TableName): table is keyof typeof promptLists => table in promptLists
 
@@ -194,6 +199,7 @@ const select = (row: string, columns: ReadonlyArray<string>): string =>
 const makeUpsert = (table: TableName): string => {
   const { columns, key, merge }: Table = tables[table]
   const updates = Object.entries(merge).map(([name, value]) => `${name} = ${value}`)
+  // The given rows are named `excluded` as in ON CONFLICT, so that `merge` is valid in the comparison and in the update.
   // `offset 0` forces a lookup by key, as in `findById`. Only an added row has no `xmax`: an update locks the row first.
   return `with written as (
       insert into ${table} as t (${columns})
@@ -250,14 +256,14 @@ export const upsertRows = Effect.fnUntraced(function* (
  */
 export const deleteOtherRows = Effect.fnUntraced(function* (
   sql: PgClient,
-  names: ReadonlyArray<TableName>,
+  names: ReadonlyArray<ContentTableName>,
   workspace: string,
   content: Content,
   prompts?: ReadonlyArray<string>
 ) {
   let deleted = 0
   for (const table of names) {
-    const [parent = "", id = ""] = tables[table].columns
+    const { parent, id }: ContentTable = tables[table]
     const rows = [...listRows(table, workspace, content)].map(({ row }) => row)
     const text = `delete from ${table} t
       where ${prompts === undefined ? belongsTo("$1", parent) : "t.prompt_id = any($1::uuid[])"} and not exists

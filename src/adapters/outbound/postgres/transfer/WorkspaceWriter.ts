@@ -73,6 +73,7 @@ const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeW
   const removedLists = yield* deleteOtherRows(sql, lists, id, archive)
   const content = yield* upsertRows(sql, contentTables, id, archive)
   const removedItems = yield* deleteOtherRows(sql, ["prompts", "fragments", "tags", "folders"], id, archive)
+  // Checks the content before users and keys are locked.
   yield* sql`set constraints all immediate`
   const accounts = yield* upsertRows(sql, accountTables, id, archive)
   const renamed = yield* countRows(

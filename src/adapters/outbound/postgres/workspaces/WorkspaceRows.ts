@@ -20,9 +20,7 @@ export type Reader<A> = <E>(
   params?: ReadonlyArray<unknown>
 ) => Effect.Effect<ReadonlyArray<A>, E>
 
-/**
- * Makes the reader of the columns of a schema. `expressions` has the SQL expressions of computed columns.
- */
+/** Makes the reader of the columns of a schema. `expressions` has the SQL expressions of computed columns. */
 export const makeReader = <Fields extends Schema.Struct.Fields>(
   row: Schema.Struct<Fields> & Schema.Decoder<Schema.Struct<Fields>["Type"]>,
   from: string,
