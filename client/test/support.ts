@@ -24,7 +24,10 @@ const setRealTimeout = globalThis.setTimeout
 export const installFakeTime = () =>
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] })
 
-/** Gives each test of a file fake timers, and removes its mocks. If `random` is given, `Math.random` returns it. */
+/**
+ * Starts fake timers before each test of a file, and removes all mocks after the test. If `random` is given,
+ * `Math.random` returns this number.
+ */
 export const useFakeTime = (random?: number): void => {
   beforeEach(() => {
     installFakeTime()
