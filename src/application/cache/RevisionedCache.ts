@@ -136,8 +136,8 @@ interface CacheEntry<Value> extends FairEntry {
  * 3. The cache serves a value for at most `maxAgeMs`, and only while its workspace has the revision that was stored
  *    with it.
  * 4. While the change feed is down, it reports no revision, and the cache serves and stores nothing.
- * 5. A result can contradict the value of its key although the feed reported no change during the read. The feed is
- *    then late, so the cache forgets all values of the workspace.
+ * 5. A result can contradict the value of its key. Which of the two is newer is unknown: the feed may be late, and a
+ *    read that started earlier may have reached the database later. So the cache forgets all values of the workspace.
  *
  * Only `findLastKnown` returns older values, for responses during an outage of the database (`Outage`).
  */
@@ -213,11 +213,7 @@ export class RevisionedCache<Value> {
       const compare = (value: Value | undefined): void => {
         const entry = this.#entries.get(key)
         if (entry === undefined || !this.#isKnown(entry)) return
-        if (value !== undefined && this.#isSame(entry.value, value)) return
-        const revision = this.#feed.revisionOf(entry.workspace)
-        const isOutdated =
-          revision !== undefined && (revisionAtStart === undefined || revision > revisionAtStart)
-        if (!isOutdated) this.invalidate(entry.workspace)
+        if (value === undefined || !this.#isSame(entry.value, value)) this.invalidate(entry.workspace)
       }
       const store = (cacheable: Cacheable<Value>): void => {
         const revision = this.#feed.revisionOf(cacheable.workspace)
