@@ -4,6 +4,6 @@
  *
  * @module
  */
-export { Actor } from "./application/administration/Actor.ts"
+export { Actor } from "./application/ports/WorkspaceStore.ts"
 export { Administration } from "./application/administration/Administration.ts"
 export { administrationLayer, makeActorLayer } from "./runtime/layers/CommandLayers.ts"

@@ -49,6 +49,5 @@ export const importArchive = (archive: unknown): Effect.Effect<void, InvalidCont
 
 export type { MemoryState } from "./adapters/outbound/memory/Memory.ts"
 export type { Archive } from "./application/transfer/Archive.ts"
-export type { ContractTest, LoadWorkspace } from "./testing/contract.ts"
 export { makeKeyStoreTests } from "./testing/keyStoreTests.ts"
-export { makePromptRepoTests } from "./testing/promptRepoTests.ts"
+export { type ContractTest, type LoadWorkspace, makePromptRepoTests } from "./testing/promptRepoTests.ts"

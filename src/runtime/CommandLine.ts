@@ -10,7 +10,7 @@ import { AsJson, CommandError, reportError } from "../adapters/inbound/cli/outpu
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
 import { describeSqlError, OutageLogLevel } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
-import { toMessage } from "../application/observability/ErrorMessage.ts"
+import { toMessage } from "../application/observability/InternalError.ts"
 import { readConfig, type ServiceConfig } from "./config/Config.ts"
 import { findSimilarNames } from "./config/SimilarNames.ts"
 import type { makeOperations } from "./layers/CommandLayers.ts"
@@ -40,7 +40,7 @@ const toCommandError = Effect.fnUntraced(function* (
     return new CommandError({ message })
   }
   const { findConnectionProblem } = yield* Effect.promise(
-    () => import("../adapters/outbound/postgres/connection/ConnectionProblem.ts")
+    () => import("../adapters/outbound/postgres/connection/DatabaseServer.ts")
   )
   const reason = databaseUrl && (yield* findConnectionProblem(databaseUrl))
   return new CommandError({ message: reason ?? "the database cannot be reached" })

@@ -5,7 +5,7 @@ import type { Archive } from "../application/transfer/Archive.ts"
 import { type ApiKeyId, InvalidKey, type KeyRecord } from "../domain/ApiKey.ts"
 import { BillingStatus, Tier } from "../domain/Billing.ts"
 import { archive, instant, key, newId, user, workspace } from "./archives.ts"
-import type { ContractTest, LoadWorkspace } from "./contract.ts"
+import type { ContractTest, LoadWorkspace } from "./promptRepoTests.ts"
 
 /** Asserts that each key of an archive is found, with the state of its owner and its workspace. */
 const assertKeys = Effect.fnUntraced(function* ({ workspace, users, api_keys }: Archive) {

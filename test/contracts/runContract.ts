@@ -1,6 +1,6 @@
 import { layer as suite } from "@effect/vitest"
 import type * as Layer from "effect/Layer"
-import type { ContractTest } from "../../src/testing/contract.ts"
+import type { ContractTest } from "../../src/testing/promptRepoTests.ts"
 
 /** Runs a contract suite of `prompt-retrieval/testing` on an adapter. */
 export const runContract = <R, E>(

@@ -100,6 +100,9 @@ export interface AuditFilter {
   readonly limit: number
 }
 
+/** The name of the person or program that makes administrative changes, for the audit log. */
+export class Actor extends Context.Service<Actor, string>()("prompt-retrieval/Actor") {}
+
 /**
  * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at all.
  * In the transaction of its change, a method records an `AuditEvent` with the name of the `Actor`. A method that

@@ -12,7 +12,7 @@ import {
 } from "../../adapters/outbound/postgres/schema/SchemaVersion.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
-import { Actor } from "../../application/administration/Actor.ts"
+import { Actor } from "../../application/ports/WorkspaceStore.ts"
 import { Administration } from "../../application/administration/Administration.ts"
 import { Prompts } from "../../application/reading/Prompts.ts"
 import type { ServiceConfig } from "../config/Config.ts"

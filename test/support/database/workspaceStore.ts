@@ -1,8 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as PostgresWorkspaceStore from "../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
-import { Actor } from "../../../src/application/administration/Actor.ts"
-import { WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import { Actor, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import { connect, connectClient, freshName, makeMigratedDatabase, toDatabaseUrl } from "../postgres.ts"
 
 /** The workspace store of a database. The audit log names the actor `unknown`. */

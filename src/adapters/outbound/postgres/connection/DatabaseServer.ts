@@ -1,5 +1,5 @@
 import type * as PgClient from "@effect/sql-pg/PgClient"
-import type { PgConnection } from "@effect/sql-pg/PgConnection"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as PgTypes from "@effect/sql-pg/PgTypes"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,13 @@ import { connect, type Socket } from "node:net"
 import type { SqlError } from "effect/sql/SqlError"
 import { type ConnectionUrl, parseConnectionUrl } from "./ConnectionUrl.ts"
 import { type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
-import { connectTimeout, makeConnectionError, statementTimeoutMs } from "../driver/SqlErrors.ts"
+import {
+  connectTimeout,
+  describeSqlError,
+  makeConnectionError,
+  sqlState,
+  statementTimeoutMs
+} from "../driver/SqlErrors.ts"
 
 /** The size of the receive buffer of a connection, and so the maximum size of one read of its socket. */
 const receiveBytes = 64 * 1024
@@ -108,21 +114,21 @@ interface SetUpRow {
   readonly server: string
 }
 
-const queryRow = (connection: PgConnection, text: string): Effect.Effect<SetUpRow, SqlError> =>
+const queryRow = (connection: PgConnection.PgConnection, text: string): Effect.Effect<SetUpRow, SqlError> =>
   Effect.map(
     connection.query(text, [String(connection.processId)], false),
     ({ rows }) => rows[0] as unknown as SetUpRow
   )
 
 /** Returns true if a connection leads directly to PostgreSQL, false if it leads to a pooler. */
-export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean, SqlError> =>
+export const checkOwnSession = (connection: PgConnection.PgConnection): Effect.Effect<boolean, SqlError> =>
   Effect.map(queryRow(connection, `select ${isOwnSession} as is_own`), ({ is_own }) => is_own)
 
 /**
  * Sets up the session of a connection, and confirms its server. Succeeds with true if statements can be prepared in the
  * session. If the sessions of a pooler have no statement timeout, logs one warning.
  */
-export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, SqlError>
+export type SetUpSession = (connection: PgConnection.PgConnection) => Effect.Effect<boolean, SqlError>
 
 /**
  * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All connections
@@ -198,3 +204,17 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
     })
   }
 }
+
+/** Connects once. If this fails, returns the reason as a message for the operator. Otherwise returns `undefined`. */
+export const findConnectionProblem = (url: Redacted.Redacted): Effect.Effect<string | undefined> =>
+  PgConnection.make(makeDatabaseServer(url).config).pipe(
+    Effect.scoped,
+    Effect.match({
+      onSuccess: () => undefined,
+      onFailure: (error) =>
+        // The database does not exist (3D000), or the role or its password is wrong (28000, 28P01).
+        /^(3D|28)/.test(sqlState(error))
+          ? `PostgreSQL rejected the connection of DATABASE_URL: ${describeSqlError(error)}`
+          : `the database cannot be reached: ${describeSqlError(error)}`
+    })
+  )

@@ -4,7 +4,6 @@ import { Prompt, type PromptReference } from "../../../../domain/Prompt.ts"
 import { toIdRange, toName } from "../../../../domain/PromptName.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { AddParameter, Row } from "../driver/Query.ts"
-import { makeRowDecoder } from "../driver/RowDecoder.ts"
 
 // Each lookup by name reads the first row of an index at or after the requested values, and then compares the row with
 // these values. With an equality instead of the row comparison, the generic plan could choose an index that has only the
@@ -65,20 +64,22 @@ export const nameColumns = `p.slug,
 
 const { id, title, description } = Prompt.fields
 
-const decodeRows = makeRowDecoder(
-  Schema.Struct({
-    id,
-    slug: Schema.String,
-    owns_slug: Schema.Boolean,
-    owns_digits: Schema.Boolean
-  })
+const decodeRows = Schema.decodeUnknownSync(
+  Schema.Array(
+    Schema.Struct({
+      id,
+      slug: Schema.String,
+      owns_slug: Schema.Boolean,
+      owns_digits: Schema.Boolean
+    })
+  )
 )
 
 /** Decodes the shortest names that belong to prompts. */
 export const decodeNames = (rows: ReadonlyArray<Row>): ReadonlyArray<string> =>
   decodeRows(rows).map(({ id, slug, ...ownership }) => toName({ id, slug }, ownership))
 
-const decodeTitles = makeRowDecoder(Schema.Struct({ id, title, description }))
+const decodeTitles = Schema.decodeUnknownSync(Schema.Array(Schema.Struct({ id, title, description })))
 
 /** Decodes prompts with their names. */
 export const decodeNamed = (rows: ReadonlyArray<Row>): ReadonlyArray<NamedPrompt> => {

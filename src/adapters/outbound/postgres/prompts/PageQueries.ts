@@ -12,7 +12,6 @@ import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import { VersionSummary } from "../../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type AddParameter, makeStatement, type Row, type Statement } from "../driver/Query.ts"
-import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
 import { nameColumns, toIdExpression } from "./NameQueries.ts"
 
 /**
@@ -68,14 +67,14 @@ const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddP
   return `${listed} ${conditions.join(" ")} order by updated_at desc, id desc`
 }
 
-const decodeTotal = makeFirstRowDecoder(Schema.Struct({ total: Schema.Int }))
+const decodeTotal = Schema.decodeUnknownSync(Schema.Struct({ total: Schema.Int }))
 
 /** Returns the decoder of a page with its total. The single row of an empty page has a null in `idColumn`. */
 const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
-  const decodeItems = makeRowDecoder(item)
+  const decodeItems = Schema.decodeUnknownSync(Schema.Array(item))
   return (rows: ReadonlyArray<Row>): PageOfItems<A> => ({
     items: decodeItems(rows.filter((row) => row[idColumn] !== null)),
-    total: decodeTotal(rows).total
+    total: decodeTotal(rows[0]).total
   })
 }
 
@@ -112,7 +111,7 @@ export const selectPromptPage = (
 export const selectNamed = (workspace: WorkspaceId, page: Page): Statement =>
   selectPromptPage(workspace, {}, page, `p.id, p.title, p.description, ${nameColumns}`)
 
-export const decodePromptPage = makeRowDecoder(PromptSummary)
+export const decodePromptPage = Schema.decodeUnknownSync(Schema.Array(PromptSummary))
 
 /** Selects the total and one page of versions, like `selectPrompts`. Selects no row if the prompt does not exist. */
 export const selectVersions = (

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { SchemaStatus } from "../../../../application/administration/SchemaStatus.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { Database } from "../Database.ts"
 
 /**
@@ -26,14 +25,14 @@ export const migrationTable = "prompt_retrieval_migrations"
 /** Selects the number of the last migration that ran; 0 if no migration has run. */
 export const selectVersion = `select coalesce(max(id), 0) as version from ${migrationTable}`
 
-const decodeVersion = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int }))
+const decodeVersion = Schema.decodeUnknownSync(Schema.Struct({ version: Schema.Int }))
 
 /** Decodes the row of `selectVersion`. Fails if the version is newer than the version `latest` of a program. */
 export const toKnownVersion = (
   rows: ReadonlyArray<unknown>,
   latest: number
 ): Effect.Effect<number, SchemaMismatch> => {
-  const { version } = decodeVersion(rows)
+  const { version } = decodeVersion(rows[0])
   return version <= latest
     ? Effect.succeed(version)
     : Effect.fail(
@@ -43,7 +42,7 @@ export const toKnownVersion = (
       )
 }
 
-const decodeServerState = makeFirstRowDecoder(
+const decodeServerState = Schema.decodeUnknownSync(
   Schema.Struct({ serverVersion: Schema.Int, hasTable: Schema.Boolean })
 )
 
@@ -53,13 +52,12 @@ const decodeServerState = makeFirstRowDecoder(
  */
 export const readSchemaVersion = Effect.fnUntraced(function* (latest: number) {
   const { queryPrompts: query } = yield* Database
-  const { serverVersion, hasTable } = decodeServerState(
-    yield* query({
-      text: `select current_setting('server_version_num')::int as "serverVersion",
-        to_regclass('${migrationTable}') is not null as "hasTable"`,
-      params: []
-    })
-  )
+  const [row] = yield* query({
+    text: `select current_setting('server_version_num')::int as "serverVersion",
+      to_regclass('${migrationTable}') is not null as "hasTable"`,
+    params: []
+  })
+  const { serverVersion, hasTable } = decodeServerState(row)
   // The number 130014 means version 13.14.
   const server = Math.floor(serverVersion / 10_000)
   if (server < oldestServer)

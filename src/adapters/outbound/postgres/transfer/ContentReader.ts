@@ -10,7 +10,6 @@ import { Fragment, PromptFragment, StoredKey, type WholeWorkspace } from "../../
 import { ArchiveTooLarge, ImportedState, type WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { findById } from "../driver/Query.ts"
-import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import {
   findWorkspace,
   makeReader,
@@ -91,7 +90,7 @@ const selectSize = `select coalesce(sum(bytes), 0)::float8 as bytes from (
   from prompts p join prompt_versions v on v.prompt_id = p.id where p.workspace_id = $1
 ) s`
 
-const decodeSize = makeFirstRowDecoder(Schema.Struct({ bytes: Schema.Number }))
+const decodeSize = Schema.decodeUnknownSync(Schema.Struct({ bytes: Schema.Number }))
 
 /**
  * Reads a whole workspace: lists by id, versions by number, fragment bindings by position. Must run in a transaction
@@ -99,7 +98,8 @@ const decodeSize = makeFirstRowDecoder(Schema.Struct({ bytes: Schema.Number }))
  */
 export const exportWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   const info = yield* findWorkspace(sql, workspace)
-  const { bytes } = decodeSize(yield* sql.unsafe(selectSize, [workspace]))
+  const [size] = yield* sql.unsafe(selectSize, [workspace])
+  const { bytes } = decodeSize(size)
   if (bytes > maxArchiveBytes) return yield* Effect.fail(ArchiveTooLarge)
   const versions = Map.groupBy(
     yield* readVersions(sql, "where p.workspace_id = $1 order by p.id, v.version_number", [workspace]),

@@ -14,7 +14,6 @@ import {
 } from "../../../../domain/Workspace.ts"
 import { InvalidContent, type Problem } from "../../../../domain/WorkspaceContent.ts"
 import { countRows } from "../driver/Query.ts"
-import { makeFirstRowDecoder, makeRowDecoder } from "../driver/RowDecoder.ts"
 
 /** The items of a workspace, or the items that an edit writes. */
 export type Content = Omit<WholeWorkspace, "workspace">
@@ -152,8 +151,8 @@ function* listRows(table: TableName, workspace_id: string, content: Content) {
       yield { path: `${table}[${index}]`, row: toRow(item) }
 }
 
-const decodeConflicts = makeRowDecoder(
-  Schema.Struct({ ordinal: Schema.Int, field: Schema.String, owner: Schema.String })
+const decodeConflicts = Schema.decodeUnknownSync(
+  Schema.Array(Schema.Struct({ ordinal: Schema.Int, field: Schema.String, owner: Schema.String }))
 )
 
 /** Fails if an id, an email or a hash in the content belongs to another user, workspace or key. */
@@ -215,7 +214,7 @@ const makeUpsert = (table: TableName): string => {
     from written`
 }
 
-const decodeCounts = makeFirstRowDecoder(Schema.Struct({ added: Schema.Int, changed: Schema.Int }))
+const decodeCounts = Schema.decodeUnknownSync(Schema.Struct({ added: Schema.Int, changed: Schema.Int }))
 
 /** A batch of rows is sent when its JSON has at least this many characters. */
 const fullBatchLength = 1024 * 1024
@@ -233,7 +232,8 @@ export const upsertRows = Effect.fnUntraced(function* (
     let batch: Array<string> = []
     let length = 0
     const send = Effect.gen(function* () {
-      const counts = decodeCounts(yield* sql.unsafe(statement, [`[${batch}]`]))
+      const [row] = yield* sql.unsafe(statement, [`[${batch}]`])
+      const counts = decodeCounts(row)
       added += counts.added
       changed += counts.changed
       batch = []

@@ -2,9 +2,9 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import { Actor } from "../../../../application/administration/Actor.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import {
+  Actor,
   KeyEnded,
   type KeyInfo,
   KeyNotFound,
@@ -24,7 +24,6 @@ import {
 import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { Database } from "../Database.ts"
-import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
 import { type AuditRecorder, lockWorkspace, makeWriter } from "../transfer/WorkspaceWriter.ts"
 import {
@@ -48,7 +47,9 @@ const describeKey = (
   details: AuditEntry["details"] = {}
 ): AuditEntry => ({ action, workspace_id, subject: id, details: { name, owner, ...details } })
 
-const decodeRowsToDelete = makeFirstRowDecoder(Schema.Struct({ prompts: Schema.Int, api_keys: Schema.Int }))
+const decodeRowsToDelete = Schema.decodeUnknownSync(
+  Schema.Struct({ prompts: Schema.Int, api_keys: Schema.Int })
+)
 
 // The clauses that lock a selected row until the transaction ends.
 /** Other transactions cannot delete the row. */
@@ -160,11 +161,10 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         // this wait the two transactions could deadlock.
         yield* sql.unsafe(lockWorkspace, [id])
         const found = yield* findWorkspace(sql, id, forDeletion)
-        const details = decodeRowsToDelete(
-          yield* sql`select (select count(*)::int from prompts where workspace_id = ${id}) as prompts,
-            count(*)::int as api_keys
-            from (select from api_keys where workspace_id = ${id} order by id for update) k`
-        )
+        const [rowsToDelete] = yield* sql`
+          select (select count(*)::int from prompts where workspace_id = ${id}) as prompts, count(*)::int as api_keys
+          from (select from api_keys where workspace_id = ${id} order by id for update) k`
+        const details = decodeRowsToDelete(rowsToDelete)
         yield* sql`delete from workspaces where id = ${id}`
         yield* record({ action: "workspace.deleted", workspace_id: id, subject: found.name, details })
         return { ...found, ...details }

@@ -6,7 +6,6 @@ import { AuditEvent } from "../../../../domain/AuditEvent.ts"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
 import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { makeRowDecoder } from "../driver/RowDecoder.ts"
 
 /** Runs a statement: a client runs it in the current transaction, a pool without a transaction. */
 export interface Connection<E> {
@@ -29,7 +28,7 @@ export const makeReader = <Fields extends Schema.Struct.Fields>(
   const columns = Object.keys(row.fields).map((name) =>
     name in expressions ? `${expressions[name]} as ${name}` : name
   )
-  const decode = makeRowDecoder(row)
+  const decode = Schema.decodeUnknownSync(Schema.Array(row))
   return (sql, clauses, params) =>
     Effect.map(sql.unsafe(`select ${columns.join(", ")} from ${from} ${clauses}`, params), decode)
 }

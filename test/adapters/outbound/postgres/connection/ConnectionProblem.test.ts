@@ -2,7 +2,7 @@ import { createServer } from "node:net"
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { findConnectionProblem } from "../../../../../src/adapters/outbound/postgres/connection/ConnectionProblem.ts"
+import { findConnectionProblem } from "../../../../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
 import { listenOnFreePort } from "../../../../support/ports.ts"
 
 /** Encodes the error message with which a server rejects a connection. */
