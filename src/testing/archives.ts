@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from "node:crypto"
+import { hash, randomBytes, randomUUID } from "node:crypto"
 import { type Archive, archiveFormat } from "../application/transfer/Archive.ts"
 import { type ApiKey, type ApiKeyId, type KeyHash, keyPrefix, type UserId } from "../domain/ApiKey.ts"
 import type { FolderId, PromptId, TagId } from "../domain/Prompt.ts"
@@ -111,7 +111,7 @@ export const key = (workspace: WorkspaceId | null, owner: User, overrides: Parti
       workspace_id: workspace,
       created_by: owner.id,
       name: "Key",
-      key_hash: createHash("sha256").update(plaintext).digest("hex") as KeyHash,
+      key_hash: hash("sha256", plaintext, "hex") as KeyHash,
       key_start: hex.slice(0, 4),
       key_end: hex.slice(-4),
       created_at: instant("2026-01-01T00:00:00.000Z"),

@@ -4,7 +4,7 @@ import { toName, toSlug } from "../../domain/PromptName.ts"
 import { findSlots } from "../../domain/Resolution.ts"
 import type { ContentState, Problem, PromptState } from "../../domain/WorkspaceContent.ts"
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { compareForImport, findSlotWarnings, listUnbound, type Pair } from "./Comparison.ts"
+import { type ComparedItem, compareForImport, findSlotWarnings, listUnbound } from "./Comparison.ts"
 import { type InvalidFiles, parseFiles, type Texts } from "./PromptFile.ts"
 
 /** A prompt as applications see it. */
@@ -46,8 +46,8 @@ const listSlots = (
  * the slug as its name (docs/names.md).
  */
 const listInterfaces = (
-  pairs: ReadonlyArray<Pair>,
-  getState: (pair: Pair) => ContentState | undefined
+  pairs: ReadonlyArray<ComparedItem>,
+  getState: (pair: ComparedItem) => ContentState | undefined
 ): ReadonlyArray<PromptInterface> => {
   const fragmentSlots = new Map<string, ReadonlySet<string>>()
   for (const pair of pairs) {
@@ -105,7 +105,7 @@ export const compareInterfaces = (
 }
 
 /** Returns the changes of an import of files that can break applications. */
-export const findCallerChanges = (pairs: ReadonlyArray<Pair>): ReadonlyArray<CallerChange> =>
+export const findCallerChanges = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<CallerChange> =>
   compareInterfaces(
     listInterfaces(pairs, ({ item }) => (item?.isArchived === false ? item.state : undefined)),
     listInterfaces(pairs, ({ file }) => file?.state)

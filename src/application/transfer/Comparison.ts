@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { isObject } from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Struct from "effect/Struct"
@@ -27,10 +27,10 @@ export interface ContentItem {
 }
 
 /**
- * A prompt or fragment in the workspace and in a directory of files, and the hashes of its states: in the workspace
- * unless it is archived, in the directory, and after the latest import.
+ * A pair: a prompt or fragment in the workspace and in a directory of files, and the hashes of its states: in the
+ * workspace unless it is archived, in the directory, and after the latest import.
  */
-export interface Pair {
+export interface ComparedItem {
   readonly kind: ContentState["kind"]
   readonly id: string
   readonly item: ContentItem | undefined
@@ -41,7 +41,7 @@ export interface Pair {
 }
 
 /** Returns true if the prompt or fragment has different states in the workspace and in the directory. */
-export const isDifferent = ({ workspaceHash, fileHash }: Pair): boolean => workspaceHash !== fileHash
+export const isDifferent = ({ workspaceHash, fileHash }: ComparedItem): boolean => workspaceHash !== fileHash
 
 /** Returns a key that contains the kind, because a prompt and a fragment may have the same id. */
 const toKey = ({ kind, id }: Pick<ImportedState, "kind" | "id">): string => `${kind} ${id}`
@@ -55,7 +55,7 @@ const sortMembers = (_: string, value: unknown): unknown =>
  * file or from the database.
  */
 export const hashState = (state: ContentState): string =>
-  createHash("sha256").update(JSON.stringify(state, sortMembers)).digest("hex")
+  hash("sha256", JSON.stringify(state, sortMembers), "hex")
 
 /** Returns the fragments and prompts of a workspace, archived prompts included. */
 const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem> => {
@@ -85,11 +85,8 @@ const readItems = (content: WorkspaceContent): ReadonlyArray<ContentItem> => {
  */
 const deriveId = (workspace: WorkspaceId, { file_id, path }: PromptFile): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")
-  const bytes = createHash("sha1")
-    .update(namespace)
-    .update(file_id ?? path)
-    .digest()
-    .subarray(0, 16)
+  const name = Buffer.from(file_id ?? path)
+  const bytes = hash("sha1", Buffer.concat([namespace, name]), "buffer").subarray(0, 16)
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6)
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
@@ -116,17 +113,17 @@ const resolveFragments = (state: ContentState, idsByName: ReadonlyMap<string, st
  *
  * @param files the result of `parseFiles`, which has fragments before prompts
  */
-export const compare = (
+export const pairWithFiles = (
   workspace: WorkspaceId,
   content: WorkspaceContent,
   files: ReadonlyArray<PromptFile>
-): Result.Result<ReadonlyArray<Pair>, InvalidFiles> => {
+): Result.Result<ReadonlyArray<ComparedItem>, InvalidFiles> => {
   const items = new Map(readItems(content).map((item) => [toKey(item), item]))
   const importedHashes = new Map(content.importedStates.map((imported) => [toKey(imported), imported.hash]))
   const fragmentIds = new Map<string, string>()
   const duplicates: Array<Problem> = []
-  const pairs = new Map<string, Pair>()
-  const addPair = (kind: Pair["kind"], id: string, file: PromptFile | undefined) => {
+  const pairs = new Map<string, ComparedItem>()
+  const addPair = (kind: ComparedItem["kind"], id: string, file: PromptFile | undefined) => {
     const key = toKey({ kind, id })
     const item = items.get(key)
     const workspaceHash = item?.isArchived === false ? hashState(item.state) : undefined
@@ -150,7 +147,7 @@ export const compare = (
 }
 
 /** Returns a problem for each file that gives a prompt the name of another file's prompt. */
-const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
+const findNameConflicts = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Problem> => {
   const named = pairs.flatMap(({ item, file }) => {
     if (file?.state.kind !== "prompt") return []
     const slug = toSlug(file.state.title)
@@ -169,13 +166,14 @@ const findNameConflicts = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> =
 }
 
 /**
- * Compares like `compare`, and also fails if a file gives a prompt the name of another file's prompt (docs/names.md).
- * Prompts may keep a name that they already share, and titles without Latin letters and digits may have the same slug.
+ * Compares like `pairWithFiles`, and also fails if a file gives a prompt the name of another file's prompt
+ * (docs/names.md). Prompts may keep a name that they already share, and titles without Latin letters and digits may have
+ * the same slug.
  */
 export const compareForImport = (
-  ...input: Parameters<typeof compare>
-): Result.Result<ReadonlyArray<Pair>, InvalidFiles> =>
-  Result.flatMap(compare(...input), (pairs) => {
+  ...input: Parameters<typeof pairWithFiles>
+): Result.Result<ReadonlyArray<ComparedItem>, InvalidFiles> =>
+  Result.flatMap(pairWithFiles(...input), (pairs) => {
     const problems = findNameConflicts(pairs)
     return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(pairs)
   })
@@ -188,7 +186,7 @@ export const listUnbound = (
   [...slots].filter((slot) => !Object.hasOwn(overrides, slot) || toSlotText(overrides[slot]) === undefined)
 
 /** Returns a warning for each binding that names no slot of its fragment, and for each slot without a binding. */
-export const findSlotWarnings = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
+export const findSlotWarnings = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Problem> => {
   const fragments = new Map(
     pairs.flatMap(({ id, file }) =>
       file?.state.kind === "fragment" ? [[id, { path: file.path, slots: findSlots(file.state.content) }]] : []

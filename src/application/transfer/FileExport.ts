@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import { getName, type WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { compare, type ContentItem, isDifferent, type Pair } from "./Comparison.ts"
+import { type ComparedItem, type ContentItem, isDifferent, pairWithFiles } from "./Comparison.ts"
 import { extension, type InvalidFiles, parseFiles, type Texts, toFragmentName } from "./PromptFile.ts"
 import { renderFile, updateFile } from "./PromptFileText.ts"
 
@@ -62,7 +62,10 @@ const makePathFactory = (existing: Iterable<string>): ((item: ContentItem) => st
 }
 
 /** Omits fragments that have no file and that only archived prompts contain. */
-const selectPairs = (pairs: ReadonlyArray<Pair>, { prompts }: WorkspaceContent): ReadonlyArray<Pair> => {
+const omitUnusedFragments = (
+  pairs: ReadonlyArray<ComparedItem>,
+  { prompts }: WorkspaceContent
+): ReadonlyArray<ComparedItem> => {
   const listFragments = (isArchived: boolean) =>
     new Set<string>(
       prompts
@@ -90,10 +93,10 @@ export const planExport = (
   overwrite = false
 ): Result.Result<FileExport, InvalidFiles | UnimportedFiles> =>
   parseFiles(texts).pipe(
-    Result.flatMap((files) => compare(workspace, content, files)),
+    Result.flatMap((files) => pairWithFiles(workspace, content, files)),
     Result.flatMap((pairs) => {
       const makePath = makePathFactory(texts.keys())
-      const targets = selectPairs(pairs, content).map((pair) => {
+      const targets = omitUnusedFragments(pairs, content).map((pair) => {
         const { item, file } = pair
         const live = item?.isArchived === false ? item : undefined
         return { ...pair, state: live?.state, path: file?.path ?? (live === undefined ? "" : makePath(live)) }

@@ -16,7 +16,7 @@ import {
 } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type CallerChange, findCallerChanges } from "./CallerChanges.ts"
-import { compareForImport, findSlotWarnings, isDifferent, type Pair } from "./Comparison.ts"
+import { type ComparedItem, compareForImport, findSlotWarnings, isDifferent } from "./Comparison.ts"
 import { InvalidFiles, type PromptFile, toFragmentName } from "./PromptFile.ts"
 
 /** A change that an import of files makes. `path` is null if no file describes the prompt or fragment. */
@@ -59,7 +59,7 @@ export interface ConflictingEdits {
  * Returns a warning for each new file without an id that looks moved: a prompt or fragment with its content or name
  * loses its file.
  */
-const findMoves = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
+const findMoves = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Problem> => {
   const toTraits = (state: ContentState) => [
     `${state.kind} name ${getName(state)}`,
     `${state.kind} content ${getContent(state)}`
@@ -81,7 +81,7 @@ const findMoves = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Problem> => {
 }
 
 /** Returns the change that gives a prompt or a fragment the state of its file. */
-const toChange = ({ kind, id, item, file }: Pair): FileChange => {
+const toChange = ({ kind, id, item, file }: ComparedItem): FileChange => {
   const [before, after] = [item?.state ?? null, file?.state ?? null]
   const toKindOfChange = (): FileChange["change"] => {
     if (after === null) return kind === "prompt" ? "archived" : "removed"
@@ -94,7 +94,7 @@ const toChange = ({ kind, id, item, file }: Pair): FileChange => {
 }
 
 /** Describes how a prompt or fragment was edited in the workspace. */
-const describeEdit = (pair: Pair): Problem => {
+const describeEdit = (pair: ComparedItem): Problem => {
   const { kind, id, path, name } = toChange(pair)
   const changed = pair.importedHash === undefined ? "created" : "edited"
   const verb = pair.item === undefined ? "deleted" : pair.item.isArchived ? "archived" : changed
@@ -105,7 +105,7 @@ const describeEdit = (pair: Pair): Problem => {
  * Returns the pairs that an import changes. A fragment without a file stays unchanged if a prompt without a file
  * contains it.
  */
-const selectPairs = (pairs: ReadonlyArray<Pair>): ReadonlyArray<Pair> => {
+const listChangedPairs = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<ComparedItem> => {
   const needed = new Set<string>(
     pairs.flatMap(({ item, file }) =>
       file === undefined && item?.state.kind === "prompt"
@@ -239,7 +239,7 @@ export const planImport = (
   Result.flatMap(
     compareForImport(workspace, content, files),
     (pairs): Result.Result<ImportPlan, ConflictingEdits> => {
-      const selected = selectPairs(pairs)
+      const selected = listChangedPairs(pairs)
       const isFirstImport = content.importedStates.length === 0
       const edited = selected.filter(({ workspaceHash, importedHash }) => workspaceHash !== importedHash)
       if (options.overwrite !== true && !isFirstImport && edited.length > 0)
