@@ -76,7 +76,10 @@ const duration = numberRule(
  */
 const fitsTimer = numberRule("must be at most 596 hours", (value) => value <= Duration.toMillis("596 hours"))
 
-/** Reads the configuration from environment variables. Fails with one message about all invalid variables. */
+/**
+ * Reads the configuration from environment variables. Fails with one message about all invalid variables. The help of
+ * the variables is in `cli/input/Environment.ts`.
+ */
 export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<string, string | undefined>>) {
   const problems: Array<string> = []
   /** Returns the default of the variable if it is unset or empty. `parse` returns undefined for text that breaks the rule. */
@@ -156,5 +159,5 @@ export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<stri
   return config
 })
 
-/** The configuration of this process, from its environment. `variables` in `Environment.ts` describes the values. */
+/** The configuration of this process, from its environment. */
 export type ServiceConfig = Effect.Success<ReturnType<typeof readConfig>>

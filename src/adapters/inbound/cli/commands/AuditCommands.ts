@@ -3,13 +3,13 @@ import * as Effect from "effect/Effect"
 import type { AuditEvent } from "../../../../domain/AuditEvent.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import { explicitWorkspace, optional } from "../input/Flags.ts"
-import { makeTable } from "../output/Output.ts"
+import { makeTableFormatter } from "../output/Output.ts"
 import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 
 const defaultLimit = 50
 const maxLimit = 10_000
 
-const formatEvents = makeTable<AuditEvent>({
+const formatEvents = makeTableFormatter<AuditEvent>({
   TIME: "at",
   ACTOR: "actor",
   ACTION: "action",

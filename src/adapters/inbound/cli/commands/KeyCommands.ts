@@ -11,7 +11,7 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import { emailRule, keyArgument, optional, timeFlag, workspace, workspaceFor } from "../input/Flags.ts"
 import { warn } from "../output/CommandError.ts"
-import { makeTable, quote } from "../output/Output.ts"
+import { makeTableFormatter, quote } from "../output/Output.ts"
 import { openKey, openWorkspace } from "../OpenDatabase.ts"
 
 /** Shows only the first and last digits of a key (specification 5.4). */
@@ -22,7 +22,7 @@ const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
 })
 type ListedKey = ReturnType<typeof toListedKey>
 
-const formatKeys = makeTable<ListedKey>({
+const formatKeys = makeTableFormatter<ListedKey>({
   ID: "id",
   KEY: "key",
   NAME: "name",

@@ -14,14 +14,14 @@ import type { Folder, WorkspaceTag } from "../../../../domain/Workspace.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import { optional, parsedFlag, workspace } from "../input/Flags.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
-import { formatFields, makeTable, toOutputText } from "../output/Output.ts"
+import { formatFields, makeTableFormatter, toOutputText } from "../output/Output.ts"
 import { openPrompt, openPrompts, openWorkspace } from "../OpenDatabase.ts"
 
 const promptArgument = Argument.String("prompt").pipe(
   Argument.withDescription("Id of the prompt; or its name, such as support-agent; or its title")
 )
 
-const formatPrompts = makeTable<PromptSummary>({
+const formatPrompts = makeTableFormatter<PromptSummary>({
   ID: "id",
   TITLE: "title",
   TYPE: "prompt_type",
@@ -175,7 +175,7 @@ const listFolders = makeCommand(
   "list",
   { workspace },
   ({ workspace }) => Effect.flatMap(openWorkspace(workspace), ({ folders, id }) => folders(id)),
-  makeTable<Folder>({ ID: "id", NAME: "name" })
+  makeTableFormatter<Folder>({ ID: "id", NAME: "name" })
 ).pipe(withHelp("List a workspace's folders by name, with their ids", "folders list --workspace Acme"))
 
 export const folderCommands = makeGroup("folders", "List the folders of a workspace", [listFolders])
@@ -184,7 +184,7 @@ const listTags = makeCommand(
   "list",
   { workspace },
   ({ workspace }) => Effect.flatMap(openWorkspace(workspace), ({ tags, id }) => tags(id)),
-  makeTable<WorkspaceTag>({ ID: "id", NAME: "name", COLOR: "color" })
+  makeTableFormatter<WorkspaceTag>({ ID: "id", NAME: "name", COLOR: "color" })
 ).pipe(withHelp("List a workspace's tags by name", "tags list --workspace Acme"))
 
 export const tagCommands = makeGroup("tags", "List the tags of a workspace", [listTags])

@@ -4,10 +4,10 @@ import * as Effect from "effect/Effect"
 import type { User } from "../../../../domain/Workspace.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import { booleanFlag, emailRule, workspace } from "../input/Flags.ts"
-import { makeTable, pluralize, toPrintable } from "../output/Output.ts"
+import { makeTableFormatter, pluralize, toPrintable } from "../output/Output.ts"
 import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 
-const formatUsers = makeTable<User>({
+const formatUsers = makeTableFormatter<User>({
   ID: "id",
   EMAIL: "email",
   "MUST RESET": ({ must_reset_password }) => (must_reset_password ? "on" : "off")

@@ -8,10 +8,10 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeCommand, makeGroup, withHelp } from "../CommandHandler.ts"
 import { booleanFlag, nameRule, optional } from "../input/Flags.ts"
 import { CommandError, UsageError, warn } from "../output/CommandError.ts"
-import { makeTable, pluralize, toPrintable } from "../output/Output.ts"
+import { makeTableFormatter, pluralize, toPrintable } from "../output/Output.ts"
 import { openDatabase, openWorkspace } from "../OpenDatabase.ts"
 
-const formatWorkspaces = makeTable<WorkspaceInfo>({
+const formatWorkspaces = makeTableFormatter<WorkspaceInfo>({
   ID: "id",
   NAME: "name",
   TIER: "tier",

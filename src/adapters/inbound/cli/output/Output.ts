@@ -97,7 +97,7 @@ export const formatFields = (fields: Readonly<Record<string, unknown>>): string 
  * Makes the function that formats rows as a table. The keys of `columns` are the headings. The cells of a column are a
  * field of the rows, or the results of a function. A cell that is null is `-`.
  */
-export const makeTable =
+export const makeTableFormatter =
   <Row>(columns: Readonly<Record<string, keyof Row | ((row: Row) => string)>>) =>
   (rows: ReadonlyArray<Row>): string =>
     alignColumns([

@@ -13,7 +13,14 @@ import type { Problem } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { describeChange, listCallerChanges, renderDiff } from "../output/ChangeText.ts"
 import { CommandError, makeReadError, makeWriteError, UsageError } from "../output/CommandError.ts"
-import { makeTable, pluralize, print, printExported, printWarnings, toPrintable } from "../output/Output.ts"
+import {
+  makeTableFormatter,
+  pluralize,
+  print,
+  printExported,
+  printWarnings,
+  toPrintable
+} from "../output/Output.ts"
 import { ignoreMissing } from "../output/OutputFile.ts"
 import { openWorkspace } from "../OpenDatabase.ts"
 
@@ -194,7 +201,7 @@ export const exportFiles = Effect.fnUntraced(function* (
   yield* print({ workspace_id: id, out: resolve(out), written, removed }, lines.join("\n"))
 })
 
-const formatPrompts = makeTable<PromptInterface>({
+const formatPrompts = makeTableFormatter<PromptInterface>({
   NAME: "name",
   TYPE: "type",
   SLOTS: ({ slots }) => slots.join(", ") || "-",

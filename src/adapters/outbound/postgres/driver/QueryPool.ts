@@ -96,8 +96,8 @@ class QueryPool {
   }
 
   /**
-   * Runs a query on a connection of the pool. If the connection is lost, runs the query again until it has failed on a
-   * new connection. The pool's other connections are often lost too, but the pool does not know this yet.
+   * Runs a query on a connection of the pool. If a pooled connection is dead, tries another, because the pool's other
+   * connections are often dead too. Fails when a new connection fails too.
    */
   #attempt(query: PooledQuery, attempt: "first" | "retry"): Effect.Effect<Result, SqlError> {
     let wasUsed = false

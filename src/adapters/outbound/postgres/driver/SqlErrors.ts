@@ -60,7 +60,7 @@ export const isConnectionLost = (error: SqlError): boolean =>
  * Returns true if the error is temporary: the connection was lost or not available, the statement timed out, or a
  * concurrent transaction interfered. A server without a free connection, memory or disk space reports class 53.
  */
-export const isUnavailable = (error: SqlError): boolean =>
+export const isTemporary = (error: SqlError): boolean =>
   isConnectionLost(error) ||
   error.reason.operation === "connect" ||
   error.reason._tag === "StatementTimeoutError" ||
@@ -114,7 +114,7 @@ export const makeSqlErrorHandler = (): SqlErrorHandler => {
   )
   const logWarning = makeRepeatingLog((message) => Effect.logWarning(message))
   return (error) => {
-    if (!isUnavailable(error)) return Effect.die(toDefect(error))
+    if (!isTemporary(error)) return Effect.die(toDefect(error))
     const warning = findWarning(error)
     const log =
       warning === undefined

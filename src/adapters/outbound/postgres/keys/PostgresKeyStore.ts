@@ -7,7 +7,7 @@ import { isSqlError } from "effect/sql/SqlError"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 import { ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../domain/ApiKey.ts"
 import { toTimestamp, Timestamp } from "../../../../domain/Timestamp.ts"
-import { describeSqlError, isUnavailable } from "../driver/SqlErrors.ts"
+import { describeSqlError, isTemporary } from "../driver/SqlErrors.ts"
 import { KeyStore } from "../../../../application/ports/KeyStore.ts"
 import { withSpans } from "../../../../application/observability/Instrumentation.ts"
 import { BillingStatus } from "../../../../domain/Billing.ts"
@@ -58,7 +58,7 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
   function* () {
     const sql = yield* PgClient.PgClient
     const pending = new Map<ApiKeyId, number>()
-    /** For each key, the last use that `takePending` returned, in the order in which it returned the keys. */
+    /** The last use of each key that was sent to PostgreSQL, oldest first. */
     const written = new Map<ApiKeyId, number>()
     const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
 
@@ -102,7 +102,7 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
       return Effect.matchEffect(write(uses), {
         onSuccess: () => (pending.size === 0 ? stateLog.up : Effect.andThen(stateLog.up, writePending)),
         onFailure: (error) => {
-          if (!isSqlError(error) || isUnavailable(error)) restorePending(uses)
+          if (!isSqlError(error) || isTemporary(error)) restorePending(uses)
           return stateLog.down(
             isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
           )

@@ -26,8 +26,8 @@ interface Table {
   /** The SQL of the new values of a stored row `t` that a given row `excluded` updates, by column. */
   readonly merge: Readonly<Record<string, string>>
   /**
-   * The fields whose value can belong to another user, workspace or key. `condition` is the SQL condition that the
-   * value of a given row `s` belongs to a stored row `t` of another owner. `home.id` is the given workspace.
+   * Collisions to reject. `condition` compares a given row `s` with a stored row `t`; `owner` completes "belongs to
+   * another …". `home.id` is the given workspace.
    */
   readonly conflicts: ReadonlyArray<readonly [field: string, owner: string, condition: string]>
 }
@@ -84,7 +84,10 @@ interface ContentTable extends Table {
   readonly id: string
 }
 
-const makeTable = (parent: ContentTable["parent"], schema: { readonly fields: object }): ContentTable => {
+const describeContentTable = (
+  parent: ContentTable["parent"],
+  schema: { readonly fields: object }
+): ContentTable => {
   const lists: ReadonlyArray<string> = Object.values(promptLists)
   const fields = Object.keys(schema.fields).filter((name) => !lists.includes(name))
   return {
@@ -101,12 +104,12 @@ const makeTable = (parent: ContentTable["parent"], schema: { readonly fields: ob
 
 /** The tables of content by name. A table comes after the tables that it refers to. */
 const contentTablesByName = {
-  folders: makeTable("workspace_id", Folder),
-  tags: makeTable("workspace_id", WorkspaceTag),
-  fragments: makeTable("workspace_id", Fragment),
-  prompts: makeTable("workspace_id", WorkspacePrompt),
-  prompt_fragments: makeTable("prompt_id", PromptFragment),
-  prompt_versions: makeTable("prompt_id", PromptVersion),
+  folders: describeContentTable("workspace_id", Folder),
+  tags: describeContentTable("workspace_id", WorkspaceTag),
+  fragments: describeContentTable("workspace_id", Fragment),
+  prompts: describeContentTable("workspace_id", WorkspacePrompt),
+  prompt_fragments: describeContentTable("prompt_id", PromptFragment),
+  prompt_versions: describeContentTable("prompt_id", PromptVersion),
   prompt_tags: {
     parent: "prompt_id",
     id: "tag_id",
@@ -187,7 +190,7 @@ export const rejectConflicts = Effect.fnUntraced(function* (
 })
 
 /** Returns a list of columns of a row, such as `(t.prompt_id, t.id)`. */
-const select = (row: string, columns: ReadonlyArray<string>): string =>
+const toRowExpression = (row: string, columns: ReadonlyArray<string>): string =>
   `(${columns.map((name) => `${row}.${name}`)})`
 
 /**
@@ -204,9 +207,9 @@ const makeUpsert = (table: TableName): string => {
       insert into ${table} as t (${columns})
       select ${columns.map((name) => `excluded.${name}`)}
       from json_populate_recordset(null::${table}, $1::json) excluded left join lateral
-        (select * from ${table} t where ${select("t", key)} = ${select("excluded", key)} offset 0) t on true
-      where t.${key[0]} is null or ${select("t", Object.keys(merge))} is distinct from (${Object.values(merge)})
-      order by ${select("excluded", key)}
+        (select * from ${table} t where ${toRowExpression("t", key)} = ${toRowExpression("excluded", key)} offset 0) t on true
+      where t.${key[0]} is null or ${toRowExpression("t", Object.keys(merge))} is distinct from (${Object.values(merge)})
+      order by ${toRowExpression("excluded", key)}
       on conflict (${key}) do update set ${updates}
       returning t.xmax = 0 as is_added
     )

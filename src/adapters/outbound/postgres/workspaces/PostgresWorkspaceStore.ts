@@ -27,7 +27,6 @@ import { Database } from "../Database.ts"
 import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
 import { type AuditRecorder, lockWorkspace, makeWriter } from "../transfer/WorkspaceWriter.ts"
 import {
-  type Connection,
   findFirst,
   findWorkspace,
   ofKeyOwners,
@@ -37,7 +36,8 @@ import {
   readKeys,
   readTags,
   readUsers,
-  readWorkspaces
+  readWorkspaces,
+  type StatementRunner
 } from "./WorkspaceRows.ts"
 
 /** Makes the audit entry for an action on a key. The details also contain the name and the owner of the key. */
@@ -78,7 +78,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       handleSqlErrors(transact("read committed", work))
 
     /** Runs reads that need no transaction. */
-    const pool: Connection<Unavailable> = {
+    const pool: StatementRunner<Unavailable> = {
       unsafe: (text, params = []) => queryPrompts({ text, params })
     }
 

@@ -7,14 +7,14 @@ import { Timestamp } from "../../../../domain/Timestamp.ts"
 import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
-/** Runs a statement: a client runs it in the current transaction, a pool without a transaction. */
-export interface Connection<E> {
+/** A client, which runs statements in the current transaction, or a pool, which runs them without a transaction. */
+export interface StatementRunner<E> {
   readonly unsafe: (text: string, params?: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<object>, E>
 }
 
 /** Reads rows. `clauses` are the clauses of the query after its FROM clause. */
 export type Reader<A> = <E>(
-  sql: Connection<E>,
+  sql: StatementRunner<E>,
   clauses: string,
   params?: ReadonlyArray<unknown>
 ) => Effect.Effect<ReadonlyArray<A>, E>
@@ -62,5 +62,5 @@ export const ofKeyOwners = `where exists (
 export const findFirst = <A, R, E>(rows: Effect.Effect<ReadonlyArray<A>, R>, notFound: E) =>
   Effect.flatMap(rows, ([row]) => (row === undefined ? Effect.fail(notFound) : Effect.succeed(row)))
 
-export const findWorkspace = <E>(sql: Connection<E>, id: WorkspaceId, lock = "") =>
+export const findWorkspace = <E>(sql: StatementRunner<E>, id: WorkspaceId, lock = "") =>
   findFirst(readWorkspaces(sql, `where id = $1 ${lock}`, [id]), WorkspaceNotFound)
