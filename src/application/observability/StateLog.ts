@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 
 /** Logs when a dependency of the service fails and when it works again, once for each change. */
 export interface StateLog {
@@ -12,31 +13,23 @@ export interface StateLog {
  * Makes the log of one dependency's state. The dependency is assumed to work until the first report, so a start without
  * a failure logs nothing.
  *
- * ```ts
- * const stateLog = makeStateLog({
- *   failed: "Redis unavailable; each process counts alone",
- *   restored: "Redis restored; rate limits are shared"
- * })
- * yield* stateLog.down("connection refused") // Redis unavailable; each process counts alone: connection refused
- * yield* stateLog.up // Redis restored; rate limits are shared
- * ```
- *
  * @param messages `failed` is logged as a warning, followed by the reason. `restored`, if given, is logged as info.
+ * @param gauge is set to 1 or 0 by each report
  */
-export const makeStateLog = (messages: { readonly failed: string; readonly restored?: string }): StateLog => {
+export const makeStateLog = (
+  { failed, restored }: { readonly failed: string; readonly restored?: string },
+  gauge?: Metric.Gauge<number>
+): StateLog => {
   let isUp = true
+  const report = (state: boolean, log: Effect.Effect<void>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const hasChanged = state !== isUp
+      isUp = state
+      const update = gauge === undefined ? Effect.void : Metric.update(gauge, state ? 1 : 0)
+      return hasChanged ? Effect.andThen(update, log) : update
+    })
   return {
-    up: Effect.suspend(() => {
-      const wasUp = isUp
-      isUp = true
-      return wasUp || messages.restored === undefined ? Effect.void : Effect.logInfo(messages.restored)
-    }),
-    down: (reason) =>
-      Effect.suspend(() => {
-        const wasUp = isUp
-        isUp = false
-        const { failed } = messages
-        return wasUp ? Effect.logWarning(reason === undefined ? failed : `${failed}: ${reason}`) : Effect.void
-      })
+    up: report(true, restored === undefined ? Effect.void : Effect.logInfo(restored)),
+    down: (reason) => report(false, Effect.logWarning(reason === undefined ? failed : `${failed}: ${reason}`))
   }
 }

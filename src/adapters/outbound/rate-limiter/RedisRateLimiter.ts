@@ -102,22 +102,21 @@ const probe = Effect.fnUntraced(function* ({ run }: Connection) {
  * and in the log whether it is up. Returns a function that returns the connection, or `undefined` while there is none.
  */
 const maintainConnection = Effect.fnUntraced(function* (url: string) {
-  const stateLog = makeStateLog({
-    failed: "Redis unavailable; each process counts alone",
-    restored: "Redis restored; rate limits are shared"
-  })
+  const stateLog = makeStateLog(
+    {
+      failed: "Redis unavailable; each process counts alone",
+      restored: "Redis restored; rate limits are shared"
+    },
+    sharedCounterUp
+  )
   const firstAttempt = yield* Deferred.make<void>()
   let current: Connection | undefined
 
-  const setConnection = Effect.fnUntraced(function* (
-    connection: Connection | undefined,
-    log: Effect.Effect<void>
-  ) {
-    current = connection
-    yield* Metric.update(sharedCounterUp, connection === undefined ? 0 : 1)
-    yield* log
-    yield* Deferred.succeed(firstAttempt, undefined)
-  })
+  const setConnection = (connection: Connection | undefined, report: Effect.Effect<void>) =>
+    Effect.suspend(() => {
+      current = connection
+      return Effect.andThen(report, Deferred.succeed(firstAttempt, undefined))
+    })
 
   /** Connects, probes the connection, and fails when the connection is lost. */
   const useConnection = Effect.gen(function* () {

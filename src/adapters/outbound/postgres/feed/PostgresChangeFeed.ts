@@ -42,8 +42,6 @@ const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
   description: "1 while the change feed is up, 0 while it is down and nothing is cached"
 })
 
-const setChangeFeedUp = (isUp: boolean): Effect.Effect<void> => Metric.update(changeFeedUp, isUp ? 1 : 0)
-
 /** How often the feed looks for a pause of the process, in milliseconds. */
 const pauseCheckIntervalMs = 100
 /** How long a heartbeat keeps the feed up after the heartbeat was sent, in milliseconds. */
@@ -96,19 +94,15 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
     /** Why the latest connections may receive no notifications; undefined once a heartbeat has arrived. */
     let suspectedReason: string | undefined
 
-    const stateLog = makeStateLog({
-      failed: "Change feed down; caching disabled",
-      restored: "Change feed restored; caching enabled"
-    })
-    const reportUp = Effect.andThen(setChangeFeedUp(true), stateLog.up)
-    const reportDown = Effect.suspend(() =>
-      Effect.andThen(setChangeFeedUp(false), stateLog.down(suspectedReason))
+    const stateLog = makeStateLog(
+      { failed: "Change feed down; caching disabled", restored: "Change feed restored; caching enabled" },
+      changeFeedUp
     )
 
     const onHeartbeat = (sentAt: Instant): Effect.Effect<void> => {
       state.recordContact(sentAt)
       suspectedReason = undefined
-      return reportUp
+      return stateLog.up
     }
 
     const confirmServer = (rows: PgConnection.Result["rows"]) =>
@@ -199,7 +193,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
 
     yield* Effect.scoped(listen).pipe(
       // Catches every cause, because `disconnect` interrupts the fibers that use the closed connections.
-      Effect.catchCause(() => reportDown),
+      Effect.catchCause(() => stateLog.down(suspectedReason)),
       Effect.andThen(Effect.sleep(reconnectDelay)),
       Effect.forever,
       Effect.forkScoped
