@@ -59,14 +59,6 @@ export const expectSuccess = (response: HttpResponse, body?: unknown, version?: 
   if (body !== undefined) expect(JSON.parse(response.body)).toEqual(body)
 }
 
-/**
- * Expects a 304 with this ETag and exactly the headers of a 304. Expects `Prompt-Version` only if `version` is given.
- */
-export const expectNotModified = (response: HttpResponse, etag: string, version?: number): void => {
-  expect({ status: response.status, body: response.body }).toEqual({ status: 304, body: "" })
-  expectHeaders(response, { "cache-control": cacheControl, etag, ...versionHeaders(version) })
-}
-
 /** Returns the 401 for a key that the service rejects with this message. */
 export const unauthorized = (message: string): ExpectedError => [
   401,

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { newId, sample } from "../support/archives.ts"
-import { getHeader, type HttpResponse } from "../support/clients/rawHttp.ts"
+import { getHeader } from "../support/clients/rawHttp.ts"
 import {
   expectCommonHeaders,
   expectError,
@@ -40,15 +40,6 @@ it("CONNECT returns 404, because its target is not a path", async () => {
   expectError(await api.send("localhost:443", [], "CONNECT"), routeNotFound)
 })
 
-it.each(["http://localhost/api/v1/prompts", "HTTPS://user@else.where:99/api/v1/prompts"])(
-  "GET %s returns the same status and the same body as GET /api/v1/prompts",
-  async (target) => {
-    const { headers: _, ...response } = await api.send(target, [authorization])
-    const { headers: __, ...expected } = await api.send("/api/v1/prompts", [authorization])
-    expect(response).toEqual(expected)
-  }
-)
-
 it.each(["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"])(
   "%s returns 405 with Allow on every route, with and without a key",
   async (method) => {
@@ -58,19 +49,6 @@ it.each(["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"])(
         expectError(await api.send(target, lines, method), methodNotAllowed)
   }
 )
-
-it("HEAD returns the status and the headers of GET, and no body", async () => {
-  const comparable = ({ status, headers }: HttpResponse) => ({
-    status,
-    headers: headers.filter(([name]) => name !== "x-request-id" && name !== "date")
-  })
-  for (const target of ["/api/v1/prompts", prompt, `/api/v1/prompts/${newId()}`]) {
-    const get = await api.send(target, [authorization])
-    const head = await api.send(target, [authorization], "HEAD")
-    expect(head.body).toBe("")
-    expect(comparable(head)).toEqual(comparable(get))
-  }
-})
 
 it.each(["/healthz", "/readyz"])(
   "GET %s needs no key, and its response has Cache-Control: no-store",
@@ -98,12 +76,10 @@ it.each([
   }
 )
 
-it.each(["0", "4", "01", "2147483648", "x"])(
-  "GET /prompts/{id}/versions/%s returns 404 for a prompt with the versions 1 to 3",
-  async (version) => {
+it("GET /prompts/{id}/versions/{version} returns 404 for a number that no version of the prompt has", async () => {
+  for (const version of ["0", "4", "01", "2147483648", "x"])
     expectError(await api.send(`${prompt}/versions/${version}`, [authorization]), versionNotFound)
-  }
-)
+})
 
 it("cookies, cross-site headers, Accept and Range do not change the response", async () => {
   const plain = await api.send(prompt, [authorization])
