@@ -1,97 +1,67 @@
 import { describe, expect, it } from "vitest"
-import { fragment, fragmentBinding, instant, makeTenant, prompt } from "../../support/archives.ts"
-import { call, callStateless, post } from "../../support/clients/mcp.ts"
+import { instant, makeTenant, prompt } from "../../support/archives.ts"
+import { call, callStateless, post, type RpcResponse } from "../../support/clients/mcp.ts"
 import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import { send } from "../../support/clients/requests.ts"
 import { startApi } from "../startApi.ts"
 
 // `test/adapters/inbound/mcp/HttpEndpoint.test.ts` tests the messages. These tests send them to a service.
 
-const at = (minute: number) => instant(new Date(Date.UTC(2026, 0, 2, 0, minute)).toISOString())
-
-/** Makes a workspace. Its prompts contain the canary, a text that callers of other workspaces must never get. */
-const makeCanaryTenant = (canary: string) => {
-  const tone = fragment(`${canary} Answer {{who}} in a {{tone}} tone. {{name}}`)
-  const greeting = prompt({
-    title: "Greeting of Ada",
-    current_content: `Greet {{ name }} and {{name}}. ${canary}`,
-    prompt_type: "assistant",
-    fragments: [fragmentBinding(tone, 0, { variable_overrides: { tone: "{{mood}}" } })],
-    updated_at: at(200)
-  })
-  // Several of these prompts have the same title.
-  const fillers = Array.from({ length: 42 }, (_, n) =>
-    prompt({ title: `${canary} ${n % 30}`, updated_at: at(n) })
+/** Makes a workspace with prompts on three pages. All of them have this content, and some have the same title. */
+const makeTenantWith = (content: string) => {
+  const prompts = Array.from({ length: 43 }, (_, minute) =>
+    prompt({
+      title: `Prompt ${minute % 30}`,
+      current_content: content,
+      updated_at: instant(new Date(Date.UTC(2026, 0, 2, 0, minute)).toISOString())
+    })
   )
-  const archived = prompt({ title: "Archived", is_archived: true, updated_at: at(250) })
-  const prompts = [greeting, ...fillers, archived]
-  return { ...makeTenant({ fragments: [tone], prompts }), canary }
+  return { ...makeTenant({ prompts }), content }
 }
 
-const [own, other] = [makeCanaryTenant("canary-of-the-first"), makeCanaryTenant("canary-of-the-second")]
+const [own, other] = [makeTenantWith("Content of the first"), makeTenantWith("Content of the second")]
 const free = makeTenant({ workspace: { tier: "free" } })
 const api = startApi([own.archive, other.archive, free.archive], { env: { MCP: "on" } })
-const key = own.key.plaintext
 const toBearer = ({ key }: { readonly key: { readonly plaintext: string } }) => `Bearer ${key.plaintext}`
 
-const listAll = async ({ key }: typeof own) => {
-  const prompts: Array<{ readonly name: string; readonly title: string }> = []
-  for (let cursor: string | undefined; ; ) {
-    const params = cursor === undefined ? {} : { cursor }
-    const { result } = (await call(api.service(), key.plaintext, "prompts/list", params)).body
-    prompts.push(...result.prompts)
-    cursor = result.nextCursor
-    if (cursor === undefined) return prompts
+it.each([own, other])(
+  "prompts/list lists each prompt of the workspace exactly once, under a unique name and in the order of the HTTP API, and prompts/get returns its content",
+  async (tenant) => {
+    const { plaintext } = tenant.key
+    const prompts: Array<{ readonly name: string; readonly title: string }> = []
+    let cursor: string | undefined
+    do {
+      const { body }: RpcResponse = await call(api.service(), plaintext, "prompts/list", { cursor })
+      prompts.push(...body.result.prompts)
+      cursor = body.result.nextCursor
+    } while (cursor !== undefined)
+    const { body } = await send(api.service(), "/api/v1/prompts?per_page=100", toBearer(tenant))
+    const { data } = JSON.parse(body) as { readonly data: ReadonlyArray<{ readonly title: string }> }
+    expect(prompts.map(({ title }) => title)).toEqual(data.map(({ title }) => title))
+    expect(new Set(prompts.map(({ name }) => name)).size).toBe(43)
+    for (const send of [call, callStateless]) {
+      const { name } = prompts.at(-1)!
+      const { status, headers, body } = await send(api.service(), plaintext, "prompts/get", { name })
+      const found = [status, headers.get("content-type"), headers.get("cache-control")]
+      expect(found).toEqual([200, "application/json", "no-store"])
+      expect(body.result.messages[0].content.text).toBe(tenant.content)
+    }
   }
-}
-
-it("prompts/list lists each unarchived prompt exactly once, under a unique name and in the order of the HTTP API", async () => {
-  const prompts = await listAll(own)
-  const { body } = await send(api.service(), "/api/v1/prompts?per_page=100", toBearer(own))
-  const { data } = JSON.parse(body) as { readonly data: ReadonlyArray<{ readonly title: string }> }
-  expect(prompts.map(({ title }) => title)).toEqual(data.map(({ title }) => title))
-  expect(new Set(prompts.map(({ name }) => name)).size).toBe(43)
-})
-
-it("in the protocol versions 2025-11-25 and 2026-07-28, prompts/get returns the resolved content with the arguments filled in", async () => {
-  const params = { name: "greeting-of-ada", arguments: { name: "Ada", who: "Bob", mood: "{{x}}" } }
-  const text = `Greet Ada and Ada. ${own.canary}\n\n${own.canary} Answer Bob in a {{x}} tone. Ada`
-  const messages = [{ role: "assistant", content: { type: "text", text } }]
-  for (const send of [call, callStateless]) {
-    const { status, headers, body } = await send(api.service(), key, "prompts/get", params)
-    expect([status, headers.get("content-type"), headers.get("cache-control")]).toEqual([
-      200,
-      "application/json",
-      "no-store"
-    ])
-    expect(body).toMatchObject({ jsonrpc: "2.0", id: 1, result: { messages } })
-  }
-})
-
-it("MCP clients of two workspaces never get each other's prompts", async () => {
-  for (const [mine, theirs] of [
-    [own, other],
-    [other, own]
-  ] as const) {
-    const get = async (params: object) =>
-      (await call(api.service(), mine.key.plaintext, "prompts/get", params)).body
-    expect(JSON.stringify(await listAll(mine))).not.toContain(theirs.canary)
-    const { error } = await get({ name: `${theirs.canary}-1` })
-    expect(error).toEqual({ code: -32602, message: "Prompt not found", data: { code: "NOT_FOUND" } })
-    const got = await get({ name: "greeting-of-ada", arguments: { name: "a", who: "b", mood: "c" } })
-    expect(got.result.messages[0].content.text).toContain(mine.canary)
-    expect(JSON.stringify(got)).not.toContain(theirs.canary)
-  }
-})
+)
 
 describe("a rejected MCP request", () => {
-  it.each<[who: string, authorization: string | undefined, status: number, code: string, message: string]>([
-    ["no key", undefined, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],
-    ["a Free key", toBearer(free), 403, "API_NOT_ALLOWED", "API access requires the Solo plan or higher"]
+  it.each([
+    ["no key", {}, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],
+    [
+      "a Free key",
+      { authorization: toBearer(free) },
+      403,
+      "API_NOT_ALLOWED",
+      "API access requires the Solo plan or higher"
+    ]
   ])(
     "an MCP request with %s gets the status, the code and the message of the HTTP API",
-    async (_, authorization, status, code, message) => {
-      const headers = authorization === undefined ? {} : { authorization }
+    async (_, headers, status, code, message) => {
       const response = await post(api.service(), "{}", headers)
       const body = { jsonrpc: "2.0", error: { code: status, message, data: { code } } }
       expect([response.status, response.body]).toEqual([status, body])
@@ -119,11 +89,9 @@ describe("a rejected MCP request", () => {
 })
 
 it("the log contains neither the arguments of MCP calls nor the names of prompts", async () => {
-  await call(api.service(), key, "prompts/get", {
-    name: "argument-canary",
-    arguments: { x: "argument-canary" }
-  })
-  const output = api.service().output()
-  expect(output).toContain('"route":"/mcp"')
-  for (const text of ["argument-canary", "greeting-of-ada"]) expect(output).not.toContain(text)
+  const { output, ...service } = api.service()
+  const params = { name: "canary-name", arguments: { x: "canary-argument" } }
+  await call(service, own.key.plaintext, "prompts/get", params, { "x-request-id": "call-with-names" })
+  await expect.poll(output).toContain("call-with-names")
+  expect(output()).not.toMatch(/canary-/)
 })
