@@ -7,12 +7,9 @@ import { document, expectDocumented, type Json } from "./document.ts"
 
 const { archive, key, send } = startDemoApi()
 
-it.each(["/healthz", "/readyz", "/openapi.json"])(
-  "the response to GET %s without a key matches the OpenAPI document",
-  async (path) => {
-    expect((await send(path, [])).status).toBe(200)
-  }
-)
+it("the response to GET /openapi.json without a key matches the OpenAPI document", async () => {
+  expect((await send("/openapi.json", [])).status).toBe(200)
+})
 
 let withoutDatabase: Service
 beforeAll(async () => {
