@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { cpSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { archive, prompt, sample, version, workspace } from "../../support/archives.ts"
@@ -9,6 +9,8 @@ import { runInProcess as run, runJson } from "../../support/services/commandLine
 import { currentProgram } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
+
+const example = join(import.meta.dirname, "../../../examples/prompts-as-files")
 
 describe("the command import", { timeout: 240_000 }, () => {
   const scratch = makeTestDirectory("imports-")
@@ -19,54 +21,41 @@ describe("the command import", { timeout: 240_000 }, () => {
   it("import and export --update synchronize a directory with a workspace, and fail if they would undo an edit", async () => {
     const home = workspace()
     await importText(archive({ workspace: home }))
-    const directory = join(scratch, `git-${home.id}`)
-    const write = (path: string, text: string) => {
-      mkdirSync(join(directory, dirname(path)), { recursive: true })
-      writeFileSync(join(directory, path), text)
-    }
-    const agent = "---\ntags: [draft]\nfragments:\n- fragment: tone\n  with: {tone: kind}\n---\nAnswer.\n"
-    write("prompts/agent.md", agent)
-    write("fragments/tone.md", "Write in a {{tone}} tone.\n")
-    const load = (...more: ReadonlyArray<string>) =>
-      run(["import", directory, "--workspace", home.id, ...more], env)
+    const directory = join(scratch, home.id)
+    cpSync(example, directory, { recursive: true })
+    const summary = join(directory, "prompts/summary.md")
+    const edit = (path: string, from: string, to: string) =>
+      writeFileSync(path, readFileSync(path, "utf8").replace(from, to))
+    const load = ["import", directory, "--workspace", home.id]
     const update = ["export", "--workspace", home.id, "--format", "files", "--update", "--out", directory]
-    const readArchive = async (): Promise<Archive> =>
-      JSON.parse((await run(["export", "--workspace", home.id], env)).stdout)
-    const edit = async (current_content: string) => {
-      const edited = await readArchive()
-      await importText({
-        ...edited,
-        prompts: edited.prompts.map((prompt) => ({ ...prompt, current_content }))
-      })
-    }
 
-    expect(await load("--detailed-exitcode")).toMatchObject({ code: 2, stderr: "" })
-    expect(await load("--detailed-exitcode")).toMatchObject({ code: 0, stderr: "" })
+    expect(await run([...load, "--detailed-exitcode"], env)).toMatchObject({ code: 2, stderr: "" })
+    expect(await run([...load, "--detailed-exitcode"], env)).toEqual({
+      code: 0,
+      stdout: `Nothing changed in workspace ${home.id}\n`,
+      stderr: ""
+    })
     expect(await runJson(update, env)).toMatchObject({ written: [], removed: [] })
 
-    // The same prompt is edited in the workspace and in the directory.
-    await edit("Answer briefly.")
-    const edited = agent.replace("[draft]", "[draft, new]").replace("Answer.", "Answer {{who}}.")
-    write("prompts/agent.md", edited)
+    await sql("update prompts set current_content = 'Be brief' where title = 'Summary'")
+    edit(summary, "{{text}}", "{{body}}")
     const rejected = {
       code: 1,
       stdout: "",
       stderr: [
         "prompt-retrieval: nothing was imported; the import would undo what was changed in the workspace since the latest import:",
-        "prompts/agent.md: was edited",
+        "prompts/summary.md: was edited",
         "Export with --format files --update, merge with git, and import the result, or undo the changes with --overwrite.",
         ""
       ].join("\n")
     }
-    expect(await load()).toEqual(rejected)
-    expect(await load("--dry-run", "--detailed-exitcode")).toEqual(rejected)
-    const preview = await load("--dry-run", "--overwrite", "--detailed-exitcode")
+    expect(await run([...load, "--dry-run", "--detailed-exitcode"], env)).toEqual(rejected)
+    const preview = await run([...load, "--dry-run", "--overwrite", "--detailed-exitcode"], env)
     expect(preview).toMatchObject({ code: 2, stderr: "" })
     for (const part of [
-      "new version: prompt prompts/agent.md (agent)\n@@ ",
-      "\n-tags: [draft]\n+tags: [draft, new]\n",
-      "\n-Answer briefly.\n+Answer {{who}}.\n",
-      "\nThese changes can break applications:\nagent: slots: +who\n\n1 change would be made"
+      "new version: prompt prompts/summary.md (Summary)\n@@ ",
+      "\n-Be brief\n+Summarize in three sentences:\n",
+      "\nThese changes can break applications:\nsummary: slots: +body\n\n1 change would be made"
     ])
       expect(preview.stdout).toContain(part)
     expect(await run(update, env)).toEqual({
@@ -74,49 +63,45 @@ describe("the command import", { timeout: 240_000 }, () => {
       stdout: "",
       stderr: [
         "prompt-retrieval: nothing was written; these files were added or edited since the latest import, and the workspace differs from them:",
-        "prompts/agent.md",
+        "prompts/summary.md",
         "Export into the files that were imported last and merge with git, or replace and remove these files with --overwrite.",
         ""
       ].join("\n")
     })
-    await runJson([...update, "--overwrite"], env)
-    const exported = agent.replace("Answer.", "Answer briefly.")
-    expect(readFileSync(join(directory, "prompts/agent.md"), "utf8")).toBe(exported)
-
-    // To merge both edits: export into the files of the latest import, import the result, and then merge.
-    write("prompts/agent.md", agent)
-    expect(await run(update, env)).toEqual({
+    const edited = readFileSync(summary)
+    expect(await run([...update, "--overwrite"], env)).toEqual({
       code: 0,
-      stdout: `written: prompts/agent.md\n1 file changed in ${directory}\n`,
+      stdout: `written: prompts/summary.md\n1 file changed in ${directory}\n`,
       stderr: ""
     })
-    // The export records nothing, so the import of other files still fails if it would undo the edit.
-    write("other/prompts/agent.md", agent)
-    write("other/fragments/tone.md", "Write in a {{tone}} tone.\n")
-    expect(await run(["import", join(directory, "other"), "--workspace", home.id], env)).toEqual(rejected)
-    expect(await load()).toEqual({
-      code: 0,
-      stdout: `Nothing changed in workspace ${home.id}\n`,
-      stderr: ""
-    })
-    write("prompts/agent.md", exported.replace("[draft]", "[draft, new]"))
-    expect(await load()).toMatchObject({ code: 0, stderr: "" })
+    expect(readFileSync(summary, "utf8")).toContain("\n---\nBe brief\n")
+    // The export records nothing, so an import of the other text still fails.
+    writeFileSync(summary, edited)
+    expect(await run(load, env)).toEqual(rejected)
 
-    // A binding without a slot and a slot without a binding cause warnings.
-    write("prompts/agent.md", agent.replace("{tone: kind}", "{tonee: kind}"))
-    expect((await load()).stderr).toBe(
-      [
-        "prompt-retrieval: warning: prompts/agent.md: binds tonee, which is no slot of fragments/tone.md",
-        "prompt-retrieval: warning: prompts/agent.md: does not bind the slot {{tone}} of fragments/tone.md",
-        ""
-      ].join("\n")
-    )
-    rmSync(join(directory, "prompts/agent.md"))
-    const empty = await load()
-    expect(empty).toMatchObject({ code: 1, stdout: "" })
-    expect(empty.stderr).toMatch(/ has no prompts, so the import would archive all .*: add --allow-empty$/m)
-    expect(await load("--allow-empty")).toMatchObject({ code: 0, stderr: "" })
-    expect((await readArchive()).prompts.map(({ is_archived }) => is_archived)).toEqual([true])
+    edit(join(directory, "prompts/Support/agent.md"), "tone: friendly", "tonee: friendly")
+    const warnings = [
+      { path: "prompts/Support/agent.md", message: "binds tonee, which is no slot of fragments/tone.md" },
+      {
+        path: "prompts/Support/agent.md",
+        message: "does not bind the slot {{tone}} of fragments/tone.md"
+      }
+    ]
+    expect(await run([...load, "--overwrite"], env)).toMatchObject({
+      code: 0,
+      stderr: warnings.map(({ path, message }) => `prompt-retrieval: warning: ${path}: ${message}\n`).join("")
+    })
+    expect(await runJson(load, env)).toMatchObject({ changes: [], warnings })
+
+    rmSync(join(directory, "prompts"), { recursive: true })
+    mkdirSync(join(directory, "prompts"))
+    expect(await run(load, env)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        / has no prompts, so the import would archive all .*: add --allow-empty$/m
+      )
+    })
+    expect(await run([...load, "--allow-empty"], env)).toMatchObject({ code: 0, stderr: "" })
   })
 
   it("import --detailed-exitcode of an archive exits with 2 if there were changes and with 0 otherwise", async () => {

@@ -61,15 +61,6 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     await run(["workspaces", "delete", id, "--yes"], env)
   })
 
-  it("a command fails and lists the ids if several workspaces have the given name", async () => {
-    const { code, stderr } = await run(["keys", "list", "--workspace", "Twin"], env)
-    const ids = twins.map(({ id }) => id).sort()
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: `prompt-retrieval: 2 workspaces have the name "Twin": use one of the ids ${ids.join(", ")}\n`
-    })
-  })
-
   it("keys revoke and keys rotate find a key by its name among the keys that are neither revoked nor expired", async () => {
     const [home, owner] = [workspace({ name: "Home" }), user()]
     const expired = key(home.id, owner, { name: "CI", expires_at: instant("2026-01-02T00:00:00.000Z") })
@@ -94,11 +85,18 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     })
   })
 
-  it("a command fails if no workspace has exactly the given name or id", async () => {
-    for (const name of ["acme inc.", "00000000-0000-0000-0000-000000000000"]) {
-      const stderr = `prompt-retrieval: there is no workspace "${name}"; see 'prompt-retrieval workspaces list'\n`
-      expect(await run(["users", "list", "--workspace", name], env)).toEqual({ code: 1, stdout: "", stderr })
-      expect(await run(["import", directory], withDefault(name))).toEqual({ code: 1, stdout: "", stderr })
-    }
+  const ids = twins.map(({ id }) => id).sort()
+  it.each([
+    ["Twin", `2 workspaces have the name "Twin": use one of the ids ${ids.join(", ")}`],
+    ...["acme inc.", "00000000-0000-0000-0000-000000000000"].map((name) => [
+      name,
+      `there is no workspace "${name}"; see 'prompt-retrieval workspaces list'`
+    ])
+  ])("a command fails unless exactly one workspace has the given name or id: %s", async (name, message) => {
+    expect(await run(["users", "list", "--workspace", name!], env)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: ${message}\n`
+    })
   })
 })

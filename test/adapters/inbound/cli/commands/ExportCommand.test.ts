@@ -1,9 +1,9 @@
-import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import { join } from "node:path"
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { archive, prompt } from "../../../../support/archives.ts"
-import { currentProgram, run } from "../../../../support/service.ts"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { archive, prompt, toArchiveText } from "../../../../support/archives.ts"
+import { currentProgram, runProcess } from "../../../../support/service.ts"
+import { runInProcess } from "../../../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
@@ -13,21 +13,15 @@ const nobody = 65_534
 // The archive is larger than the buffer of a pipe, so that a write has to wait for the reader.
 const original = archive({ prompts: [prompt({ current_content: "content ".repeat(40_000) })] })
 const workspace = original.workspace.id
+const whole = toArchiveText(original)
 
-describe("export --out", { timeout: 60_000 }, () => {
+describe("export --out", () => {
   const { env } = makeTestDatabase([original])
   const scratch = makeTestDirectory("export-")
-  let whole: string
   /** A directory of the current test. */
   let root: string
   const inRoot = (name: string) => join(root, name)
 
-  beforeAll(async () => {
-    const exported = await run(["export", "--workspace", workspace], env)
-    expect(exported).toMatchObject({ code: 0, stderr: "" })
-    whole = exported.stdout
-    expect(whole.length).toBeGreaterThan(200_000)
-  }, 60_000)
   beforeEach(() => {
     root = fs.mkdtempSync(join(scratch, "test-"))
   })
@@ -37,21 +31,21 @@ describe("export --out", { timeout: 60_000 }, () => {
   })
 
   const exportArgs = (out: string, id: string = workspace) => ["export", "--workspace", id, "--out", out]
-  const exportTo = (out: string, id?: string) => run(exportArgs(out, id), env)
+  const exportTo = (out: string, id?: string) => runInProcess(exportArgs(out, id), env)
   const expectedResult = (out: string) => ({
     code: 0,
     stdout: `Exported workspace ${workspace} to ${out}\n`,
     stderr: ""
   })
 
-  it("export --out writes only the archive if the path is standard output", async () => {
-    expect(await exportTo("/dev/stdout")).toEqual({ code: 0, stdout: whole, stderr: "" })
-    const command = `"${process.execPath}" "${currentProgram}" ${exportArgs("/dev/stdout").join(" ")}`
-    const options = { env: { PATH: process.env.PATH, ...env }, encoding: "utf8", maxBuffer: 2 ** 26 } as const
-    expect(execFileSync("sh", ["-c", `${command} | cat`], options)).toBe(whole)
-    const file = inRoot("redirected")
-    execFileSync("sh", ["-c", `${command} > "${file}"`], options)
-    expect(fs.readFileSync(file, "utf8")).toBe(whole)
+  it.each([
+    ["a socket", ""],
+    ["a pipe", "| cat"],
+    ["a file", "> redirected && cat redirected"]
+  ])("export --out /dev/stdout writes only the archive if standard output is %s", async (_, redirection) => {
+    const command = `"${process.execPath}" "${currentProgram}" ${exportArgs("/dev/stdout").join(" ")} ${redirection}`
+    const options = { cwd: root, env: { PATH: process.env.PATH, ...env } }
+    expect(await runProcess("sh", ["-c", command], options)).toEqual({ code: 0, stdout: whole, stderr: "" })
   })
 
   it("export --out writes to the target of a symbolic link, and only the owner can read a new file", async () => {

@@ -4,18 +4,14 @@ import { renderState } from "../../../../../src/application/transfer/PromptFileT
 import type { PromptState } from "../../../../../src/domain/WorkspaceContent.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
 import { newId } from "../../../../support/archives.ts"
+import { fileDefaults } from "../../../../support/promptFiles.ts"
 
 const state = (overrides: Partial<PromptState> = {}): PromptState => ({
+  ...fileDefaults,
   kind: "prompt",
   folder: null,
   title: "Agent",
-  description: "",
   current_content: "One\nTwo\nThree",
-  prompt_type: "user",
-  target_model: "",
-  intent: "",
-  is_favorite: false,
-  sort_order: 0,
   tags: [],
   fragments: [],
   ...overrides

@@ -44,10 +44,16 @@ it("readTexts returns the files that updateDirectory has written, even through a
   )
 })
 
-it("readTexts rejects a directory without prompts/, and returns no texts if prompts/ is empty", async () => {
+it("readTexts rejects a missing directory and a directory without prompts/, and returns no texts if prompts/ is empty", async () => {
   const directory = makeDirectory()
-  const message = `cannot read ${directory}: it has no prompts/ directory`
-  assert.deepStrictEqual(await read(directory), Result.fail(new CommandError({ message })))
+  const missing = join(directory, "missing")
+  for (const [path, reason] of [
+    [missing, `ENOENT: no such file or directory, scandir '${missing}'`],
+    [directory, "it has no prompts/ directory"]
+  ] as const) {
+    const message = `cannot read ${path}: ${reason}`
+    assert.deepStrictEqual(await read(path), Result.fail(new CommandError({ message })))
+  }
   mkdirSync(join(directory, "prompts"))
   assert.deepStrictEqual(await read(directory), Result.succeed(new Map()))
 })
