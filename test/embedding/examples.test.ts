@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { cpSync, readdirSync } from "node:fs"
-import { connect } from "node:net"
+import { get } from "node:http"
 import { join } from "node:path"
 import * as Result from "effect/Result"
 import { beforeAll, describe, expect, it } from "vitest"
@@ -34,22 +34,6 @@ beforeAll(() => {
 const runNode = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) =>
   run(project, process.execPath, args, env)
 
-/**
- * Sends bytes to a local port, and then ends its half of the connection or resets the connection. Returns the received
- * text.
- */
-const sendRaw = async (port: number, bytes: string, ending: "end" | "reset"): Promise<string> => {
-  const socket = connect(port, "127.0.0.1")
-  let received = ""
-  socket.setEncoding("latin1").on("data", (chunk) => (received += chunk))
-  socket.on("error", () => {})
-  await once(socket, "connect")
-  if (ending === "reset") socket.write(bytes, "latin1", () => socket.resetAndDestroy())
-  else socket.end(bytes, "latin1")
-  await once(socket, "close")
-  return received
-}
-
 it("test/embedding/examples.test.ts runs every example that does not use the client", () => {
   expect(readdirSync(examples).filter((name) => name.endsWith(".ts") && !name.startsWith("client"))).toEqual(
     [...servers, ...modules, ...programs, ...tests].toSorted()
@@ -59,59 +43,38 @@ it("test/embedding/examples.test.ts runs every example that does not use the cli
 describe("the examples that need PostgreSQL", () => {
   const { env } = makeTestDatabase([archive])
   const headers = { authorization: `Bearer ${key}` }
-  const startExample = (example: string, port: number) =>
-    spawn(process.execPath, [example], {
+  /** Runs a test on the port of an example, which must then stop without an error. */
+  const testExample = async (example: string, test: (port: number) => Promise<void>) => {
+    const port = await freePort()
+    const child = spawn(process.execPath, [example], {
       cwd: project,
       env: { ...env, PATH: process.env.PATH, PORT: String(port) },
       stdio: ["ignore", "pipe", "inherit"]
     })
+    try {
+      await once(child.stdout, "data")
+      await test(port)
+    } finally {
+      child.kill("SIGTERM")
+      expect(await once(child, "exit")).toEqual([0, null])
+    }
+  }
 
-  it.each(servers)(
-    "%s serves the API next to the pages of the application and survives malformed requests",
-    async (example) => {
-      const port = await freePort()
-      const child = startExample(example, port)
-      const origin = `http://127.0.0.1:${port}`
+  it.each(servers)("%s serves the API next to the pages of the application", (example) =>
+    testExample(example, async (port) => {
       const send = async (path: string, init: RequestInit = {}) => {
-        const response = await fetch(origin + path, { headers, ...init })
+        const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers, ...init })
         return { status: response.status, etag: response.headers.get("etag"), body: await response.text() }
       }
-      try {
-        await once(child.stdout, "data")
-        const { status, etag, body } = await send(path)
-        expect([status, JSON.parse(body)]).toEqual([200, { data: resolved }])
-        const conditional = { headers: { ...headers, "if-none-match": etag! } }
-        expect(await send(path, conditional)).toEqual({ status: 304, etag, body: "" })
-        expect(await send(path, { method: "HEAD" })).toEqual({ status: 200, etag, body: "" })
-        expect((await send(path, { headers: {} })).status).toBe(401)
-        expect((await send("/")).body).toBe("a page of the application\n")
-        expect((await send("/elsewhere")).status).toBe(404)
-
-        const sendLine = (line: string, ending: "end" | "reset" = "end") =>
-          sendRaw(
-            port,
-            `${line} HTTP/1.1\r\nHost: a\r\nX-A: \xff\r\nUpgrade: x\r\nConnection: close, upgrade\r\n\r\n`,
-            ending
-          )
-        for (const target of [
-          "/api/v1/../../docs",
-          "/api/v1/%2e%2e/..%2f../docs",
-          "/api/v1/..\\..\\docs",
-          "/api/v1/../../healthz?/api/v1/"
-        ])
-          expect(await sendLine(`GET ${target}`), target).toMatch(/^HTTP\/1\.1 404 /)
-        expect(await sendLine(`TRACE ${path}`)).toMatch(/^HTTP\/1\.1 405 .*\r\nallow: GET, HEAD\r\n/is)
-        for (const line of [
-          ...[`TRACE ${path}`, "CONNECT a:1", "CONNECT /api/v1/prompts", "OPTIONS *", "nonsense"],
-          ...["GET http://[/api/v1/", "GET //api/v1/prompts", "GET /api/v1//[::/../..//%ff%00"]
-        ])
-          for (const ending of ["end", "reset"] as const) await sendLine(line, ending)
-        expect((await send(path)).status).toBe(200)
-      } finally {
-        child.kill("SIGTERM")
-        expect(await once(child, "exit")).toEqual([0, null])
-      }
-    }
+      const { status, etag, body } = await send(path)
+      expect([status, JSON.parse(body)]).toEqual([200, { data: resolved }])
+      const conditional = { headers: { ...headers, "if-none-match": etag! } }
+      expect(await send(path, conditional)).toEqual({ status: 304, etag, body: "" })
+      expect(await send(path, { method: "HEAD" })).toEqual({ status: 200, etag, body: "" })
+      expect((await send(path, { headers: {} })).status).toBe(401)
+      expect((await send("/")).body).toBe("a page of the application\n")
+      expect((await send("/elsewhere")).status).toBe(404)
+    })
   )
 
   it.each([
@@ -146,12 +109,9 @@ await close()`
     ])
   })
 
-  it("litellm.ts serves a prompt as a message with slots of LiteLLM, and the errors of the API", async () => {
-    const port = await freePort()
-    const child = startExample("litellm.ts", port)
-    const endpoint = `http://127.0.0.1:${port}/beta/litellm_prompt_management`
-    try {
-      await once(child.stdout, "data")
+  it("litellm.ts serves a prompt as a message with slots of LiteLLM, and the errors of the API", () =>
+    testExample("litellm.ts", async (port) => {
+      const endpoint = `http://127.0.0.1:${port}/beta/litellm_prompt_management`
       const response = await fetch(`${endpoint}?prompt_id=support-agent&project_name=x`, { headers })
       expect(await response.json()).toEqual({
         prompt_id: "support-agent",
@@ -165,16 +125,11 @@ await close()`
       expect(await sendFor("?prompt_id=../../../../docs%3F", { headers })).toBe(404)
       expect(await sendFor("", { headers })).toBe(404)
       expect(await sendFor("?prompt_id=support-agent", { headers, method: "POST" })).toBe(404)
-      for (const target of ["//", "http://[/", "*", "/beta/litellm_prompt_management?prompt_id=%ff%00"]) {
-        expect(
-          await sendRaw(port, `GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`, "end")
-        ).toMatch(/^HTTP\/1\.1 4/)
+      for (const path of ["//", "http://[/", "*", "/beta/litellm_prompt_management?prompt_id=%ff%00"]) {
+        const [received] = await once(get({ host: "127.0.0.1", port, path }), "response")
+        expect(received.resume().statusCode, path).toBe(404)
       }
-    } finally {
-      child.kill("SIGTERM")
-      expect(await once(child, "exit")).toEqual([0, null])
-    }
-  })
+    }))
 
   it.each([
     ["in-process.ts", "Support agent 3\n3\nNOT_FOUND Version not found\n"],

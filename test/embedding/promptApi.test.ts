@@ -4,7 +4,7 @@ import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index
 import { newId, sample } from "../support/archives.ts"
 import { makeResources, postgresEnv } from "../support/database.ts"
 import { freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
-import { run, startService } from "../support/service.ts"
+import { run, runService, startService } from "../support/service.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 
 const tenant = sample()
@@ -38,59 +38,41 @@ describe("createPromptApi", () => {
     return { status: response.status, headers, body: await response.text() }
   }
 
-  it("api.handler returns the same responses as the HTTP server", async () => {
-    const service = await startService({ ...env, LOG_LEVEL: "Error" })
-    try {
-      for (const [target, token, method] of [
-        ["/api/v1/prompts?per_page=3", key],
-        [path, key],
-        [path, key, "HEAD"],
-        [path],
-        [path, "x"],
-        [path, tenant.keys.revoked.plaintext],
-        [path, key, "DELETE"],
-        ["/api/v1/prompts?page=0", key],
-        ["/api/v1/prompts/", key],
-        [`/api/v1/prompts/${newId()}`, key],
-        ["/healthz"],
-        ["/readyz"],
-        ["/"],
-        ["/docs/"]
-      ] as const) {
-        const webRequest = request(target, token, method)
-        const { headers } = webRequest
-        const served = await fetch(service.url + target, {
-          method: webRequest.method,
-          headers,
-          redirect: "manual"
-        })
-        expect(await toComparable(await api.handler(webRequest))).toEqual(await toComparable(served))
-      }
-    } finally {
-      await service.stop()
-    }
-  })
-
-  it("api.prompts returns the same envelopes as the HTTP API", async () => {
-    const read = async (target: string) => (await api.handler(request(target, key))).json()
+  it("api.handler returns the same responses as the HTTP server, and api.prompts returns the same envelopes", async () => {
     const { id } = greeting!
-    const filtered = {
-      page: 1,
-      per_page: 2,
-      tag: "production",
-      type: "system",
-      folder_id: undefined
-    } as const
     const prompts = "/api/v1/prompts"
-    for (const [call, target] of [
+    const filters = { page: 1, per_page: 2, tag: "production", type: "system", folder_id: undefined } as const
+    const reads = [
       [api.prompts.list(member), prompts],
-      [api.prompts.list(member, filtered), `${prompts}?page=1&per_page=2&tag=production&type=system`],
+      [api.prompts.list(member, filters), `${prompts}?page=1&per_page=2&tag=production&type=system`],
       [api.prompts.get(member, id), `${prompts}/${id}`],
       [api.prompts.getResolved(member, id), path],
       [api.prompts.versions.list(member, id, { per_page: 2 }), `${prompts}/${id}/versions?per_page=2`],
       [api.prompts.versions.get(member, id, 2), `${prompts}/${id}/versions/2`]
-    ] as const)
-      expect(await call).toEqual(await read(target))
+    ] as const
+    for (const [call, target] of reads)
+      expect(await call).toEqual(await (await api.handler(request(target, key))).json())
+    const { url } = await resources.acquire(runService(() => startService({ ...env, LOG_LEVEL: "Error" })))
+    for (const [target, token, method] of [
+      ...reads.map(([, target]) => [target, key] as const),
+      [path, key, "HEAD"],
+      [path],
+      [path, "x"],
+      [path, tenant.keys.revoked.plaintext],
+      [path, key, "DELETE"],
+      [`${prompts}?page=0`, key],
+      [`${prompts}/`, key],
+      [`${prompts}/${newId()}`, key],
+      ...["/healthz", "/readyz", "/", "/docs/"].map((target) => [target] as const)
+    ] as const) {
+      const sent = request(target, token, method)
+      const served = await fetch(url + target, {
+        method: sent.method,
+        headers: sent.headers,
+        redirect: "manual"
+      })
+      expect(await toComparable(await api.handler(sent))).toEqual(await toComparable(served))
+    }
   })
 
   it("api.prompts applies no access check and no rate limit, but limits the Free tier to 7 days of history", async () => {
@@ -105,56 +87,42 @@ describe("createPromptApi", () => {
     await Promise.all(Array.from({ length: 600 }, () => api.prompts.getResolved(member, greeting!.id)))
   })
 
-  const captureError = (promise: Promise<unknown>) =>
-    promise.then(
-      () => undefined,
-      (error: unknown) =>
-        error instanceof PromptApiError ? { code: error.code, message: error.message } : error
-    )
-
   it("api.prompts rejects with a PromptApiError for every missing resource and invalid argument, and never throws synchronously", async () => {
     // biome-ignore lint/suspicious/noExplicitAny: callers in plain JavaScript can pass any value
-    const prompts = api.prompts as any
+    const { list, get, getResolved, versions } = api.prompts as any
     const id = greeting!.id
+    const expectError = (promise: unknown, code: string, message: string) =>
+      expect(promise).rejects.toStrictEqual(new PromptApiError(code, message))
+    const reads = [get, getResolved, versions.list]
+    for (const read of reads)
+      for (const [caller, name] of [
+        [member, "x"],
+        [{ ...member, workspaceId: newId() }, id]
+      ])
+        await expectError(read(caller, name), "NOT_FOUND", "Prompt not found")
+    const getVersion = (caller: unknown, id: unknown) => versions.get(caller, id, 99)
+    await expectError(getVersion(member, id), "NOT_FOUND", "Version not found")
+    for (const caller of [undefined, null, "x", Symbol("x"), {}, { ...member, workspaceId: "x" }])
+      for (const read of [list, ...reads, getVersion])
+        await expectError(read(caller, id), "BAD_REQUEST", "workspaceId must be a UUID")
     const broken = {
       toString: () => {
         throw new Error("broken")
       }
     }
-    const notFound = { code: "NOT_FOUND", message: "Prompt not found" }
-    const badRequest = (message: string) => ({ code: "BAD_REQUEST", message })
-    const calls: ReadonlyArray<(caller: unknown, id: unknown) => Promise<unknown>> = [
-      prompts.get,
-      prompts.getResolved,
-      prompts.versions.list
-    ]
-    for (const call of calls) {
-      expect(await captureError(call(member, "x"))).toEqual(notFound)
-      expect(await captureError(call({ ...member, workspaceId: newId() }, id))).toEqual(notFound)
-    }
-    const getVersion = (caller: unknown, id: unknown) => prompts.versions.get(caller, id, 99)
-    const missing = { code: "NOT_FOUND", message: "Version not found" }
-    expect(await captureError(getVersion(member, id))).toEqual(missing)
-    for (const caller of [undefined, null, "x", Symbol("x"), {}, { ...member, workspaceId: "x" }])
-      for (const call of [prompts.list, ...calls, getVersion])
-        expect(await captureError(call(caller, id))).toEqual(badRequest("workspaceId must be a UUID"))
     for (const invalid of [undefined, null, Symbol("x"), {}, Object.create(null), broken]) {
-      for (const call of [...calls, getVersion])
-        expect(await captureError(call(member, invalid))).toEqual(badRequest("id must be a string"))
-      expect(await captureError(prompts.versions.get(member, id, invalid))).toEqual(
-        badRequest("version must be a number")
-      )
+      for (const read of [...reads, getVersion])
+        await expectError(read(member, invalid), "BAD_REQUEST", "id must be a string")
+      await expectError(versions.get(member, id, invalid), "BAD_REQUEST", "version must be a number")
     }
     for (const [parameters, message] of [
       ["page", "parameters must be an object"],
       [{ page: null }, "page must be an integer from 1 to 9007199254740991"],
       [{ page: broken }, "page must be a string or a number"],
       [{ per_page: [5] }, "per_page must be a string or a number"]
-    ] as const) {
-      const expected = badRequest(message)
-      expect(await captureError(prompts.list(member, parameters))).toEqual(expected)
-      expect(await captureError(prompts.versions.list(member, id, parameters))).toEqual(expected)
-    }
+    ])
+      for (const read of [list(member, parameters), versions.list(member, id, parameters)])
+        await expectError(read, "BAD_REQUEST", message as string)
   })
 
   it("createPromptApi rejects if the schema does not exist, and names the command that creates the schema", async () => {
@@ -190,11 +158,13 @@ describe("createPromptApi", () => {
     const closed = await createPromptApi({ databaseUrl: env.DATABASE_URL })
     expect((await closed.handler(request(path, key))).status).toBe(200)
     await closed.close()
-    const unavailable = { code: "SERVICE_UNAVAILABLE", message: "Service unavailable" }
     const response = await closed.handler(request(`${path}?after=it`, key))
     expect(response.status).toBe(503)
     expect(response.headers.get("x-request-id")).not.toBeNull()
-    expect(await response.json()).toEqual({ error: unavailable })
-    expect(await captureError(closed.prompts.get(member, greeting!.id))).toEqual(unavailable)
+    const [code, message] = ["SERVICE_UNAVAILABLE", "Service unavailable"]
+    expect(await response.json()).toEqual({ error: { code, message } })
+    await expect(closed.prompts.get(member, greeting!.id)).rejects.toStrictEqual(
+      new PromptApiError(code, message)
+    )
   })
 })
