@@ -1,7 +1,8 @@
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import type { createPromptApi, PromptApi } from "../../src/index.ts"
+import type { PromptApi, PromptApiOptions } from "../../src/index.ts"
+import { parseOptions } from "../../src/runtime/PromptApiOptions.ts"
 import { documents, readDocument, readModules, readTable, resolveLink, root } from "./markdown.ts"
 
 const readJson = (path: string) => JSON.parse(readFileSync(join(root, path), "utf8"))
@@ -117,22 +118,13 @@ describe("docs/embedding.md", () => {
     readTable("docs/embedding.md", heading).map(([name]) => name!.replaceAll("`", ""))
 
   it("the tables in docs/embedding.md list all options of createPromptApi and all members of its API", () => {
-    const options = {
-      databaseUrl: true,
-      databaseFeedUrl: true,
-      redisUrl: true,
-      rateLimits: true,
-      outageMaxAge: true,
-      logger: true,
-      metrics: true,
-      basePath: true,
-      publicUrl: true
-    } satisfies Record<keyof Parameters<typeof createPromptApi>[0], true>
     const members = { handler: true, prompts: true, metrics: true, close: true } satisfies Record<
       keyof PromptApi,
       true
     >
-    expect(readNames("Create the API")).toEqual(Object.keys(options))
+    const options = { databaseUrl: "postgres://host/database", unknown: true }
+    const message = `unknown is unknown; the options are ${readNames("Create the API").join(", ")}`
+    expect(() => parseOptions(options as PromptApiOptions)).toThrow(new TypeError(message))
     expect(readNames("Members of the API")).toEqual(Object.keys(members))
   })
 

@@ -1,11 +1,13 @@
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { beforeAll, describe, expect, it, vi } from "vitest"
 import { scenarios } from "../../bench/scenarios.ts"
 import { serveVariables, type Variable, variables } from "../../src/adapters/inbound/cli/input/Environment.ts"
 import { readConfig } from "../../src/runtime/config/Config.ts"
-import { embeddedEnv, makeResources } from "../support/database.ts"
-import { type Service, startService } from "../support/service.ts"
+import { embeddedEnv } from "../support/database.ts"
+import { freePort } from "../support/ports.ts"
+import { runService, type Service, sourceProgram, startService } from "../support/service.ts"
+import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
 import { readCodeBlocks, readDocument, readTable, root } from "./markdown.ts"
 
 const document = "README.md"
@@ -13,19 +15,21 @@ const document = "README.md"
 const unquote = (cell: string): string => cell.replaceAll("`", "")
 
 describe("README.md, Quick start", () => {
-  const resources = makeResources()
+  const acquire = makeAcquire()
+  const database = makeTestDatabase()
+  const start = (env: Readonly<Record<string, string>>) =>
+    startService(env, "/readyz", ["--demo"], sourceProgram)
   let service: Service
   /** The curl command that the first start prints. */
   let printed: string
 
   beforeAll(async () => {
-    service = await startService(await resources.acquire(embeddedEnv), "/readyz", ["--demo"])
-    const found = await vi.waitUntil(() => /^ *(curl .*)\n/m.exec(service.output()), { timeout: 20_000 })
-    printed = found[1]!
-  })
-  afterAll(async () => {
-    await service?.stop()
-    await resources.release()
+    await acquire(runService(() => start(database.env)))
+    const env = { ...(await acquire(embeddedEnv)), PORT: String(await freePort()) }
+    const first = await start(env)
+    printed = (await vi.waitUntil(() => /^ *(curl .*)\n/m.exec(first.output()), { timeout: 20_000 }))[1]!
+    await first.stop()
+    service = await acquire(runService(() => start(env)))
   })
 
   const blocks = readCodeBlocks(document)
@@ -42,6 +46,14 @@ describe("README.md, Quick start", () => {
     const [, name, value, url] = /^curl -H '(\S+): (.+)' (\S+)$/.exec(printed)!
     const received = await fetch(url!, { headers: { [name!]: value! } })
     expect(await received.json()).toMatchObject(JSON.parse(response))
+  })
+
+  it("serve --demo prints how to issue a key if the embedded database has a workspace, and creates no workspace on a PostgreSQL server", async () => {
+    await expect
+      .poll(() => service.output(), { timeout: 20_000 })
+      .toMatch(/^To issue a key: npx node src\/main\.ts keys issue --workspace [0-9a-f-]{36} --user EMAIL$/m)
+    // A demo workspace would exist by now, because this service started before the service that created one.
+    expect(await database.sql("select from workspaces")).toEqual([])
   })
 })
 
