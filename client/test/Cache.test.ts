@@ -11,7 +11,6 @@ import {
   type Responder,
   settle,
   textResponse,
-  unauthorized,
   useFakeTime
 } from "./support.ts"
 
@@ -186,19 +185,5 @@ describe("calls that overlap", () => {
     pending[0]!("old")
     expect((await early).data.resolved_content).toBe("old")
     expect(await read()).toBe("new (cached)")
-  })
-
-  it("a response that arrives after a 401 is not cached if its request was sent before the 401", async () => {
-    const response = Promise.withResolvers<Response>()
-    const { read, client, requests } = makeCachingClient([() => response.promise, unauthorized])
-    const early = client.prompts.getResolved("early")
-    await flush()
-    expect(await read({}, "late")).toBe("UnauthorizedError")
-    // A call after the 401 does not wait for the request that was sent before the 401.
-    expect(await read({}, "early")).toBe("UnauthorizedError")
-    expect(requests).toHaveLength(3)
-    response.resolve(textResponse("early"))
-    expect((await early).data.resolved_content).toBe("early")
-    expect(await read({}, "early")).toBe("UnauthorizedError")
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from "vitest"
-import type { ClientOptions, PromptReference } from "../src/index.ts"
+import type { ClientOptions, PromptClient, PromptReference } from "../src/index.ts"
+import { makeFaultyService } from "./faultyService.ts"
 import { makeBundle } from "./pull/bundles.ts"
 import {
   advance,
@@ -11,6 +12,7 @@ import {
   page,
   type Responder,
   rateLimited,
+  readText,
   serviceUnavailable,
   textResponse,
   unauthorized,
@@ -92,19 +94,30 @@ describe("getResolved while the service is not available", () => {
       expect(await makeService({ mode }).read(call, "bundled")).toBe("AbortError")
   })
 
-  it("a rejected key stays rejected after a late response to a request that was sent before the rejection", async () => {
-    const response = Promise.withResolvers<Response>()
-    const { client, read, respondWith } = makeService()
-    respondWith(() => response.promise)
-    const early = client.prompts.getResolved("other")
-    await flush()
-    respondWith(unauthorized)
-    expect(await read({}, "bundled")).toBe("UnauthorizedError")
-    response.resolve(textResponse("early"))
-    expect((await early).data.resolved_content).toBe("early")
-    respondWith(connectionRefused)
-    expect(await read({}, "bundled")).toBe("ConnectionError")
-  })
+  it.each<[method: string, request: (client: PromptClient) => Promise<unknown>]>([
+    ["getResolved", ({ prompts }) => prompts.getResolved("prompt-0")],
+    ["prefetch", (client) => client.prefetch({})]
+  ])(
+    "after a 401, no client with the key returns a text that %s requested before, a bundled text or a fallback",
+    async (_, request) => {
+      const options = { cache: {}, bundle: makeBundle({ name: "prompt-0" }) }
+      const { service, client, read, state } = makeFaultyService(2, options)
+      const derived = client.withOptions({ cache: { ttl: 1_000 } })
+      const late = Promise.withResolvers<void>()
+      state.fault = ({ url, ...init }) =>
+        late.promise.then(() => service.fetch(url, init) as Promise<Response>)
+      const early = Promise.all([request(client), request(derived)])
+      await flush()
+      state.fault = unauthorized
+      // The second call does not wait for the request that was sent before the 401.
+      for (const prompt of ["prompt-1", "prompt-0"]) expect(await read(prompt)).toBe("UnauthorizedError")
+      late.resolve()
+      await early
+      state.fault = connectionRefused
+      for (const reader of [client, derived])
+        expect(await readText(reader, "prompt-0", { fallback: "x" })).toBe("ConnectionError")
+    }
+  )
 
   it("the result of a bundled text or of a fallback has the fields of a resolved prompt as its data", async () => {
     const { client, respondWith } = makeService()

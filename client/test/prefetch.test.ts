@@ -84,20 +84,6 @@ describe("prefetch", () => {
       expect(await captureError(client.prefetch(selection, { timeout: 1_000 }))).toMatchObject({ name })
   })
 
-  it("texts that prefetch requested before a rejection of the key are not stored after it", async () => {
-    const { client, state, service, read } = makeService(1)
-    const wake = Promise.withResolvers<void>()
-    state.fault = ({ url, ...init }) =>
-      url.includes("resolved?")
-        ? wake.promise.then(() => service.fetch(url, init) as Promise<Response>)
-        : unauthorized()
-    const call = client.prefetch({})
-    expect(await read("prompt-0")).toBe("UnauthorizedError")
-    wake.resolve()
-    await call
-    expect(await read("prompt-0")).toBe("UnauthorizedError")
-  })
-
   it("prefetch ends the pauses after failed calls", async () => {
     const { prefetch, read, state } = makeService(2)
     state.fault = connectionRefused
