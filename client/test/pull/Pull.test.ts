@@ -12,6 +12,7 @@ const toFailure = (message: string) => ({
   stdout: "",
   stderr: `prompt-retrieval-client: ${message}\n`
 })
+const noMatch = "no prompt matches; check --tag and --type, or allow it with --allow-empty"
 const toChanged = (count: number) => toSuccess(`${count} prompts: ${bundleFile} and ${typesFile} changed\n`)
 
 describe("pull", () => {
@@ -58,7 +59,7 @@ describe("pull", () => {
     expect(listInodes()).toEqual(before)
   })
 
-  it("pull sends the filters --tag and --type, and fails without --allow-empty if no prompt matches", async () => {
+  it("pull sends the filters --tag and --type, and if no prompt matches, fails without --allow-empty", async () => {
     const { service, pull, read, readBundle } = await startPullService(prompts)
     await pull(["--tag", "production", "--type=template"])
     expect(service.requests).toEqual([
@@ -66,10 +67,7 @@ describe("pull", () => {
     ])
     expect(readBundle().prompts.map(({ name }) => name)).toEqual(["announcement"])
     const none = ["--type", "few-shot"]
-    for (const args of [none, [...none, "--check"]])
-      expect(await pull(args)).toEqual(
-        toFailure("no prompt matches; check --tag and --type, or allow it with --allow-empty")
-      )
+    expect(await pull([...none, "--check"])).toEqual(toFailure(noMatch))
     expect(await pull([...none, "--allow-empty"])).toEqual(toChanged(0))
     expect(read(typesFile)).toMatch(/\nexport \{\}\n$/)
     expect((await verifyBundle(readBundle())).prompts).toEqual([])
@@ -127,31 +125,6 @@ describe("pull", () => {
     expect(read(bundleFile)).toBe("old")
   })
 
-  it("pull does not overwrite a prompts.ts that pull did not write", async () => {
-    const { service, pull, write, listFiles } = await startPullService()
-    write(typesFile, "export const mine = 1\n")
-    expect(await pull()).toMatchObject({ code: 2, stderr: expect.stringContaining("--out") })
-    expect(listFiles()).toEqual([typesFile])
-    expect(service.requests).toEqual([])
-  })
-
-  const toInvalid = (name: string) => `the service returned an invalid prompt ${name}; check --base-url`
-  it.each([
-    [
-      "whose text contains the API key",
-      { content: `Use ${key}` },
-      "the prompt support-agent contains the API key, which no file may contain; remove it and revoke the key"
-    ],
-    ["with an invalid name", { name: "a = 1; x" }, toInvalid("a = 1; x")],
-    ["with an invalid title", { title: 1 as never }, toInvalid("support-agent")],
-    ["with an invalid count", { fragment_count: "1" as never }, toInvalid("support-agent")],
-    ["with a count that is not an integer", { fragment_count: 1.5 }, toInvalid("support-agent")]
-  ])("pull rejects a prompt %s, and writes nothing", async (_, change, message) => {
-    const { pull, listFiles } = await startPullService([{ ...agent, ...change }])
-    expect(await pull()).toEqual(toFailure(message))
-    expect(listFiles()).toEqual([])
-  })
-
   it.each<[event: string, change: (service: FakeService) => void]>([
     // The fake lists prompts in the order in which they were added, so a removed prompt moves the others.
     ["is deleted", (service) => service.remove("prompt-0")],
@@ -178,35 +151,58 @@ describe("pull", () => {
   })
 })
 
-describe("the command line of pull", () => {
-  it.each<[args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, message: RegExp]>([
-    [["--tags", "x"], {}, /unknown flag; the flags are --tag, --type, --out/],
-    [["--tag"], {}, /'--tag <value>' argument missing/],
-    [["--type", "poem"], {}, /--type must be one of system, user/],
-    [["--check=yes"], {}, /'--check' does not take an argument/],
-    [["--frozen", "--tag", "x"], {}, /--frozen reads no prompts/],
-    [["production"], {}, /only flags/],
-    [["--api-key", key], {}, /set PROMPT_RETRIEVAL_KEY/],
-    [
-      ["--base-url", "http://user@host"],
-      {},
-      /--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL/
-    ],
-    [[], { PROMPT_RETRIEVAL_KEY: "" }, /PROMPT_RETRIEVAL_KEY is required: set it to an API key/],
-    [
-      [],
-      { PROMPT_RETRIEVAL_KEY: "a b" },
-      /PROMPT_RETRIEVAL_KEY must be an API key without spaces or line breaks/
-    ]
+describe("a failure of pull", () => {
+  const invalid = "the service returned an invalid prompt support-agent; check --base-url"
+  const withKey =
+    "the prompt support-agent contains the API key, which no file may contain; remove it and revoke the key"
+
+  it.each<{
+    readonly change?: object
+    readonly files?: Readonly<Record<string, string>>
+    readonly args?: ReadonlyArray<string>
+    readonly env?: Readonly<Record<string, string>>
+    readonly code: 1 | 2
+    readonly message: string
+  }>([
+    { code: 1, args: ["--type", "few-shot"], message: noMatch },
+    { code: 1, change: { content: `Use ${key}` }, message: withKey },
+    { code: 1, change: { name: "a = 1; x" }, message: invalid.replace("support-agent", "a = 1; x") },
+    { code: 1, change: { title: 1 }, message: invalid },
+    { code: 1, change: { fragment_count: "1" }, message: invalid },
+    { code: 1, change: { fragment_count: 1.5 }, message: invalid },
+    { code: 2, files: { [typesFile]: "export const mine = 1\n" }, message: "--out" },
+    { code: 2, args: ["--tags", "x"], message: "unknown flag; the flags are --tag, --type, --out" },
+    { code: 2, args: ["--tag"], message: "'--tag <value>' argument missing" },
+    { code: 2, args: ["--type", "poem"], message: "--type must be one of system, user" },
+    { code: 2, args: ["--check=yes"], message: "'--check' does not take an argument" },
+    { code: 2, args: ["--frozen", "--tag", "x"], message: "--frozen reads no prompts" },
+    { code: 2, args: ["production"], message: "only flags" },
+    { code: 2, args: ["--api-key", key], message: "set PROMPT_RETRIEVAL_KEY" },
+    {
+      code: 2,
+      args: ["--base-url", "http://user@host"],
+      message: "--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL"
+    },
+    {
+      code: 2,
+      env: { PROMPT_RETRIEVAL_KEY: "" },
+      message: "PROMPT_RETRIEVAL_KEY is required: set it to an API key"
+    },
+    {
+      code: 2,
+      env: { PROMPT_RETRIEVAL_KEY: "a b" },
+      message: "PROMPT_RETRIEVAL_KEY must be an API key without spaces or line breaks"
+    }
   ])(
-    "pull exits with 2, prints one line to stderr and writes nothing for the invalid arguments %j and variables %j",
-    async (args, env, message) => {
-      const { pull, listFiles } = await startPullService()
-      const { code, stdout, stderr } = await pull(args, env)
-      expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
-      expect(stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
-      expect(stderr).toMatch(message)
-      expect(listFiles()).toEqual([])
+    "pull exits with $code, prints one line to stderr and writes nothing: $message",
+    async ({ change, files = {}, args, env, code, message }) => {
+      const { pull, write, read, listFiles } = await startPullService([{ ...agent, ...change }])
+      for (const [name, text] of Object.entries(files)) write(name, text)
+      const result = await pull(args, env)
+      const line = expect.stringMatching(/^prompt-retrieval-client: [^\n]+\n$/)
+      expect(result).toEqual({ code, stdout: "", stderr: line })
+      expect(result.stderr).toContain(message)
+      expect(Object.fromEntries(listFiles().map((name) => [name, read(name)]))).toEqual(files)
     }
   )
 
