@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib"
-import { afterEach, beforeEach, expect, it, vi } from "vitest"
+import { beforeEach, expect, it, vi } from "vitest"
 import { ConnectionError, PromptClient, TimeoutError } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 import { type Handler, serveFake } from "./serveFake.ts"
@@ -31,24 +31,23 @@ const service = new FakeService({ prompts: [{ name: "p", content: "ä" }] })
 /** The queue of faults. Each request removes one fault from the queue. */
 let faults: Array<Handler> = []
 let requests = 0
-let server: Awaited<ReturnType<typeof serveFake>>
+let baseUrl: string
 beforeEach(async () => {
   faults = []
   requests = 0
-  server = await serveFake(service, (request, response) => {
+  baseUrl = await serveFake(service, (request, response) => {
     requests++
     const fault = faults.shift()
     fault?.(request, response)
     return fault !== undefined
   })
 })
-afterEach(() => server.close())
 
 /** Reads a prompt without waiting between attempts: each failed attempt advances the fake clock. */
 const read = (timeout = 60_000) =>
   new PromptClient({
     apiKey: key,
-    baseUrl: server.url,
+    baseUrl,
     timeout,
     logger: { warn: () => void flush().then(() => vi.advanceTimersByTime(10_000)) }
   }).prompts.get("p")

@@ -1,28 +1,17 @@
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { onTestFinished } from "vitest"
 import type { FakeService } from "../src/testing.ts"
 
 export type Handler<A = void> = (request: IncomingMessage, response: ServerResponse) => A
 
-/** Starts an HTTP server on a free port of the loopback interface. */
-export const listen = async (handle: Handler) => {
-  const server = createServer(handle)
-  server.listen(0, "127.0.0.1")
-  await once(server, "listening")
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close: async () => {
-      server.close()
-      server.closeAllConnections()
-      await once(server, "close")
-    }
-  }
-}
-
-/** Starts an HTTP server that responds as a fake service, except for requests that `fault` handles. */
-export const serveFake = (service: FakeService, fault: Handler<boolean> = () => false) =>
-  listen(async (request, response) => {
+/**
+ * Starts an HTTP server that responds as a fake service, except for requests that `fault` handles, until the end of the
+ * current test. Returns its URL.
+ */
+export const serveFake = async (service: FakeService, fault: Handler<boolean> = () => false) => {
+  const server = createServer(async (request, response) => {
     if (fault(request, response)) return
     const controller = new AbortController()
     response.on("close", () => controller.abort())
@@ -31,3 +20,10 @@ export const serveFake = (service: FakeService, fault: Handler<boolean> = () => 
     const answer = (await service.fetch(`http://host${request.url}`, init)) as Response
     response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text())
   })
+  await once(server.listen(0, "127.0.0.1"), "listening")
+  onTestFinished(() => {
+    server.closeAllConnections()
+    return server[Symbol.asyncDispose]()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}

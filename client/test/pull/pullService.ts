@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, onTestFinished } from "vitest"
+import { expect } from "vitest"
 import { newId } from "../../../test/support/archives.ts"
 import { run } from "../../../test/support/programs/packages.ts"
 import { makeTestDirectory } from "../../../test/support/testDirectory.ts"
@@ -39,12 +39,11 @@ export const startPullService = async (
   fault?: Handler<boolean>
 ) => {
   const service = new FakeService({ prompts: content })
-  const server = await serveFake(service, fault)
-  onTestFinished(server.close)
+  const url = await serveFake(service, fault)
   const directory = makeTestDirectory("pull-")
   /** Runs `pull` in the directory, with the URL and the key of the service unless `env` replaces them. */
   const pull = async (args: ReadonlyArray<string> = [], env: Readonly<Record<string, string>> = {}) => {
-    const variables = { PROMPT_RETRIEVAL_KEY: key, PROMPT_RETRIEVAL_URL: server.url, ...env }
+    const variables = { PROMPT_RETRIEVAL_KEY: key, PROMPT_RETRIEVAL_URL: url, ...env }
     const result = await run(directory, process.execPath, [main, "pull", ...args], variables)
     expect(result.stdout + result.stderr).not.toContain(key)
     return result
