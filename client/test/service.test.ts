@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { type ClientOptions, PromptClient } from "../src/index.ts"
+import { type ClientOptions, PromptClient, type Single } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 import { toSlug } from "../../src/domain/PromptName.ts"
 import { startDemoApi } from "../../test/api/startApi.ts"
@@ -13,7 +13,7 @@ const connect = (options: ClientOptions = {}) =>
   new PromptClient({ apiKey: api.key, baseUrl: api.service().url, ...options })
 
 describe("the client of a real service", () => {
-  it("a FakeService returns the resolved prompts of the service, and its other results have the same fields", async () => {
+  it("a FakeService returns the resolved prompts and the errors of the service", async () => {
     const client = connect()
     const results = await Promise.all(listedPrompts.map(({ id }) => client.prompts.getResolved(id)))
     const service = new FakeService({
@@ -30,19 +30,6 @@ describe("the client of a real service", () => {
       expect(JSON.stringify(faked.data)).toBe(JSON.stringify(data))
       expect(faked).toMatchObject({ version, source })
     }
-    const methods = [
-      ({ prompts }: PromptClient) => prompts.list({ per_page: 2 }),
-      ({ prompts }: PromptClient) => prompts.list({ type: "template" }),
-      ({ prompts }: PromptClient) => prompts.get(agent.id),
-      ({ prompts }: PromptClient) => prompts.versions.list(agent.id),
-      ({ prompts }: PromptClient) => prompts.versions.get(agent.id, agent.current_version)
-    ]
-    const listFields = (data: object) => Object.keys(Array.isArray(data) ? data[0] : data).toSorted()
-    for (const read of methods) {
-      const [real, faked] = await Promise.all([read(client), read(fake)])
-      expect(listFields(faked.data)).toEqual(listFields(real.data))
-      expect(Object.keys(faked)).toEqual(Object.keys(real))
-    }
     for (const { prompts } of [client, fake]) {
       const notFound = (kind: string) => ({ name: "NotFoundError", message: `${kind} not found` })
       await expect(prompts.getResolved("no-such-prompt")).rejects.toMatchObject(notFound("Prompt"))
@@ -51,21 +38,30 @@ describe("the client of a real service", () => {
     }
   })
 
-  it("every method returns the service's envelope unchanged, with the version and the ETag of the response", async () => {
-    const { prompts } = connect()
-    const calls: ReadonlyArray<readonly [call: Promise<object>, path: string]> = [
-      [prompts.get(agent.id), ""],
-      [prompts.getResolved(agent.id), "/resolved"],
-      [prompts.versions.get(agent.id, agent.current_version), `/versions/${agent.current_version}`],
-      [prompts.versions.list(agent.id, { per_page: 2 }), "/versions?per_page=2"]
+  it("every method returns the service's envelope unchanged, with the version and the ETag of the response, and FakeService returns the same fields", async () => {
+    const fake = new FakeService({
+      prompts: [{ ...agent, content: agent.current_content, version: agent.current_version }]
+    })
+    const { id, current_version } = agent
+    const methods: ReadonlyArray<
+      readonly [path: string, read: (client: PromptClient) => Promise<Single<object>>]
+    > = [
+      ["?per_page=2", ({ prompts }) => prompts.list({ per_page: 2 })],
+      [`/${id}`, ({ prompts }) => prompts.get(id)],
+      [`/${id}/resolved`, ({ prompts }) => prompts.getResolved(id) as Promise<Single<object>>],
+      [`/${id}/versions?per_page=2`, ({ prompts }) => prompts.versions.list(id, { per_page: 2 })],
+      [`/${id}/versions/${current_version}`, ({ prompts }) => prompts.versions.get(id, current_version)]
     ]
+    const listFields = ({ data, ...envelope }: Single<object>) =>
+      [envelope, Array.isArray(data) ? data[0] : data].map((fields) => Object.keys(fields).toSorted())
     const headers = { authorization: `Bearer ${api.key}` }
-    for (const [call, path] of calls) {
-      const response = await fetch(`${api.service().url}/api/v1/prompts/${agent.id}${path}`, { headers })
-      const result = await call
+    for (const [path, read] of methods) {
+      const response = await fetch(`${api.service().url}/api/v1/prompts${path}`, { headers })
+      const result = await read(connect())
       expect(result).toEqual(await response.json())
-      const version = path.includes("?") ? undefined : agent.current_version
+      const version = path.includes("?") ? undefined : current_version
       expect(result).toMatchObject({ version, etag: response.headers.get("etag"), source: "fresh" })
+      expect(listFields(await read(fake.connect()))).toEqual(listFields(result))
     }
   })
 
