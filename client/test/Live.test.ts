@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest"
-import type { Live, PromptClient, PromptSelection } from "../src/index.ts"
+import type { Fetch, PromptClient, PromptSelection } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 import { makeFaultyService } from "./faultyService.ts"
 import {
@@ -152,38 +152,34 @@ describe("live prompts of a service that fails", () => {
       const service = new FakeService({ prompts: [{ name: "prompt-0", content: "Text" }] })
       let isUp = true
       let sent = 0
-      let ends: Array<() => void> = []
-      const fail = () => Promise.reject(new TypeError("fetch failed"))
-      const fetch: typeof service.fetch = (url, init) => {
+      const fetch: Fetch = async (url, init) => {
         sent++
-        if (!isUp) return fail()
-        const end = Promise.withResolvers<void>()
-        ends.push(end.resolve)
-        const ended = end.promise.then(() => (isOrderly ? new Response(null, { status: 304 }) : fail()))
-        return Promise.race([service.fetch(url, init), ended])
+        const wasUp = isUp
+        return (service.fetch(url, init) as Promise<Response>).catch((error) => {
+          if (wasUp && isOrderly) return new Response(null, { status: 304 })
+          throw error
+        })
       }
       spreadRandomValues()
-      const lives: Array<{ readonly client: PromptClient; readonly live: Live }> = []
+      await using lives = new AsyncDisposableStack()
+      const clients: Array<PromptClient> = []
       const count = 1_000
-      while (lives.length < count) {
+      while (clients.length < count) {
         const client = service.connect().withOptions({ fetch })
-        lives.push({ client, live: await client.live({}) })
-        if (lives.length % 40 === 0) await advance(1_000)
+        lives.use(await client.live({}))
+        clients.push(client)
+        if (clients.length % 40 === 0) await advance(1_000)
       }
       isUp = false
-      for (const end of ends) end()
-      ends = []
+      service.failWith("no connection")
       const usual = count / (wait / 1_000)
       for (let second = 0; second < 60; second++) {
-        if (second === 3) isUp = true
+        if (second === 3) service.failWith(undefined)
         sent = 0
         await advance(1_000)
         expect(sent).toBeLessThanOrEqual(2 * usual)
       }
-      for (const { client, live } of lives) {
-        expect((await client.prompts.getResolved("prompt-0")).source).toBe("live")
-        live.close()
-      }
+      for (const { prompts } of clients) expect((await prompts.getResolved("prompt-0")).source).toBe("live")
     }
   )
 })
