@@ -47,7 +47,8 @@ const loaded = { code: 0, stdout: "prompt must be a name or an id\n" }
 /** A project with the packed client installed, and with the bundle that the command pull of the client has written. */
 let project: string
 let pulled: Awaited<ReturnType<typeof run>>
-let parameters: string
+/** The call of the program. */
+let call: string
 const write = (name: string, text: string) => writeFileSync(join(project, name), text)
 const resources = makeResources()
 afterAll(resources.release)
@@ -55,16 +56,13 @@ beforeAll(async () => {
   project = makeProject("runtimes")
   await install(project, await pack(client))
   write("program.js", program)
-  write(
-    "entry.js",
-    'import { start } from "./program.js"\nconsole.log(await start(JSON.parse(process.argv[2])))\n'
-  )
   write("required.cjs", required)
   const baseUrl = api.service().url
   const env = { PROMPT_RETRIEVAL_KEY: api.key, PROMPT_RETRIEVAL_URL: baseUrl }
   pulled = await run(project, "npx", ["--offline", "--no", "@prompt-retrieval/client", "pull"], env)
   const bundle = JSON.parse(readFileSync(join(project, "prompts.bundle.json"), "utf8"))
-  parameters = JSON.stringify({ apiKey: api.key, baseUrl, id: agent.id, bundle })
+  call = `start(${JSON.stringify({ apiKey: api.key, baseUrl, id: agent.id, bundle })})`
+  write("entry.js", `import { start } from "./program.js"\nconsole.log(await ${call})\n`)
 }, 120_000)
 
 it("npx --no @prompt-retrieval/client pull writes the bundle, and the lowest supported version of Node verifies it", async () => {
@@ -74,36 +72,32 @@ it("npx --no @prompt-retrieval/client pull writes the bundle, and the lowest sup
   expect(frozen).toEqual({ code: 0, stdout: "", stderr: "" })
 })
 
-it.each(["20.0.0", "22.19.0", "24.0.0", "26.10.0", "Bun"])(
-  "Node %s, or Bun, runs the packed client with import, and with require() unless Node has no require() of ES modules",
-  async (version) => {
-    const runtime = version === "Bun" ? findTool("@oven/bun-*/bin/bun") : await installNode(version)
-    const imported = await run(project, runtime, ["entry.js", parameters])
-    expect(imported).toMatchObject({ code: 0, stdout: `${expected}\n` })
-    expect(await run(project, runtime, ["required.cjs"])).toMatchObject(
-      version === "20.0.0" ? { code: 1 } : loaded
-    )
+it.each<[runtime: string, find: () => string | Promise<string>, flags?: ReadonlyArray<string>]>([
+  ["Node 20.0.0", () => installNode("20.0.0")],
+  ["Node 22.19.0", () => installNode("22.19.0")],
+  ["Node 24.0.0", () => installNode("24.0.0")],
+  ["Node 26.10.0", () => installNode("26.10.0")],
+  ["Bun", () => findTool("@oven/bun-*/bin/bun")],
+  [
+    "Deno without the permission to read environment variables",
+    () => findTool("@deno/*/deno"),
+    ["run", "--no-prompt", "--cached-only", "--allow-net", "--allow-read"]
+  ]
+])(
+  "%s runs the packed client with import, and with require() unless Node has no require() of ES modules",
+  async (runtime, find, flags = []) => {
+    const command = await find()
+    const env = { DENO_NO_UPDATE_CHECK: "1", DENO_DIR: join(project, ".deno") }
+    const runFile = (file: string) => run(project, command, [...flags, file], env)
+    expect(await runFile("entry.js")).toMatchObject({ code: 0, stdout: `${expected}\n` })
+    expect(await runFile("required.cjs")).toMatchObject(runtime === "Node 20.0.0" ? { code: 1 } : loaded)
   },
   120_000
 )
 
-it("Deno imports and runs the packed client with only the permission to connect, and requires it with only the permission to read", async () => {
-  const deno = findTool("@deno/*/deno")
-  write(
-    "deno.js",
-    'import { start } from "./program.js"\nconsole.log(await start(JSON.parse(Deno.args[0])))\n'
-  )
-  const env = { DENO_NO_UPDATE_CHECK: "1", DENO_DIR: join(project, ".deno") }
-  const flags = ["run", "--no-prompt", "--cached-only"]
-  const net = `--allow-net=${new URL(api.service().url).host}`
-  const imported = await run(project, deno, [...flags, net, "deno.js", parameters], env)
-  expect(imported).toMatchObject({ code: 0, stdout: `${expected}\n` })
-  expect(await run(project, deno, [...flags, "--allow-read", "required.cjs"], env)).toMatchObject(loaded)
-})
-
 it("Cloudflare's workerd runs the packed client", async () => {
-  const contents =
-    'import { start } from "./program.js"\nexport default { fetch: async (request) => new Response(await start(await request.json())) }'
+  const contents = `import { start } from "./program.js"
+export default { fetch: async () => new Response(await ${call}) }`
   await build({
     stdin: { contents, resolveDir: project },
     bundle: true,
@@ -130,7 +124,7 @@ const config :Workerd.Config = (
   )
   const workerd = findTool("@cloudflare/workerd-*/bin/workerd")
   await resources.acquire(runProgram(workerd, ["serve", join(project, "workerd.capnp")], port))
-  const response = await fetch(`http://127.0.0.1:${port}`, { method: "POST", body: parameters })
+  const response = await fetch(`http://127.0.0.1:${port}`)
   expect([response.status, await response.text()]).toEqual([200, expected])
 })
 
@@ -147,6 +141,6 @@ it("Chromium runs the packed client in a script that esbuild builds", async () =
   const page = await context.newPage()
   // The service sends no CORS headers, so the page must have the same origin as the service.
   await page.goto(`${api.service().url}/healthz`)
-  const script = `(async () => { ${outputFiles[0]!.text}; return Program.start(${parameters}) })()`
+  const script = `(async () => { ${outputFiles[0]!.text}; return Program.${call} })()`
   expect(await page.evaluate(script)).toBe(expected)
 })
