@@ -8,26 +8,22 @@ import { FakeService } from "../src/testing.ts"
 /** A resolved prompt of the service has a type; that of a fallback may be undefined. */
 type FromService<A> = { readonly [Field in keyof A]: Exclude<A[Field], undefined> }
 
-// tsc checks these types, including `readonly` and `?`.
-it("the client's resource types are identical to the service's schemas", () => {
-  expectTypeOf<Client.PromptSummary>().toEqualTypeOf<(typeof PromptSummary)["Encoded"]>()
-  expectTypeOf<Client.Prompt>().toEqualTypeOf<(typeof Prompt)["Encoded"]>()
-  expectTypeOf<FromService<Client.ResolvedPrompt>>().toEqualTypeOf<(typeof ResolvedPrompt)["Encoded"]>()
-  expectTypeOf<Client.VersionSummary>().toEqualTypeOf<(typeof VersionSummary)["Encoded"]>()
-  expectTypeOf<Client.Version>().toEqualTypeOf<(typeof Version)["Encoded"]>()
-  expectTypeOf<Client.PageMeta>().toEqualTypeOf<(typeof PageMeta)["Encoded"]>()
-})
+// tsc checks these types, including `readonly` and `?`: the types of resources are identical to the service's schemas.
+expectTypeOf<Client.PromptSummary>().toEqualTypeOf<(typeof PromptSummary)["Encoded"]>()
+expectTypeOf<Client.Prompt>().toEqualTypeOf<(typeof Prompt)["Encoded"]>()
+expectTypeOf<FromService<Client.ResolvedPrompt>>().toEqualTypeOf<(typeof ResolvedPrompt)["Encoded"]>()
+expectTypeOf<Client.VersionSummary>().toEqualTypeOf<(typeof VersionSummary)["Encoded"]>()
+expectTypeOf<Client.Version>().toEqualTypeOf<(typeof Version)["Encoded"]>()
+expectTypeOf<Client.PageMeta>().toEqualTypeOf<(typeof PageMeta)["Encoded"]>()
 
-it("the platform's fetch, console and AbortSignal, and the type of an imported bundle file, fit the client's types", () => {
-  expectTypeOf<typeof fetch>().toExtend<Client.Fetch>()
-  expectTypeOf<Console>().toExtend<Client.Logger>()
-  expectTypeOf<AbortSignal>().toEqualTypeOf<Client.Signal>()
-  const texts = { id: "", name: "", title: "", prompt_type: "", target_model: "", content: "", sha256: "" }
-  const prompts = [{ ...texts, version: 1, fragment_count: 0, slots: [""] }]
-  expectTypeOf({ format: "", formatVersion: 1, sha256: "", prompts }).toExtend<Client.PromptBundle>()
-  const getName = (error: Client.NotFoundError | Client.UnauthorizedError) => error.name
-  expectTypeOf(getName).returns.toEqualTypeOf<"NotFoundError" | "UnauthorizedError">()
-})
+// The platform's fetch, console and AbortSignal, and the type of an imported bundle file, fit the client's types.
+expectTypeOf<typeof fetch>().toExtend<Client.Fetch>()
+expectTypeOf<Console>().toExtend<Client.Logger>()
+expectTypeOf<AbortSignal>().toEqualTypeOf<Client.Signal>()
+const texts = { id: "", name: "", title: "", prompt_type: "", target_model: "", content: "", sha256: "" }
+const bundled = { ...texts, version: 1, fragment_count: 0, slots: [""] }
+expectTypeOf({ format: "", formatVersion: 1, sha256: "", prompts: [bundled] }).toExtend<Client.PromptBundle>()
+expectTypeOf<Client.NotFoundError["name"]>().toEqualTypeOf<"NotFoundError">()
 
 const agent = { name: "support-agent", slots: ["shop", "tone"] } as const
 const greeting = { name: "greeting", slots: [] } as const
