@@ -1,69 +1,63 @@
-import { expect, it } from "vitest"
+import { it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { afterAll, expect } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { exchangeAll, getHeader, type HttpResponse, rawRequest } from "../../support/clients/rawHttp.ts"
-import { makeRandom } from "../../support/random.ts"
-import { startApi } from "../startApi.ts"
-
-const requests = 3_000
-const clients = 8
-const seed = Number(process.env.FUZZ_SEED ?? Math.trunc(Math.random() * 2 ** 31))
+import { endpointTargets, startApi } from "../startApi.ts"
 
 const tenant = sample()
-const ids = tenant.archive.prompts.map(({ id }) => id as string)
-const { int, pick } = makeRandom(seed)
-const some = <A>(max: number, make: () => A): Array<A> => Array.from({ length: int(max + 1) }, make)
+const api = startApi([tenant.archive])
 
-const bytes = () => some(12, () => String.fromCharCode(int(256))).join("")
-const visible = () => some(12, () => String.fromCharCode(33 + int(94))).join("")
-const escaped = () => some(6, () => `%${int(256).toString(16).padStart(2, "0")}`).join("")
-const junk = (): string => pick([bytes(), visible(), visible(), escaped(), "a".repeat(int(400)), "%", ""])
+const [id] = tenant.archive.prompts.map(({ id }) => id)
+const active = `Bearer ${tenant.keys.active.plaintext}`
 
-const id = () => pick(ids)
-const segment = (): string => pick([id(), id().toUpperCase(), junk(), "1", "versions", "resolved"])
-const path = (): string =>
-  pick([
-    "/api/v1/prompts",
-    `/api/v1/prompts/${segment()}${pick(["", "/resolved", "/versions"])}`,
-    `/api/v1/prompts/${segment()}/versions/${pick(["0", "1", "2", "99999999999", junk()])}`,
-    pick(["/healthz", "/readyz", "/nowhere", "/API/v1/prompts", "//api/v1/prompts"]),
-    `/${some(5, segment).join("/")}`,
-    `http://${junk()}/api/v1/prompts`,
-    junk()
-  ])
-const value = (): string =>
-  pick([junk(), id(), String(int(1000)), "-1", "1e9", "system", "%00", "production"])
-const parameter = () => `${pick(["page", "per_page", "folder_id", "tag", "type", junk()])}=${value()}`
-const query = (): string => pick(["", `?${some(4, parameter).join("&")}`, `?${junk()}`])
-const valid = `Authorization: Bearer ${tenant.keys.active.plaintext}`
-const authorization = (): ReadonlyArray<string> =>
-  pick([
-    [valid],
-    [valid],
-    [`Authorization: Bearer ${pick(Object.values(tenant.keys)).plaintext}`],
-    [`Authorization: ${pick(["Bearer", "bearer", "Basic", junk()])} ${junk()}`],
-    [],
-    some(3, () => `Authorization: ${junk()}`)
-  ])
-const header = (): string =>
-  pick([
-    `If-None-Match: ${pick(["*", "*", "*", 'W/"x"', junk()])}`,
-    `X-Request-Id: ${junk()}`,
-    `${visible().replaceAll(/[^A-Za-z]/g, "") || "X"}: ${junk()}`,
-    bytes(),
-    ...["Accept-Encoding: gzip", "Expect: 100-continue", "Upgrade: websocket"]
-  ])
-const method = () =>
-  pick(["GET", "GET", "GET", "GET", "HEAD", "POST", "OPTIONS", "DELETE", visible(), junk()])
+const Junk = Schema.Union([
+  Schema.Literals(["", "%", "%ff", "-1", "a".repeat(400)]),
+  Schema.String.check(Schema.isPattern(/^[!-~]{0,12}$/)),
+  Schema.String
+])
+/** One of these texts, or seldom any text. */
+const mostly = (...texts: ReadonlyArray<string>) => {
+  const Usual = Schema.Literals(texts)
+  return Schema.Union([Usual, Usual, Usual, Usual, Junk])
+}
+const Segment = mostly(id!, id!.toUpperCase(), "1", "99999999999", "versions", "resolved")
 
-/** Makes a raw HTTP request that is valid, invalid or random text. */
-const generate = (): string => {
+/** A request that is valid, invalid or random text. */
+const Request = Schema.Struct({
+  method: mostly("GET", "GET", "GET", "HEAD", "POST"),
+  target: Schema.Union([
+    mostly(...Object.values(endpointTargets(id!)), "/healthz", "/readyz", "/", "//api/v1/prompts"),
+    Schema.TemplateLiteral(["/api/v1/prompts/", Segment, "/", Segment, "/", Segment]),
+    Schema.TemplateLiteral(["http://", Junk, "/api/v1/prompts"])
+  ]),
+  query: Schema.Array(
+    Schema.Tuple([
+      mostly("page", "per_page", "folder_id", "tag", "type", "prompt", "names"),
+      mostly("1", "100", "system", "production", "true", id!)
+    ])
+  ).check(Schema.isMaxLength(3)),
+  authorization: mostly(active, active, active, `Bearer ${tenant.keys.revoked.plaintext}`, "Bearer"),
+  lines: Schema.Array(
+    Schema.Union([
+      Schema.TemplateLiteral(["If-None-Match: ", mostly("*", 'W/"x"')]),
+      Schema.TemplateLiteral([mostly("X-Request-Id", "Authorization", "X"), ": ", Junk]),
+      mostly("Accept-Encoding: gzip", "Expect: 100-continue", "Upgrade: websocket")
+    ])
+  ).check(Schema.isMaxLength(2))
+})
+
+const toText = ({ method, target, query, authorization, lines }: typeof Request.Type): string => {
+  const parameters = query.map((pair) => pair.join("="))
   // An empty line would end the request, and the bytes behind it could be an invalid request.
-  const lines = [...authorization(), ...some(3, header)].map((line) => line.replaceAll(/[\r\n]/g, ""))
-  return rawRequest(
-    path() + query(),
-    lines.filter((line) => line !== ""),
-    method()
+  const headers = [`Authorization: ${authorization}`, ...lines].map((line) => line.replaceAll(/[\r\n]/g, ""))
+  const text = rawRequest(
+    parameters.length === 0 ? target : `${target}?${parameters.join("&")}`,
+    headers.filter((line) => line !== ""),
+    method
   )
+  return Buffer.from(text).toString("latin1")
 }
 
 const isEnvelope = (response: HttpResponse): boolean => {
@@ -79,23 +73,24 @@ const isEnvelope = (response: HttpResponse): boolean => {
     : typeof error.code === "string" && typeof error.message === "string" && Object.keys(others).length === 0
 }
 
-const api = startApi([tenant.archive])
+const statuses = new Set<number>()
+// The generator must make requests of every kind.
+afterAll(() => expect([...statuses]).toEqual(expect.arrayContaining([200, 304, 400, 401, 404, 405])))
 
-it(`each of ${requests} random requests gets a response in the format of the API with a status below 500 (FUZZ_SEED=${seed})`, async () => {
-  const statuses: Array<number> = []
-  let sent = 0
-  const runClient = async () => {
-    while (sent++ < requests) {
-      const text = generate()
-      const responses = await exchangeAll(api.service().port, text)
-      const problem = responses.find((response) => response.status >= 500 || !isEnvelope(response))
-      if (responses.length === 0 || problem !== undefined)
-        throw new Error(`${JSON.stringify(text)} got ${JSON.stringify(problem)}`)
-      statuses.push(responses[0]!.status)
-    }
-  }
-  await Promise.all(Array.from({ length: clients }, runClient))
-  // The generator must make requests of every kind.
-  expect(statuses).toEqual(expect.arrayContaining([200, 304, 400, 401, 404, 405]))
-  expect(api.service().output()).not.toContain('"level":"error"')
-})
+it.effect.prop(
+  "each random request gets a response in the format of the API with a status below 500",
+  { requests: Schema.NonEmptyArray(Request).check(Schema.isMaxLength(8)) },
+  ({ requests }) =>
+    Effect.promise(async () => {
+      const responses = await Promise.all(
+        requests.map((request) => exchangeAll(api.service().port, toText(request)))
+      )
+      for (const { status } of responses.flat()) statuses.add(status)
+      const isValid = (response: HttpResponse) => response.status < 500 && isEnvelope(response)
+      expect(
+        responses.filter(([first, ...others]) => first === undefined || ![first, ...others].every(isValid))
+      ).toEqual([])
+      expect(api.service().output()).not.toContain('"level":"error"')
+    }),
+  { arbitrary: { runs: 1_000 } }
+)
