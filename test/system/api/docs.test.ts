@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto"
-import { mkdirSync } from "node:fs"
-import { beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, expect, it } from "vitest"
 import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { embeddedEnv } from "../../support/database.ts"
 import { openBrowser, type Playwright } from "../../support/programs/browser.ts"
@@ -83,95 +82,73 @@ it.each(["/openapi.json", "/docs"])(
   }
 )
 
-describe("the page /docs in a browser", () => {
-  let page: Playwright
+it("/docs in a browser sends what the user enters and shows each response without scrolling, without an error, a policy violation or a call to another host", async () => {
+  const context = await acquire(openBrowser)
+  const page: Playwright = await context.newPage()
+  page.setDefaultTimeout(15_000)
   const problems: Array<string> = []
   const requests: Array<string> = []
-  beforeAll(async () => {
-    const context = await acquire(openBrowser)
-    page = await context.newPage()
-    page.setDefaultTimeout(15_000)
-    page.on("console", (message: Playwright) => {
-      if (message.type() === "error" || message.type() === "warning") problems.push(message.text())
-    })
-    page.on("pageerror", (error: Playwright) => problems.push(error.message))
-    page.on("request", (request: Playwright) => {
-      if (!/^(data|blob):/.test(request.url())) requests.push(`${request.method()} ${request.url()}`)
-    })
-    await page.exposeFunction("reportViolation", (directive: string) => problems.push(`CSP: ${directive}`))
-    await page.addInitScript(
-      `addEventListener("securitypolicyviolation", (event) => reportViolation(event.effectiveDirective))`
-    )
+  page.on("console", (message: Playwright) => {
+    if (message.type() === "error" || message.type() === "warning") problems.push(message.text())
   })
+  page.on("pageerror", (error: Playwright) => problems.push(error.message))
+  page.on("request", (request: Playwright) => {
+    if (!/^(data|blob):/.test(request.url())) requests.push(`${request.method()} ${request.url()}`)
+  })
+  await page.exposeFunction("reportViolation", (directive: string) => problems.push(`CSP: ${directive}`))
+  await page.addInitScript(
+    `addEventListener("securitypolicyviolation", (event) => reportViolation(event.effectiveDirective))`
+  )
 
-  /** The example of the parameter `id`. */
-  const id = "support-agent"
+  /** The path of each operation, the target of its request with the examples of the parameters, and a part of the response. */
   const operations = [
     ["/api/v1/prompts", "", '"title": "Product announcement"'],
-    ["/api/v1/prompts/{id}", `/${id}`, "You are a support agent of {{shop}}."],
-    ["/api/v1/prompts/{id}/resolved", `/${id}/resolved`, "Write as Acme does: warm and calm, without jargon"],
-    ["/api/v1/prompts/{id}/versions", `/${id}/versions`, "End with a next step"],
-    ["/api/v1/prompts/{id}/versions/{version}", `/${id}/versions/2`, '"applied_suggestions": 2']
+    ["/api/v1/prompts/{id}", "/support-agent", "You are a support agent of {{shop}}."],
+    ["/api/v1/prompts/{id}/resolved", "/support-agent/resolved", "Write as Acme does: warm and calm"],
+    ["/api/v1/prompts/{id}/versions", "/support-agent/versions", "End with a next step"],
+    ["/api/v1/prompts/{id}/versions/{version}", "/support-agent/versions/2", '"applied_suggestions": 2']
   ] as const
 
-  const openDocs = async () => {
-    await expect.poll(service.output).toMatch(/key_live_[0-9a-f]{64}/)
-    const [key] = /key_live_[0-9a-f]{64}/.exec(service.output())!
-    await page.goto(`${service.url}/docs`)
-    await page.getByLabel("API key").fill(key)
-    return key
-  }
-  /** Opens an operation. */
-  const openOperation = async (path: string) => {
+  /** Opens an operation, sends its request with these inputs, and returns the element with the response. */
+  const sendRequest = async (path: string, inputs: Readonly<Record<string, string>> = {}) => {
     const operation = page.locator("details", { has: page.getByText(`GET ${path}`, { exact: true }) })
     await operation.locator("summary").click()
-    return operation
-  }
-  const sendRequest = async (operation: Playwright) => {
+    for (const [label, value] of Object.entries(inputs)) await operation.getByLabel(label).fill(value)
     await operation.getByRole("button", { name: "Send" }).click()
     return operation.getByRole("status").filter({ hasText: "200 OK" })
   }
 
-  it("/docs in a browser shows the response of each endpoint, without an error, a policy violation or a call to another host", async () => {
-    const key = await openDocs()
-    for (const [path, , content] of operations) {
-      const response = await sendRequest(await openOperation(path))
-      await response.filter({ hasText: content }).waitFor()
-    }
-    expect(problems).toEqual([])
-    expect(requests).toEqual([
-      `GET ${service.url}/docs`,
-      ...operations.map(([, target]) => `GET ${service.url}/api/v1/prompts${target}`)
-    ])
-    const stored = await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")
-    expect(stored).not.toContain(key)
-  })
-
-  it("/docs in a browser sends the parameters and headers that the user enters", async () => {
-    await openDocs()
-    const operation = await openOperation("/api/v1/resolved")
-    await operation.getByLabel("prompt (query)").fill("support-agent, product-announcement")
-    await operation.getByLabel("names (query)").fill("true")
-    await operation.getByLabel("X-Request-Id").fill("from-docs")
-    const response = await (await sendRequest(operation)).innerText()
-    expect(response).toContain("x-request-id: from-docs")
-    expect(JSON.parse(/\n(\{\n.*\n\})\n/s.exec(response)![1]!).meta.prompts).toEqual([
-      { name: "support-agent", version: expect.any(Number) },
-      { name: "product-announcement", version: expect.any(Number) }
-    ])
-  })
-
-  it("/docs in a window of 375 × 667 px shows the start of a response without scrolling", async () => {
-    await page.setViewportSize({ width: 375, height: 667 })
-    await openDocs()
-    const response = await sendRequest(await openOperation("/api/v1/prompts"))
-    await response.waitFor()
+  await expect.poll(service.output).toMatch(/key_live_[0-9a-f]{64}/)
+  const [key] = /key_live_[0-9a-f]{64}/.exec(service.output())!
+  await page.setViewportSize({ width: 375, height: 667 })
+  await page.goto(`${service.url}/docs`)
+  await page.getByLabel("API key").fill(key)
+  for (const [path, , content] of operations) {
+    const response = await sendRequest(path)
+    await response.filter({ hasText: content }).waitFor()
     const { x, y, width } = await response.boundingBox()
     expect(y).toBeGreaterThanOrEqual(0)
     expect(y).toBeLessThan(334)
     expect(x).toBeGreaterThanOrEqual(0)
     expect(x + width).toBeLessThanOrEqual(375)
-    mkdirSync("test-results", { recursive: true })
-    await page.screenshot({ path: "test-results/docs.png" })
-  })
+  }
+  const inputs = {
+    "prompt (query)": "support-agent, product-announcement",
+    "names (query)": "true",
+    "X-Request-Id": "from-docs"
+  }
+  const response = await (await sendRequest("/api/v1/resolved", inputs)).innerText()
+  expect(response).toContain("x-request-id: from-docs")
+  expect(JSON.parse(/\n(\{\n.*\n\})\n/s.exec(response)![1]!).meta.prompts).toEqual([
+    { name: "support-agent", version: expect.any(Number) },
+    { name: "product-announcement", version: expect.any(Number) }
+  ])
+  expect(problems).toEqual([])
+  expect(requests).toEqual([
+    `GET ${service.url}/docs`,
+    ...operations.map(([, target]) => `GET ${service.url}/api/v1/prompts${target}`),
+    `GET ${service.url}/api/v1/resolved?prompt=support-agent&prompt=product-announcement&names=true`
+  ])
+  const stored = await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")
+  expect(stored).not.toContain(key)
 })
