@@ -15,7 +15,7 @@ export {
   databaseLayer,
   ownStoresLayer,
   serviceLayer
-} from "./runtime/layers/EmbeddingLayers.ts"
+} from "./runtime/layers/ServiceLayers.ts"
 export { createPromptApi, type PromptApi } from "./runtime/PromptApi.ts"
 export type { PromptApiOptions } from "./runtime/PromptApiOptions.ts"
 export type { HostLogFields, HostLogger } from "./runtime/telemetry/HostLogger.ts"

@@ -26,7 +26,10 @@ const anyPackage = ["effect/**", "@effect/**", "node:*", "node:*/*", "yaml", "di
  */
 const rules: ReadonlyArray<Rule> = [
   { files: "src/*.ts", mayImport: ["src/**", ...anyPackage] },
-  { files: "src/runtime/**", mayImport: ["src/adapters/**", "src/runtime/**", ...core, ...anyPackage] },
+  {
+    files: "src/runtime/**",
+    mayImport: ["src/adapters/**", "src/runtime/**", "src/demo/*", ...core, ...anyPackage]
+  },
   {
     files: "src/testing/**",
     mayImport: ["src/testing/**", "src/adapters/outbound/memory/*", ...core, ...anyPackage]
@@ -67,7 +70,6 @@ const rules: ReadonlyArray<Rule> = [
       `src/adapters/inbound/${name}/**`,
       "src/adapters/inbound/contract/*",
       ...others,
-      "src/demo/*",
       ...core,
       ...anyPackage
     ]

@@ -17,7 +17,7 @@ import { Unavailable } from "../application/ports/Unavailable.ts"
 import { metricRegistry } from "../application/observability/Instrumentation.ts"
 import { makeRepeatingLog } from "../application/observability/RepeatingLog.ts"
 import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"
-import { promptApiLayer } from "./layers/EmbeddingLayers.ts"
+import { promptApiLayer } from "./layers/ServiceLayers.ts"
 import * as HostLogger from "./telemetry/HostLogger.ts"
 import { formatJson, toLogEntry } from "./telemetry/Logging.ts"
 

@@ -6,15 +6,17 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
+import { MountedEndpoint } from "../adapters/inbound/http/MountedEndpoint.ts"
 import * as HttpServer from "../adapters/inbound/http/transport/Server.ts"
+import * as PostgresChangeFeed from "../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { migrate } from "../adapters/outbound/postgres/schema/Migrations.ts"
 import { assertReadable } from "../adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { Lifecycle } from "../application/Lifecycle.ts"
 import { isUnavailable } from "../application/ports/Unavailable.ts"
 import { programVersion } from "../application/ProgramVersion.ts"
 import type { ServiceConfig } from "./config/Config.ts"
-import { collectWhenIdle, limitHeapGrowth } from "./IdleCollection.ts"
-import { serveLayer } from "./layers/ServeLayers.ts"
+import { collectWhenIdle, limitHeapGrowth } from "./GarbageCollection.ts"
+import { databaseLayer, serviceLayer } from "./layers/ServiceLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ConfigRules.ts"
 
 /** Logs the main settings, as the first line of every start. */
@@ -55,18 +57,45 @@ const startMetrics = Effect.fnUntraced(function* (config: ServiceConfig) {
 })
 
 /** Creates the demo workspace if the database has no workspace. Only this effect loads the use cases of operators. */
-const seed = Effect.fnUntraced(function* ({ actor }: ServiceConfig, url: string) {
-  const { administrationLayer, makeActorLayer } = yield* Effect.promise(
-    () => import("./layers/CommandLayers.ts")
+const seed = ({ actor }: ServiceConfig, url: string) =>
+  Effect.flatMap(
+    Effect.promise(() => import("./DemoWorkspace.ts")),
+    ({ seedDemoWorkspace }) => seedDemoWorkspace(url, actor)
   )
-  const { seedDemoWorkspace } = yield* Effect.promise(
-    () => import("../adapters/inbound/cli/DemoWorkspace.ts")
+
+const mcpLayer = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("../adapters/inbound/mcp/HttpEndpoint.ts")),
+    ({ makeHttpEndpoint }) => Layer.effect(MountedEndpoint, makeHttpEndpoint)
   )
-  yield* Effect.provide(
-    seedDemoWorkspace(url),
-    administrationLayer.pipe(Layer.provide(makeActorLayer(actor)))
+)
+
+/** Runs the embedded database in this process. */
+const openEmbedded = (config: ServiceConfig) =>
+  Effect.flatMap(
+    Effect.promise(() => import("../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")),
+    ({ open }) => open(config)
   )
-})
+
+/** The database with its change feed. */
+const databaseWithFeedLayer = (config: ServiceConfig) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { databaseUrl, databaseFeedUrl, databaseMaxConnections } = config
+      const server = databaseUrl === undefined ? yield* openEmbedded(config) : { url: databaseUrl }
+      return PostgresChangeFeed.makeLayer(databaseFeedUrl).pipe(
+        Layer.provideMerge(databaseLayer(server, databaseMaxConnections))
+      )
+    })
+  )
+
+/** The layers that respond to requests. */
+const serveLayer = (config: ServiceConfig) =>
+  (config.mcp ? mcpLayer : Layer.succeed(MountedEndpoint, undefined)).pipe(
+    Layer.provideMerge(serviceLayer(config)),
+    Layer.provideMerge(databaseWithFeedLayer(config)),
+    Layer.provideMerge(Lifecycle.starting)
+  )
 
 /**
  * Listens, migrates the database, serves until the effect is interrupted, and then drains. Listens before PostgreSQL is

@@ -1,4 +1,4 @@
-// This import compiles schemas to functions, as in `EmbeddingLayers.ts`.
+// This import compiles schemas to functions, as in `ServiceLayers.ts`.
 import "effect/schema/SchemaJITCompiler/enable"
 import { hostname, userInfo } from "node:os"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
@@ -11,12 +11,12 @@ import {
   readSchemaStatus
 } from "../../adapters/outbound/postgres/schema/SchemaVersion.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
-import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
+import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/administration/PostgresWorkspaceStore.ts"
 import { Actor } from "../../application/ports/WorkspaceStore.ts"
 import { Administration } from "../../application/administration/Administration.ts"
 import { Prompts } from "../../application/reading/Prompts.ts"
 import type { ServiceConfig } from "../config/Config.ts"
-import { limitHeapGrowth } from "../IdleCollection.ts"
+import { limitHeapGrowth } from "../GarbageCollection.ts"
 
 // The composition root of the commands of operators. It imports no module that only `serve` needs, so that these
 // commands start faster. `serve` uses `administrationLayer` and `makeActorLayer` for an embedded database.

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as PostgresWorkspaceStore from "../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
+import * as PostgresWorkspaceStore from "../../../src/adapters/outbound/postgres/administration/PostgresWorkspaceStore.ts"
 import { Actor, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import { connect, connectClient, freshName, makeMigratedDatabase, toDatabaseUrl } from "../postgres.ts"
 

@@ -4,8 +4,8 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { handle, withHelp } from "../CommandHandler.ts"
-import { exportArchive, importArchive } from "../transfer/ArchiveCommands.ts"
-import type { ImportOptions } from "../transfer/FileCommands.ts"
+import { exportArchive, importArchive } from "./ArchiveCommands.ts"
+import type { ImportOptions } from "./FileCommands.ts"
 import { workspaceVariable } from "../input/Environment.ts"
 import { booleanFlag, defaultWorkspace, json, optional, workspace, workspaceFor } from "../input/Flags.ts"
 import { type CommandError, makeReadError, ResultExit, UsageError } from "../output/CommandError.ts"
@@ -19,7 +19,7 @@ const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
       })
 
 // Only commands for a directory of prompts load the modules that parse and compare files.
-const fileCommands = Effect.promise(() => import("../transfer/FileCommands.ts"))
+const fileCommands = Effect.promise(() => import("./FileCommands.ts"))
 
 const rejectUsage = (message: string) => Effect.fail(new UsageError({ message }))
 

@@ -6,7 +6,7 @@ import type { MigrationInfo, MigrationReport } from "../../../../application/adm
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 import { describeSqlError, grantHint, sqlState } from "../driver/SqlErrors.ts"
 import { Database } from "../Database.ts"
-import { lists } from "./0001_lists.ts"
+import { promptTags } from "./0001_prompt_tags.ts"
 import { notifications, promptNotifications } from "./0001_notifications.ts"
 import { tables } from "./0001_tables.ts"
 import {
@@ -34,7 +34,7 @@ const splitStatements = (sql: string): ReadonlyArray<string> => sql.trim().split
 export const migrations: ReadonlyArray<Migration> = [
   {
     name: migrationNames[0],
-    statements: [tables, lists, notifications, promptNotifications].flatMap(splitStatements)
+    statements: [tables, promptTags, notifications, promptNotifications].flatMap(splitStatements)
   }
 ]
 

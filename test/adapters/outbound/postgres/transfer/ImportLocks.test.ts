@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
-import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/transfer/WorkspaceWriter.ts"
+import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/administration/WorkspaceWriter.ts"
 import {
   type ContentEdit,
   InvalidContent,

@@ -3,7 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import { tables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentWriter.ts"
+import { tables } from "../../../../../src/adapters/outbound/postgres/administration/ContentWriter.ts"
 import { ArchiveTooLarge, InvalidContent } from "../../../../../src/domain/WorkspaceContent.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {

@@ -20,8 +20,8 @@ import { Readiness } from "../../application/ports/Readiness.ts"
 import { Prompts } from "../../application/reading/Prompts.ts"
 import type { PromptApiSettings } from "../PromptApiOptions.ts"
 
-// The composition root of embedders: the layers of `createPromptApi`, and those that `src/index.ts` exports. Modules
-// that only some hosts need are loaded when their layer is built.
+// The composition root of the use cases of callers, for `serve` and for embedders. Modules that only some hosts need
+// are loaded when their layer is built.
 
 /** A PostgreSQL database. Building the layer never fails, because connections open when they are first needed. */
 export const databaseLayer = Database.layer

@@ -24,8 +24,8 @@ import {
 import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { Database } from "../Database.ts"
-import { exportWorkspace, readContent } from "../transfer/ContentReader.ts"
-import { type AuditRecorder, lockWorkspace, makeWriter } from "../transfer/WorkspaceWriter.ts"
+import { exportWorkspace, readContent } from "./ContentReader.ts"
+import { type AuditRecorder, lockWorkspace, makeWriter } from "./WorkspaceWriter.ts"
 import {
   findFirst,
   findWorkspace,

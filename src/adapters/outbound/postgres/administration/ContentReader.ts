@@ -10,14 +10,7 @@ import { Fragment, PromptFragment, StoredKey, type WholeWorkspace } from "../../
 import { ArchiveTooLarge, ImportedState, type WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { findById } from "../driver/Query.ts"
-import {
-  findWorkspace,
-  makeReader,
-  ofKeyOwners,
-  readFolders,
-  readTags,
-  readUsers
-} from "../workspaces/WorkspaceRows.ts"
+import { findWorkspace, makeReader, ofKeyOwners, readFolders, readTags, readUsers } from "./WorkspaceRows.ts"
 
 const readStoredKeys = makeReader(StoredKey, "api_keys", { key_hash: "encode(key_hash, 'hex')" })
 const readFragments = makeReader(Fragment, "fragments")
