@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
-import { beforeAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import * as archives from "../support/archives.ts"
-import { type Collector, collector, silentCollector, toAttributes } from "../support/services/collector.ts"
+import { collector, silentCollector, toAttributes } from "../support/services/collector.ts"
+import { canary } from "../support/leaks.ts"
 import { type LogLine, parseLogLines } from "../support/logLines.ts"
 import { freePort } from "../support/ports.ts"
 import { proxyToUrl } from "../support/postgres.ts"
@@ -10,21 +11,14 @@ import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts
 import { read, sendGet } from "../support/clients/read.ts"
 import { runService, type Service, startService } from "../support/service.ts"
 import { readMetric, responseHits } from "../support/services/metrics.ts"
+import { startObservedService } from "../support/services/startObservedService.ts"
 import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
-
-const listFailedIds = (output: string): ReadonlyArray<unknown> =>
-  parseLogLines(output)
-    .filter(({ msg }) => msg === "Request failed")
-    .map(({ request_id }) => request_id)
 
 const parseRequestLines = (output: string): ReadonlyArray<LogLine> =>
   parseLogLines(output).filter(({ msg }) => msg === "request")
 
-const readMetrics = async (port: number): Promise<string> => {
-  const response = await fetch(`http://127.0.0.1:${port}/metrics`)
-  expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8")
-  return response.text()
-}
+const readMetrics = async (port: number | string): Promise<string> =>
+  (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 
 /** Returns the values of a metric. The keys are the labels, as the text between the braces. */
 const parseSeries = (text: string, name: string): Record<string, number> =>
@@ -43,7 +37,6 @@ const disputed = archives.sample({ billing_status: "disputed" })
 const otlp = { OTEL_METRIC_EXPORT_INTERVAL: "200", OTEL_BSP_SCHEDULE_DELAY: "200" }
 const { env, sql } = makeTestDatabase([archive, free.archive, disputed.archive])
 const acquire = makeAcquire()
-let otlpCollector: Collector
 
 const start = async (overrides: Record<string, string>) => {
   const metricsPort = await freePort()
@@ -52,37 +45,40 @@ const start = async (overrides: Record<string, string>) => {
   return { service, metricsPort }
 }
 
-beforeAll(async () => {
-  otlpCollector = await acquire(collector)
-})
-
-it("each request, cached or not, has one log line, and each 500 also has a line with its cause", async () => {
-  const { service } = await start({ LOG_LEVEL: "All" })
-  const before = parseRequestLines(service.output()).length
-  let sentCount = 0
+// The lines of each request have the canary in every part that the caller chooses. `startObservedService` searches the
+// log, the metrics and the spans for the canary.
+it("each request, cached or not, has one log line without any text of the caller and is counted once, and each 500 also has a line with its cause", async () => {
+  const service = await acquire(runService(() => startObservedService(env)))
+  let sentCount = parseRequestLines(service.output()).length
   const send = async (request: string) => {
     sentCount++
     await exchange(service.port, request)
   }
+  const headers = [`Cookie: ${canary}`, `X-${canary}: ${canary}`, `X-Request-Id: ${canary}!`]
   const sendWithKey = (path: string, { plaintext }: archives.Key = keys.active, method = "GET") =>
-    send(rawRequest(path, [`Authorization: Bearer ${plaintext}`], method))
+    send(
+      rawRequest(`${path}?${canary}=${canary}`, [...headers, `Authorization: Bearer ${plaintext}`], method)
+    )
   const prompt = `/api/v1/prompts/${id}`
   const reads = ["/api/v1/prompts", prompt, `${prompt}/resolved`]
   for (const path of [...reads, `${prompt}/versions`, `${prompt}/versions/1`, "/healthz", "/openapi.json"])
     for (const method of ["GET", "HEAD", "DELETE"]) await sendWithKey(path, keys.active, method)
   for (const key of [free.keys.active, disputed.keys.active, keys.revoked])
     await sendWithKey("/api/v1/prompts", key)
-  await sendWithKey("/api/v1/prompts?page=0")
-  await send(rawRequest("/nothing"))
+  for (const path of [`${prompt}/${canary}`, `/api/v1/prompts/${canary}`, `/${canary}`, "/metrics"])
+    await sendWithKey(path)
+  await send(rawRequest(`/api/v1/prompts?page=${canary}`, [`Authorization: Bearer ${keys.active.plaintext}`]))
+  await send(rawRequest("/api/v1/prompts", [`Authorization: Bearer ${canary}`]))
 
   // The service rejects these requests before they reach the application.
   for (const request of [
-    "GET /nothing HTTP/1.1\r\nConnection: close\r\n\r\n",
-    "GET / HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n",
-    "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
-    "NO METHOD / HTTP/1.1\r\n\r\n",
-    "GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n",
-    rawRequest("/api/v1/prompts", [`X-Large: ${"x".repeat(17_000)}`])
+    `GET /${canary} HTTP/1.1\r\nConnection: close\r\n\r\n`,
+    "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n",
+    `GET /${canary} HTTP/1.1\r\nHost: a\r\nExpect: ${canary}\r\nConnection: close\r\n\r\n`,
+    `CONNECT ${canary}:443 HTTP/1.1\r\nHost: a\r\n\r\n`,
+    `${canary} /${canary} HTTP/1.1\r\n\r\n`,
+    `GET /${canary} HTTP/1.1\r\nHost: a\r\n${canary} header\r\n\r\n`,
+    rawRequest("/api/v1/prompts", [`X-Large: ${canary.repeat(3_000)}`])
   ])
     await send(request)
   sentCount += 2
@@ -100,67 +96,50 @@ it("each request, cached or not, has one log line, and each 500 also has a line 
   await sql("alter table prompts rename column renamed to title")
   await sql("update prompts set prompt_type = 'system'")
 
+  await expect.poll(() => parseRequestLines(service.output())).toHaveLength(sentCount)
+  const metrics = await readMetrics(service.metricsPort)
   expect(await service.stop()).toBe(0)
-  const lines = parseRequestLines(service.output()).slice(before)
-  expect(lines).toHaveLength(sentCount)
+  const lines = parseRequestLines(service.output())
   const fields = "time level msg method route status duration_ms request_id workspace_id key_id".split(" ")
   for (const line of lines) expect(Object.keys(line)).toEqual(fields)
   // These lines include the lines of responses from the cache.
   for (const line of lines.filter(({ route, status }) => status === 200 && /^\/api/.test(String(route))))
     expect(line).toMatchObject({ workspace_id: archive.workspace.id, key_id: keys.active.stored.id })
-  const statuses = new Set(lines.map(({ status }) => status))
+  const statuses = new Set(lines.flatMap(({ route, status }) => (route === "/readyz" ? [] : [status])))
   expect([...statuses].sort()).toEqual([200, 400, 401, 402, 403, 404, 405, 417, 431, 500])
+  const failed = parseLogLines(service.output()).filter(({ msg }) => msg === "Request failed")
   expect(lines.filter(({ status }) => status === 500).map((line) => line.request_id)).toEqual(
-    listFailedIds(service.output())
+    failed.map(({ request_id }) => request_id)
+  )
+
+  const countLines = (getLabels: (line: LogLine) => string) =>
+    Object.fromEntries([...Map.groupBy(lines, getLabels)].map(([labels, { length }]) => [labels, length]))
+  const getRoute = ({ route }: LogLine) => `route="${route ?? "none"}"`
+  expect(parseSeries(metrics, "prompt_retrieval_http_requests_total")).toEqual(
+    countLines((line) => `${getRoute(line)},status="${line.status}"`)
+  )
+  expect(parseSeries(metrics, "prompt_retrieval_http_request_duration_seconds_count")).toEqual(
+    countLines(getRoute)
+  )
+  expect(new Set(lines.map(({ route }) => route))).toEqual(
+    new Set([
+      ...[null, "/healthz", "/readyz", "/openapi.json", "/api/v1/prompts", "/api/v1/prompts/:id"],
+      ...["resolved", "versions", "versions/:version"].map((end) => `/api/v1/prompts/:id/${end}`)
+    ])
   )
 })
 
-it("/metrics counts requests by route and status, and has metrics of the process, of PostgreSQL and of the shared counter", async () => {
-  const { service, metricsPort } = await start({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` })
-  const authorization = { authorization: `Bearer ${keys.active.plaintext}` }
-  const send = async (path: string, headers: Record<string, string>, method = "GET") => {
-    await (await fetch(service.url + path, { headers, method })).arrayBuffer()
-  }
-  const before = parseSeries(await readMetrics(metricsPort), "prompt_retrieval_http_requests_total")
-  for (const path of ["", `/${id}`, `/${id}`, `/${id}/resolved`])
-    await send(`/api/v1/prompts${path}`, authorization)
-  await send("/api/v1/prompts", {})
-  await send("/api/v1/prompts", authorization, "HEAD")
-  await send("/api/v1/prompts", authorization, "POST")
-  await send("/metrics", authorization)
-  await exchange(service.port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")
-  await exchange(service.port, "no HTTP\r\n\r\n")
-
-  const text = await readMetrics(metricsPort)
-  const after = parseSeries(text, "prompt_retrieval_http_requests_total")
-  const added = Object.entries(after)
-    .map(([labels, count]) => [labels, count - (before[labels] ?? 0)])
-    .filter(([, count]) => count !== 0)
-  expect(Object.fromEntries(added)).toEqual({
-    'route="/api/v1/prompts",status="200"': 2,
-    'route="/api/v1/prompts",status="401"': 1,
-    'route="/api/v1/prompts",status="405"': 1,
-    'route="/api/v1/prompts/:id",status="200"': 2,
-    'route="/api/v1/prompts/:id/resolved",status="200"': 1,
-    'route="/healthz",status="400"': 1,
-    'route="none",status="404"': 1,
-    'route="none",status="400"': 1
-  })
-  expect(parseSeries(text, "prompt_retrieval_http_request_duration_seconds_count")).toMatchObject({
-    'route="/api/v1/prompts"': 4,
-    'route="/api/v1/prompts/:id"': 2
-  })
-  expect(parseSeries(text, "prompt_retrieval_postgres_statements_max")).toEqual({
-    'pool="read"': 4,
-    'pool="lookup"': 2
-  })
+it("/metrics has metrics of the process, of PostgreSQL and of the shared counter, and is the only path of its server", async () => {
+  const { metricsPort } = await start({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` })
+  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+  expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8")
+  const text = await response.text()
+  const [read, lookup] = ['pool="read"', 'pool="lookup"']
+  expect(parseSeries(text, "prompt_retrieval_postgres_statements_max")).toEqual({ [read]: 4, [lookup]: 2 })
   expect(text).toContain("prompt_retrieval_rate_limiter_shared_up 0\n")
-  for (const name of [
-    "process_resident_memory_bytes",
-    "process_cpu_seconds_total",
-    "nodejs_heap_size_used_bytes"
-  ])
-    expect(text).toMatch(new RegExp(`^prompt_retrieval_${name} (?!0$)`, "m"))
+  for (const name of ["resident_memory_bytes", "cpu_seconds_total"])
+    expect(text).toMatch(new RegExp(`^prompt_retrieval_process_${name} (?!0$)`, "m"))
+  expect(text).toMatch(/^prompt_retrieval_nodejs_heap_size_used_bytes (?!0$)/m)
   expect((await fetch(`http://127.0.0.1:${metricsPort}/`)).status).toBe(404)
 })
 
@@ -178,6 +157,7 @@ const sendTraced = async (service: Service, path: string) => {
 }
 
 it("OTLP export sends metrics, and sends the spans of cached and uncached requests as parts of the caller's trace", async () => {
+  const otlpCollector = await acquire(collector)
   const { service, metricsPort } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })
   const path = `/api/v1/prompts/${id}/resolved?a=b`
   const uncached = await sendTraced(service, path)
@@ -225,32 +205,24 @@ it("OTLP export sends metrics, and sends the spans of cached and uncached reques
   expect(routes).toContainEqual({ route, status: "200" })
 })
 
-it("while the OTLP collector does not respond, one export is in flight, at most 8 exports wait, and further spans are dropped", async () => {
+it("to an OTLP collector that does not respond, one export is in flight until OTEL_EXPORTER_OTLP_TIMEOUT, at most 8 exports wait, and further spans are dropped", async () => {
   const silent = await acquire(silentCollector)
   const { service } = await start({
     ...otlp,
     OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "5",
-    OTEL_EXPORTER_OTLP_ENDPOINT: silent.url
+    OTEL_EXPORTER_OTLP_ENDPOINT: silent.url,
+    OTEL_EXPORTER_OTLP_TIMEOUT: "2000"
   })
   for (let n = 0; n < 100; n++) await sendTraced(service, `/api/v1/prompts/${id}?n=${n}`)
-  expect(silent.counts()).toEqual({ received: 1, open: 1, mostOpen: 1 })
+  await expect.poll(() => silent.counts().received).toBeGreaterThan(1)
   silent.respond()
   await expect.poll(() => silent.counts().open).toBe(0)
   expect(await service.stop()).toBe(0)
   const { received, mostOpen } = silent.counts()
   expect(mostOpen).toBe(1)
-  // Without a limit, there would be more than 20 exports of traces. The last exports are sent after the response.
+  // Without a limit, there would be more than 80 exports of traces. The last exports are sent after the response.
   expect(received).toBeGreaterThan(8)
-  expect(received).toBeLessThan(16)
-})
-
-it("an export to an OTLP collector that does not respond ends after OTEL_EXPORTER_OTLP_TIMEOUT", async () => {
-  const silent = await acquire(silentCollector)
-  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: silent.url, OTEL_EXPORTER_OTLP_TIMEOUT: "100" }
-  const { service } = await start({ ...otlp, ...endpoint })
-  await sendTraced(service, `/api/v1/prompts/${id}`)
-  await expect.poll(() => silent.counts().received).toBeGreaterThan(2)
-  expect(silent.counts().mostOpen).toBe(1)
+  expect(received).toBeLessThan(50)
 })
 
 it("METRICS_HOST selects the address of the metrics server independently of HOST", async () => {

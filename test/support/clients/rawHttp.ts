@@ -1,5 +1,4 @@
 import { connect } from "node:net"
-import { recordSent } from "../leaks.ts"
 
 /** A response as received over the wire. */
 export interface HttpResponse {
@@ -53,7 +52,6 @@ const parseResponses = (bytes: Buffer, isBodiless: (index: number) => boolean): 
  */
 export const exchangeAll = (port: number, request: string): Promise<Array<HttpResponse>> =>
   new Promise((resolve, reject) => {
-    recordSent(request)
     const chunks: Array<Buffer> = []
     const socket = connect(port, "127.0.0.1", () => socket.write(request, "latin1"))
     socket.setTimeout(60_000, () =>
