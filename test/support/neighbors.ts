@@ -1,16 +1,15 @@
-import { once } from "node:events"
-import { readFileSync } from "node:fs"
-import { Agent } from "node:http"
-import { setTimeout } from "node:timers/promises"
-import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import { sizes } from "../../src/domain/Sizes.ts"
-import { makeTenant } from "./archives.ts"
-import type { Burst, BurstRequest } from "./burst.ts"
-import { type Reply, read } from "./clients/read.ts"
+import { makeTenant, prompt } from "./archives.ts"
 import { connectTo, postgresEnv } from "./database.ts"
 import { connectClient } from "./postgres.ts"
 import { runService, startService, unlimited } from "./service.ts"
+
+/** A GET request, or a POST request if it has a body. */
+interface LargeRequest {
+  readonly path: string
+  readonly body?: string
+}
 
 /** A kind of content, in most kinds as large as the database accepts, and the requests that read the content. */
 interface Kind {
@@ -18,14 +17,11 @@ interface Kind {
   /** The statements that fill the empty workspace `$1`. */
   readonly fill: ReadonlyArray<string>
   /** Makes a request for a prompt of the workspace. */
-  readonly request: (id: string, index: number) => BurstRequest
+  readonly request: (id: string, index: number) => LargeRequest
 }
 
 /** The number of requests that are sent at the same time. It is less than the default limit per minute. */
-const burstSize = 90
-const smallPrompts = 2_000
-/** The tenant with small prompts sends a cached and an uncached read at this interval, in milliseconds. */
-const intervalMs = 10
+export const burstSize = 90
 
 const fillPrompts = (columns: Readonly<Record<string, string>>, count = burstSize): string =>
   `insert into prompts (workspace_id, title, ${Object.keys(columns).join()})
@@ -55,10 +51,10 @@ const bind = (overrides: string, count: number) =>
 const path = "/api/v1/prompts"
 const readEach =
   (suffix: string) =>
-  (id: string, index: number): BurstRequest => ({ path: `${path}/${id}${suffix}?i=${index}` })
+  (id: string, index: number): LargeRequest => ({ path: `${path}/${id}${suffix}?i=${index}` })
 const call =
   (method: string, params: (index: number) => object) =>
-  (_: string, index: number): BurstRequest => ({
+  (_: string, index: number): LargeRequest => ({
     path: "/mcp",
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: params(index) })
   })
@@ -129,8 +125,8 @@ export const kinds: ReadonlyArray<Kind> = [
 ]
 
 /**
- * The settings of the service. The rate limits are raised because the test reads several kinds in the same minute. The
- * memory options are equal to those of the image and of the systemd unit.
+ * The settings of the service. The rate limits are raised because several kinds are read in the same minute. The memory
+ * options are equal to those of the image and of the systemd unit.
  */
 const env = {
   NODE_OPTIONS: "--max-semi-space-size=16",
@@ -141,96 +137,51 @@ const env = {
   MCP: "on"
 }
 
-/** A service with a tenant whose values are as large as possible, and another tenant with small prompts. */
-export type Tenants = Effect.Success<typeof twoTenants>
+/** A service with a tenant whose values are as large as possible, and another tenant with one small prompt. */
+export type Neighbors = Effect.Success<typeof runNeighbors>
 
 /** Starts a service with both tenants. Closing the scope stops the service. */
-export const twoTenants = Effect.gen(function* () {
+export const runNeighbors = Effect.gen(function* () {
   const serviceEnv: Record<string, string> = { ...(yield* postgresEnv), ...env }
   const service = yield* runService(() => startService(serviceEnv))
   const { importArchive } = yield* connectTo(serviceEnv)
   const client = yield* connectClient(serviceEnv.DATABASE_URL!)
-  const sql = <Row extends object>(text: string, params: ReadonlyArray<string>) =>
-    Effect.runPromise(client.unsafe<Row>(text, params))
-  const [large, small] = [makeTenant(), makeTenant()]
+  const [large, small] = [makeTenant(), makeTenant({ prompts: [prompt()] })]
   for (const { archive } of [large, small]) yield* Effect.promise(() => importArchive(archive))
-  const rows = yield* Effect.promise(() =>
-    sql<{ readonly id: string }>(
-      `insert into prompts (workspace_id, title, current_content)
-        select $1, 'Small ' || i, repeat('Answer briefly. ', 20) from generate_series(1, ${smallPrompts}) i
-        returning id`,
-      [small.home.id]
-    )
-  )
-  return { service, sql, large, small: { key: small.key, ids: rows.map(({ id }) => id), next: 0 } }
-})
-
-/** Replaces the content of the large tenant with content of one kind, and returns the requests of a burst. */
-const prepare = async ({ sql, large }: Tenants, kind: Kind): Promise<ReadonlyArray<BurstRequest>> => {
-  for (const table of ["prompts", "fragments", "tags"])
-    await sql(`delete from ${table} where workspace_id = $1`, [large.home.id])
-  for (const text of kind.fill) await sql(text, [large.home.id])
-  const rows = await sql<{ readonly id: string }>("select id from prompts where workspace_id = $1", [
-    large.home.id
-  ])
-  return Array.from({ length: burstSize }, (_, index) => kind.request(rows[index % rows.length]!.id, index))
-}
-
-const countEach = (statuses: ReadonlyArray<string | number>): Readonly<Record<string, number>> =>
-  Object.fromEntries([...Map.groupBy(statuses, String)].map(([status, { length }]) => [status, length]))
-
-/** Sends a burst from another thread, and counts the responses by status. */
-const sendBurst = async (burst: Burst) => {
-  const worker = new Worker(new URL("./burst.ts", import.meta.url), { workerData: burst })
-  const [statuses] = await once(worker, "message")
-  await worker.terminate()
-  return countEach(statuses)
-}
-
-export const readResidentMiB = (pid: number): number =>
-  Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "latin1"))![1]) / 1024
-
-/** Sends cached and uncached reads of the small tenant until `until` resolves. */
-const readSmall = async ({ service, small }: Tenants, until: Promise<unknown>) => {
-  const agent = new Agent({ keepAlive: true })
-  const [first, ...others] = small.ids
-  const readPrompt = (id: string) => read(`${service.url}${path}/${id}`, small.key.plaintext, {}, agent)
-  const sent: Record<"cached" | "uncached", Array<Promise<Reply>>> = { cached: [], uncached: [] }
-  let running = true
-  const stopped = until.then(() => (running = false))
-  while (running) {
-    sent.cached.push(readPrompt(first!))
-    sent.uncached.push(readPrompt(others[small.next++ % others.length]!))
-    await setTimeout(intervalMs)
+  const sql = (text: string) =>
+    Effect.runPromise(client.unsafe<{ readonly id: string }>(text, [large.home.id]))
+  const headers = {
+    authorization: `Bearer ${large.key.plaintext}`,
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    "mcp-protocol-version": "2025-11-25"
   }
-  await stopped
-  const [cached, uncached] = [await Promise.all(sent.cached), await Promise.all(sent.uncached)]
-  agent.destroy()
-  const getDuration = ({ startedAt, endedAt }: Reply): number => endedAt - startedAt
+  const send = async ({ path, body }: LargeRequest): Promise<number | "closed"> => {
+    try {
+      const init = { method: body === undefined ? "GET" : "POST", headers, body: body ?? null }
+      const response = await fetch(service.url + path, init)
+      await response.arrayBuffer()
+      return response.status
+    } catch {
+      return "closed"
+    }
+  }
   return {
-    /** The latencies of the reads, in milliseconds. */
-    cached: cached.map(getDuration),
-    uncached: uncached.map(getDuration),
-    statuses: countEach([...cached, ...uncached].map(({ status }) => status))
+    service,
+    small: { path: `${path}/${small.archive.prompts[0]!.id}`, key: small.key.plaintext },
+    /**
+     * Replaces the content of the large tenant with content of one kind. Returns a function that sends requests for the
+     * content, all at the same time, and counts the responses by status.
+     */
+    fill: async (kind: Kind) => {
+      for (const table of ["prompts", "fragments"]) await sql(`delete from ${table} where workspace_id = $1`)
+      for (const text of kind.fill) await sql(text)
+      const rows = await sql("select id from prompts where workspace_id = $1")
+      return async (count: number): Promise<Readonly<Record<string, number>>> => {
+        const requests = Array.from({ length: count }, (_, n) => kind.request(rows[n % rows.length]!.id, n))
+        const statuses = Map.groupBy(await Promise.all(requests.map(send)), String)
+        return Object.fromEntries([...statuses].map(([status, { length }]) => [status, length]))
+      }
+    }
   }
-}
-
-/**
- * Sends a burst of one kind. Measures the reads of the small tenant before the burst (`alone`) and during the burst
- * (`meanwhile`). Also returns the statuses of the burst, the statuses of two large requests after the burst, and the
- * greatest resident memory of the service, in MiB.
- */
-export const measureNeighbors = async (tenants: Tenants, kind: Kind) => {
-  const { large, service } = tenants
-  const requests = await prepare(tenants, kind)
-  const pid = service.process.pid!
-  const alone = await readSmall(tenants, setTimeout(1_000))
-  let peak = 0
-  const watch = setInterval(() => (peak = Math.max(peak, readResidentMiB(pid))), 20)
-  const target = { port: service.port, key: large.key.plaintext }
-  const burst = sendBurst({ ...target, requests })
-  const meanwhile = await readSmall(tenants, burst)
-  clearInterval(watch)
-  const afterwards = await sendBurst({ ...target, requests: requests.slice(0, 2) })
-  return { alone, meanwhile, large: await burst, afterwards, peak }
-}
+})
