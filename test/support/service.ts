@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
-import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { searchForLeaks } from "./leaks.ts"
 import { freePort } from "./ports.ts"
+import { startUntilReady } from "./programs/programs.ts"
 
 /** The program of this checkout, from its sources. */
 export const sourceProgram = join(import.meta.dirname, "../../src/main.ts")
@@ -13,17 +13,8 @@ export const sourceProgram = join(import.meta.dirname, "../../src/main.ts")
 /** The program of this checkout: in vitest, the bundle of `bundleProgram.ts`, and otherwise the sources. */
 export const currentProgram = process.env.TEST_PROGRAM ?? sourceProgram
 
-/** How long a start may take on a busy machine, including the creation of an embedded database, in milliseconds. */
-const startTimeoutMs = 40_000
-
 /** Rate limits that no test reaches. */
 export const unlimited = { RATE_LIMIT_PER_KEY: "100000000", RATE_LIMIT_PER_PROCESS: "100000000" }
-
-const collect = (child: ChildProcess) => {
-  let text = ""
-  for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (chunk) => (text += chunk))
-  return () => text
-}
 
 /** Returns the environment of a child process: only PATH and HOME come from the tests' own environment. */
 const makeEnvironment = (env: Readonly<Record<string, string>>) => ({
@@ -62,8 +53,7 @@ export type Service = Awaited<ReturnType<typeof startService>>
 
 /**
  * Starts `serve` with flags, by default on a free port, and waits until the path `until` responds 200. For a database
- * that is not available yet, `until` is /healthz. Rejects with the output if the process exits first or does not
- * respond in time. `program` is the path of another `main.ts`.
+ * that is not available yet, `until` is /healthz. `program` is the path of another `main.ts`.
  */
 export const startService = async (
   env: Readonly<Record<string, string>>,
@@ -74,32 +64,22 @@ export const startService = async (
   const port = env.PORT === undefined ? await freePort() : Number(env.PORT)
   const url = `http://127.0.0.1:${port}`
   const imports = `--import=data:text/javascript,${encodeURIComponent(endByItself)}`
-  const child = spawn(process.execPath, [imports, program, "serve", ...flags], {
-    env: makeEnvironment({ PORT: String(port), LOG_FORMAT: "json", ...env }),
-    stdio: ["ignore", "pipe", "pipe"]
-  })
-  const output = collect(child)
-  const exited = once(child, "close") as Promise<[number | null]>
-  const deadline = Date.now() + startTimeoutMs
-  while (!(await isOk(url + until))) {
-    if (child.exitCode !== null) throw new Error(`the service exited: ${output()}`)
-    if (Date.now() > deadline) {
-      child.kill("SIGKILL")
-      throw new Error(`the service did not listen in time: ${output()}`)
-    }
-    await setTimeout(20)
-  }
+  const started = await startUntilReady(
+    process.execPath,
+    [imports, program, "serve", ...flags],
+    makeEnvironment({ PORT: String(port), LOG_FORMAT: "json", ...env }),
+    () => isOk(url + until)
+  )
+  const exited = once(started.process, "close") as Promise<[number | null]>
   return {
     url,
     port,
-    process: child,
-    /** Returns everything that the process has written so far to stdout and stderr. */
-    output,
+    ...started,
     /** Sends SIGTERM, searches the output for leaks and returns the exit code. */
     stop: async (): Promise<number | null> => {
-      child.kill("SIGTERM")
+      started.process.kill("SIGTERM")
       const [code] = await exited
-      searchForLeaks(output())
+      searchForLeaks(started.output())
       return code
     }
   }

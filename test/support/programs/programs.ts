@@ -30,25 +30,40 @@ export const endProcess = async (child: ChildProcess, signal: NodeJS.Signals = "
   await Promise.race([exited, killed.then(() => exited)])
 }
 
-/** Starts a program as a child process, and resolves once the program listens on its loopback port. */
+/** How long a start may take on a busy machine, including the creation of an embedded database, in milliseconds. */
+const startTimeoutMs = 40_000
+
+/**
+ * Starts a program as a child process and waits until it is ready. Rejects with the output if the program exits first or
+ * is not ready in time. `output` returns everything that the program has written so far to stdout and stderr.
+ */
+export const startUntilReady = async (
+  program: string,
+  args: ReadonlyArray<string>,
+  env: NodeJS.ProcessEnv,
+  isReady: () => Promise<boolean>
+) => {
+  const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"] })
+  let output = ""
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk))
+  const deadline = Date.now() + startTimeoutMs
+  while (!(await isReady())) {
+    if (child.exitCode !== null || Date.now() > deadline) {
+      await endProcess(child, "SIGKILL")
+      throw new Error(`${program} does not become ready: ${output}`)
+    }
+    await setTimeout(20)
+  }
+  return { process: child as ChildProcess, output: () => output }
+}
+
+/** Starts a program, and resolves once the program listens on its loopback port. */
 export const startProgram = async (
   program: string,
   args: ReadonlyArray<string>,
   port: number
-): Promise<ChildProcess> => {
-  const child = spawn(program, args, { env: { PATH: programPath }, stdio: ["ignore", "pipe", "pipe"] })
-  let output = ""
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk))
-  const deadline = Date.now() + 15_000
-  while (!(await isListening(port))) {
-    if (child.exitCode !== null || Date.now() > deadline) {
-      await endProcess(child, "SIGKILL")
-      throw new Error(`${program} does not listen: ${output}`)
-    }
-    await setTimeout(20)
-  }
-  return child
-}
+): Promise<ChildProcess> =>
+  (await startUntilReady(program, args, { PATH: programPath }, () => isListening(port))).process
 
 /** Starts a program like `startProgram`. Closing the scope ends the program. */
 export const runProgram = (
