@@ -14,6 +14,9 @@ import {
   makeStreamLogger,
   toLogEntry
 } from "../../../src/runtime/telemetry/Logging.ts"
+import { makeTest } from "../../support/makeTest.ts"
+
+const test = makeTest(it.effect)
 
 const nextTurn = Effect.promise(() => setImmediate())
 
@@ -26,30 +29,26 @@ const collectLines = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effec
 })
 
 const time = "1970-01-01T00:00:00.000Z"
-it.effect("a JSON log line is an object with time, level and msg, followed by annotations and fields", () =>
-  Effect.gen(function* () {
-    yield* TestClock.setTime(1_767_225_600_123)
-    const log = Effect.logInfo("request", { method: "GET", route: null, status: 200 }).pipe(
-      Effect.annotateLogs({ request_id: "id" }),
-      Effect.withLogSpan("span")
-    )
-    assert.deepStrictEqual(yield* collectLines(log), [
-      '{"time":"2026-01-01T00:00:00.123Z","level":"info","msg":"request","request_id":"id","method":"GET","route":null,"status":200}'
-    ])
-  })
-)
+test("a JSON log line is an object with time, level and msg, followed by annotations and fields", function* () {
+  yield* TestClock.setTime(1_767_225_600_123)
+  const log = Effect.logInfo("request", { method: "GET", route: null, status: 200 }).pipe(
+    Effect.annotateLogs({ request_id: "id" }),
+    Effect.withLogSpan("span")
+  )
+  assert.deepStrictEqual(yield* collectLines(log), [
+    '{"time":"2026-01-01T00:00:00.123Z","level":"info","msg":"request","request_id":"id","method":"GET","route":null,"status":200}'
+  ])
+})
 
-it.effect("a JSON log line contains a cause or an error as text in the field err", () =>
-  Effect.gen(function* () {
-    const error = new TypeError("went wrong")
-    for (const logged of [Cause.die(error), error]) {
-      const [line] = yield* collectLines(Effect.logError("failed", logged))
-      const { err, ...entry } = JSON.parse(line!)
-      assert.match(err, /^TypeError: went wrong\n +at /)
-      assert.deepStrictEqual(entry, { time, level: "error", msg: "failed" })
-    }
-  })
-)
+test("a JSON log line contains a cause or an error as text in the field err", function* () {
+  const error = new TypeError("went wrong")
+  for (const logged of [Cause.die(error), error]) {
+    const [line] = yield* collectLines(Effect.logError("failed", logged))
+    const { err, ...entry } = JSON.parse(line!)
+    assert.match(err, /^TypeError: went wrong\n +at /)
+    assert.deepStrictEqual(entry, { time, level: "error", msg: "failed" })
+  }
+})
 
 const circular: Record<string, unknown> = { big: 2n ** 64n }
 circular.self = circular
@@ -98,38 +97,37 @@ it("the pretty log format writes a request on one line, without null fields, and
   )
 })
 
-it.live(
+makeTest(it.live)(
   "while nothing reads the log, lines beyond 4 MiB are dropped, and their number is logged when the reader resumes",
-  () =>
-    Effect.gen(function* () {
-      const texts: Array<string> = []
-      const resumed = Promise.withResolvers<void>()
-      const stream = new Writable({
-        write: (chunk, _, done) => {
-          texts.push(String(chunk))
-          void resumed.promise.then(() => done())
-        }
-      })
-      const logger = yield* makeStreamLogger(stream, formatJson)
-      const provideLogger = Effect.provide(Logger.layer([logger]))
-      const logLine = Effect.logInfo("line", { text: "x".repeat(10_000) })
-      const [turns, linesPerTurn] = [40, 50]
-      for (let turn = 0; turn < turns; turn++) {
-        yield* provideLogger(Effect.repeat(logLine, { times: linesPerTurn - 1 }))
-        yield* nextTurn
-        assert.isBelow(stream.writableLength, 5 * 1024 * 1024)
+  function* () {
+    const texts: Array<string> = []
+    const resumed = Promise.withResolvers<void>()
+    const stream = new Writable({
+      write: (chunk, _, done) => {
+        texts.push(String(chunk))
+        void resumed.promise.then(() => done())
       }
-      resumed.resolve()
-      yield* Effect.promise(() => once(stream, "drain"))
+    })
+    const logger = yield* makeStreamLogger(stream, formatJson)
+    const provideLogger = Effect.provide(Logger.layer([logger]))
+    const logLine = Effect.logInfo("line", { text: "x".repeat(10_000) })
+    const [turns, linesPerTurn] = [40, 50]
+    for (let turn = 0; turn < turns; turn++) {
+      yield* provideLogger(Effect.repeat(logLine, { times: linesPerTurn - 1 }))
       yield* nextTurn
-      yield* provideLogger(Effect.logInfo("again"))
-      yield* nextTurn
-      yield* nextTurn
-      const text = texts.join("")
-      const report = /"level":"warn","msg":"Log reader too slow; lines dropped","dropped":(\d+)/.exec(text)
-      const written = text.match(/x{10000}/g)?.length ?? 0
-      assert.isBelow(written, turns * linesPerTurn)
-      assert.strictEqual(written + Number(report?.[1]), turns * linesPerTurn)
-      assert.match(text, /again"}\n$/)
-    }).pipe(Effect.scoped)
+      assert.isBelow(stream.writableLength, 5 * 1024 * 1024)
+    }
+    resumed.resolve()
+    yield* Effect.promise(() => once(stream, "drain"))
+    yield* nextTurn
+    yield* provideLogger(Effect.logInfo("again"))
+    yield* nextTurn
+    yield* nextTurn
+    const text = texts.join("")
+    const report = /"level":"warn","msg":"Log reader too slow; lines dropped","dropped":(\d+)/.exec(text)
+    const written = text.match(/x{10000}/g)?.length ?? 0
+    assert.isBelow(written, turns * linesPerTurn)
+    assert.strictEqual(written + Number(report?.[1]), turns * linesPerTurn)
+    assert.match(text, /again"}\n$/)
+  }
 )

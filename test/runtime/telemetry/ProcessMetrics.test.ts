@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as TestClock from "effect/testing/TestClock"
 import { measureProcess } from "../../../src/runtime/telemetry/ProcessMetrics.ts"
+import { makeTest } from "../../support/makeTest.ts"
 
 const blockedSeconds = 1
 
@@ -21,20 +22,19 @@ const blockEventLoop = Effect.promise(async () => {
   await setTimeout(50)
 })
 
-it.effect(
+makeTest(it.effect)(
   "however often they are read, the event loop delay metrics cover the last complete period of 15 seconds",
-  () =>
-    Effect.gen(function* () {
-      yield* measureProcess
-      yield* blockEventLoop
-      const first = yield* readMaxLag
-      assert.isAbove(first, blockedSeconds / 2)
-      yield* TestClock.adjust("15 seconds")
-      const complete = yield* readMaxLag
-      assert.isAtLeast(complete, first)
-      yield* Effect.promise(() => setTimeout(50))
-      assert.strictEqual(yield* readMaxLag, complete)
-      yield* TestClock.adjust("15 seconds")
-      assert.notStrictEqual(yield* readMaxLag, complete)
-    })
+  function* () {
+    yield* measureProcess
+    yield* blockEventLoop
+    const first = yield* readMaxLag
+    assert.isAbove(first, blockedSeconds / 2)
+    yield* TestClock.adjust("15 seconds")
+    const complete = yield* readMaxLag
+    assert.isAtLeast(complete, first)
+    yield* Effect.promise(() => setTimeout(50))
+    assert.strictEqual(yield* readMaxLag, complete)
+    yield* TestClock.adjust("15 seconds")
+    assert.notStrictEqual(yield* readMaxLag, complete)
+  }
 )
