@@ -12,6 +12,7 @@ import {
 } from "../../src/domain/Resolution.ts"
 import { sizes } from "../../src/domain/Sizes.ts"
 import { newId } from "../support/archives.ts"
+import { overrides, text } from "../support/slots.ts"
 
 const makeSource = (current_content: string, fragments: ReadonlyArray<SourceFragment>) => ({
   id: newId<PromptId>(),
@@ -46,36 +47,6 @@ const fillByModel = (content: string, overrides: unknown): string => {
   }
   return out
 }
-
-// Parts of generated prompts: slots, incomplete slots, and special characters of `String.replace`.
-
-/** The longest name of a slot has 256 UTF-16 code units, including the blanks around the name. */
-const longNames = [...[254, 255, 256, 257].map((length) => "x".repeat(length)), "😀".repeat(128)]
-
-const names = ["a", "b", "tone", "__proto__", "constructor", "toString", "", "ä", "$&", "a b", ...longNames]
-
-const pieces = [
-  ...names.flatMap((name) => [`{{${name}}}`, `{{ ${name}\t}}`, name]),
-  ...["{{", "}}", "{", "}", " ", "\n", "{{{a}}}", "{{a}", "{a}}", "{{a{b}}", "{{ }}", "$1", "\\", "😀"],
-  ...["\u00a0", "{{\u00a0\ufeff\u2003}}"]
-]
-
-const text = Arbitrary.map(
-  Arbitrary.array(Arbitrary.schema(Schema.Literals(pieces)), { maxLength: 12 }),
-  (parts) => parts.join("")
-)
-
-const value = Arbitrary.map(
-  Arbitrary.all([Arbitrary.schema(Schema.Natural), text, Arbitrary.schema(Schema.Json)]),
-  ([kind, text, json]) => (kind % 2 === 0 ? text : json)
-)
-
-const overrides = Arbitrary.map(
-  Arbitrary.array(Arbitrary.all([Arbitrary.schema(Schema.Literals(names)), value]), {
-    maxLength: 6
-  }),
-  (entries): object => Object.fromEntries(entries)
-)
 
 /** Overrides of any JSON type. Only an object binds slots. */
 const anyOverrides = Arbitrary.map(
