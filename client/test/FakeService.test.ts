@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { ConnectionError } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 
 // `service.test.ts` compares the fake with a real service.
@@ -18,18 +19,12 @@ describe("FakeService", () => {
     expect(ids).toEqual(["p0", "p2"])
   })
 
-  it("two FakeServices never have the same ETag, and only a request with names=true gets the names", async () => {
-    const read = async (content: string, query: string) => {
-      const { fetch } = new FakeService({ prompts: [{ id, content }] })
-      const { signal } = new AbortController()
-      const init = { method: "GET", headers: {}, redirect: "manual", signal } as const
-      const response = await fetch(`http://fake.test/api/v1/resolved${query}`, init)
-      return { etag: response.headers.get("etag"), meta: JSON.parse(await response.text()).meta }
+  it("two FakeServices never have the same ETag", async () => {
+    const readEtag = async (content: string) => {
+      const { prompts } = new FakeService({ prompts: [{ id, content }] }).connect()
+      return (await prompts.getResolved(id)).etag
     }
-    const [first, second] = [await read("first", ""), await read("second", "?names=true")]
-    expect(first.etag).not.toBe(second.etag)
-    expect(first.meta).toEqual({ page: 1, per_page: 20, total: 1 })
-    expect(second.meta.prompts).toEqual([{ name: id, version: 1 }])
+    expect(await readEtag("first")).not.toBe(await readEtag("second"))
   })
 
   it("FakeService finds a prompt by the name that it was given, and prefers the prompt that was added first", async () => {
@@ -51,22 +46,16 @@ describe("FakeService", () => {
     expect((await client.prompts.getResolved("twin")).data.resolved_content).toBe("second")
   })
 
-  it("failWith makes calls reject with the error of the failure until failWith(undefined) ends the failure", async () => {
-    const failures = {
-      ConnectionError: "no connection",
-      UnauthorizedError: 401,
-      PastDueError: 402,
-      ApiNotAllowedError: 403,
-      RateLimitedError: 429,
-      InternalServerError: 500,
-      ServiceUnavailableError: 503
-    } as const
+  it("failWith makes calls reject with an error of its status until failWith(undefined) ends the failure", async () => {
     const service = new FakeService({ prompts: [{ id, content: "text" }] })
-    for (const [name, failure] of Object.entries(failures)) {
-      service.failWith(failure)
-      await expect(service.connect().prompts.getResolved(id)).rejects.toMatchObject({ name })
+    const { prompts } = service.connect()
+    for (const status of [401, 402, 403, 429, 500, 503] as const) {
+      service.failWith(status)
+      await expect(service.connect().prompts.getResolved(id)).rejects.toMatchObject({ status })
     }
+    service.failWith("no connection")
+    await expect(prompts.getResolved(id)).rejects.toBeInstanceOf(ConnectionError)
     service.failWith(undefined)
-    expect((await service.connect().prompts.getResolved(id)).data.resolved_content).toBe("text")
+    expect((await prompts.getResolved(id)).data.resolved_content).toBe("text")
   })
 })

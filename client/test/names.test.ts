@@ -36,14 +36,3 @@ it.each(Object.entries(methods))(
     )
   }
 )
-
-it("a name and an id of the same prompt are two cached results, and a 404 evicts only its own", async () => {
-  const service = new FakeService({ prompts: [{ id, name: "support-agent", content: "Text" }] })
-  const { prompts } = service.connect({ cache: { ttl: 0 } })
-  await prompts.getResolved({ name: "support-agent", slots: [] })
-  await prompts.getResolved(id)
-  service.set({ id, name: "renamed", content: "Text" })
-  expect((await prompts.getResolved("support-agent")).source).toBe("stale")
-  await expect.poll(() => prompts.getResolved("support-agent").catch(({ status }) => status)).toBe(404)
-  expect((await prompts.getResolved(id)).source).toBe("stale")
-})
