@@ -90,22 +90,23 @@ describe("the provenance of a result", () => {
   })
 
   it.each([
-    ['"prompt-retrieval"; hit; detail="database-unavailable"', "stale"],
-    ["ExampleCDN; fwd=miss, prompt-retrieval;hit;detail=database-unavailable", "stale"],
-    ["ExampleCDN; hit; detail=database-unavailable", "fresh"],
-    ['edge; key="prompt-retrieval"; detail=database-unavailable', "fresh"],
-    ["prompt-retrieval; hit, ExampleCDN; detail=database-unavailable", "fresh"]
-  ])("the result of a response with Cache-Status: %s has the source %s", async (value, source) => {
-    const { client } = makeScriptedClient([() => textResponse("a", { "cache-status": value })])
-    expect((await client.prompts.getResolved("p")).source).toBe(source)
-  })
-
-  it.each([
-    ["10, 400", 10_000],
-    ["soon", 0],
-    ["-5", 0]
-  ])("the result of a response with Age: %s has an age of %i ms", async (age, expected) => {
-    const { client } = makeScriptedClient([() => textResponse("a", { age })])
-    expect((await client.prompts.getResolved("p")).age).toBe(expected)
-  })
+    [{ "cache-status": '"prompt-retrieval"; hit; detail="database-unavailable"' }, "stale", 0],
+    [
+      { "cache-status": "ExampleCDN; fwd=miss, prompt-retrieval;hit;detail=database-unavailable" },
+      "stale",
+      0
+    ],
+    [{ "cache-status": "ExampleCDN; hit; detail=database-unavailable" }, "fresh", 0],
+    [{ "cache-status": 'edge; key="prompt-retrieval"; detail=database-unavailable' }, "fresh", 0],
+    [{ "cache-status": "prompt-retrieval; hit, ExampleCDN; detail=database-unavailable" }, "fresh", 0],
+    [{ age: "10, 400" }, "fresh", 10_000],
+    [{ age: "soon" }, "fresh", 0],
+    [{ age: "-5" }, "fresh", 0]
+  ] as const)(
+    "the result of a response with the header %j has the source %s and an age of %i ms",
+    async (header, source, age) => {
+      const { client } = makeScriptedClient([() => textResponse("a", header)])
+      expect(await client.prompts.getResolved("p")).toMatchObject({ source, age })
+    }
+  )
 })
