@@ -20,7 +20,6 @@ import {
   type HttpRequest,
   type HttpResponse,
   isGetOrHead,
-  withCommonHeaders,
   toErrorResponse,
   toOutageResponse,
   isSameRepresentation,
@@ -29,12 +28,11 @@ import {
   respondConditionally
 } from "./HttpMessage.ts"
 import { makeRespondMounted, type MountedEndpoint } from "./MountedEndpoint.ts"
-import { recordRequest, makeRequestContext, type RequestContext } from "./request/RequestRecord.ts"
+import { completeRequest, makeRequestContext, type RequestContext } from "./request/RequestRecord.ts"
 import { inSpan } from "./Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import { Address } from "./Address.ts"
 import { type MatchedRoute, matchRoute, parseBearerToken, splitTarget } from "./request/RequestHead.ts"
-import { UnsentBytes } from "./UnsentBytes.ts"
 
 /** Responds to a request, and never fails. */
 export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>
@@ -76,11 +74,12 @@ const respondToFailures = (
  * through them.
  *
  * @param mounted the endpoint of another adapter, if there is one
- * @param unsent counts the responses that clients have not received; a response without room becomes a 503
+ * @param hasRoom returns false for a response whose body does not fit into the memory for unsent bodies; this response
+ * becomes a 503
  */
 export const makeApp = Effect.fnUntraced(function* (
   mounted?: MountedEndpoint["Service"],
-  unsent = new UnsentBytes(Number.POSITIVE_INFINITY)
+  hasRoom: (response: HttpResponse) => boolean = () => true
 ) {
   const admission = yield* Admission
   const endpoints = yield* makeEndpoints
@@ -117,7 +116,7 @@ export const makeApp = Effect.fnUntraced(function* (
             )
       const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
       return Effect.flatMap(traced, (response) =>
-        unsent.hasRoom(response) ? complete(context, response) : respondWithoutRoom(context)
+        hasRoom(response) ? completeRequest(context, response) : respondWithoutRoom(context)
       )
     })
 
@@ -214,19 +213,8 @@ export const makeApp = Effect.fnUntraced(function* (
   const respondWithoutRoom = (context: RequestContext): Effect.Effect<HttpResponse> =>
     Effect.andThen(
       Effect.logWarning("Clients read their responses too slowly; large response replaced by 503"),
-      complete(context, toErrorResponse(Unavailable))
+      completeRequest(context, toErrorResponse(Unavailable))
     )
-
-  /** Records the request, and adds the common headers to its response. */
-  const complete = (context: RequestContext, response: HttpResponse): Effect.Effect<HttpResponse> => {
-    const { request, requestId, startedAt, isHeld, route, caller } = context
-    const { status } = response
-    const milliseconds = performance.now() - startedAt
-    return Effect.as(
-      recordRequest({ method: request.method, route, status, milliseconds, isHeld, requestId, caller }),
-      withCommonHeaders(response, requestId)
-    )
-  }
 
   const respondOrHold = yield* makeHeldRequests(respondFreshOrKnown)
   return app

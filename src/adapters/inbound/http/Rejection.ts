@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import {
   type ApiError,
   BadRequest,
@@ -7,8 +7,8 @@ import {
   MalformedHeader,
   RequestTimeout
 } from "../contract/Errors.ts"
-import { type HttpResponse, withCommonHeaders, toErrorResponse } from "./HttpMessage.ts"
-import { recordRequest } from "./request/RequestRecord.ts"
+import { type HttpResponse, toErrorResponse } from "./HttpMessage.ts"
+import { completeRequest } from "./request/RequestRecord.ts"
 import { chooseRequestId, matchRoute } from "./request/RequestHead.ts"
 
 const parserErrors: Readonly<Record<string, ApiError>> = {
@@ -21,18 +21,18 @@ const parserErrors: Readonly<Record<string, ApiError>> = {
 export const toApiError = ({ code = "" }: NodeJS.ErrnoException): ApiError => parserErrors[code] ?? BadRequest
 
 /**
- * Makes the function that returns the response to a request that is rejected before it reaches the app. `request` is
- * undefined if it could not be parsed. The function logs and counts each rejection.
+ * Returns the response to a request that is rejected before it reaches the app. `request` is undefined if it could not be
+ * parsed.
  */
-export const makeReject = Effect.map(Effect.context<never>(), (context) => {
-  const run = Effect.runSyncWith(context)
-  return (error: ApiError, request?: IncomingMessage): HttpResponse => {
-    const requestId = chooseRequestId(request?.headers["x-request-id"] as string | undefined)
-    const response = withCommonHeaders(toErrorResponse(error), requestId)
-    const method = request?.method
-    const route = request?.url === undefined ? undefined : matchRoute(request.url)?.route
-    const { status } = response
-    run(recordRequest({ method, route, status, milliseconds: 0, requestId, caller: undefined }))
-    return response
-  }
-})
+export const reject = (error: ApiError, request?: IncomingMessage): Effect.Effect<HttpResponse> =>
+  completeRequest(
+    {
+      method: request?.method,
+      requestId: chooseRequestId(request?.headers["x-request-id"] as string | undefined),
+      startedAt: performance.now(),
+      isHeld: false,
+      route: request?.url === undefined ? undefined : matchRoute(request.url)?.route,
+      caller: undefined
+    },
+    toErrorResponse(error)
+  )

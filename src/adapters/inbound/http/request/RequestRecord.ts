@@ -2,27 +2,36 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import { hash } from "node:crypto"
 import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
-import { type HttpRequest, isGetOrHead } from "../HttpMessage.ts"
+import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "../HttpMessage.ts"
 import { findWaitSeconds, chooseRequestId } from "./RequestHead.ts"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
 
 /**
- * A request and the facts that its log line, metrics and span report. The steps of the app set `route` and `caller` as
- * early as possible, because a step that fails returns only an error.
+ * What the log line and the metrics of a request report. The steps of the app set `route` and `caller` as early as
+ * possible, because a step that fails returns only an error.
  */
-export interface RequestContext {
-  readonly request: HttpRequest
+export interface RequestFacts {
+  /** The method; `undefined` if the request could not be parsed. */
+  readonly method: string | undefined
   readonly requestId: string
   /** The value of `performance.now()` when the request arrived. */
   readonly startedAt: number
+  /**
+   * True once the request is held. A new response to a held request does not count against the rate limits, and the
+   * duration of the request says nothing about the speed of the service.
+   */
+  isHeld: boolean
+  /** The pattern of the route; `undefined` if the path matches no route. */
+  route: string | undefined
+  caller: AdmittedCaller | undefined
+}
+
+/** A request that the app responds to. */
+export interface RequestContext extends RequestFacts {
+  readonly request: HttpRequest
   readonly cacheKey: string | undefined
   /** How long the request may wait for a change, in seconds; `undefined` if it does not wait. */
   readonly waitSeconds: number | undefined
-  /** True once the request is held. A new response to a held request does not count against the rate limits. */
-  isHeld: boolean
-  /** The pattern of the route. */
-  route: string | undefined
-  caller: AdmittedCaller | undefined
 }
 
 /**
@@ -39,6 +48,7 @@ const toCacheKey = (request: HttpRequest): string | undefined => {
 
 export const makeRequestContext = (request: HttpRequest): RequestContext => ({
   request,
+  method: request.method,
   requestId: chooseRequestId(request.headers["x-request-id"]),
   startedAt: performance.now(),
   cacheKey: toCacheKey(request),
@@ -47,19 +57,6 @@ export const makeRequestContext = (request: HttpRequest): RequestContext => ({
   route: undefined,
   caller: undefined
 })
-
-interface CompletedRequest {
-  /** The method; `undefined` if the request could not be parsed. */
-  readonly method: string | undefined
-  /** The pattern of the route; `undefined` if the path matches no route. */
-  readonly route: string | undefined
-  readonly status: number
-  readonly milliseconds: number
-  /** True if the request waited for a change. Its duration then says nothing about the speed of the service. */
-  readonly isHeld?: boolean
-  readonly requestId: string
-  readonly caller: AdmittedCaller | undefined
-}
 
 /** Bucket boundaries in seconds. They range from the duration of a cache hit to the deadline of a request. */
 const boundaries = [
@@ -92,30 +89,34 @@ const findOrMakeMetrics = (route: string, status: number) => {
   return made
 }
 
-const recordMetrics = ({ route = "none", status, milliseconds, isHeld }: CompletedRequest): void => {
-  const [duration, count] = findOrMakeMetrics(route, status)
-  if (isHeld !== true) duration.updateUnsafe(milliseconds / 1000, metricRegistry)
-  count.updateUnsafe(1, metricRegistry)
-}
-
 /** The routes that load balancers and supervisors request continuously. */
 const probeRoutes: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz"])
 
 /**
- * Counts a completed request and writes its log line. The log level is debug for a probe, otherwise info. The line
- * contains no text that a caller can choose freely: no path, no query, and no header except the request id.
+ * Completes a request: counts it, writes its log line, and returns the response with the headers that every response
+ * has. The log level is debug for a probe, otherwise info. The log line contains no text that a caller can choose
+ * freely: no path, no query, and no header except the request id.
  */
-export const recordRequest = (request: CompletedRequest): Effect.Effect<void> => {
-  const { method, route, status, milliseconds, requestId, caller } = request
-  recordMetrics(request)
+export const completeRequest = (
+  { method, route, startedAt, isHeld, requestId, caller }: RequestFacts,
+  response: HttpResponse
+): Effect.Effect<HttpResponse> => {
+  const milliseconds = performance.now() - startedAt
+  const { status } = response
+  const [duration, count] = findOrMakeMetrics(route ?? "none", status)
+  if (!isHeld) duration.updateUnsafe(milliseconds / 1000, metricRegistry)
+  count.updateUnsafe(1, metricRegistry)
   const log = probeRoutes.has(route) ? Effect.logDebug : Effect.logInfo
-  return log("request", {
-    method: method ?? null,
-    route: route ?? null,
-    status,
-    duration_ms: Math.round(milliseconds * 1000) / 1000,
-    request_id: requestId,
-    workspace_id: caller?.workspaceId ?? null,
-    key_id: caller?.keyId ?? null
-  })
+  return Effect.as(
+    log("request", {
+      method: method ?? null,
+      route: route ?? null,
+      status,
+      duration_ms: Math.round(milliseconds * 1000) / 1000,
+      request_id: requestId,
+      workspace_id: caller?.workspaceId ?? null,
+      key_id: caller?.keyId ?? null
+    }),
+    withCommonHeaders(response, requestId)
+  )
 }

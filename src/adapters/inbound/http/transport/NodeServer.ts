@@ -10,7 +10,7 @@ import { makeApp } from "../App.ts"
 import { MountedEndpoint } from "../MountedEndpoint.ts"
 import { createServer } from "../NodeHttp.ts"
 import { BodyReader } from "../request/RequestBody.ts"
-import { makeReject, toApiError } from "../Rejection.ts"
+import { reject, toApiError } from "../Rejection.ts"
 import { UnsentBytes } from "../UnsentBytes.ts"
 import { Connections } from "./Connections.ts"
 
@@ -66,9 +66,10 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
   Effect.gen(function* () {
     const unsent = new UnsentBytes(limits.maxUnsentBytes)
     const connections = new Connections(unsent)
-    const app = yield* makeApp(yield* MountedEndpoint, unsent)
-    const reject = yield* makeReject
-    const fork = Effect.runForkWith(yield* Effect.context<never>())
+    const app = yield* makeApp(yield* MountedEndpoint, (response) => unsent.hasRoom(response))
+    const context = yield* Effect.context<never>()
+    const fork = Effect.runForkWith(context)
+    const runSync = Effect.runSyncWith(context)
     const bodies = new BodyReader()
     const enqueueResponse = makeResponseBatcher(() => connections.isDraining)
 
@@ -104,7 +105,7 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
       if (hasUnreadBody(request)) request.socket.pause()
       const problem = error ?? (hasAcceptableHead(request) ? undefined : BadRequest)
       if (problem === undefined) runApp(request, response)
-      else respond(response, reject(problem, request))
+      else respond(response, runSync(reject(problem, request)))
     }
 
     /**
@@ -119,7 +120,7 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
       // closing, the parser may report further errors.
       if (socket.writableEnded || responses.some(({ req }) => hasUnreadBody(req))) return
       if (responses.length > 0) socket.destroy()
-      else if (socket.writable) closeAfter(socket, encodeResponse(reject(error, request)))
+      else if (socket.writable) closeAfter(socket, encodeResponse(runSync(reject(error, request))))
     }
 
     const server = createServer({
