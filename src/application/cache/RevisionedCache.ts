@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import type * as Metric from "effect/Metric"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type ChangeFeed } from "../ports/ChangeFeed.ts"
-import { WorkspaceRevisions } from "./FeedState.ts"
 import { metricRegistry, registerCounter } from "../observability/Instrumentation.ts"
 
 /** An entry of `FairMap`: the workspace to which it belongs, and its size in any unit. */
@@ -76,6 +75,11 @@ class FairMap<Entry extends FairEntry> {
     }
   }
 
+  /** Deletes all entries of a workspace. */
+  deleteAll(workspace: WorkspaceId): void {
+    for (const key of this.#shares.get(workspace)?.keys ?? []) this.#delete(key)
+  }
+
   #delete(key: string): void {
     const entry = this.#entries.get(key)
     const share = entry && this.#shares.get(entry.workspace)
@@ -116,13 +120,10 @@ export interface Cacheable<Value> {
   readonly size: number
 }
 
-/** A cached value, and the revisions of its workspace when the value was stored. */
+/** A cached value, and the revision of its workspace in the change feed when the value was stored. */
 interface CacheEntry<Value> extends FairEntry {
   readonly value: Value
-  /** The workspace's revision in the change feed. */
   readonly revision: number
-  /** The workspace's revision in `#invalidations`. */
-  readonly invalidation: number
   /** The value of `performance.now()` when the value was stored. */
   readonly storedAt: number
 }
@@ -145,7 +146,8 @@ export class RevisionedCache<Value> {
   readonly #feed: ChangeFeed["Service"]
   readonly #maxAgeMs: number
   readonly #entries: FairMap<CacheEntry<Value>>
-  readonly #invalidations = new WorkspaceRevisions()
+  /** The number of calls of `invalidate`. */
+  #invalidations = 0
   readonly #isSame: (a: Value, b: Value) => boolean
   readonly #lookups: Readonly<Record<CacheLookup, Metric.Counter<number>>> | undefined
 
@@ -192,7 +194,9 @@ export class RevisionedCache<Value> {
     return Effect.suspend(() => {
       const entry = this.#find(key)
       if (entry === undefined) return Effect.undefined
-      return Effect.map(read(entry.value), (result) => (this.#isCurrent(entry) ? result : undefined))
+      return Effect.map(read(entry.value), (result) =>
+        this.#entries.get(key) === entry && this.#isCurrent(entry) ? result : undefined
+      )
     })
   }
 
@@ -209,7 +213,7 @@ export class RevisionedCache<Value> {
   ): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       const revisionAtStart = this.#feed.revision()
-      const invalidationAtStart = this.#invalidations.revision()
+      const invalidationsAtStart = this.#invalidations
       const compare = (value: Value | undefined): void => {
         const entry = this.#entries.get(key)
         if (entry === undefined || !this.#isKnown(entry)) return
@@ -217,10 +221,9 @@ export class RevisionedCache<Value> {
       }
       const store = (cacheable: Cacheable<Value>): void => {
         const revision = this.#feed.revisionOf(cacheable.workspace)
-        const invalidation = this.#invalidations.revisionOf(cacheable.workspace)
         if (revisionAtStart === undefined || revision === undefined || revision > revisionAtStart) return
-        if (invalidation <= invalidationAtStart)
-          this.#entries.set(key, { ...cacheable, revision, invalidation, storedAt: performance.now() })
+        if (invalidationsAtStart === this.#invalidations)
+          this.#entries.set(key, { ...cacheable, revision, storedAt: performance.now() })
       }
       return Effect.mapBoth(read, {
         onSuccess: (result) => {
@@ -245,9 +248,10 @@ export class RevisionedCache<Value> {
     return entry !== undefined && this.#isKnown(entry) ? entry.value : undefined
   }
 
-  /** Forgets all values of a workspace. The results of its in-flight reads are not stored. */
+  /** Forgets all values of a workspace. The results of in-flight reads are not stored. */
   invalidate(workspace: WorkspaceId): void {
-    this.#invalidations.invalidate(workspace)
+    this.#invalidations++
+    this.#entries.deleteAll(workspace)
   }
 
   #find(key: string): CacheEntry<Value> | undefined {
@@ -262,17 +266,11 @@ export class RevisionedCache<Value> {
     return this.#isCurrent(entry) && performance.now() - entry.storedAt <= this.#maxAgeMs
   }
 
-  #isKnown({ workspace, revision, invalidation }: CacheEntry<Value>): boolean {
-    return (
-      this.#feed.lastContact()?.revisionOf(workspace) === revision &&
-      this.#invalidations.revisionOf(workspace) === invalidation
-    )
+  #isKnown({ workspace, revision }: CacheEntry<Value>): boolean {
+    return this.#feed.lastContact()?.revisionOf(workspace) === revision
   }
 
-  #isCurrent({ workspace, revision, invalidation }: CacheEntry<Value>): boolean {
-    return (
-      this.#feed.revisionOf(workspace) === revision &&
-      this.#invalidations.revisionOf(workspace) === invalidation
-    )
+  #isCurrent({ workspace, revision }: CacheEntry<Value>): boolean {
+    return this.#feed.revisionOf(workspace) === revision
   }
 }
