@@ -4,14 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { historyCutoff } from "../../domain/Billing.ts"
-import type { Page, PageOfItems } from "../../domain/Page.ts"
+import type { Page } from "../../domain/Page.ts"
 import {
   parsePromptReference,
-  type Prompt,
   type PromptId,
   PromptNotFound,
   type PromptReference,
-  type PromptSummary,
   type ResolvedPrompt
 } from "../../domain/Prompt.ts"
 import {
@@ -22,16 +20,10 @@ import {
   resolve
 } from "../../domain/Resolution.ts"
 import { sizes } from "../../domain/Sizes.ts"
-import {
-  parseVersionNumber,
-  type Version,
-  VersionNotFound,
-  type VersionSummary
-} from "../../domain/Version.ts"
+import { parseVersionNumber, VersionNotFound } from "../../domain/Version.ts"
 import type { Caller } from "../access/Admission.ts"
 import { type FoundSource, type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
 import { withSpans } from "../observability/Instrumentation.ts"
-import type { Unavailable } from "../ports/Unavailable.ts"
 import { ReadGate } from "./ReadGate.ts"
 
 /**
@@ -61,156 +53,128 @@ export interface ResolvedItem extends ResolvedVersion {
 }
 
 /**
- * The reads of specification 4, and of several resolved prompts, for HTTP, MCP and embedders. `prompt` is the raw text
- * of an id or a name (`parsePromptReference`), and `number` the raw text of a version number. Malformed text fails like
- * an unknown prompt or version, without a query.
+ * The reads of specification 4, and of several resolved prompts, for HTTP, MCP and embedders. `text` is the raw text of
+ * an id or a name (`parsePromptReference`), and `number` the raw text of a version number. Malformed text fails like an
+ * unknown prompt or version, without a query.
  */
-export class Prompts extends Context.Service<
-  Prompts,
-  {
-    readonly list: (
-      caller: Caller,
-      filter: PromptFilter,
-      page: Page
-    ) => Effect.Effect<PageOfItems<PromptSummary>, Unavailable>
-    readonly get: (caller: Caller, prompt: string) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
-    readonly getResolved: (
-      caller: Caller,
-      prompt: string
-    ) => Effect.Effect<ResolvedPrompt, PromptNotFound | ResolvedTooLarge | Unavailable>
-    /** Like `getResolved`, but also returns the version number that the prompt had when it was read. */
-    readonly getResolvedVersion: (
-      caller: Caller,
-      prompt: string
-    ) => Effect.Effect<ResolvedVersion, PromptNotFound | ResolvedTooLarge | Unavailable>
-    /** Resolves the prompts of one page of `list`, in its order, within the limits of `getManyResolved`. */
-    readonly listResolved: (
-      caller: Caller,
-      filter: PromptFilter,
-      page: Page
-    ) => Effect.Effect<PageOfItems<ResolvedItem>, PageTooLarge | Unavailable>
-    /**
-     * Resolves up to 100 prompts in the given order. Leaves out texts that no prompt has as its id or name. Also leaves
-     * out a prompt that is too large on its own, and logs its id. Fails if the JSON of all prompts together would
-     * exceed `sizes.contentBytes`.
-     */
-    readonly getManyResolved: (
-      caller: Caller,
-      prompts: ReadonlyArray<string>
-    ) => Effect.Effect<ReadonlyArray<ResolvedItem>, PageTooLarge | Unavailable>
-    readonly listVersions: (
-      caller: Caller,
-      prompt: string,
-      page: Page
-    ) => Effect.Effect<PageOfItems<VersionSummary>, PromptNotFound | Unavailable>
-    readonly getVersion: (
-      caller: Caller,
-      prompt: string,
-      number: string
-    ) => Effect.Effect<Version, VersionNotFound | Unavailable>
-  }
->()("prompt-retrieval/Prompts") {
+export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompts", {
+  make: Effect.gen(function* () {
+    const repo = yield* PromptRepo
+    const gate = yield* ReadGate
+    /** Resolves a prompt as one step of its read. */
+    const resolveSource = (source: ResolutionSource) =>
+      Effect.flatMap(
+        gate.run(countSourceBytes(source), () => resolve(source)),
+        Effect.fromResult
+      )
+
+    const parsePrompt = (text: string): Effect.Effect<PromptReference, PromptNotFound> => {
+      const parsed = parsePromptReference(text)
+      return parsed === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(parsed)
+    }
+
+    const getResolvedVersion = (caller: Caller, text: string) =>
+      parsePrompt(text).pipe(
+        Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
+        Effect.flatMap((source) =>
+          Effect.map(resolveSource(source), (prompt) => ({
+            prompt,
+            current_version: source.current_version
+          }))
+        )
+      )
+
+    /** Resolves one of several prompts. Fails if the prompt is too large on its own. */
+    const resolveOne = Effect.fnUntraced(function* ({ source, name }: FoundSource) {
+      const found = yield* Effect.fromResult(source)
+      const prompt = yield* resolveSource(found)
+      const bytes = yield* gate.run(prompt.resolved_content.length, () =>
+        Buffer.byteLength(JSON.stringify(prompt))
+      )
+      if (bytes > maxResolvedBytes) return yield* Effect.fail(ResolvedTooLarge(prompt.id))
+      return { item: { prompt, name, current_version: found.current_version }, bytes }
+    })
+
+    const resolveAll = Effect.fnUntraced(function* (
+      { workspaceId }: Caller,
+      references: ReadonlyArray<PromptReference>,
+      /** The names of the prompts; by default, the shortest names that belong to them. */
+      names?: ReadonlyArray<string>
+    ) {
+      if (references.length === 0) return []
+      const sources = yield* repo.getSources(workspaceId, references)
+      const items: Array<ResolvedItem> = []
+      const tooLarge = new Set<PromptId>()
+      let bytes = 0
+      for (const found of sources) {
+        const name = names?.[found.index] ?? found.name
+        const resolved = yield* Effect.result(resolveOne({ ...found, name }))
+        if (Result.isFailure(resolved)) {
+          tooLarge.add(resolved.failure.id)
+          continue
+        }
+        bytes += resolved.success.bytes + name.length + nameMargin
+        // Ends here, because the remaining prompts could need a hundred times the memory of a response.
+        if (bytes > maxPageBytes) return yield* Effect.fail(PageTooLarge)
+        items.push(resolved.success.item)
+      }
+      if (tooLarge.size > 0) yield* logTooLarge(...tooLarge)
+      return items
+    })
+
+    return yield* withSpans("Prompts", {
+      list: (caller: Caller, filter: PromptFilter, page: Page) => repo.list(caller.workspaceId, filter, page),
+
+      get: (caller: Caller, text: string) =>
+        Effect.flatMap(parsePrompt(text), (prompt) => repo.get(caller.workspaceId, prompt)),
+
+      getResolved: (caller: Caller, text: string) =>
+        Effect.map(getResolvedVersion(caller, text), ({ prompt }) => prompt),
+
+      /** Like `getResolved`, but also returns the version number that the prompt had when it was read. */
+      getResolvedVersion,
+
+      /** Resolves the prompts of one page of `list`, in its order, within the limits of `getManyResolved`. */
+      listResolved: Effect.fnUntraced(function* (caller: Caller, filter: PromptFilter, page: Page) {
+        const { items, total } = yield* repo.list(caller.workspaceId, filter, page)
+        const ids = items.map(({ id }) => id)
+        return { items: yield* resolveAll(caller, ids), total }
+      }),
+
+      /**
+       * Resolves up to 100 prompts in the given order. Leaves out texts that no prompt has as its id or name. Also
+       * leaves out a prompt that is too large on its own, and logs its id. Fails if the JSON of all prompts together
+       * would exceed `sizes.contentBytes`.
+       */
+      getManyResolved: (caller: Caller, texts: ReadonlyArray<string>) => {
+        const parsed = texts.map(parsePromptReference)
+        return resolveAll(
+          caller,
+          parsed.flatMap((reference) => reference ?? []),
+          texts.filter((_, index) => parsed[index] !== undefined)
+        )
+      },
+
+      listVersions: Effect.fnUntraced(function* (caller: Caller, text: string, page: Page) {
+        const prompt = yield* parsePrompt(text)
+        const now = yield* Clock.currentTimeMillis
+        return yield* repo.listVersions(caller.workspaceId, prompt, historyCutoff(caller.tier, now), page)
+      }),
+
+      getVersion: Effect.fnUntraced(function* (caller: Caller, text: string, number: string) {
+        const prompt = parsePromptReference(text)
+        const version = parseVersionNumber(number)
+        if (prompt === undefined || version === undefined) return yield* Effect.fail(VersionNotFound)
+        const now = yield* Clock.currentTimeMillis
+        const oldest = historyCutoff(caller.tier, now)
+        return yield* repo.getVersion(caller.workspaceId, prompt, version, oldest)
+      })
+    })
+  })
+}) {
   /** Provides the use cases, and the gate of their reads for the adapters that call them. */
   static readonly layer: Layer.Layer<Prompts | ReadGate, never, PromptRepo> = Layer.effect(
     Prompts,
-    Effect.gen(function* () {
-      const repo = yield* PromptRepo
-      const gate = yield* ReadGate
-      /** Resolves a prompt as one step of its read. */
-      const resolveSource = (source: ResolutionSource) =>
-        Effect.flatMap(
-          gate.run(countSourceBytes(source), () => resolve(source)),
-          Effect.fromResult
-        )
-
-      const parsePrompt = (text: string): Effect.Effect<PromptReference, PromptNotFound> => {
-        const parsed = parsePromptReference(text)
-        return parsed === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(parsed)
-      }
-
-      const getResolvedVersion = (caller: Caller, text: string) =>
-        parsePrompt(text).pipe(
-          Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
-          Effect.flatMap((source) =>
-            Effect.map(resolveSource(source), (prompt) => ({
-              prompt,
-              current_version: source.current_version
-            }))
-          )
-        )
-
-      /** Resolves one of several prompts. Fails if the prompt is too large on its own. */
-      const resolveOne = Effect.fnUntraced(function* ({ source, name }: FoundSource) {
-        const found = yield* Effect.fromResult(source)
-        const prompt = yield* resolveSource(found)
-        const bytes = yield* gate.run(prompt.resolved_content.length, () =>
-          Buffer.byteLength(JSON.stringify(prompt))
-        )
-        if (bytes > maxResolvedBytes) return yield* Effect.fail(ResolvedTooLarge(prompt.id))
-        return { item: { prompt, name, current_version: found.current_version }, bytes }
-      })
-
-      const resolveAll = Effect.fnUntraced(function* (
-        { workspaceId }: Caller,
-        references: ReadonlyArray<PromptReference>,
-        /** The names of the prompts; by default, the shortest names that belong to them. */
-        names?: ReadonlyArray<string>
-      ) {
-        if (references.length === 0) return []
-        const sources = yield* repo.getSources(workspaceId, references)
-        const items: Array<ResolvedItem> = []
-        const tooLarge = new Set<PromptId>()
-        let bytes = 0
-        for (const found of sources) {
-          const name = names?.[found.index] ?? found.name
-          const resolved = yield* Effect.result(resolveOne({ ...found, name }))
-          if (Result.isFailure(resolved)) {
-            tooLarge.add(resolved.failure.id)
-            continue
-          }
-          bytes += resolved.success.bytes + name.length + nameMargin
-          // Ends here, because the remaining prompts could need a hundred times the memory of a response.
-          if (bytes > maxPageBytes) return yield* Effect.fail(PageTooLarge)
-          items.push(resolved.success.item)
-        }
-        if (tooLarge.size > 0) yield* logTooLarge(...tooLarge)
-        return items
-      })
-
-      const prompts = Prompts.of({
-        list: (caller, filter, page) => repo.list(caller.workspaceId, filter, page),
-        get: (caller, text) =>
-          Effect.flatMap(parsePrompt(text), (prompt) => repo.get(caller.workspaceId, prompt)),
-        getResolved: (caller, text) => Effect.map(getResolvedVersion(caller, text), ({ prompt }) => prompt),
-        getResolvedVersion,
-        listResolved: Effect.fnUntraced(function* (caller, filter, page) {
-          const { items, total } = yield* repo.list(caller.workspaceId, filter, page)
-          const ids = items.map(({ id }) => id)
-          return { items: yield* resolveAll(caller, ids), total }
-        }),
-        getManyResolved: (caller, texts) => {
-          const parsed = texts.map(parsePromptReference)
-          return resolveAll(
-            caller,
-            parsed.flatMap((reference) => reference ?? []),
-            texts.filter((_, index) => parsed[index] !== undefined)
-          )
-        },
-        listVersions: Effect.fnUntraced(function* (caller, text, page) {
-          const prompt = yield* parsePrompt(text)
-          const now = yield* Clock.currentTimeMillis
-          return yield* repo.listVersions(caller.workspaceId, prompt, historyCutoff(caller.tier, now), page)
-        }),
-        getVersion: Effect.fnUntraced(function* (caller, text, number) {
-          const prompt = parsePromptReference(text)
-          const version = parseVersionNumber(number)
-          if (prompt === undefined || version === undefined) return yield* Effect.fail(VersionNotFound)
-          const now = yield* Clock.currentTimeMillis
-          const oldest = historyCutoff(caller.tier, now)
-          return yield* repo.getVersion(caller.workspaceId, prompt, version, oldest)
-        })
-      })
-      return yield* withSpans("Prompts", prompts)
-    })
+    Prompts.make
   ).pipe(Layer.provideMerge(ReadGate.layer))
 }
