@@ -61,13 +61,41 @@ const registerRejectionCounter = (scope: RateLimitScope) =>
 const countRejection = { key: registerRejectionCounter("key"), process: registerRejectionCounter("process") }
 
 /** Turns a bearer token into a caller, or into the first error that applies. */
-export class Admission extends Context.Service<
-  Admission,
-  {
+export class Admission extends Context.Service<Admission>()("prompt-retrieval/Admission", {
+  make: Effect.fnUntraced(function* ({ perKey, perProcess }: RateLimits) {
+    const keys = yield* KeyStore
+    const limiter = yield* RateLimiter
+    const lifecycle = yield* Lifecycle
+
+    const reject = (scope: RateLimitScope, limit: number, now: number) => {
+      countRejection[scope].updateUnsafe(1, metricRegistry)
+      return Effect.fail(RateLimited(scope, limit, now))
+    }
+
+    /**
+     * Counts the request against the key's limit, then against the process's limit. If the process's limit rejects the
+     * request, the request is refunded to the key. While the process's limit is known to be exhausted, no request is
+     * counted and no shared counter is queried. The error then names the key's limit if that limit is also known to be
+     * exhausted; otherwise it names the process's limit.
+     */
+    const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
+      if (limiter.isKnownExhausted("process", perProcess, now)) {
+        return yield* limiter.isKnownExhausted(key, perKey, now)
+          ? reject("key", perKey, now)
+          : reject("process", perProcess, now)
+      }
+      if (!(yield* limiter.take(key, perKey, now))) return yield* reject("key", perKey, now)
+      if (!(yield* limiter.take("process", perProcess, now))) {
+        yield* limiter.refund(key, now)
+        return yield* reject("process", perProcess, now)
+      }
+      keys.markUsed(key, now)
+    })
+
     /**
      * Admits the caller with this token. `undefined` means that the token is missing or malformed. The checks run in
-     * this order, and the first check that fails determines the error. Each line is a condition, followed by the error
-     * if the request does not meet it:
+     * this order, and the first check that fails determines the error. Each line is a condition, followed by the error if
+     * the request does not meet it:
      *
      * 1. The request has a token: `MalformedAuthorization`.
      * 2. The token has the form of a key: `InvalidKeyFormat` if the prefix is missing, otherwise `InvalidKey`.
@@ -82,92 +110,53 @@ export class Admission extends Context.Service<
      *
      * @param mustCount is called before check 7, which is left out if it returns false
      */
-    readonly admit: (
-      token: string | undefined,
-      mustCount?: () => boolean
-    ) => Effect.Effect<AdmittedCaller, AdmissionError>
-    /**
-     * Runs checks 1 to 6 of `admit`, to check a caller again whose request is still open. Does not count a request.
-     */
-    readonly check: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
-    /**
-     * Admits a caller that was admitted before and whose workspace has not changed since. Checks only that the key is
-     * not expired at `now` (milliseconds since the epoch) and that no rate limit is exhausted. Counts the request
-     * against the limits and marks the key as used.
-     */
-    readonly admitAgain: (
-      caller: Pick<AdmittedCaller, "keyId" | "keyExpiresAt">,
-      now: number
-    ) => Effect.Effect<void, typeof KeyRevoked | RateLimited>
-  }
->()("prompt-retrieval/Admission") {
+    const admit = Effect.fnUntraced(function* (token: string | undefined, mustCount = () => true) {
+      if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
+      const key = yield* Effect.fromResult(parseApiKey(token))
+      if (lifecycle.phase() === "starting") return yield* Effect.fail(Unavailable)
+      const hash = hashApiKey(key)
+      const record = yield* keys.find(hash)
+      // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
+      const now = yield* Clock.currentTimeMillis
+      const workspace = yield* Effect.fromResult(authenticate(record, now))
+      const accessError = checkAccess(workspace)
+      if (accessError !== undefined) return yield* Effect.fail(accessError)
+      if (mustCount()) yield* consumeQuota(record.id, now)
+      const caller: AdmittedCaller = {
+        keyId: record.id,
+        keyHash: hash,
+        keyExpiresAt: record.expires_at,
+        workspaceId: workspace.id,
+        tier: workspace.tier
+      }
+      return caller
+    })
+
+    return {
+      ...(yield* withSpans("Admission", {
+        admit,
+
+        /**
+         * Runs checks 1 to 6 of `admit`, to check a caller again whose request is still open. Does not count a request.
+         */
+        check: (token: string | undefined) => admit(token, () => false)
+      })),
+
+      /**
+       * Admits a caller that was admitted before and whose workspace has not changed since. Checks only that the key is
+       * not expired at `now` (milliseconds since the epoch) and that no rate limit is exhausted. Counts the request
+       * against the limits and marks the key as used.
+       */
+      admitAgain: (
+        { keyId, keyExpiresAt }: Pick<AdmittedCaller, "keyId" | "keyExpiresAt">,
+        now: number
+      ): Effect.Effect<void, typeof KeyRevoked | RateLimited> =>
+        isExpired(keyExpiresAt, now) ? Effect.fail(KeyRevoked) : consumeQuota(keyId, now)
+    }
+  })
+}) {
   static readonly layer = (
     limits: RateLimits
   ): Layer.Layer<Admission, never, KeyStore | RateLimiter | Lifecycle> =>
-    Layer.effect(
-      Admission,
-      Effect.gen(function* () {
-        const keys = yield* KeyStore
-        const limiter = yield* RateLimiter
-        const lifecycle = yield* Lifecycle
-
-        const reject = (scope: RateLimitScope, limit: number, now: number) => {
-          countRejection[scope].updateUnsafe(1, metricRegistry)
-          return Effect.fail(RateLimited(scope, limit, now))
-        }
-
-        /**
-         * Counts the request against the key's limit, then against the process's limit. If the process's limit rejects
-         * the request, the request is refunded to the key. While the process's limit is known to be exhausted, no
-         * request is counted and no shared counter is queried. The error then names the key's limit if that limit is
-         * also known to be exhausted; otherwise it names the process's limit.
-         */
-        const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
-          const { perKey, perProcess } = limits
-          if (limiter.isKnownExhausted("process", perProcess, now)) {
-            return yield* limiter.isKnownExhausted(key, perKey, now)
-              ? reject("key", perKey, now)
-              : reject("process", perProcess, now)
-          }
-          if (!(yield* limiter.take(key, perKey, now))) {
-            return yield* reject("key", perKey, now)
-          }
-          if (!(yield* limiter.take("process", perProcess, now))) {
-            yield* limiter.refund(key, now)
-            return yield* reject("process", perProcess, now)
-          }
-          keys.markUsed(key, now)
-        })
-
-        const admit = Effect.fnUntraced(function* (token: string | undefined, mustCount = () => true) {
-          if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
-          const key = yield* Effect.fromResult(parseApiKey(token))
-          if (lifecycle.phase() === "starting") return yield* Effect.fail(Unavailable)
-          const hash = hashApiKey(key)
-          const record = yield* keys.find(hash)
-          // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
-          const now = yield* Clock.currentTimeMillis
-          const workspace = yield* Effect.fromResult(authenticate(record, now))
-          const accessError = checkAccess(workspace)
-          if (accessError !== undefined) return yield* Effect.fail(accessError)
-          if (mustCount()) yield* consumeQuota(record.id, now)
-          return {
-            keyId: record.id,
-            keyHash: hash,
-            keyExpiresAt: record.expires_at,
-            workspaceId: workspace.id,
-            tier: workspace.tier
-          }
-        })
-
-        return {
-          ...(yield* withSpans("Admission", {
-            admit,
-            check: (token: string | undefined) => admit(token, () => false)
-          })),
-          admitAgain: ({ keyId, keyExpiresAt }, now) =>
-            isExpired(keyExpiresAt, now) ? Effect.fail(KeyRevoked) : consumeQuota(keyId, now)
-        }
-      })
-    )
+    Layer.effect(Admission, Admission.make(limits))
 }
