@@ -45,7 +45,7 @@ export class Outage extends Context.Service<
   {
     /**
      * Runs `fresh`. While known responses may be served, runs `known` instead if `fresh` fails as unavailable or is
-     * slow. A slow read still runs to its end. For `pauseMs` after that, runs only `known`.
+     * slow. For `pauseMs` after that, runs only `known`. A slow `fresh` still runs to its end.
      */
     readonly orKnown: <A, E>(
       fresh: Effect.Effect<A, E>,

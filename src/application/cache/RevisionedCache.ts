@@ -187,8 +187,8 @@ export class RevisionedCache<Value> {
   }
 
   /**
-   * Runs `read` with the value of a key. Succeeds with `undefined` if `get` would return `undefined`. Does the same if
-   * the workspace changed while `read` ran: the result may be newer than the value.
+   * Passes the cached value of a key to `read`. Succeeds with `undefined` if there is no value, or if the workspace
+   * changed while `read` ran: the result may be newer than the value.
    */
   readWith<A, E>(key: string, read: (value: Value) => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> {
     return Effect.suspend(() => {

@@ -12,11 +12,10 @@ import { Unavailable } from "../ports/Unavailable.ts"
 export const requestDeadlineMs = 5_000
 
 /**
- * Runs an effect. If a timer that `arm` started calls `end(failure)` before the effect completes, interrupts the effect
- * and fails with `failure` immediately. In code that runs for every request, use this function instead of
- * `Effect.timeoutOrElse`, which costs six times as much.
+ * Like `Effect.timeoutOrElse`, at a third of its cost, for code that runs for every request. Runs an effect. If a timer
+ * calls `end(failure)` before the effect completes, interrupts the effect and fails with `failure` immediately.
  *
- * @param arm starts timers that call `end`, and returns the function that stops the timers
+ * @param arm starts the timers, and returns the function that stops them
  */
 export const runUntil = <A, E, Timeout>(
   effect: Effect.Effect<A, E>,

@@ -35,7 +35,7 @@ export interface BodyLimits {
 /** Returns true for GET and HEAD, the only methods that this API serves. */
 export const isGetOrHead = ({ method }: HttpRequest): boolean => method === "GET" || method === "HEAD"
 
-/** Bytes, or a text with one character for each byte. The length of both is the number of bytes. */
+/** Bytes, or a text with one character (U+0000 to U+00FF) for each byte. The length of both is the number of bytes. */
 export type Body = Uint8Array | string
 
 /** The largest body that is a text, in bytes. */

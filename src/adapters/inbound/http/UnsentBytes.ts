@@ -2,8 +2,8 @@ import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { Body, HttpResponse } from "./HttpMessage.ts"
 
 /**
- * Counts the bytes that each workspace holds of a limited memory. A workspace may hold at most as many bytes as stay
- * free, so that one workspace cannot use up the memory of all others. `undefined` stands for the requests without a
+ * Counts the bytes that each workspace holds of a limited memory. A workspace may hold at most half of the bytes that the
+ * others leave free, so that one workspace cannot use up the memory. `undefined` stands for the requests without a
  * workspace.
  */
 export class WorkspaceShares {
