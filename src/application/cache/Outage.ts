@@ -4,6 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import * as Schedule from "effect/Schedule"
 import * as Cause from "effect/Cause"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { elapsedBetween, readInstant } from "./FeedState.ts"
@@ -130,13 +131,6 @@ const isUnavailableExit = (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) &&
   exit.cause.reasons.some((reason) => Cause.isFailReason(reason) && isUnavailable(reason.error))
 
-/** Sleeps without keeping the process alive, so that a host of `createPromptApi` can end. */
-const sleepInBackground = (milliseconds: number): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    const timer = setTimeout(() => resume(Effect.void), milliseconds).unref()
-    return Effect.sync(() => clearTimeout(timer))
-  })
-
 /** Serves known responses for at most `maxAgeMs` milliseconds after the last contact; 0 means never. */
 export const layer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> =>
   maxAgeMs === 0
@@ -145,7 +139,7 @@ export const layer = (maxAgeMs: number): Layer.Layer<Outage, never, ChangeFeed> 
         Outage,
         Effect.gen(function* () {
           const { outage, report } = makeOutage(yield* ChangeFeed, maxAgeMs)
-          yield* Effect.forkScoped(Effect.forever(Effect.andThen(report, sleepInBackground(1_000))))
+          yield* Effect.forkScoped(Effect.repeat(report, Schedule.spaced("1 second")))
           return outage
         })
       )
