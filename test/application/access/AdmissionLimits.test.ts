@@ -1,4 +1,65 @@
+import { assert, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcess from "../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { testAdmissionLimits } from "../../contracts/AdmissionLimits.ts"
+import { Admission, type RateLimits } from "../../../src/application/access/Admission.ts"
+import { Lifecycle } from "../../../src/application/Lifecycle.ts"
+import { RateLimiter } from "../../../src/application/ports/RateLimiter.ts"
+import { countAdmitted } from "../../contracts/RateLimiter.ts"
+import { archive, key, user, workspace } from "../../support/archives.ts"
+import { makeTest } from "../../support/makeTest.ts"
 
-testAdmissionLimits("memory", InProcess.layer)
+/**
+ * Stores keys of one workspace. Returns the ids of the keys and the function `request`, which sends a request with the
+ * key of an index. It returns "admitted", or the scope of the limit that rejected the request.
+ */
+const setUp = Effect.fnUntraced(function* (count: number) {
+  const [home, owner] = [workspace(), user()]
+  const keys = Array.from({ length: count }, () => key(home.id, owner))
+  const api_keys = keys.map(({ stored }) => stored)
+  yield* Memory.storeArchive(archive({ workspace: home, users: [owner], api_keys }))
+  const { admit } = yield* Admission
+  const request = (index: number) =>
+    admit(keys[index]!.plaintext).pipe(
+      Effect.as("admitted"),
+      Effect.catchTag("RateLimited", ({ scope }) => Effect.succeed(scope))
+    )
+  return { ids: api_keys.map(({ id }) => id), request }
+})
+
+/** Returns a function that registers tests. The test clock stays at 0, so all requests of a test are in one minute. */
+const makeTestOf = (limits: RateLimits) =>
+  makeTest(
+    it.effect,
+    Admission.layer(limits).pipe(
+      Layer.provide([Lifecycle.serving]),
+      Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(InProcess.layer)))
+    )
+  )
+
+makeTestOf({ perKey: 3, perProcess: 4 })(
+  "the limit of the key is checked first, even while the process limit is exhausted",
+  function* () {
+    const { request } = yield* setUp(2)
+    const outcomes = yield* Effect.forEach([0, 0, 0, 0, 1, 1, 0, 1], request)
+    assert.strictEqual(outcomes.join(" "), "admitted admitted admitted key admitted process key process")
+  }
+)
+
+makeTestOf({ perKey: 10, perProcess: 25 })(
+  "a request that the process limit rejects does not count against the limit of its key, however many requests run concurrently",
+  function* () {
+    const { ids, request } = yield* setUp(10)
+    const requests = Array.from({ length: 100 }, (_, index) => request(index % 10))
+    const outcomes = yield* Effect.all(requests, { concurrency: "unbounded" })
+    const count = (outcome: string) => outcomes.filter((each) => each === outcome).length
+    assert.deepStrictEqual([count("admitted"), count("process")], [25, 75])
+    const limiter = yield* RateLimiter
+    const remaining = yield* Effect.forEach(ids, (id) => countAdmitted(limiter, id, 20, 0, 10))
+    assert.strictEqual(
+      remaining.reduce((sum, each) => sum + each),
+      100 - 25
+    )
+  }
+)
