@@ -8,7 +8,6 @@ import {
   instant,
   key,
   loadArchive,
-  newId,
   prompt,
   sample,
   tag,
@@ -17,7 +16,7 @@ import {
   workspace
 } from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
-import { type ContractTests, addKey, editContent, makeOneOfEach, toReplacement } from "./support.ts"
+import { type ContractTests, addKey, editContent, toReplacement } from "./support.ts"
 
 const listEvents = (filter: AuditFilter) =>
   Effect.map(
@@ -101,23 +100,6 @@ export const testAudit = (it: ContractTests): void => {
         details: { must_reset_password }
       }))
     )
-  })
-
-  test("neither a change that fails nor a dry run is recorded in the audit log", function* () {
-    const store = yield* WorkspaceStore
-    const [taken, { archive: own, keys }] = [makeOneOfEach(), sample()]
-    for (const each of [taken, own]) yield* loadArchive(each)
-    const home = own.workspace.id
-    const before = yield* readLog(home)
-    assert.lengthOf(before, 1)
-    const late = instant("2099-01-01T00:00:00.000Z")
-    yield* store.importWorkspace(own, { dryRun: true })
-    yield* Effect.flip(loadArchive({ ...own, prompts: [prompt({ id: taken.prompts[0]!.id })] }))
-    yield* editContent(home, { tags: [tag("x")] }, { dryRun: true })
-    yield* Effect.exit(store.rotateKey(keys.active.stored.id, toReplacement(keys.second), late))
-    yield* Effect.exit(addKey(home, user().email, newId(), keys.active))
-    yield* Effect.flip(store.deleteUser(own.users[0]!.email, { now: 0, withActiveKeys: false }))
-    assert.deepStrictEqual(yield* readLog(home), before)
   })
 
   test("deletions of users and of their keys are recorded, and events contain neither the hash nor the digits of a key", function* () {

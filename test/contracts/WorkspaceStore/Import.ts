@@ -10,19 +10,14 @@ import {
   archive,
   archives,
   exportArchive,
-  folder,
-  fragment,
-  fragmentBinding,
   instant,
   key,
   loadArchive,
   makeTenant,
-  prompt,
   sample,
   shareIds,
   tag,
   user,
-  version,
   workspace
 } from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
@@ -30,7 +25,6 @@ import {
   type ContractTests,
   assertReads,
   findKey,
-  foreignIdError,
   inExportOrder,
   makeRecord,
   makeOneOfEach,
@@ -39,11 +33,24 @@ import {
 
 const revoked_at = instant("2026-03-01T00:00:00.000Z")
 
+/** Gives each tag, version and binding the id of the next, so that their rows swap names, numbers and parents. */
+const swapIds = (archive: Archive): Archive => {
+  const { tags, prompts } = archive
+  const next = new Map<string, string>()
+  for (const list of [
+    tags,
+    prompts.flatMap(({ versions }) => versions),
+    prompts.flatMap(({ fragments }) => fragments)
+  ])
+    for (const [index, { id }] of list.entries()) next.set(id, list[(index + 1) % list.length]!.id)
+  return JSON.parse(JSON.stringify(archive).replace(/[0-9a-f-]{36}/g, (id) => next.get(id) ?? id))
+}
+
 /** Tests the rules of `WorkspaceStore` for imports and exports of whole workspaces. */
 export const testImport = (it: ContractTests): void => {
   const test = makeTest(it.effect)
   it.effect.prop(
-    "importWorkspace gives a workspace the content of any archive, as a dry run predicts, exportWorkspace returns this content in a fixed order, and importing the export writes nothing",
+    "importWorkspace gives a workspace the content of any archive, as a dry run predicts, even if rows swap names, numbers and parents; exportWorkspace returns this content in a fixed order, and importing the export writes nothing",
     { from: archives, to: archives, other: archives, shared: Arbitrary.schema(Schema.Natural) },
     Effect.fnUntraced(function* ({ from, to, other, shared }) {
       const { importWorkspace } = yield* WorkspaceStore
@@ -53,7 +60,7 @@ export const testImport = (it: ContractTests): void => {
         ...shareIds(to, from, shared % 4),
         workspace: { ...to.workspace, id: from.workspace.id }
       }
-      for (const archive of [from, target, from]) {
+      for (const archive of [from, swapIds(from), target, from]) {
         const expected = yield* importWorkspace(archive, { dryRun: true })
         assert.deepStrictEqual(yield* importWorkspace(archive), expected)
         yield* assertReads(archive)
@@ -86,35 +93,6 @@ export const testImport = (it: ContractTests): void => {
     })
     const removed = [first!.tags, first!.fragments, first!.versions, second!.tags].flat().length + 1
     assert.deepStrictEqual(rows, { added: 1, changed: 4, removed })
-  })
-
-  test("importWorkspace lets rows swap names, numbers and parents within a workspace", function* () {
-    const [a, b] = [tag("a"), tag("b")]
-    const snippet = fragment("{{x}}")
-    const [one, two] = [version(1), version(2)]
-    const [left, right] = [fragmentBinding(snippet, 1), fragmentBinding(snippet, 2)]
-    const first = prompt({ tags: [a.id], fragments: [left, right], versions: [one, two] })
-    const second = prompt({ tags: [b.id] })
-    const before = archive({ tags: [a, b], fragments: [snippet], prompts: [first, second] })
-    const swapped = [
-      { ...one, version_number: two.version_number, parent_version_id: two.id },
-      { ...two, version_number: one.version_number }
-    ]
-    const after: Archive = {
-      ...before,
-      tags: [
-        { ...a, name: "b" },
-        { ...b, name: "a" }
-      ],
-      prompts: [
-        { ...first, fragments: [right], versions: [] },
-        { ...second, fragments: [{ ...left, position: 3 }], versions: swapped }
-      ]
-    }
-    for (const each of [before, after, before]) {
-      yield* loadArchive(each)
-      yield* assertReads(each)
-    }
   })
 
   test("importWorkspace changes no tier and no billing status, and lifts neither a revocation nor a forced password reset", function* () {
@@ -237,36 +215,6 @@ export const testImport = (it: ContractTests): void => {
       "prompts[1].versions[0].id",
       "tags[1].id"
     ])
-  })
-
-  test("importWorkspace changes nothing in a dry run or if it rejects the archive", function* () {
-    const { importWorkspace, workspaces } = yield* WorkspaceStore
-    const taken = makeOneOfEach()
-    const { archive: before, keys } = sample()
-    for (const each of [taken, before]) yield* loadArchive(each)
-    const records = Effect.forEach(Object.values(keys), findKey)
-    const unchanged = yield* records
-    const [home, stranger] = [workspace(), user()]
-    const added = key(before.workspace.id, stranger)
-    const emptied: Archive = {
-      ...archive({ workspace: before.workspace, folders: [folder()] }),
-      users: [...before.users.map((user) => ({ ...user, must_reset_password: true })), stranger],
-      api_keys: [...before.api_keys.map((key) => ({ ...key, revoked_at })), added.stored]
-    }
-    const rejected = { ...emptied, prompts: [prompt({ id: taken.prompts[0]!.id })] }
-    yield* importWorkspace(emptied, { dryRun: true })
-    for (const dryRun of [true, false])
-      for (const archive of [rejected, { ...rejected, workspace: home, users: [], api_keys: [] }])
-        assert.deepStrictEqual(
-          yield* Effect.flip(importWorkspace(archive, { dryRun })),
-          foreignIdError("prompts[0].id")
-        )
-    for (const each of [before, taken]) yield* assertReads(each)
-    assert.deepStrictEqual(yield* records, unchanged)
-    assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
-    // The email is still free, so another user can have it.
-    yield* loadArchive(archive({ users: [{ ...stranger, id: user().id }] }))
-    assert.isFalse((yield* workspaces).some(({ id }) => id === home.id))
   })
 
   test("exportWorkspace exports exactly the keys of the workspace and their owners, with the fields in a fixed order", function* () {

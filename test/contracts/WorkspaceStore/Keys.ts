@@ -1,15 +1,7 @@
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import {
-  KeyNotFound,
-  KeyEnded,
-  KeyUnassigned,
-  WorkspaceNotFound,
-  WorkspaceStore
-} from "../../../src/application/ports/WorkspaceStore.ts"
-import { type ApiKeyId, InvalidKey, type UserId } from "../../../src/domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import { KeyNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import { type ApiKeyId } from "../../../src/domain/ApiKey.ts"
 import {
   loadArchive,
   archive,
@@ -93,24 +85,6 @@ export const testKeys = (it: ContractTests): void => {
       })
   )
 
-  test("rotateKey changes nothing if the old key is unknown, revoked or without a workspace, or if the new key exists", function* () {
-    const { rotateKey } = yield* WorkspaceStore
-    const { archive: own, keys } = sample()
-    yield* loadArchive(own)
-    const added = key(own.workspace.id, own.users[0]!)
-    for (const [id, error] of [
-      [newId<ApiKeyId>(), KeyNotFound],
-      [keys.revoked.stored.id, KeyEnded],
-      [keys.legacy.stored.id, KeyUnassigned]
-    ] as const)
-      assert.deepStrictEqual(yield* Effect.flip(rotateKey(id, toReplacement(added), late)), error)
-    assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
-    const unchanged = yield* findKey(keys.active)
-    const attempt = rotateKey(keys.active.stored.id, toReplacement(keys.second), early)
-    assert.isTrue(Exit.hasDies(yield* Effect.exit(attempt)))
-    assert.deepStrictEqual(yield* findKey(keys.active), unchanged)
-  })
-
   test("addKey adds a key for the user with the email in any letter case, and adds a user for an unknown email", function* () {
     const [home, owner] = [workspace({ tier: "free" }), user()]
     yield* loadArchive(archive({ workspace: home }))
@@ -120,21 +94,5 @@ export const testKeys = (it: ContractTests): void => {
     yield* addKey(home.id, owner.email.toUpperCase(), newId(), second)
     for (const each of [first, second])
       assert.deepStrictEqual(yield* findKey(each), makeRecord(each, home, { owner_must_reset: true }))
-  })
-
-  test("addKey adds neither the key nor the user if the workspace does not exist or the key already exists", function* () {
-    const { archive: own, keys } = sample()
-    yield* loadArchive(own)
-    const unchanged = yield* findKey(keys.active)
-    const [owner, nowhere] = [user(), newId<WorkspaceId>()]
-    const added = key(nowhere, owner)
-    const missing = yield* Effect.flip(addKey(nowhere, owner.email, owner.id, added))
-    assert.deepStrictEqual(missing, WorkspaceNotFound)
-    assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
-    const attempt = yield* Effect.exit(addKey(own.workspace.id, owner.email, owner.id, keys.active))
-    assert.isTrue(Exit.hasDies(attempt))
-    assert.deepStrictEqual(yield* findKey(keys.active), unchanged)
-    // The email is still free, so another user can have it.
-    yield* loadArchive(archive({ users: [{ ...owner, id: newId<UserId>() }] }))
   })
 }

@@ -1,7 +1,7 @@
 import type { Vitest } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { KeyRecord, UserId } from "../../../src/domain/ApiKey.ts"
-import { type ContentEdit, InvalidContent } from "../../../src/domain/WorkspaceContent.ts"
+import type { ContentEdit } from "../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
@@ -109,7 +109,3 @@ export const editContent = (
   Effect.flatMap(WorkspaceStore, (store) =>
     store.editContent(workspace, () => Effect.succeed([makeEdit(changes), undefined] as const), options)
   )
-
-/** Returns the error with which a write rejects an item at `path` whose id belongs to another workspace. */
-export const foreignIdError = (path: string): InvalidContent =>
-  InvalidContent([{ path, message: "belongs to another workspace" }])

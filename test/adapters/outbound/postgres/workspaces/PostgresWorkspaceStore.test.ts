@@ -4,12 +4,31 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { tables } from "../../../../../src/adapters/outbound/postgres/administration/ContentWriter.ts"
-import { ArchiveTooLarge, InvalidContent } from "../../../../../src/domain/WorkspaceContent.ts"
-import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
+  type ChangeOptions,
+  KeyEnded,
+  KeyNotFound,
+  KeyUnassigned,
+  UserHasActiveKeys,
+  WorkspaceNotFound,
+  WorkspaceStore
+} from "../../../../../src/application/ports/WorkspaceStore.ts"
+import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
+import type { ApiKeyId } from "../../../../../src/domain/ApiKey.ts"
+import {
+  ArchiveTooLarge,
+  type ContentEdit,
+  InvalidContent
+} from "../../../../../src/domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import { makeOneOfEach, toNewKey, toReplacement } from "../../../../contracts/WorkspaceStore/support.ts"
+import {
+  type Key,
   archive,
   exportArchive,
+  folder,
   fragment,
+  fragmentBinding,
   instant,
   key,
   makeEdit,
@@ -17,24 +36,22 @@ import {
   prompt,
   sample,
   tag,
-  fragmentBinding,
+  user,
   version,
   workspace
 } from "../../../../support/archives.ts"
-import { toNewKey, toReplacement } from "../../../../contracts/WorkspaceStore/support.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 
 const store = Layer.provideMerge(workspaceStore, migratedDatabase)
-
-const importTables = ["workspaces", ...Object.keys(tables)]
+const late = instant("2099-01-01T00:00:00.000Z")
 
 /** Reads every row of the tables that an import writes. Each write of a row changes its `xmin` and `ctid`. */
 const readEveryRow = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
-  return yield* Effect.forEach(importTables, (table) =>
-    sql.unsafe<{ readonly row: unknown }>(
+  return yield* Effect.forEach(["workspaces", "audit_events", ...Object.keys(tables)], (table) =>
+    sql.unsafe<{ readonly row: { readonly id?: unknown; readonly action?: unknown } }>(
       `select xmin::text, ctid::text, to_jsonb(t) as row from ${table} t order by ctid`
     )
   )
@@ -57,34 +74,88 @@ describe("the PostgreSQL workspace store", () => {
       const edit = makeEdit({ prompts: [edited] })
       yield* editContent(home, () => Effect.succeed([edit, undefined] as const))
       const after = yield* readEveryRow
-      const isUnchanged = ({ row }: { readonly row: unknown }) =>
-        (row as { readonly id?: string }).id !== edited.id
+      const isUnchanged = ({ row: { id, action } }: (typeof after)[0][0]) =>
+        id !== edited.id && action !== "workspace.edited"
       assert.deepStrictEqual(
         after.map((rows) => rows.filter(isUnchanged)),
         before.map((rows) => rows.filter(isUnchanged))
       )
     })
 
-    test("importWorkspace rejects values that the tables cannot store, and changes nothing", function* () {
-      const { importWorkspace } = yield* WorkspaceStore
-      const before = yield* readEveryRow
-      const large = { a: "x".repeat(9_000_000), b: "x".repeat(9_000_000) }
-      const rejected = [
+    test("a change that fails and a dry run write no row and record no event", function* () {
+      const store = yield* WorkspaceStore
+      const [{ archive: own, keys }, other] = [sample(), makeOneOfEach()]
+      for (const each of [own, other]) yield* store.importWorkspace(each)
+      const [home, ada, stranger, nowhere] = [own.workspace.id, own.users[0]!, user(), newId<WorkspaceId>()]
+      const added = key(home, stranger)
+      const emptied = archive({
+        workspace: own.workspace,
+        users: [...own.users.map((user) => ({ ...user, must_reset_password: true })), stranger],
+        api_keys: [...own.api_keys.map((key) => ({ ...key, revoked_at: late })), added.stored],
+        folders: [folder()]
+      })
+      const isForeign = "belongs to another workspace"
+      const importing = (changes: Partial<Archive>, path: string, message = isForeign) =>
         [
-          prompt({ created_at: instant("0000-01-01T00:00:00.000Z") }),
+          (options?: ChangeOptions) => store.importWorkspace({ ...emptied, ...changes }, options),
+          InvalidContent([{ path, message }])
+        ] as const
+      const edit = (changes: Partial<ContentEdit>) => () =>
+        Effect.succeed([makeEdit({ folders: [folder()], ...changes }), "edited"] as const)
+      const editing = (changes: Partial<ContentEdit>, path: string) =>
+        [
+          (options?: ChangeOptions) => store.editContent(home, edit(changes), options),
+          InvalidContent([{ path, message: isForeign }])
+        ] as const
+      const rotating = (id: ApiKeyId) => store.rotateKey(id, toReplacement(added), late)
+      const addKey = (workspace: WorkspaceId, added: Key) =>
+        store.addKey(workspace, { email: stranger.email, newUserId: stranger.id }, toNewKey(added))
+
+      const [mine, theirs] = [{ ...own.prompts[0]!, versions: [] }, other.prompts[0]!]
+      const metadata = { a: "x".repeat(70_000) }
+      const foreignBinding = fragmentBinding(own.fragments[0]!, 1, theirs.fragments[0])
+      const failures: ReadonlyArray<
+        readonly [change: (options?: ChangeOptions) => Effect.Effect<unknown, unknown>, error: unknown]
+      > = [
+        importing({ prompts: [prompt({ id: theirs.id })] }, "prompts[0].id"),
+        importing({ ...archive(), prompts: [prompt({ id: theirs.id })] }, "prompts[0].id"),
+        importing(
+          { prompts: [prompt({ created_at: instant("0000-01-01T00:00:00.000Z") })] },
+          "",
           'cannot be stored: date/time field value out of range: "0000-01-01T00:00:00.000Z"'
-        ],
-        [
-          prompt({ versions: [version(1, { metadata: large })] }),
+        ),
+        importing(
+          { prompts: [prompt({ versions: [version(1, { metadata })] })] },
+          "",
           'cannot be stored: new row for relation "prompt_versions" violates check constraint "prompt_versions_metadata_check"'
-        ]
-      ] as const
-      for (const [one, message] of rejected) {
-        assert.deepStrictEqual(
-          yield* Effect.flip(importWorkspace(archive({ prompts: [one] }))),
-          InvalidContent([{ path: "", message }])
-        )
-      }
+        ),
+        editing({ folders: [folder(), ...other.folders] }, "folders[1].id"),
+        editing({ prompts: [{ ...mine, id: theirs.id, fragments: [] }] }, "prompts[0].id"),
+        editing({ fragments: other.fragments }, "fragments[0].id"),
+        editing({ prompts: [{ ...mine, versions: theirs.versions }] }, "prompts[0].versions[0].id"),
+        editing({ prompts: [{ ...mine, fragments: [foreignBinding] }] }, "prompts[0].fragments[0].id"),
+        [() => store.editContent(home, () => Effect.fail("no")), "no"],
+        [() => store.editContent(nowhere, edit({})), WorkspaceNotFound],
+        [() => rotating(newId()), KeyNotFound],
+        [() => rotating(keys.revoked.stored.id), KeyEnded],
+        [() => rotating(keys.legacy.stored.id), KeyUnassigned],
+        [() => addKey(nowhere, added), WorkspaceNotFound],
+        [() => store.deleteUser(ada.email, { now: 0, withActiveKeys: false }), UserHasActiveKeys(3)]
+      ]
+      const defects: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+        addKey(home, keys.active),
+        store.rotateKey(keys.active.stored.id, toReplacement(keys.second), late)
+      ]
+      const before = yield* readEveryRow
+      for (const [change, error] of failures)
+        for (const dryRun of [true, false])
+          assert.deepStrictEqual(yield* Effect.flip(change({ dryRun })), error)
+      for (const defect of defects) assert.isTrue(Exit.hasDies(yield* Effect.exit(defect)))
+      yield* store.importWorkspace(emptied, { dryRun: true })
+      assert.strictEqual(
+        yield* store.editContent(home, edit({ fragments: [fragment("New")] }), { dryRun: true }),
+        "edited"
+      )
       assert.deepStrictEqual(yield* readEveryRow, before)
     })
 
@@ -95,7 +166,6 @@ describe("the PostgreSQL workspace store", () => {
       yield* store.importWorkspace(own)
       const [home, owner] = [own.workspace, own.users[0]!]
       const added = key(home.id, owner)
-      const at = instant("2026-04-01T00:00:00.000Z")
       const edit = makeEdit({ tags: [tag("new")] })
       const changes: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
         addWorkspace: store.addWorkspace(workspace()),
@@ -104,8 +174,8 @@ describe("the PostgreSQL workspace store", () => {
         setUser: store.setUser(owner.email, true),
         deleteUser: store.deleteUser(owner.email, { now: 0, withActiveKeys: true }),
         addKey: store.addKey(home.id, { email: "new@example.org", newUserId: newId() }, toNewKey(added)),
-        revokeKey: store.revokeKey(keys.active.stored.id, at),
-        rotateKey: store.rotateKey(keys.active.stored.id, toReplacement(added), at),
+        revokeKey: store.revokeKey(keys.active.stored.id, late),
+        rotateKey: store.rotateKey(keys.active.stored.id, toReplacement(added), late),
         importWorkspace: store.importWorkspace({ ...own, prompts: [] }),
         editContent: store.editContent(home.id, () => Effect.succeed([edit, undefined] as const))
       }
@@ -132,25 +202,6 @@ describe("the PostgreSQL workspace store", () => {
             select ${own.prompts[0]!.id}, n, repeat('x', 1048576) from generate_series(1, 257) n`
       assert.deepStrictEqual(yield* Effect.flip(exportArchive(home.id)), ArchiveTooLarge)
       yield* importWorkspace(own)
-    })
-
-    test("importWorkspace imports the whole archive even if it needs many statements", function* () {
-      const { importWorkspace } = yield* WorkspaceStore
-      const sql = yield* PgClient.PgClient
-      const fragments = ["x", "y", "z"].map((text) => fragment(text.repeat(1_000_000)))
-      // A prompt's second version is the child of the first, which another statement may insert.
-      const prompts = Array.from({ length: 6000 }, () => {
-        const first = version(1)
-        const versions = [version(2, { parent_version_id: first.id }), first]
-        return prompt({ fragments: [fragmentBinding(fragments[0]!, 1)], versions })
-      })
-      const original = archive({ fragments, prompts })
-      yield* importWorkspace(original)
-      const counts =
-        yield* sql`select count(*)::int as versions, count(distinct (f.id, p.id))::int as bindings
-          from prompts p join prompt_versions v on v.prompt_id = p.id join prompt_fragments f on f.prompt_id = p.id
-          where p.workspace_id = ${original.workspace.id}`
-      assert.deepStrictEqual(counts, [{ versions: 12_000, bindings: 6000 }])
     })
   })
 })
