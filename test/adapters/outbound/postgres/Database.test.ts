@@ -5,11 +5,11 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { workspace } from "../../../support/archives.ts"
+import { collectLog } from "../../../support/collectLog.ts"
 import { listenOnFreePort } from "../../../support/ports.ts"
 import { makeTest } from "../../../support/makeTest.ts"
 import {
@@ -120,38 +120,26 @@ describe.concurrent("queries of a PostgreSQL server", () => {
     }).pipe(withDatabase(proxy.url))
   })
 
-  const collectLines = () => {
-    const lines: Array<unknown> = []
-    return { lines, logger: Logger.layer([Logger.make(({ message }) => lines.push(message))]) }
-  }
+  test("a query that waits 1 s for a free connection fails and logs that all connections were busy", function* () {
+    const queries = Effect.gen(function* () {
+      const slow = Effect.exit(read("select pg_sleep(2.5)"))
+      const holding = yield* Effect.forkChild(Effect.all(repeat(32, slow), { concurrency: "unbounded" }))
+      yield* Effect.sleep("200 millis")
+      assert.strictEqual(yield* Effect.flip(read("select 1")), Unavailable)
+      assert.isUndefined(holding.pollUnsafe())
+      yield* Fiber.interrupt(holding)
+    })
+    assert.deepStrictEqual(yield* collectLog(queries), [
+      ["A read waited 1 second while all connections of its pool were busy; failed as unavailable"]
+    ])
+  })
 
-  it.live(
-    "a query that waits 1 s for a free connection fails and logs that all connections were busy",
-    () => {
-      const { lines, logger } = collectLines()
-      return Effect.gen(function* () {
-        const holding = yield* Effect.forkChild(
-          Effect.all(repeat(32, Effect.exit(read("select pg_sleep(2.5)"))), { concurrency: "unbounded" })
-        )
-        yield* Effect.sleep("200 millis")
-        assert.strictEqual(yield* Effect.flip(read("select 1")), Unavailable)
-        assert.isUndefined(holding.pollUnsafe())
-        assert.deepStrictEqual(lines, [
-          ["A read waited 1 second while all connections of its pool were busy; failed as unavailable"]
-        ])
-        yield* Fiber.interrupt(holding)
-      }).pipe(Effect.provide(emptyDatabase), Effect.provide(logger))
-    }
-  )
-
-  it.live("several queries that exceed the statement timeout log only one line about it", () => {
-    const { lines, logger } = collectLines()
-    return Effect.gen(function* () {
-      const slow = Effect.flip(read("select pg_sleep(4)"))
-      assert.deepStrictEqual(yield* Effect.all([slow, slow], { concurrency: 2 }), repeat(2, Unavailable))
-      assert.deepStrictEqual(yield* read("select 1 as one"), [{ one: 1 }])
-      assert.deepStrictEqual(lines, [["A read exceeded the 3 s statement timeout; failed as unavailable"]])
-    }).pipe(Effect.provide(emptyDatabase), Effect.provide(logger))
+  test("several queries that exceed the statement timeout log only one line about it", function* () {
+    const slow = Effect.flip(read("select pg_sleep(4)"))
+    assert.deepStrictEqual(yield* collectLog(Effect.all([slow, slow], { concurrency: 2 })), [
+      ["A read exceeded the 3 s statement timeout; failed as unavailable"]
+    ])
+    assert.deepStrictEqual(yield* read("select 1 as one"), [{ one: 1 }])
   })
 
   test("an SQL error that is not an outage makes the query fail with a defect, and later queries succeed", function* () {

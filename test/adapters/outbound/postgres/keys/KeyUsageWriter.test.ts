@@ -1,8 +1,10 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as PostgresKeyStore from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
-import { makeKeyUsageWriter } from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
+import {
+  layer as keyStore,
+  makeKeyUsageWriter
+} from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import { migrate } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { KeyStore } from "../../../../../src/application/ports/KeyStore.ts"
 import type { ApiKeyId } from "../../../../../src/domain/ApiKey.ts"
@@ -61,27 +63,22 @@ describe("last_used_at of keys", () => {
 
   test("last_used_at is written when the key store closes", function* () {
     const [one] = yield* addTwoKeys
-    yield* Effect.gen(function* () {
-      const { markUsed } = yield* KeyStore
-      markUsed(one, noon)
-    }).pipe(Effect.provide(PostgresKeyStore.layer))
+    yield* Effect.map(KeyStore, ({ markUsed }) => markUsed(one, noon)).pipe(Effect.provide(keyStore))
     assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
   })
 
-  it.live("if PostgreSQL is unavailable, last_used_at is written by a later flush", () =>
-    Effect.gen(function* () {
-      const database = yield* freshDatabase
-      const [one] = yield* Effect.andThen(migrate, addTwoKeys).pipe(Effect.provide(connect(database)))
-      yield* Effect.gen(function* () {
-        const usage = yield* makeKeyUsageWriter
-        yield* onServer(`alter database ${database} allow_connections false`)
-        usage.record(one, noon)
-        yield* usage.flush
-        yield* onServer(`alter database ${database} allow_connections true`)
-        assert.deepStrictEqual(yield* readTimes([one]), [null])
-        yield* usage.flush
-        assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
-      }).pipe(Effect.provide(connect(database)))
-    })
-  )
+  makeTest(it.live)("if PostgreSQL is unavailable, last_used_at is written by a later flush", function* () {
+    const database = yield* freshDatabase
+    const [one] = yield* Effect.andThen(migrate, addTwoKeys).pipe(Effect.provide(connect(database)))
+    yield* Effect.gen(function* () {
+      const usage = yield* makeKeyUsageWriter
+      yield* onServer(`alter database ${database} allow_connections false`)
+      usage.record(one, noon)
+      yield* usage.flush
+      yield* onServer(`alter database ${database} allow_connections true`)
+      assert.deepStrictEqual(yield* readTimes([one]), [null])
+      yield* usage.flush
+      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
+    }).pipe(Effect.provide(connect(database)))
+  })
 })

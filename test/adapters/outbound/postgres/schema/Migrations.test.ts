@@ -4,7 +4,6 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
 import {
@@ -17,6 +16,7 @@ import {
   readSchemaStatus
 } from "../../../../../src/adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { findTriggerModes } from "../../../../../src/adapters/outbound/postgres/schema/Triggers.ts"
+import { collectLog } from "../../../../support/collectLog.ts"
 import { holdLocks, waitForBlocked, writeDuring } from "../../../../support/database/locks.ts"
 import { collectNotifications } from "../../../../support/database/notifications.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
@@ -60,33 +60,6 @@ describe("migrations", () => {
     )
   })
 
-  test("a later migration that replaces triggers gives new and old databases the same schema, and migrate restores its triggers", function* () {
-    const later = {
-      name: "later",
-      statements: [
-        `create function lower_name() returns trigger language plpgsql as $$
-          begin new.name := lower(new.name); return new; end $$`,
-        "create trigger lower_name before insert on folders for each row execute function lower_name()",
-        "alter table folders enable always trigger lower_name",
-        "drop trigger notify_truncate on folders"
-      ]
-    }
-    const all = [...migrations, later]
-    const version = all.length
-    const fresh = yield* Effect.andThen(runMigrations(all), readTriggers).pipe(
-      Effect.provide(Layer.fresh(emptyDatabase))
-    )
-    yield* migrate
-    yield* query("insert into workspaces default values")
-    yield* query("insert into folders (workspace_id) select id from workspaces")
-    const ran = [{ id: version, name: "later" }]
-    assert.deepStrictEqual(yield* runMigrations(all), { version, ran })
-    assert.deepStrictEqual(yield* readTriggers, fresh)
-    yield* query("drop trigger lower_name on folders")
-    assert.deepStrictEqual(yield* runMigrations(all), { version, ran: [] })
-    assert.deepStrictEqual(yield* readTriggers, fresh)
-  })
-
   test("if six processes start at the same time, each migration runs once, in order, and later only new migrations run", function* () {
     const database = yield* freshDatabase
     const start = (count: number) =>
@@ -127,53 +100,36 @@ describe("migrations", () => {
 })
 
 describe("a database that the program cannot use", () => {
-  it.effect("a server before PostgreSQL 14 is rejected with the required version", () =>
-    Effect.gen(function* () {
+  const oldServer = Layer.mock(Database, {
+    queryPrompts: () => Effect.succeed([{ serverVersion: 130023, hasTable: false }])
+  })
+  makeTest(it.effect, oldServer)(
+    "a server before PostgreSQL 14 is rejected with the required version",
+    function* () {
       assert.deepStrictEqual(yield* Effect.flip(readSchemaStatus), {
         _tag: "SchemaMismatch",
         message:
           "the server is PostgreSQL 13 and this program needs PostgreSQL 14 or later: upgrade the server"
       })
-    }).pipe(
-      Effect.provide(
-        Layer.mock(Database, {
-          queryPrompts: () => Effect.succeed([{ serverVersion: 130023, hasTable: false }])
-        })
-      )
-    )
+    }
   )
 
-  test("migrate and assertSchemaCurrent reject a schema that is newer than the program", function* () {
-    yield* migrate
-    const version = migrations.length + 1
-    yield* query(`insert into prompt_retrieval_migrations (id, name) values (${version}, 'later')`)
-    const newer = {
-      _tag: "SchemaMismatch",
-      message: `the database's schema is version ${version} and this program knows versions up to ${migrations.length}: upgrade the program`
-    } as const
+  test("migrate and assertSchemaCurrent reject a schema that is newer than the program, even if a newer program migrates while migrate waits for the lock of migrations", function* () {
+    const sql = yield* PgClient.PgClient
+    const newerThan = (version: number) => ({
+      _tag: "SchemaMismatch" as const,
+      message: `the database's schema is version 99 and this program knows versions up to ${version}: upgrade the program`
+    })
+    yield* runMigrations(makeTracedMigrations(1))
+    const newerProgram = [
+      ["select pg_advisory_xact_lock(hashtext('prompt_retrieval_migrations'))", []],
+      ["insert into prompt_retrieval_migrations (id, name) values (99, 'later')", []]
+    ] as const
+    const result = yield* writeDuring(sql, newerProgram, runMigrations(makeTracedMigrations(2)))
+    assert.deepStrictEqual(result, Result.fail(newerThan(2)))
+    const newer = newerThan(migrations.length)
     assert.deepStrictEqual(yield* Effect.flip(migrate), newer)
     assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), newer)
-  })
-
-  test("migrate rejects a schema that a newer program migrates while migrate waits for the lock of migrations", function* () {
-    const sql = yield* PgClient.PgClient
-    yield* runMigrations(makeTracedMigrations(1))
-    const result = yield* writeDuring(
-      sql,
-      [
-        ["select pg_advisory_xact_lock(hashtext('prompt_retrieval_migrations'))", []],
-        ["insert into prompt_retrieval_migrations (id, name) values (2, 'step 2'), (3, 'step 3')", []]
-      ],
-      runMigrations(makeTracedMigrations(2))
-    )
-    assert.deepStrictEqual(
-      result,
-      Result.fail({
-        _tag: "SchemaMismatch" as const,
-        message:
-          "the database's schema is version 3 and this program knows versions up to 2: upgrade the program"
-      })
-    )
   })
 
   test("on a read-only server, migrate fails if a migration is pending, and only logs a warning if triggers are wrong", function* () {
@@ -190,10 +146,7 @@ describe("a database that the program cannot use", () => {
     const disable = query("alter table prompts disable trigger user")
     yield* Effect.andThen(migrate, disable).pipe(Effect.provide(connect(database)))
     yield* setReadOnly("on")
-    const lines: Array<unknown> = []
-    const logger = Logger.layer([Logger.make(({ message }) => lines.push(message))])
-    yield* migrate.pipe(Effect.provide(connect(database)), Effect.provide(logger))
-    assert.deepStrictEqual(lines, [
+    assert.deepStrictEqual(yield* collectLog(Effect.provide(migrate, connect(database))), [
       [
         "some triggers are missing or have the wrong firing mode, and the server rejected the correction: cannot execute CREATE TRIGGER in a read-only transaction; run migrate as the owner of the tables"
       ]
@@ -201,13 +154,33 @@ describe("a database that the program cannot use", () => {
   })
 })
 
-test("after pg_restore --disable-triggers, or if triggers were dropped, migrate restores its triggers and no others, corrects the copied columns and notifies running services", function* () {
-  yield* migrate
-  const expected = yield* readTriggers
+test("a later migration that replaces triggers gives new and old databases the same triggers; after pg_restore --disable-triggers, or if triggers were dropped, migrate restores them and no others, corrects the copied columns and notifies running services", function* () {
+  const all = [
+    ...migrations,
+    {
+      name: "later",
+      statements: [
+        `create function lower_name() returns trigger language plpgsql as $$
+          begin new.name := lower(new.name); return new; end $$`,
+        "create trigger lower_name before insert on folders for each row execute function lower_name()",
+        "alter table folders enable always trigger lower_name",
+        "drop trigger notify_truncate on folders"
+      ]
+    }
+  ]
+  const version = all.length
+  const expected = yield* Effect.andThen(runMigrations(all), readTriggers).pipe(
+    Effect.provide(Layer.fresh(emptyDatabase))
+  )
   assert.deepStrictEqual(
-    findTriggerModes(migrations.flatMap(({ statements }) => statements)),
+    findTriggerModes(all.flatMap(({ statements }) => statements)),
     new Map(expected.map(({ table, name, enabled }) => [`${table}.${name}`, String(enabled)]))
   )
+  yield* migrate
+  assert.deepStrictEqual(yield* runMigrations(all), { version, ran: [{ id: version, name: "later" }] })
+  assert.deepStrictEqual(yield* readTriggers, expected)
+
+  const repair = collectNotifications(runMigrations(all))
   const tables = yield* readTables
   const switchTriggers = (mode: "disable" | "enable") =>
     Effect.forEach(tables, (table) => query(`alter table ${table} ${mode} trigger all`))
@@ -220,7 +193,7 @@ test("after pg_restore --disable-triggers, or if triggers were dropped, migrate 
   )
   yield* switchTriggers("enable")
   assert.notDeepEqual(yield* readTriggers, expected)
-  assert.include(yield* collectNotifications(migrate), "*")
+  assert.include(yield* repair, "*")
   assert.deepStrictEqual(yield* readTriggers, expected)
   assert.deepStrictEqual(
     yield* query(`select listed_at = updated_at and t.workspace_id = p.workspace_id as "isListed"
@@ -233,6 +206,6 @@ test("after pg_restore --disable-triggers, or if triggers were dropped, migrate 
   yield* query("alter table prompts disable trigger other")
   const withOther = yield* readTriggers
   for (const { table, name } of expected) yield* query(`drop trigger ${name} on ${table}`)
-  assert.deepStrictEqual(yield* collectNotifications(migrate), ["*"])
+  assert.deepStrictEqual(yield* repair, ["*"])
   assert.deepStrictEqual(yield* readTriggers, withOther)
 })
