@@ -1,5 +1,10 @@
-import { afterEach, describe, expect, it, vi } from "vitest"
-import { createPromptApi, type HostLogFields, type PromptApi } from "../../src/index.ts"
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest"
+import {
+  createPromptApi,
+  type HostLogFields,
+  type PromptApi,
+  type PromptApiOptions
+} from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
 import { makeTestDatabase } from "../support/testDatabase.ts"
 
@@ -9,17 +14,13 @@ const headers = { authorization: `Bearer ${tenant.keys.active.plaintext}` }
 
 const { env } = makeTestDatabase([tenant.archive])
 
-const apis: Array<PromptApi> = []
 /** Creates an API for the sample workspace. The API is closed after the test. */
-const makeApi = async (settings: Partial<Parameters<typeof createPromptApi>[0]>): Promise<PromptApi> => {
+const makeApi = async (settings: Partial<PromptApiOptions>): Promise<PromptApi> => {
   const api = await createPromptApi({ databaseUrl: env.DATABASE_URL, ...settings })
-  apis.push(api)
+  onTestFinished(api.close)
   return api
 }
-afterEach(async () => {
-  vi.restoreAllMocks()
-  for (const api of apis.splice(0)) await api.close()
-})
+afterEach(() => void vi.restoreAllMocks())
 
 const send = (api: PromptApi, target: string) =>
   api.handler(new Request(`http://host.example${target}`, { headers }))
