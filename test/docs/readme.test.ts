@@ -15,8 +15,8 @@ const document = "README.md"
 const unquote = (cell: string): string => cell.replaceAll("`", "")
 
 describe("README.md, Quick start", () => {
-  const acquire = makeAcquire()
   const database = makeTestDatabase()
+  const acquire = makeAcquire()
   const start = (env: Readonly<Record<string, string>>) =>
     startService(env, "/readyz", ["--demo"], sourceProgram)
   let service: Service

@@ -1,79 +1,70 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { archive, workspace } from "../../support/archives.ts"
-import { runInProcess as run, runJson } from "../../support/services/commandLine.ts"
+import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { currentProgram, runProcess } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const scratch = makeTestDirectory("output-")
 
-describe("output that cannot be written is an error", { timeout: 60_000 }, () => {
-  const [acme, free] = [workspace(), workspace({ tier: "free" })]
-  const database = makeTestDatabase([acme, free].map((workspace) => archive({ workspace })))
-  const env = { ...database.env, PROMPT_RETRIEVAL_WORKSPACE: acme.id }
+const [acme, free] = [workspace(), workspace({ tier: "free" })]
+const database = makeTestDatabase([acme, free].map((workspace) => archive({ workspace })))
+const env = { ...database.env, PROMPT_RETRIEVAL_WORKSPACE: acme.id }
 
-  /** Runs a command in a shell. `script` redirects stdout and executes `"$0" "$@"`. */
-  const runInShell = (script: string, ...args: ReadonlyArray<string>) =>
-    runProcess("bash", ["-c", script, process.execPath, currentProgram, ...args], {
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }
-    })
-  /** Runs a command whose stdout is a device without free space. */
-  const runOnFullDevice = (...args: ReadonlyArray<string>) =>
-    runInShell('exec "$0" "$@" > /dev/full', ...args)
-
-  const full = "cannot write to standard output: ENOSPC: no space left on device, write"
-
-  it.each([
-    [["workspaces", "list"], `prompt-retrieval: ${full}\n`],
-    [["workspaces", "list", "--json"], `${JSON.stringify({ error: { message: full, exit_code: 1 } })}\n`],
-    [["export"], `prompt-retrieval: ${full}\n`],
-    [["help"], `prompt-retrieval: ${full}\n`],
-    [["--version"], `prompt-retrieval: ${full}\n`],
-    [["completion", "bash"], `prompt-retrieval: ${full}\n`]
-  ])("the command %j exits with 1 if its output cannot be written", async (args, stderr) => {
-    expect(await runOnFullDevice(...args)).toEqual({ code: 1, stdout: "", stderr })
+/** Runs a command in a shell. `script` redirects stdout and executes `"$0" "$@"`. */
+const runInShell = (script: string, ...args: ReadonlyArray<string>) =>
+  runProcess("bash", ["-c", script, process.execPath, currentProgram, ...args], {
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }
   })
+/** Runs a command whose stdout is a device without free space. */
+const runOnFullDevice = (...args: ReadonlyArray<string>) => runInShell('exec "$0" "$@" > /dev/full', ...args)
 
-  it("a command exits with 1 if stdout is a file into which only a part of the output fits", async () => {
-    const file = join(scratch, "listing")
-    // The file may have one block of 1,024 bytes, and 1,000 bytes are in use. The trap makes Node ignore the signal
-    // that a process gets at the limit.
-    writeFileSync(file, "x".repeat(1_000))
-    expect(await runInShell(`trap "" XFSZ; ulimit -f 1; exec "$0" "$@" >> "${file}"`, "help")).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: "prompt-retrieval: cannot write to standard output: EFBIG: file too large, write\n"
-    })
-    expect(readFileSync(file, "utf8")).toHaveLength(1_024)
-  })
+const full = "cannot write to standard output: ENOSPC: no space left on device, write"
 
-  it("if keys issue or keys rotate cannot print the key, the error says how to revoke it and when a replaced key ends", async () => {
-    const describeLost = (id: string) =>
-      `prompt-retrieval: ${full}; key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
-    const failed = await runOnFullDevice("keys", "issue", "--user", "ada@example.com", "--name", "CI")
-    const [lost] = await runJson(["keys", "list"], env)
-    expect(failed).toEqual({ code: 1, stdout: "", stderr: `${describeLost(lost.id)}\n` })
-    const notRotated = await runOnFullDevice("keys", "rotate", "CI")
-    const keys: ReadonlyArray<Readonly<Record<string, string>>> = await runJson(["keys", "list"], env)
-    const [replaced, added] = ["CI (replaced)", "CI"].map((name) => keys.find((key) => key.name === name)!)
-    expect(notRotated).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: `${describeLost(added!.id!)}; the replaced key ${replaced!.key} is now named "CI (replaced)" and ends at ${replaced!.expires_at}\n`
-    })
-  })
+it.each([[["workspaces", "list"]], [["export"]], [["help"]], [["--version"]], [["completion", "bash"]]])(
+  "the command %j exits with 1 if its output cannot be written",
+  async (args) => {
+    expect(await runOnFullDevice(...args)).toEqual(makeFailure(full))
+  }
+)
 
-  it("keys issue for a workspace without API access warns on stderr and prints the key", async () => {
-    const message = `tier free has no API access, so requests with this key get 403; change the tier with 'prompt-retrieval workspaces set ${free.id} --tier solo'`
-    const issue = ["keys", "issue", "--user", "ada@example.com", "--workspace", free.id]
-    expect(await run(issue, env)).toEqual({
-      code: 0,
-      stdout: expect.stringMatching(/^key_live_[0-9a-f]{64}\n$/),
-      stderr: expect.stringMatching(/^prompt-retrieval: warning: .*\nThis key is shown only once/)
-    })
-    const { code, stderr } = await run([...issue, "--json"], env)
-    expect({ code, warning: JSON.parse(stderr) }).toEqual({ code: 0, warning: { warning: { message } } })
+it("a command exits with 1 if stdout is a file into which only a part of the output fits", async () => {
+  const file = join(scratch, "listing")
+  // The file may have one block of 1,024 bytes, and 1,000 bytes are in use. The trap makes Node ignore the signal
+  // that a process gets at the limit.
+  writeFileSync(file, "x".repeat(1_000))
+  expect(await runInShell(`trap "" XFSZ; ulimit -f 1; exec "$0" "$@" >> "${file}"`, "help")).toEqual(
+    makeFailure("cannot write to standard output: EFBIG: file too large, write")
+  )
+  expect(readFileSync(file, "utf8")).toHaveLength(1_024)
+})
+
+it("if keys issue or keys rotate cannot print the key, the error says how to revoke it and when a replaced key ends", async () => {
+  const describeLost = (id: string) =>
+    `${full}; key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
+  const failed = await runOnFullDevice("keys", "issue", "--user", "ada@example.com", "--name", "CI")
+  const [lost] = await runJson(["keys", "list"], env)
+  expect(failed).toEqual(makeFailure(describeLost(lost.id)))
+  const notRotated = await runOnFullDevice("keys", "rotate", "CI")
+  const keys: ReadonlyArray<Readonly<Record<string, string>>> = await runJson(["keys", "list"], env)
+  const [replaced, added] = ["CI (replaced)", "CI"].map((name) => keys.find((key) => key.name === name)!)
+  expect(notRotated).toEqual(
+    makeFailure(
+      `${describeLost(added!.id!)}; the replaced key ${replaced!.key} is now named "CI (replaced)" and ends at ${replaced!.expires_at}`
+    )
+  )
+})
+
+it("keys issue for a workspace without API access warns on stderr and prints the key", async () => {
+  const message = `tier free has no API access, so requests with this key get 403; change the tier with 'prompt-retrieval workspaces set ${free.id} --tier solo'`
+  const issue = ["keys", "issue", "--user", "ada@example.com", "--workspace", free.id]
+  expect(await run(issue, env)).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^key_live_[0-9a-f]{64}\n$/),
+    stderr: expect.stringMatching(/^prompt-retrieval: warning: .*\nThis key is shown only once/)
   })
+  const { code, stderr } = await run([...issue, "--json"], env)
+  expect({ code, warning: JSON.parse(stderr) }).toEqual({ code: 0, warning: { warning: { message } } })
 })

@@ -81,6 +81,20 @@ export const runInProcess = async (
   }
 }
 
+/** Makes the result of a command that prints these lines to stdout. */
+export const makeSuccess = (...lines: ReadonlyArray<string>): CommandResult => ({
+  code: 0,
+  stdout: lines.map((line) => `${line}\n`).join(""),
+  stderr: ""
+})
+
+/** Makes the result of a command that prints only an error. */
+export const makeFailure = (message: string, code = 1): CommandResult => ({
+  code,
+  stdout: "",
+  stderr: `prompt-retrieval: ${message}\n`
+})
+
 /** Runs a command like `runInProcess`, which must succeed and print only JSON. Returns the parsed JSON. */
 export const runJson = async (
   args: ReadonlyArray<string>,

@@ -1,7 +1,7 @@
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { runInProcess } from "../../../support/services/commandLine.ts"
+import { makeFailure, runInProcess } from "../../../support/services/commandLine.ts"
 
 const key = `key_live_${"0".repeat(64)}`
 
@@ -82,11 +82,7 @@ it.each(
     }))
   )
 )("the wrong command line $line exits with 2 and prints one line to stderr", async ({ line, message }) => {
-  expect(await runInProcess(line.split(" "))).toEqual({
-    code: 2,
-    stdout: "",
-    stderr: `prompt-retrieval: ${message}\n`
-  })
+  expect(await runInProcess(line.split(" "))).toEqual(makeFailure(message, 2))
 })
 
 it.each<readonly [args: ReadonlyArray<string>, message: string, code: number]>([
