@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as Struct from "effect/Struct"
 import * as TestClock from "effect/testing/TestClock"
 import { afterEach, vi } from "vitest"
 import { makeOutage } from "../../../src/application/cache/Outage.ts"
@@ -12,6 +14,7 @@ import { FeedState } from "../../../src/application/cache/FeedState.ts"
 import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
+import { makeTest } from "../../support/makeTest.ts"
 import { readOwnMetric } from "../../support/services/metrics.ts"
 
 const workspaces = [newId<WorkspaceId>(), newId<WorkspaceId>()] as const
@@ -33,11 +36,11 @@ const setUp = () => {
     feed,
     outage,
     lines,
+    isConnected: () => isConnected,
     report: () => logged(report),
     record: (ageMs: number) => logged(outage.recordResponse(ageMs)),
-    /** If the feed is connected, a heartbeat arrives. */
+    /** A heartbeat arrives. */
     beat: () => {
-      if (!isConnected) return
       if (isFirst) feed.revisions.invalidateAll()
       isFirst = false
       feed.recordContact({ ...clock })
@@ -48,13 +51,9 @@ const setUp = () => {
       if (isNoticed) feed.markDown()
     },
     reconnect: () => {
-      if (isConnected) return
       isConnected = true
       isFirst = true
       feed.markDown()
-    },
-    change: (workspace: WorkspaceId) => {
-      if (isConnected) feed.revisions.invalidate(workspace)
     },
     /** Lets time pass. The feed notices that the process is running. */
     advance: (ms: number) => {
@@ -75,90 +74,168 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-const kinds = ["request", "change", "run", "beat", "lose", "lose silently", "reconnect"] as const
+/** The kinds of steps, and how often each occurs. */
+const weights = {
+  /** A caller requests the value of the workspace. */
+  request: 8,
+  /** An unfinished read takes the current value of the database. The read returns this value when it finishes. */
+  snapshot: 1,
+  finish: 1,
+  /** The database contains a new value. The feed reports it later. */
+  commit: 3,
+  report: 3,
+  /** A heartbeat arrives. Before the heartbeat, the feed reports all changes. */
+  beat: 4,
+  /** A reader has found a change that the feed has not reported. */
+  invalidate: 1,
+  /** Time passes. */
+  run: 4,
+  suspend: 1,
+  "set back": 1,
+  lose: 1,
+  "lose silently": 1,
+  reconnect: 3,
+  "database down": 2,
+  "database up": 2
+}
+const kinds = Struct.keys(weights).flatMap((kind) => Array.from({ length: weights[kind] }, () => kind))
+
+/** What happens next, to which workspace or read, and how long it takes. */
 const Step = Schema.Struct({
-  kind: Schema.Literals([...kinds, "database down", "database up", "suspend", "set back"]),
+  kind: Schema.Literals(kinds),
   workspace: Schema.Literals([0, 1]),
-  ms: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 }))
+  nth: Schema.Literals([0, 1, 2, 3, 4, 5]),
+  ms: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2_000 }))
 })
 type Step = typeof Step.Type
-const step = (kind: Step["kind"], ms = 0): Step => ({ kind, workspace: 0, ms })
+
+/** A database read that the test takes through its stages. */
+interface Read {
+  readonly workspace: number
+  snapshot: number | undefined
+  readonly result: Deferred.Deferred<number>
+}
+
+/** The number of requests that all runs of `checkSteps` answered from the cache. */
+const answered = { current: 0, known: 0 }
 
 /**
- * Runs steps with one caller per workspace, and checks each response. No response is older than an earlier response to
- * the same caller. A known response is at least as new as the state at the last heartbeat that arrived, and its age,
- * measured in true time, is at most `maxAgeMs`. While the feed is up, no known response is served. Returns the number
- * of known responses.
+ * Runs steps against a database whose values are version numbers, and checks each response:
+ *
+ * - It has at least the version that the feed had reported, and that any response had, when its request was made.
+ * - A known response is at least as new as the state at the last heartbeat that arrived. Its age, measured in true time,
+ *   is at most `maxAgeMs`. While the feed is up, no known response is served.
  */
-const checkSteps = (steps: ReadonlyArray<Step>): number => {
+const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const world = setUp()
-  const limits = { maxSize: 2, maxAgeMs: Number.POSITIVE_INFINITY }
-  const cache = new RevisionedCache<number>(world.feed, limits, Object.is)
+  const cache = new RevisionedCache<number>(world.feed, { maxSize: 2, maxAgeMs: 30_000 }, Object.is)
   const stored = workspaces.map(() => 0)
-  const received = workspaces.map(() => 0)
-  /** The version of each workspace when the last heartbeat arrived. */
-  let atContact: ReadonlyArray<number> = stored
+  /** The versions that the feed has reported, or has missed. */
+  let reported = [...stored]
+  /** The lowest version of each workspace that a request may return. */
+  const floors = workspaces.map(() => 0)
+  let contact = { versions: [...stored], time: 0 }
+  let time = 0
   let isDatabaseUp = true
-  let trueTime = 0
-  let contactTime = 0
-  let knownResponses = 0
+  let reads: Array<Read> = []
+  const fibers: Array<Fiber.Fiber<void>> = []
 
-  const receive = (workspace: number, version: number) => {
-    assert.isAtLeast(version, received[workspace]!)
-    received[workspace] = version
+  const raiseFloor = (workspace: number, version: number) => {
+    floors[workspace] = Math.max(floors[workspace]!, version)
+  }
+  const receive = (workspace: number, version: number, floor: number) => {
+    assert.isAtLeast(version, floor)
+    raiseFloor(workspace, version)
   }
 
-  const request = (workspace: number) => {
-    const key = String(workspace)
-    const cached = cache.get(key)
-    if (cached !== undefined) return receive(workspace, cached)
-    if (isDatabaseUp) {
-      const fresh = Effect.succeed(stored[workspace]!)
-      const toEntry = (value: number) => ({ workspace: workspaces[workspace]!, value, size: 1 })
-      return receive(workspace, Effect.runSync(cache.load(key, fresh, toEntry)))
-    }
-    const known = cache.findLastKnown(key)
+  const startRead = (workspace: number) =>
+    Effect.suspend(() => {
+      const read: Read = { workspace, snapshot: undefined, result: Deferred.makeUnsafe() }
+      reads.push(read)
+      return Deferred.await(read.result)
+    })
+
+  const finish = (read: Read) => {
+    reads = reads.filter((other) => other !== read)
+    return Deferred.succeed(read.result, read.snapshot ?? stored[read.workspace]!)
+  }
+
+  const findKnown = (workspace: number): number | undefined => {
+    const known = cache.findLastKnown(String(workspace))
     const age = world.outage.findAge()
-    if (known === undefined || age === undefined) return
-    knownResponses++
+    if (known === undefined || age === undefined) return undefined
+    answered.known++
     assert.isFalse(world.feed.isUp())
-    assert.isAtMost(trueTime - contactTime, maxAgeMs)
-    assert.isAtLeast(age, trueTime - contactTime)
-    assert.isAtLeast(known, atContact[workspace]!)
-    receive(workspace, known)
+    assert.isAtMost(time - contact.time, maxAgeMs)
+    assert.isAtLeast(age, time - contact.time)
+    assert.isAtLeast(known, contact.versions[workspace]!)
+    return known
   }
 
-  const apply = ({ kind, workspace, ms }: Step) => {
+  const report = (workspace: number) => {
+    if (!world.isConnected() || reported[workspace] === stored[workspace]) return
+    reported[workspace] = stored[workspace]!
+    world.feed.revisions.invalidate(workspaces[workspace]!)
+    raiseFloor(workspace, stored[workspace]!)
+  }
+
+  const apply = Effect.fnUntraced(function* ({ kind, workspace, nth, ms }: Step) {
+    const read = reads[nth % reads.length]
     switch (kind) {
-      case "request":
-        return request(workspace)
-      case "change":
-        // A database that is down cannot change.
+      case "request": {
+        const [floor, key] = [floors[workspace]!, String(workspace)]
+        const current = cache.get(key)
+        if (current !== undefined) answered.current++
+        const found = current ?? (isDatabaseUp ? undefined : findKnown(workspace))
+        if (found !== undefined) return receive(workspace, found, floor)
         if (!isDatabaseUp) return
-        stored[workspace]!++
-        return world.change(workspaces[workspace]!)
+        const toEntry = (value: number) => ({ workspace: workspaces[workspace]!, value, size: 1 })
+        const response = Effect.map(cache.load(key, startRead(workspace), toEntry), (version) =>
+          receive(workspace, version, floor)
+        )
+        fibers.push(yield* Effect.forkChild(response, { startImmediately: true }))
+        // Many reads end at once.
+        if (nth > 1) yield* finish(reads.at(-1)!)
+        return
+      }
+      case "snapshot":
+        if (read !== undefined) read.snapshot ??= stored[read.workspace]!
+        return
+      case "finish":
+        if (read !== undefined) yield* finish(read)
+        return
+      case "commit":
+        if (isDatabaseUp) stored[workspace]!++
+        return
+      case "report":
+        return report(workspace)
+      case "beat":
+        if (!world.isConnected()) return
+        for (const [index, version] of stored.entries()) {
+          report(index)
+          raiseFloor(index, version)
+        }
+        world.beat()
+        contact = { versions: [...stored], time }
+        return
+      case "invalidate":
+        return cache.invalidate(workspaces[workspace]!)
       case "run":
-        trueTime += ms
+        time += ms
         return world.advance(ms)
       case "suspend":
-        trueTime += ms * 1_000
+        time += ms * 1_000
         return world.moveWallClock(ms * 1_000)
       case "set back":
         return world.moveWallClock(-ms * 1_000)
-      case "beat": {
-        if (!isDatabaseUp) return
-        const before = world.feed.lastContact()
-        world.beat()
-        if (world.feed.lastContact() === before) return
-        atContact = [...stored]
-        contactTime = trueTime
-        return
-      }
       case "lose":
         return world.lose(true)
       case "lose silently":
         return world.lose(false)
       case "reconnect":
+        if (!isDatabaseUp || world.isConnected()) return
+        // The feed never reports the changes that it missed.
+        reported = [...stored]
         return world.reconnect()
       case "database down":
         isDatabaseUp = false
@@ -166,11 +243,19 @@ const checkSteps = (steps: ReadonlyArray<Step>): number => {
       case "database up":
         isDatabaseUp = true
     }
-  }
+  })
 
-  for (const step of steps) apply(step)
-  return knownResponses
-}
+  const run = Effect.fnUntraced(function* (step: Step) {
+    yield* apply(step)
+    // Lets every fiber run until it waits.
+    for (let turn = 0; turn < 5; turn++) yield* Effect.yieldNow
+  })
+
+  const step: Step = { kind: "beat", workspace: 0, nth: 0, ms: 1 }
+  for (const each of [step, ...steps]) yield* run(each)
+  for (const read of reads) yield* finish(read)
+  for (const fiber of fibers) yield* Fiber.join(fiber)
+})
 
 describe("Outage", () => {
   // A suspension after the clock was set back by as much would look like no suspension.
@@ -178,24 +263,36 @@ describe("Outage", () => {
     ["set back", "the machine is suspended"],
     ["suspend", "the clock is set back"]
   ]) {
-    it.prop(
-      `no response is too old or older than an earlier response, even if ${what}`,
+    it.effect.prop(
+      `no response is older than the last reported change, older than a response that was sent before its request, or too old, even if ${what}`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(80)) },
-      ({ steps }) => {
-        checkSteps([step("beat"), ...steps.filter(({ kind }) => kind !== disturbance)])
-      },
+      ({ steps }) => checkSteps(steps.filter(({ kind }) => kind !== disturbance)),
       { arbitrary: { runs: 600 }, timeout: 60_000 }
     )
   }
 
-  it("in an outage, a known response is served until it is too old", () => {
-    const request = step("request")
-    const steps = [step("beat"), request, step("database down"), step("run", 5_000)]
-    assert.strictEqual(checkSteps([...steps, request, request]), 2)
-    assert.strictEqual(checkSteps([...steps, step("run", 5_001), request]), 0)
-    assert.strictEqual(checkSteps([...steps, step("suspend", 3_600), request]), 0)
-    assert.strictEqual(checkSteps([...steps, step("set back", 3_600), request]), 1)
+  it("the random steps of the property test led to many current and many known responses from the cache", () => {
+    assert.isAbove(Math.min(answered.current, answered.known), 100)
   })
+
+  it.each<
+    readonly [what: string, change: (world: ReturnType<typeof setUp>) => void, age: number | undefined]
+  >([
+    ["is the maximum age", ({ advance }) => advance(maxAgeMs), maxAgeMs],
+    ["exceeds the maximum age", ({ advance }) => advance(maxAgeMs + 1), undefined],
+    ["includes a suspension", ({ moveWallClock }) => moveWallClock(3_600_000), undefined],
+    ["includes setting the clock back", ({ moveWallClock }) => moveWallClock(-3_600_000), 0]
+  ])(
+    "in an outage, findAge returns the time since the last contact up to the maximum age: the time %s",
+    (_, change, age) => {
+      const world = setUp()
+      world.beat()
+      assert.isUndefined(world.outage.findAge())
+      world.lose(true)
+      change(world)
+      assert.strictEqual(world.outage.findAge(), age)
+    }
+  )
 
   it("Outage logs one line when it starts to serve known responses, and one line when the feed is back", () => {
     const world = setUp()
@@ -225,6 +322,7 @@ describe("Outage", () => {
 })
 
 describe("orKnown", () => {
+  const test = makeTest(it.effect)
   type Read = Effect.Effect<string, string | Unavailable>
   const known: Read = Effect.succeed("known")
   const failing: Read = Effect.fail(Unavailable)
@@ -260,12 +358,10 @@ describe("orKnown", () => {
     })
   )
 
-  it.effect("while the feed is up, orKnown waits for a slow read", () =>
-    Effect.gen(function* () {
-      const { run } = setUpConnected()
-      assert.strictEqual(yield* run(respondAfter(300)), "waiting")
-    })
-  )
+  test("while the feed is up, orKnown waits for a slow read", function* () {
+    const { run } = setUpConnected()
+    assert.strictEqual(yield* run(respondAfter(300)), "waiting")
+  })
 
   it.effect.each([
     ["fails if the feed then confirms its contact", "beat", Unavailable],
@@ -283,25 +379,21 @@ describe("orKnown", () => {
     })
   )
 
-  it.effect(
-    "for 1 s after a failed read, orKnown does not ask the database; the pause ends with the outage",
-    () =>
-      Effect.gen(function* () {
-        const { run, lose, advance, reconnect, beat } = setUpConnected()
-        lose(true)
-        let reads = 0
-        const read = Effect.andThen(
-          Effect.sync(() => reads++),
-          failing
-        )
-        for (const count of [1, 2]) {
-          for (const _ of [1, 2]) yield* run(read)
-          assert.strictEqual(reads, count)
-          advance(1_000)
-        }
-        reconnect()
-        beat()
-        assert.strictEqual(yield* run(respondAfter(0)), "fresh")
-      })
-  )
+  test("for 1 s after a failed read, orKnown does not ask the database; the pause ends with the outage", function* () {
+    const { run, lose, advance, reconnect, beat } = setUpConnected()
+    lose(true)
+    let reads = 0
+    const read = Effect.andThen(
+      Effect.sync(() => reads++),
+      failing
+    )
+    for (const count of [1, 2]) {
+      for (const _ of [1, 2]) yield* run(read)
+      assert.strictEqual(reads, count)
+      advance(1_000)
+    }
+    reconnect()
+    beat()
+    assert.strictEqual(yield* run(respondAfter(0)), "fresh")
+  })
 })
