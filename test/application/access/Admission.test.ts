@@ -39,6 +39,7 @@ import {
   user,
   workspace
 } from "../../support/archives.ts"
+import { makeTest } from "../../support/makeTest.ts"
 
 /** The number of key lookups, and the ids of used keys with the times of their use. */
 class Lookups extends Context.Service<
@@ -64,13 +65,7 @@ const makeLayer = (limits: RateLimits) =>
     Layer.provideMerge(countingMemory)
   )
 
-const limits = { perKey: 100, perProcess: 500 }
-
-/** The admission of a service that has not started. */
-const startingLayer = Admission.layer(limits).pipe(
-  Layer.provide(InProcess.layer),
-  Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
-)
+const limits = { perKey: 1, perProcess: 1 }
 
 const admit = (token: string | undefined) => Effect.flatMap(Admission, ({ admit }) => admit(token))
 const admitKey = ({ plaintext }: Key) => admit(plaintext)
@@ -136,6 +131,8 @@ const toCaller = ({ stored }: Key, home: Workspace) => ({
 })
 
 describe("admit", () => {
+  const test = makeTest(it.effect, makeLayer(limits))
+
   it.effect(
     "admit and check fail with the first error that applies; if no error applies, only admit checks the rate limits",
     () =>
@@ -183,97 +180,93 @@ describe("admit", () => {
     )
   )
 
-  it.effect("admit rejects a key that expires while the key is looked up", () =>
-    Effect.gen(function* () {
-      const record: KeyRecord = {
-        id: newId(),
-        revoked: false,
-        expires_at: toTimestamp(1_000),
-        owner_must_reset: false,
-        workspace: { id: newId(), tier: "solo", billing_status: "active" }
-      }
-      const slowKeys = Layer.succeed(KeyStore, {
-        find: () => Effect.as(TestClock.adjust("1 second"), record),
-        markUsed: () => undefined
-      })
-      const services = Admission.layer(limits).pipe(
-        Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving])
-      )
-      assert.deepStrictEqual(
-        yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services)),
-        KeyRevoked
-      )
+  test("admit rejects a key that expires while the key is looked up", function* () {
+    const record: KeyRecord = {
+      id: newId(),
+      revoked: false,
+      expires_at: toTimestamp(1_000),
+      owner_must_reset: false,
+      workspace: { id: newId(), tier: "solo", billing_status: "active" }
+    }
+    const slowKeys = Layer.succeed(KeyStore, {
+      find: () => Effect.as(TestClock.adjust("1 second"), record),
+      markUsed: () => undefined
     })
+    const services = Admission.layer(limits).pipe(
+      Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving])
+    )
+    assert.deepStrictEqual(
+      yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services)),
+      KeyRevoked
+    )
+  })
+
+  test("admit does not count a request that was counted during the lookup of its key", function* () {
+    const { archive: own, keys } = sample()
+    yield* Memory.storeArchive(own)
+    const { admit } = yield* Admission
+    const lookups = yield* Lookups
+    for (let request = 0; request < 3; request++) {
+      const lookupsBefore = lookups.count
+      yield* admit(keys.active.plaintext, () => lookups.count === lookupsBefore)
+    }
+    yield* admit(keys.active.plaintext)
+    assert.deepStrictEqual((yield* Effect.flip(admitKey(keys.active)))._tag, "RateLimited")
+  })
+
+  test("admit looks up a well-formed key once, and a missing or malformed token never", function* () {
+    const { archive: own, keys } = sample()
+    yield* Memory.storeArchive(own)
+    const { check } = yield* Admission
+    const lookups = yield* Lookups
+    for (const [token, error] of malformedTokens) {
+      assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
+      assert.deepStrictEqual(yield* Effect.flip(check(token)), error, token)
+    }
+    assert.strictEqual(lookups.count, 0)
+    yield* admitKey(keys.active)
+    assert.strictEqual(lookups.count, 1)
+  })
+
+  test("admit marks a key as used if and only if admit admits the key", function* () {
+    const { archive: own, keys } = sample()
+    yield* Memory.storeArchive(own)
+    const { used } = yield* Lookups
+    yield* TestClock.setTime(1_767_225_600_123)
+    yield* admitKey(keys.active)
+    yield* TestClock.adjust("1 second")
+    yield* Effect.flip(admitKey(keys.active))
+    for (const { stored, ...others } of Object.values(keys)) {
+      if (stored.id !== keys.active.stored.id) yield* Effect.flip(admitKey({ stored, ...others }))
+    }
+    assert.deepStrictEqual(used, [[keys.active.stored.id, 1_767_225_600_123]])
+  })
+})
+
+describe("the admission of a service that has not started", () => {
+  const test = makeTest(
+    it.effect,
+    Admission.layer({ perKey: 2, perProcess: 2 }).pipe(
+      Layer.provide(InProcess.layer),
+      Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
+    )
   )
 
-  it.effect("admit does not count a request that was counted during the lookup of its key", () =>
-    Effect.gen(function* () {
-      const { archive: own, keys } = sample()
-      yield* Memory.storeArchive(own)
-      const { admit } = yield* Admission
-      const lookups = yield* Lookups
-      for (let request = 0; request < 3; request++) {
-        const lookupsBefore = lookups.count
-        yield* admit(keys.active.plaintext, () => lookups.count === lookupsBefore)
-      }
-      yield* admit(keys.active.plaintext)
-      assert.deepStrictEqual((yield* Effect.flip(admitKey(keys.active)))._tag, "RateLimited")
-    }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 500 })))
-  )
+  test("admit fails with Unavailable for a well-formed key until the service has started, but not while it drains", function* () {
+    const lifecycle = yield* Lifecycle
+    const { archive: own, keys } = sample()
+    yield* Memory.storeArchive(own)
+    assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
+    assert.deepStrictEqual(yield* Effect.flip(admit(undefined)), MalformedAuthorization)
+    yield* lifecycle.markServing
+    yield* admitKey(keys.active)
+    yield* lifecycle.markDraining
+    yield* admitKey(keys.active)
+  })
 
-  it.effect("admit looks up a well-formed key once, and a missing or malformed token never", () =>
-    Effect.gen(function* () {
-      const { archive: own, keys } = sample()
-      yield* Memory.storeArchive(own)
-      const { check } = yield* Admission
-      const lookups = yield* Lookups
-      for (const [token, error] of malformedTokens) {
-        assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
-        assert.deepStrictEqual(yield* Effect.flip(check(token)), error, token)
-      }
-      assert.strictEqual(lookups.count, 0)
-      yield* admitKey(keys.active)
-      assert.strictEqual(lookups.count, 1)
-    }).pipe(Effect.provide(makeLayer(limits)))
-  )
-
-  it.effect("admit marks a key as used if and only if admit admits the key", () =>
-    Effect.gen(function* () {
-      const { archive: own, keys } = sample()
-      yield* Memory.storeArchive(own)
-      const { used } = yield* Lookups
-      yield* TestClock.setTime(1_767_225_600_123)
-      yield* admitKey(keys.active)
-      yield* TestClock.adjust("1 second")
-      yield* Effect.flip(admitKey(keys.active))
-      for (const { stored, ...others } of Object.values(keys)) {
-        if (stored.id !== keys.active.stored.id) yield* Effect.flip(admitKey({ stored, ...others }))
-      }
-      assert.deepStrictEqual(used, [[keys.active.stored.id, 1_767_225_600_123]])
-    }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 1 })))
-  )
-
-  it.effect(
-    "admit fails with Unavailable for a well-formed key until the service has started, but not while it drains",
-    () =>
-      Effect.gen(function* () {
-        const lifecycle = yield* Lifecycle
-        const { archive: own, keys } = sample()
-        yield* Memory.storeArchive(own)
-        assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
-        assert.deepStrictEqual(yield* Effect.flip(admit(undefined)), MalformedAuthorization)
-        yield* lifecycle.markServing
-        yield* admitKey(keys.active)
-        yield* lifecycle.markDraining
-        yield* admitKey(keys.active)
-      }).pipe(Effect.provide(startingLayer))
-  )
-
-  it.effect("a service that drains before it has started admits nobody", () =>
-    Effect.gen(function* () {
-      const { markDraining, markServing } = yield* Lifecycle
-      yield* Effect.andThen(markDraining, markServing)
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(key(null, user()))), Unavailable)
-    }).pipe(Effect.provide(startingLayer))
-  )
+  test("a service that drains before it has started admits nobody", function* () {
+    const { markDraining, markServing } = yield* Lifecycle
+    yield* Effect.andThen(markDraining, markServing)
+    assert.deepStrictEqual(yield* Effect.flip(admitKey(key(null, user()))), Unavailable)
+  })
 })

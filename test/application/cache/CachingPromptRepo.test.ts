@@ -11,6 +11,9 @@ import type { Page } from "../../../src/domain/Page.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
 import { switchedFeed } from "../../support/database/switchedFeed.ts"
+import { makeTest } from "../../support/makeTest.ts"
+
+const test = makeTest(it.effect)
 
 const own = newId<WorkspaceId>()
 const first: Page = { page: 1, per_page: 20 }
@@ -40,35 +43,29 @@ const makeCache = Effect.fnUntraced(function* (
 })
 
 describe("CachingPromptRepo", () => {
-  it.effect(
-    "CachingPromptRepo counts the prompts of a filter once for all pages, until something in the workspace changes",
-    () =>
-      Effect.gen(function* () {
-        const { changes, state, reads, total } = yield* makeCache()
-        assert.deepStrictEqual([yield* total(), yield* total(second)], [7, 7])
-        changes.invalidate(newId())
-        assert.strictEqual(yield* total(), 7)
-        assert.deepStrictEqual(reads, ["list", "listPage", "listPage"])
-        state.count = 8
-        changes.invalidate(own)
-        assert.deepStrictEqual([yield* total(), yield* total(second)], [8, 8])
-        assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
-      })
-  )
+  test("CachingPromptRepo counts the prompts of a filter once for all pages, until something in the workspace changes", function* () {
+    const { changes, state, reads, total } = yield* makeCache()
+    assert.deepStrictEqual([yield* total(), yield* total(second)], [7, 7])
+    changes.invalidate(newId())
+    assert.strictEqual(yield* total(), 7)
+    assert.deepStrictEqual(reads, ["list", "listPage", "listPage"])
+    state.count = 8
+    changes.invalidate(own)
+    assert.deepStrictEqual([yield* total(), yield* total(second)], [8, 8])
+    assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
+  })
 
-  it.effect("CachingPromptRepo counts the prompts again if the workspace changed while a page was read", () =>
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      const { changes, state, reads, total } = yield* makeCache((n) =>
-        n === 2 ? Deferred.await(gate) : Effect.void
-      )
-      yield* total()
-      const slow = yield* Effect.forkChild(total(), { startImmediately: true })
-      state.count = 8
-      changes.invalidate(own)
-      yield* Deferred.succeed(gate, undefined)
-      assert.strictEqual(yield* Fiber.join(slow), 8)
-      assert.deepStrictEqual(reads, ["list", "listPage", "list"])
-    })
-  )
+  test("CachingPromptRepo counts the prompts again if the workspace changed while a page was read", function* () {
+    const gate = yield* Deferred.make<void>()
+    const { changes, state, reads, total } = yield* makeCache((n) =>
+      n === 2 ? Deferred.await(gate) : Effect.void
+    )
+    yield* total()
+    const slow = yield* Effect.forkChild(total(), { startImmediately: true })
+    state.count = 8
+    changes.invalidate(own)
+    yield* Deferred.succeed(gate, undefined)
+    assert.strictEqual(yield* Fiber.join(slow), 8)
+    assert.deepStrictEqual(reads, ["list", "listPage", "list"])
+  })
 })

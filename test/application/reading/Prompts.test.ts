@@ -10,6 +10,7 @@ import { PromptNotFound } from "../../../src/domain/Prompt.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../../src/domain/Version.ts"
 import { archive, newId, prompt, version } from "../../support/archives.ts"
+import { makeTest } from "../../support/makeTest.ts"
 
 const toCaller = ({ workspace }: Archive, tier: string = workspace.tier) => ({
   workspaceId: workspace.id,
@@ -18,9 +19,14 @@ const toCaller = ({ workspace }: Archive, tier: string = workspace.tier) => ({
 
 const everything = { page: 1, per_page: 100 }
 
+const test = makeTest(it.effect, Layer.provideMerge(Prompts.layer, Memory.layer))
+/** Every method of this repository fails with a defect. */
+const testWithoutQueries = makeTest(it.effect, Layer.provide(Prompts.layer, Layer.mock(PromptRepo, {})))
+
 describe("Prompts", () => {
-  it.effect("a read with a malformed id, name or version number fails without a query", () =>
-    Effect.gen(function* () {
+  testWithoutQueries(
+    "a read with a malformed id, name or version number fails without a query",
+    function* () {
       const { get, getResolved, listVersions, getVersion } = yield* Prompts
       const caller = toCaller(archive())
       assert.deepStrictEqual(yield* Effect.flip(get(caller, "X")), PromptNotFound)
@@ -28,41 +34,36 @@ describe("Prompts", () => {
       assert.deepStrictEqual(yield* Effect.flip(listVersions(caller, "X", everything)), PromptNotFound)
       assert.deepStrictEqual(yield* Effect.flip(getVersion(caller, "X", "1")), VersionNotFound)
       assert.deepStrictEqual(yield* Effect.flip(getVersion(caller, newId(), "01")), VersionNotFound)
-      // Every method of this repository fails with a defect.
-    }).pipe(Effect.provide(Layer.provide(Prompts.layer, Layer.mock(PromptRepo, {}))))
+    }
   )
 
-  it.effect(
-    "a Free caller can read only the versions of the last seven days, and a Solo caller can read every version",
-    () =>
-      Effect.gen(function* () {
-        const prompts = yield* Prompts
-        const now = Date.UTC(2026, 5, 15, 12)
-        const cutoff = now - 7 * 24 * 60 * 60 * 1000
-        const one = prompt({
-          versions: [cutoff - 1, cutoff].map((millis, index) =>
-            version(index + 1, { created_at: toTimestamp(millis) })
-          )
-        })
-        const own = archive({ prompts: [one] })
-        yield* Memory.storeArchive(own)
+  test("a Free caller can read only the versions of the last seven days, and a Solo caller can read every version", function* () {
+    const prompts = yield* Prompts
+    const now = Date.UTC(2026, 5, 15, 12)
+    const cutoff = now - 7 * 24 * 60 * 60 * 1000
+    const one = prompt({
+      versions: [cutoff - 1, cutoff].map((millis, index) =>
+        version(index + 1, { created_at: toTimestamp(millis) })
+      )
+    })
+    const own = archive({ prompts: [one] })
+    yield* Memory.storeArchive(own)
 
-        const numbersFor = Effect.fnUntraced(function* (tier: string) {
-          const caller = toCaller(own, tier)
-          const { items, total } = yield* prompts.listVersions(caller, one.id, everything)
-          const numbers = items.map(({ version_number }) => Number(version_number))
-          assert.strictEqual(total, numbers.length)
-          for (const { version_number } of one.versions) {
-            const read = yield* Effect.result(prompts.getVersion(caller, one.id, String(version_number)))
-            assert.strictEqual(read._tag === "Success", numbers.includes(version_number))
-            if (read._tag === "Failure") assert.deepStrictEqual(read.failure, VersionNotFound)
-          }
-          return numbers
-        })
+    const numbersFor = Effect.fnUntraced(function* (tier: string) {
+      const caller = toCaller(own, tier)
+      const { items, total } = yield* prompts.listVersions(caller, one.id, everything)
+      const numbers = items.map(({ version_number }) => Number(version_number))
+      assert.strictEqual(total, numbers.length)
+      for (const { version_number } of one.versions) {
+        const read = yield* Effect.result(prompts.getVersion(caller, one.id, String(version_number)))
+        assert.strictEqual(read._tag === "Success", numbers.includes(version_number))
+        if (read._tag === "Failure") assert.deepStrictEqual(read.failure, VersionNotFound)
+      }
+      return numbers
+    })
 
-        yield* TestClock.setTime(now)
-        assert.deepStrictEqual(yield* numbersFor("free"), [2])
-        assert.deepStrictEqual(yield* numbersFor("solo"), [2, 1])
-      }).pipe(Effect.provide(Layer.provideMerge(Prompts.layer, Memory.layer)))
-  )
+    yield* TestClock.setTime(now)
+    assert.deepStrictEqual(yield* numbersFor("free"), [2])
+    assert.deepStrictEqual(yield* numbersFor("solo"), [2, 1])
+  })
 })
