@@ -115,13 +115,6 @@ describe("the size limit of resolved content", () => {
     }
   )
 
-  it("a fragment can have more than 1 MiB before its slots are filled, if the resolved content has at most 1 MiB", () => {
-    const slots = `{{${"a".repeat(250)}}}`.repeat(8_000)
-    assert.isAbove(slots.length, sizes.contentBytes)
-    assert.isFalse(isTooLarge("", [{ content: slots, variable_overrides: { ["a".repeat(250)]: "" } }]))
-    assert.isTrue(isTooLarge("", [{ content: slots, variable_overrides: {} }]))
-  })
-
   it("resolve fails if the contents of a prompt and its fragments together have more than 2 MiB before slots are filled", () => {
     const slots = `{{${"a".repeat(250)}}}`.repeat(sizes.sourceBytes / 512)
     const half = { content: slots, variable_overrides: { ["a".repeat(250)]: "" } }

@@ -1,11 +1,8 @@
-import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import { type Archive, archiveFormat, writeArchive } from "../../src/application/transfer/Archive.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import type { BillingStatus, Tier } from "../../src/domain/Billing.ts"
 import { PromptType } from "../../src/domain/Prompt.ts"
-import { toSlug } from "../../src/domain/PromptName.ts"
-import { sizes } from "../../src/domain/Sizes.ts"
 import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"
 import type {
   ContentEdit,
@@ -27,7 +24,6 @@ import {
   version,
   workspace
 } from "../../src/testing/archives.ts"
-import { archives } from "./generatedArchives.ts"
 
 // The archives of the contract suites, and conversions for other tests.
 export * from "../../src/testing/archives.ts"
@@ -118,21 +114,6 @@ export const sample = (overrides: { readonly tier?: Tier; readonly billing_statu
   return { keys, archive: stored }
 }
 
-/** Archives whose prompts have different slugs, so that an empty workspace can import their files. */
-export const archivesWithNames: Arbitrary.Arbitrary<Archive> = Arbitrary.map(archives, (archive) => {
-  const slugs = new Set<string>()
-  const makeTitle = (title: string, index: number): string => {
-    const slug = toSlug(title)
-    const distinct = slugs.has(slug) ? `${index}x ${title}` : title
-    slugs.add(toSlug(distinct))
-    return Array.from(distinct).slice(0, sizes.nameLength).join("")
-  }
-  return {
-    ...archive,
-    prompts: archive.prompts.map((prompt, index) => ({ ...prompt, title: makeTitle(prompt.title, index) }))
-  }
-})
-
 /** The content of a tenant, and fields of its workspace and of its key. */
 interface TenantOptions extends Partial<Pick<Archive, "folders" | "tags" | "fragments" | "prompts">> {
   readonly workspace?: Parameters<typeof workspace>[0]
@@ -158,15 +139,6 @@ export const compareIds = (a: { readonly id: string }, b: { readonly id: string 
 
 /** Returns the text of an archive's file, as an export writes it. */
 export const toArchiveText = (archive: Archive): string => [...writeArchive(archive)].join("")
-
-/**
- * Returns an archive with its members in a different order: each number of `order` moves one of the members to the end.
- */
-export const shuffleMembers = (archive: Archive, order: ReadonlyArray<number>): Archive => {
-  const members = Object.entries(archive)
-  for (const number of order) members.push(...members.splice(number % members.length, 1))
-  return Object.fromEntries(members) as unknown as Archive
-}
 
 /** Gives the first items of each list of `content` the ids of the first items of `other`. */
 export const shareIds = <A extends Content>(content: A, other: Content, count: number): A => {

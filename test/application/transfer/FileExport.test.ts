@@ -6,6 +6,8 @@ import * as Schema from "effect/Schema"
 import { planExport } from "../../../src/application/transfer/FileExport.ts"
 import type { Texts } from "../../../src/application/transfer/PromptFile.ts"
 import type { PromptId } from "../../../src/domain/Prompt.ts"
+import { emptySlug, toSlug } from "../../../src/domain/PromptName.ts"
+import type { WorkspacePrompt } from "../../../src/domain/Workspace.ts"
 import {
   type CurrentPrompt,
   isEmptyEdit,
@@ -14,7 +16,7 @@ import {
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,
-  archivesWithNames,
+  archives,
   folder,
   fragment,
   fragmentBinding,
@@ -34,6 +36,12 @@ import {
 
 const natural = Arbitrary.schema(Schema.Natural)
 const naturals = Arbitrary.array(natural, { maxLength: 6 })
+
+/** Archives whose files an empty workspace can import, because no slug but that of empty titles occurs twice. */
+const archivesWithNames = Arbitrary.map(archives, (archive) => {
+  const toKey = ({ id, title }: WorkspacePrompt) => (toSlug(title) === emptySlug ? id : toSlug(title))
+  return { ...archive, prompts: [...new Map(archive.prompts.map((one) => [toKey(one), one])).values()] }
+})
 
 /** Changes the formatting of texts, but not the prompts that they describe. Removes the id from some of the texts. */
 const reformat = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
@@ -239,7 +247,6 @@ describe("planExport", () => {
 
   it.each<readonly [string, PromptChange, string]>([
     ["---\n---\na", { current_content: "b" }, "---\n---\nb"],
-    ["Hello\n", { current_content: "Bye" }, "Bye\n"],
     ["Hello\n", { prompt_type: "system" }, "---\ntype: system\n---\nHello\n"],
     [
       "---\nmodel:   m # x\ntitle:   'A'   # y\n---\nHello\n",

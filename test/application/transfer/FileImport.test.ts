@@ -4,6 +4,7 @@ import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import type { FileChange } from "../../../src/application/transfer/FileImport.ts"
 import { InvalidFiles, type Texts } from "../../../src/application/transfer/PromptFile.ts"
 import type { PromptId } from "../../../src/domain/Prompt.ts"
+import type { VersionId } from "../../../src/domain/Version.ts"
 import type { PromptVersion } from "../../../src/domain/Workspace.ts"
 import {
   type ContentEdit,
@@ -20,8 +21,7 @@ import {
   prompt,
   tag,
   toWorkspaceContent,
-  version,
-  versionNumber
+  version
 } from "../../support/archives.ts"
 import {
   fileDefaults,
@@ -50,17 +50,17 @@ const toTexts = (files: Readonly<Record<string, string>>): Texts => new Map(Obje
 
 const summarize = (changes: ReadonlyArray<FileChange>) => changes.map(({ change, path }) => [change, path])
 
-/** Returns the version 1 that an edit adds to its first prompt, without content. */
-const importedVersion = ({ prompts }: ContentEdit): PromptVersion => ({
-  id: prompts[0]!.versions[0]!.id,
-  version_number: versionNumber(1),
-  content: "",
-  change_summary: "",
-  change_source: "import",
-  parent_version_id: null,
-  metadata: {},
-  created_at: now
-})
+/** Returns the version that an edit adds to its first prompt. */
+const importedVersion = (
+  { prompts }: ContentEdit,
+  number: number,
+  content: string,
+  parent_version_id: VersionId | null = null
+): PromptVersion => {
+  const { id } = prompts[0]!.versions[0]!
+  const fields = { change_summary: "", change_source: "import", created_at: now }
+  return version(number, { id, content, parent_version_id, ...fields })
+}
 
 describe("an import of files", () => {
   it("a changed body becomes a new version with the next number, whose parent is the version that was current", () => {
@@ -75,56 +75,34 @@ describe("an import of files", () => {
     const fields = { kind: "prompt", id: agent.id, path, name: "Agent", change: "new version" }
     assert.deepStrictEqual<unknown>(change, fields)
     assert.deepStrictEqual<unknown>(after, { ...before, current_content: "Changed" })
-    const number = versionNumber(8)
-    const added = {
-      ...importedVersion(edit),
-      version_number: number,
-      content: "Changed",
-      parent_version_id: one.id
-    }
+    const added = importedVersion(edit, 8, "Changed", one.id)
     assert.deepStrictEqual(edit.prompts, [
-      { ...agent, current_content: "Changed", current_version: number, updated_at: now, versions: [added] }
+      {
+        ...agent,
+        current_content: "Changed",
+        current_version: added.version_number,
+        updated_at: now,
+        versions: [added]
+      }
     ])
   })
 
   it("if only the front matter changes, the prompt gets no new version, and the bindings of its fragments keep their ids", () => {
     const [tone, limits] = [fragment("{{x}}", { name: "tone" }), fragment("{{x}}", { name: "limits" })]
-    const label = tag("production")
     const bindings = [tone, limits].map((of, index) => fragmentBinding(of, index + 1))
-    const agent = prompt({ title: "Agent", tags: [label.id], fragments: bindings, versions: [version(1)] })
-    const front = `---
-id: ${agent.id}
-title: Hello
-type: system
-folder: New folder
-tags: [new, production]
-fragments: [{ fragment: limits, with: { x: 2 } }, { fragment: tone, with: { x: 1 } }]
----
-${agent.current_content}
-`
+    const agent = prompt({ ...fileDefaults, title: "Agent", fragments: bindings, versions: [version(1)] })
+    const list = "[{ fragment: limits, with: { x: 2 } }, { fragment: tone, with: { x: 1 } }]"
+    const text = `---\nid: ${agent.id}\ntitle: Hello\nfragments: ${list}\n---\nContent\n`
     const { changes, edit } = importChanged(
-      archive({ tags: [label], fragments: [tone, limits], prompts: [agent] }),
-      (texts) => new Map([...texts, ["prompts/agent.md", front]])
+      archive({ fragments: [tone, limits], prompts: [agent] }),
+      (texts) => new Map([...texts, ["prompts/agent.md", text]])
     )
     assert.deepStrictEqual(summarize(changes), [["changed", "prompts/agent.md"]])
-    const [[newFolder], [newTag]] = [edit.folders, edit.tags]
-    assert.deepStrictEqual([newFolder!.name, newTag!.name, newTag!.color], ["New folder", "new", "#808080"])
+    const fragments = [limits, tone].map((of, index) =>
+      fragmentBinding(of, index + 1, { id: bindings[index]!.id, variable_overrides: { x: 2 - index } })
+    )
     assert.deepStrictEqual(edit.prompts, [
-      {
-        ...agent,
-        title: "Hello",
-        description: "",
-        target_model: "",
-        intent: "",
-        folder_id: newFolder!.id,
-        updated_at: now,
-        tags: [newTag!.id, label.id],
-        fragments: [limits, tone].map((of, index) => ({
-          ...fragmentBinding(of, index + 1, { id: bindings[index]!.id }),
-          variable_overrides: { x: 2 - index }
-        })),
-        versions: []
-      }
+      { ...agent, title: "Hello", updated_at: now, fragments, versions: [] }
     ])
   })
 
@@ -135,30 +113,16 @@ ${agent.current_content}
       "prompts/Folder/first.md": text,
       "prompts/Folder/second.md": text
     })
-    const { edit, changes } = importFiles(newId(), toWorkspaceContent(archive()), texts)
+    const { edit, changes } = importChanged(archive(), () => texts)
     assert.deepStrictEqual(
       summarize(changes),
       [...texts.keys()].map((path) => ["added", path])
     )
-    const [[tone], [added], [newFolder], [newTag]] = [edit.fragments, edit.prompts, edit.folders, edit.tags]
-    assert.deepStrictEqual(tone, { id: changes[0]!.id, name: "tone", content: "Be {{x}}" })
-    assert.deepStrictEqual([edit.folders.length, edit.tags.length], [1, 1])
-    const { id } = added!.fragments[0]!
-    assert.deepStrictEqual(
-      added,
-      prompt({
-        id: changes[1]!.id as PromptId,
-        ...fileDefaults,
-        title: "first",
-        current_content: "Body",
-        folder_id: newFolder!.id,
-        created_at: now,
-        updated_at: now,
-        tags: [newTag!.id],
-        fragments: [{ id, fragment_id: tone!.id, position: 1, variable_overrides: { x: 1.1 } }],
-        versions: [{ ...importedVersion(edit), content: "Body" }]
-      })
-    )
+    assert.deepStrictEqual(edit.folders, [{ id: edit.folders[0]!.id, name: "Folder" }])
+    assert.deepStrictEqual(edit.tags, [tag("a", { id: edit.tags[0]!.id, color: "#808080" })])
+    const { versions, created_at, updated_at, current_version } = edit.prompts[0]!
+    assert.deepStrictEqual(versions, [importedVersion(edit, 1, "Body")])
+    assert.deepStrictEqual([created_at, updated_at, current_version], [now, now, versions[0]!.version_number])
   })
 
   it("an import fails if a new or renamed prompt would get the name of another file's prompt", () => {

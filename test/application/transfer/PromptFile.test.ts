@@ -25,20 +25,14 @@ describe("a prompt file", () => {
   it.each(["---\n---\n", ""])(
     "a file with the front matter %j has the title, name and folder of its path, and defaults for all other fields",
     (front) => {
-      const files = {
-        "prompts/Support/hello.md": `${front}Hello {{name}}\n`,
-        "fragments/tone.md": `${front}Kind`
-      }
       const fragment = { kind: "fragment", name: "tone", content: "Kind" } as const
-      const own = {
-        kind: "prompt",
-        folder: "Support",
-        title: "hello",
-        current_content: "Hello {{name}}"
-      } as const
-      const prompt = { ...fileDefaults, ...own, tags: [], fragments: [] }
+      const own = { folder: "Support", title: "hello", current_content: "Hello {{name}}" }
+      const prompt = { kind: "prompt", ...fileDefaults, ...own, tags: [], fragments: [] } as const
       assert.deepStrictEqual(
-        parse(files),
+        parse({
+          "prompts/Support/hello.md": `${front}Hello {{name}}\n`,
+          "fragments/tone.md": `${front}Kind`
+        }),
         Result.succeed([
           { path: "fragments/tone.md", file_id: null, state: fragment },
           { path: "prompts/Support/hello.md", file_id: null, state: prompt }
