@@ -49,18 +49,10 @@ export const formatJson = (entry: LogEntry): string => {
   }
 }
 
-const colors: Readonly<Record<string, Parameters<typeof styleText>[0]>> = {
-  trace: "gray",
-  debug: "gray",
-  info: "green",
-  warn: "yellow",
-  error: "red",
-  fatal: "red"
-}
-
 /** Formats an entry for people: time of day, level, message and fields on one line, then the error, if any. */
 export const formatPretty = ({ time, level, msg, err, ...fields }: LogEntry): string => {
-  const label = styleText(colors[level] ?? "reset", level.toUpperCase().padEnd(5), { stream: process.stderr })
+  const color = level === "error" || level === "fatal" ? "red" : level === "warn" ? "yellow" : "green"
+  const label = styleText(color, level.toUpperCase().padEnd(5), { stream: process.stderr })
   const pairs = Object.entries(fields).flatMap(([name, value]) =>
     value === null || value === undefined ? [] : [`${name}=${toText(value)}`]
   )

@@ -1,7 +1,7 @@
-import type { AddressInfo } from "node:net"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
+import { listen } from "../../adapters/inbound/http/transport/Server.ts"
 import { createServer } from "../../adapters/inbound/http/NodeHttp.ts"
 
 export class MetricsListenError extends Data.TaggedError("MetricsListenError")<{
@@ -34,11 +34,11 @@ export const serveMetrics = Effect.fnUntraced(function* (host: string, port: num
   // Node removes its own error listener from the socket of a CONNECT request. An error without a listener would end the
   // process.
   server.on("connection", (socket) => socket.on("error", () => {}))
-  const listen = Effect.callback<AddressInfo, MetricsListenError>((resume) => {
-    server.once("error", ({ message }) => resume(Effect.fail(new MetricsListenError({ message }))))
-    server.listen(port, host, () => resume(Effect.succeed(server.address() as AddressInfo)))
-  })
-  return yield* Effect.acquireRelease(listen, () =>
+  const listening = Effect.mapError(
+    listen(server, { host, port }),
+    ({ message }) => new MetricsListenError({ message })
+  )
+  return yield* Effect.acquireRelease(listening, () =>
     Effect.callback<void>((resume) => {
       server.close(() => resume(Effect.void))
       server.closeAllConnections()

@@ -19,7 +19,10 @@ export interface ServerOptions {
 }
 
 /** Starts to listen and returns the actual address. */
-const listen = (server: Server, { host, port }: ServerOptions): Effect.Effect<AddressInfo, ListenError> =>
+export const listen = (
+  server: Server,
+  { host, port }: Pick<ServerOptions, "host" | "port">
+): Effect.Effect<AddressInfo, ListenError> =>
   Effect.callback((resume) => {
     const onError = ({ message }: Error) => resume(Effect.fail(new ListenError({ message })))
     server.once("error", onError)
