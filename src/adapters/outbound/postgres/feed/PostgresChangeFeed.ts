@@ -9,12 +9,7 @@ import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { ChangeFeed, type Instant } from "../../../../application/ports/ChangeFeed.ts"
-import {
-  elapsedBetween,
-  FeedState,
-  readInstant,
-  type WorkspaceRevisions
-} from "../../../../application/cache/FeedState.ts"
+import { elapsedBetween, FeedState, readInstant } from "../../../../application/cache/FeedState.ts"
 import {
   checkOwnSession,
   DatabaseServer,
@@ -31,9 +26,6 @@ export const channel = "prompt_retrieval_changes"
 
 /** The payload that reports that all workspaces may have changed. */
 export const allWorkspaces = "*"
-
-const recordChange = (revisions: WorkspaceRevisions, payload: string): void =>
-  payload === allWorkspaces ? revisions.invalidateAll() : revisions.invalidate(payload)
 
 /** Starts the payload of a heartbeat, which reports no change. Only the process that sent a heartbeat uses it. */
 const heartbeatPrefix = "heartbeat "
@@ -58,14 +50,6 @@ const reasons = {
   pooler: "a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL",
   otherDatabase: "DATABASE_FEED_URL must lead to the same database as DATABASE_URL"
 } as const
-
-/** Formats the moment at which a heartbeat is sent, for the payload of the heartbeat. */
-const formatSentAt = ({ monotonic, wall }: Instant): string => `${monotonic} ${wall}`
-
-const parseSentAt = (text: string): Instant => {
-  const [monotonic, wall] = text.split(" ").map(Number)
-  return { monotonic: monotonic ?? Number.NEGATIVE_INFINITY, wall: wall ?? Number.NEGATIVE_INFINITY }
-}
 
 /**
  * Listens for notifications on one connection, the listener. A second connection, the notifier, sends a heartbeat
@@ -113,7 +97,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       let isFirst = true
       return (payload: string): Effect.Effect<void> => {
         if (payload.startsWith(ownHeartbeatPrefix)) {
-          const sentAt = parseSentAt(payload.slice(ownHeartbeatPrefix.length))
+          const sentAt: Instant = JSON.parse(payload.slice(ownHeartbeatPrefix.length))
           // A heartbeat that arrives too late does not prove that the feed works now.
           if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
           // The feed may have missed changes before this connection listened, so all workspaces are invalidated. This
@@ -122,7 +106,8 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
           isFirst = false
           return onHeartbeat(sentAt)
         }
-        if (!payload.startsWith(heartbeatPrefix)) recordChange(state.revisions, payload)
+        if (payload === allWorkspaces) state.revisions.invalidateAll()
+        else if (!payload.startsWith(heartbeatPrefix)) state.revisions.invalidate(payload)
         return Effect.void
       }
     }
@@ -134,7 +119,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
      */
     const sendHeartbeats = (notifier: PgConnection.PgConnection, reason: string | undefined) =>
       Effect.suspend(() =>
-        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + formatSentAt(readInstant())])
+        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + JSON.stringify(readInstant())])
       ).pipe(
         Effect.tap(({ rows }) =>
           Effect.suspend(() => {
