@@ -1,5 +1,6 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import * as Iterable from "effect/Iterable"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
@@ -69,14 +70,9 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
       }
     }
 
-    /** Takes the keys of the next statement, ordered by id, so that the updates of two processes cannot deadlock. */
+    /** Takes the keys of the next statement. */
     const takePending = (): ReadonlyArray<readonly [ApiKeyId, number]> => {
-      const uses: Array<readonly [ApiKeyId, number]> = []
-      for (const use of pending) {
-        if (uses.length === maxKeysPerStatement) break
-        uses.push(use)
-      }
-      uses.sort(([a], [b]) => (a < b ? -1 : 1))
+      const uses = [...Iterable.take(pending, maxKeysPerStatement)]
       for (const [id, usedAt] of uses) {
         pending.delete(id)
         forgetWrittenBefore(usedAt - writeIntervalMs)
