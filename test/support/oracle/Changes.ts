@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto"
+import { randomBytes, randomUUID } from "node:crypto"
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import type { Statement } from "effect/sql/Statement"
 import { hashApiKey, makeApiKey, toKeyEnds } from "../../../src/domain/ApiKey.ts"
@@ -7,113 +7,83 @@ import type { Random } from "../random.ts"
 /** The ids of the rows that a history changes. */
 export type World = ReturnType<typeof makeWorld>
 
-/** Returns the ids of a world that no earlier run has used. The order of the ids is always the same. */
-export const makeWorld = () => {
-  const prefix = randomBytes(4).toString("hex")
-  const makeIds = (kind: number, count: number): ReadonlyArray<string> =>
-    Array.from({ length: count }, (_, i) => `${prefix}-000${kind}-4000-8000-${String(i).padStart(12, "0")}`)
-  return {
-    workspaces: makeIds(1, 3),
-    users: makeIds(2, 2),
-    keys: makeIds(3, 6).map((id) => ({ id, plaintext: makeApiKey(randomBytes(32)) })),
-    prompts: makeIds(4, 12),
-    fragments: makeIds(5, 6)
-  }
-}
+const makeIds = (count: number): ReadonlyArray<string> => Array.from({ length: count }, () => randomUUID())
 
-/** A change of a world: the statements of one transaction. */
+/** Returns the ids of a world that no earlier run has used. */
+export const makeWorld = () => ({
+  workspaces: makeIds(3),
+  users: makeIds(2),
+  keys: makeIds(6).map((id) => ({ id, plaintext: makeApiKey(randomBytes(32)) })),
+  prompts: makeIds(12),
+  fragments: makeIds(6)
+})
+
+/** A change of a world: its name and the statements of one transaction. */
 export interface Change {
   readonly name: string
   readonly statements: ReadonlyArray<Statement<unknown>>
 }
 
-/**
- * Makes the changes of a world. The titles and contents that a change writes contain its marker, which no other change
- * uses.
- */
+/** Makes the changes of a world. A change writes its marker, which no other change uses, to titles and contents. */
 export const makeChanges = (sql: PgClient, { workspaces, users, keys, prompts, fragments }: World) => {
   const keyIds = keys.map(({ id }) => id)
-  const makePromptContent = (marker: string) => `Prompt of ${marker} for {{customer}}`
-  const makeFragmentContent = (marker: string) => `Fragment of ${marker} with {{value}}`
-
-  // A row belongs to the workspace, or to the user, at its index modulo their number.
-  const insertKey = (index: number) => {
-    const { id, plaintext } = keys[index]!
-    return sql`insert into api_keys ${sql.insert({
+  const toPromptFields = (marker: string) => ({
+    title: marker,
+    current_content: `${marker} for {{customer}}`
+  })
+  const toFragmentFields = (marker: string) => ({ content: `${marker} with {{value}}` })
+  // Without a change, a row belongs to the workspace at its index modulo their number.
+  const toHome = (index: number) => ({ workspace_id: workspaces[index % workspaces.length] })
+  const makeRows = (marker: string) => ({
+    workspaces: workspaces.map((id) => ({ id })),
+    users: users.map((id) => ({ id, email: `${id}@example.com` })),
+    api_keys: keys.map(({ id, plaintext }, index) => ({
       id,
-      workspace_id: workspaces[index % workspaces.length],
+      ...toHome(index),
       created_by: users[index % users.length],
       key_hash: Buffer.from(hashApiKey(plaintext), "hex"),
       ...toKeyEnds(plaintext)
-    })} on conflict (id) do nothing`
-  }
-  const insertPrompt = (index: number, marker: string) =>
-    sql`insert into prompts ${sql.insert({
-      id: prompts[index],
-      workspace_id: workspaces[index % workspaces.length],
-      title: marker,
-      current_content: makePromptContent(marker)
-    })} on conflict (id) do nothing`
-  const bindFragment = (prompt: string, fragment: string, position: number, marker: string) =>
-    sql`insert into prompt_fragments (prompt_id, fragment_id, position, variable_overrides)
-      select id, ${fragment}::uuid, ${position}::int, jsonb_build_object('value', ${marker}::text)
-      from prompts where id = ${prompt}`
+    })),
+    fragments: fragments.map((id, index) => ({ id, ...toHome(index), ...toFragmentFields(marker) })),
+    prompts: prompts.map((id, index) => ({ id, ...toHome(index), ...toPromptFields(marker) }))
+  })
+  const update = (table: string, ids: ReadonlyArray<string>, values: Readonly<Record<string, unknown>>) =>
+    sql`update ${sql(table)} set ${sql.update(values)} where ${sql.in("id", ids)}`
+  /** Inserts the missing rows, and makes every prompt listed, every key valid and every workspace readable. */
+  const restore = (marker: string) => [
+    ...Object.entries(makeRows(marker)).map(
+      ([table, rows]) =>
+        sql`insert into ${sql(table)} ${sql.insert(rows as [(typeof rows)[number]])} on conflict (id) do nothing`
+    ),
+    update("api_keys", keyIds, { revoked_at: null }),
+    update("prompts", prompts, { is_archived: false }),
+    update("users", users, { must_reset_password: false }),
+    update("workspaces", workspaces, { tier: "team", billing_status: "active" })
+  ]
   const editPrompts = (ids: ReadonlyArray<string>, marker: string) =>
-    sql`update prompts set title = ${marker}, current_content = ${makePromptContent(marker)}, updated_at = now()
-      where ${sql.in("id", ids)}`
+    update("prompts", ids, { ...toPromptFields(marker), updated_at: new Date() })
   const editFragments = (ids: ReadonlyArray<string>, marker: string) =>
-    sql`update fragments set content = ${makeFragmentContent(marker)} where ${sql.in("id", ids)}`
+    update("fragments", ids, toFragmentFields(marker))
+  const bindFragments = (to: ReadonlyArray<string>, bound: ReadonlyArray<string>, marker: string) => [
+    sql`delete from prompt_fragments where ${sql.in("prompt_id", to)}`,
+    sql`insert into prompt_fragments (prompt_id, fragment_id, variable_overrides)
+      select p.id, f.id, jsonb_build_object('value', ${marker}::text) from prompts p, fragments f
+      where ${sql.in("p.id", to)} and ${sql.in("f.id", bound)}`
+  ]
   const addVersions = (ids: ReadonlyArray<string>, marker: string) => [
+    sql`update prompts set current_version = current_version + 1, title = ${marker} where ${sql.in("id", ids)}`,
     sql`insert into prompt_versions (prompt_id, version_number, content, change_summary)
-      select p.id, 1 + coalesce((select max(version_number) from prompt_versions where prompt_id = p.id), 0),
-        ${marker}, ${marker}
-      from prompts p where ${sql.in("p.id", ids)}`,
-    sql`update prompts set current_version = current_version + 1, title = ${marker} where ${sql.in("id", ids)}`
-  ]
-  const set = (table: string, id: string, values: Readonly<Record<string, unknown>>) =>
-    sql`update ${sql(table)} set ${sql.update(values)} where id = ${id}`
-  /** Makes all keys valid and all workspaces readable. */
-  const restoreAccess = () => [
-    ...keys.map((_, index) => insertKey(index)),
-    sql`update api_keys set revoked_at = null, workspace_id = coalesce(workspace_id, ${workspaces[0]})
-      where ${sql.in("id", keyIds)}`,
-    sql`update users set must_reset_password = false where ${sql.in("id", users)}`,
-    sql`update workspaces set tier = 'team', billing_status = 'active' where ${sql.in("id", workspaces)}`
+      select id, current_version, ${marker}, ${marker} from prompts where ${sql.in("id", ids)}`
   ]
 
-  /** Inserts every row of the world. */
-  const create: Change = {
-    name: "create the world",
-    statements: [
-      ...workspaces.map((id) => sql`insert into workspaces ${sql.insert({ id, tier: "team" })}`),
-      ...users.map((id) => sql`insert into users ${sql.insert({ id, email: `${id}@example.com` })}`),
-      ...keys.map((_, index) => insertKey(index)),
-      ...fragments.map(
-        (id, index) =>
-          sql`insert into fragments ${sql.insert({
-            id,
-            workspace_id: workspaces[index % workspaces.length],
-            content: makeFragmentContent("start")
-          })}`
-      ),
-      ...prompts.map((_, index) => insertPrompt(index, "start")),
-      // Binds two fragments of the workspace of the prompt.
-      ...prompts.flatMap((prompt, index) =>
-        [index, index + workspaces.length].map((of, position) =>
-          bindFragment(prompt, fragments[of % fragments.length]!, position, "start")
-        )
-      )
-    ]
-  }
-
-  /** Changes all prompts, version lists, fragments and keys, which is visible in every response. */
+  /** Writes every row of the world, which is visible in every response. */
   const changeEverything = (marker: string): Change => ({
-    name: "edit everything",
+    name: "change everything",
     statements: [
-      ...restoreAccess(),
-      ...prompts.map((_, index) => insertPrompt(index, marker)),
+      ...restore(marker),
       editFragments(fragments, marker),
       editPrompts(prompts, marker),
+      ...bindFragments(prompts, fragments, marker),
       ...addVersions(prompts, marker)
     ]
   })
@@ -123,19 +93,15 @@ export const makeChanges = (sql: PgClient, { workspaces, users, keys, prompts, f
     const [f, fragment] = random.pick([...fragments.entries()])
     const [k, { id: key }] = random.pick([...keys.entries()])
     const [u, user] = random.pick([...users.entries()])
-    const [w, workspace] = random.pick([...workspaces.entries()])
-    const [v, other] = random.pick([...workspaces.entries()])
+    const [w, workspace_id] = random.pick([...workspaces.entries()])
     const tier = random.pick(["free", "solo", "team"])
-    const billing = random.pick(["active", "past_due", "over_limit", "disputed"])
-    const bindings = Array.from({ length: random.int(4) }, (_, position) =>
-      bindFragment(prompt, random.pick(fragments), position, marker)
-    )
+    const status = random.pick(["active", "past_due", "over_limit", "disputed"])
+    const isBound = () => random.chance(0.3)
     const deletePrompt = sql`delete from prompts where id = ${prompt}`
     // Access is restored often, so that most keys work.
-    const [, name, ...statements] = random.pickWeighted<
-      [weight: number, name: string, ...statements: Array<Statement<unknown>>]
-    >([
-      [4, `edit prompt ${p}`, editPrompts([prompt], marker)],
+    const changes: Array<[weight: number, name: string, ...statements: Array<Statement<unknown>>]> = [
+      [5, "restore all rows", ...restore(marker)],
+      [3, `edit prompt ${p}`, editPrompts([prompt], marker)],
       [3, `edit fragment ${f}`, editFragments([fragment], marker)],
       // The checker detects a mix of two snapshots.
       [
@@ -143,50 +109,27 @@ export const makeChanges = (sql: PgClient, { workspaces, users, keys, prompts, f
         `edit prompt ${p}, its bindings and all fragments`,
         editFragments(fragments, marker),
         editPrompts([prompt], marker),
-        sql`update prompt_fragments set variable_overrides = jsonb_build_object('value', ${marker}::text)
-          where prompt_id = ${prompt}`
-      ],
-      [
-        2,
-        `bind other fragments to prompt ${p}`,
-        sql`delete from prompt_fragments where prompt_id = ${prompt}`,
-        ...bindings
+        ...bindFragments([prompt], [fragment, ...fragments.filter(isBound)], marker)
       ],
       [2, `add a version to prompt ${p}`, ...addVersions([prompt], marker)],
-      [
-        1,
-        `archive prompt ${p}, or restore it from the archive`,
-        sql`update prompts set is_archived = not is_archived where id = ${prompt}`
-      ],
+      [1, `archive prompt ${p}`, update("prompts", [prompt], { is_archived: true })],
       // No reader may see the state between the statements.
-      [2, `delete prompt ${p} and insert it again`, deletePrompt, insertPrompt(p, marker)],
+      [3, `delete prompt ${p} and restore all rows`, deletePrompt, ...restore(marker)],
       [1, `delete prompt ${p}`, deletePrompt],
-      [2, "insert the missing prompts", ...prompts.map((_, index) => insertPrompt(index, marker))],
-      [3, `move prompt ${p} to workspace ${w}`, set("prompts", prompt, { workspace_id: workspace })],
-      [3, `move fragment ${f} to workspace ${w}`, set("fragments", fragment, { workspace_id: workspace })],
-      [
-        1,
-        `swap the prompts and fragments of workspaces ${w} and ${v}`,
-        ...["prompts", "fragments"].map(
-          (table) => sql`update ${sql(table)} set workspace_id =
-            case when workspace_id = ${workspace}::uuid then ${other}::uuid else ${workspace}::uuid end
-            where ${sql.in("workspace_id", [workspace, other])}`
-        )
-      ],
-      [1, `move key ${k} to workspace ${w}`, set("api_keys", key, { workspace_id: workspace })],
-      [1, `take key ${k} out`, set("api_keys", key, { workspace_id: null })],
-      [2, `revoke key ${k}`, set("api_keys", key, { revoked_at: new Date() })],
+      [3, `move prompt ${p} to workspace ${w}`, update("prompts", [prompt], { workspace_id })],
+      [3, `move fragment ${f} to workspace ${w}`, update("fragments", [fragment], { workspace_id })],
+      [2, `move key ${k} to workspace ${w}`, update("api_keys", [key], { workspace_id })],
+      [2, `revoke key ${k}`, update("api_keys", [key], { revoked_at: new Date() })],
       [1, `delete key ${k}`, sql`delete from api_keys where id = ${key}`],
-      [1, `workspace ${w} gets tier ${tier}`, set("workspaces", workspace, { tier })],
       [
-        1,
-        `workspace ${w} gets billing status ${billing}`,
-        set("workspaces", workspace, { billing_status: billing })
+        2,
+        `workspace ${w} is ${tier}, ${status}`,
+        update("workspaces", [workspace_id], { tier, billing_status: status })
       ],
-      [1, `user ${u} must reset the password`, set("users", user, { must_reset_password: true })],
-      [5, "restore all keys and workspaces", ...restoreAccess()]
-    ])
+      [1, `user ${u} must reset the password`, update("users", [user], { must_reset_password: true })]
+    ]
+    const [, name, ...statements] = random.pickWeighted(changes)
     return { name, statements }
   }
-  return { create, changeEverything, makeRandomChange }
+  return { changeEverything, makeRandomChange }
 }

@@ -1,4 +1,4 @@
-import { notFound, type Parts, type State } from "./State.ts"
+import type { Parts, State } from "./State.ts"
 
 /** A committed transaction. Times are values of `performance.now()`. */
 export interface Commit {
@@ -10,12 +10,7 @@ export interface Commit {
   readonly state: State
 }
 
-/** What a caller received. `Unavailable`: no response or a 503, such as during a restart. */
-export type Outcome =
-  | { readonly _tag: "Content"; readonly parts: Parts }
-  | { readonly _tag: "Rejection" | "Unavailable"; readonly reason: string }
-
-/** A request and its outcome. The requests of one caller follow one another. */
+/** A request and its response. The requests of one caller follow one another. */
 export interface Observation {
   readonly caller: string
   /** The index of the caller's key. */
@@ -27,7 +22,10 @@ export interface Observation {
   readonly endedAt: number
   /** The age that the response states, in milliseconds: 0 unless it was served without the database. */
   readonly ageMs: number
-  readonly outcome: Outcome
+  /** The status and the message with which the key was rejected. */
+  readonly rejection: string | undefined
+  /** The parts of the content. A rejection has none. */
+  readonly parts: Parts
 }
 
 /** An observation with a fact that no allowed state contains. */
@@ -47,33 +45,25 @@ interface Fact {
 
 /** Returns the facts of an observation. The service reads the key and the parts of a resource in separate statements. */
 const listFacts = (
-  { key, target, outcome }: Observation,
+  { key, target, rejection, parts }: Observation,
   allowed: ReadonlyArray<Commit>
 ): ReadonlyArray<Fact> => {
-  switch (outcome._tag) {
-    case "Unavailable":
-      return []
-    case "Rejection":
-      return [
-        { name: outcome.reason, holdsIn: ({ admissions }) => admissions[key]!.rejection === outcome.reason }
-      ]
-    case "Content": {
-      const workspaces = new Set(allowed.map(({ state }) => state.admissions[key]!.workspace))
-      return [
-        { name: "the key is valid", holdsIn: ({ admissions }) => admissions[key]!.workspace !== undefined },
-        ...outcome.parts.map(
-          (part, index): Fact => ({
-            name: part,
-            holdsIn: ({ contents }) =>
-              [...contents].some(
-                ([workspace, targets]) =>
-                  workspaces.has(workspace) && (targets.get(target) ?? notFound)[index] === part
-              )
-          })
-        )
-      ]
-    }
-  }
+  const workspaces = new Set(allowed.map(({ state }) => state.admissions[key]!.workspace))
+  return [
+    {
+      name: rejection ?? "the key is valid",
+      holdsIn: ({ admissions }) => admissions[key]!.rejection === rejection
+    },
+    ...parts.map(
+      (part, index): Fact => ({
+        name: part,
+        holdsIn: ({ contents }) =>
+          [...contents].some(
+            ([workspace, targets]) => workspaces.has(workspace) && targets.get(target)![index] === part
+          )
+      })
+    )
+  ]
 }
 
 /**

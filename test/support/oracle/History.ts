@@ -1,13 +1,11 @@
 import * as Effect from "effect/Effect"
 import { makeRandom, type Random } from "../random.ts"
-import { type Change, makeChanges, makeWorld, type World } from "./Changes.ts"
-import type { Stage } from "./Stage.ts"
+import { type Change, makeChanges, makeWorld } from "./Changes.ts"
+import type { Instance, Stage } from "./Stage.ts"
 
-/** One transaction of the writer, and the pause before it. */
-export interface Step {
+/** A change and the pause before it. */
+export interface Step extends Change {
   readonly pauseMs: number
-  readonly change: Change
-  readonly isRolledBack?: boolean
   /** True if the change feeds of all instances are cut off while the transaction commits. */
   readonly cutsFeeds?: boolean
 }
@@ -20,69 +18,54 @@ interface Disturbance {
   readonly run: () => Promise<unknown>
 }
 
-/** The changes of the database and the disturbances. The seed determines them, but not their interleaving. */
-export interface History {
-  readonly seed: number
-  readonly world: World
-  /** The first step creates the world. */
-  readonly steps: ReadonlyArray<Step>
-  /** The disturbances happen one after another, while the steps run. */
-  readonly disturbances: ReadonlyArray<Disturbance>
-}
-
 const stepCount = 40
 const maxPauseMs = 120
 const maxDisturbances = 3
 
+/** Lets an instance lose its contact with PostgreSQL for some time. */
+const cutOff = ({ reads, feed }: Instance) =>
+  Effect.all([reads.freeze, feed.freeze, feed.cut, Effect.sleep("1500 millis"), reads.thaw, feed.thaw])
+
 const makeDisturbance = (random: Random, { instances, restartPooler }: Stage): Disturbance => {
   const pauseMs = 200 + random.int(1_000)
   const instance = random.pick(instances)
+  const { name, restart, feed } = instance
   const delayMs = 5 + random.int(150)
-  const [, name, run] = random.pickWeighted<[number, string, () => Promise<unknown>]>([
-    [1, `kill ${instance.name}`, () => instance.restart("SIGKILL")],
-    [1, `stop ${instance.name}`, () => instance.restart("SIGTERM")],
-    [
-      1,
-      "restart both instances",
-      async () => {
-        for (const { restart } of instances) await restart("SIGTERM")
-      }
-    ],
-    [2, "restart PgBouncer", restartPooler],
-    [2, `close the feed of ${instance.name}`, () => Effect.runPromise(instance.feed.cut)],
-    [1, `silence the feed of ${instance.name}`, () => Effect.runPromise(instance.feed.silence)],
-    [
-      2,
-      `delay reads by ${delayMs} ms`,
-      async () => {
-        for (const { reads } of instances) reads.delay(delayMs)
-      }
-    ]
+  const [description, run] = random.pick<readonly [string, () => Promise<unknown>]>([
+    [`kill ${name}`, () => restart("SIGKILL")],
+    [`stop ${name}`, () => restart("SIGTERM")],
+    ["restart PgBouncer", restartPooler],
+    [`close the feed of ${name}`, () => Effect.runPromise(feed.cut)],
+    [`silence the feed of ${name}`, () => Effect.runPromise(feed.silence)],
+    [`cut ${name} off from PostgreSQL`, () => Effect.runPromise(cutOff(instance))],
+    [`delay reads by ${delayMs} ms`, async () => instances.map(({ reads }) => reads.delay(delayMs))]
   ])
-  return { pauseMs, name, run }
+  return { pauseMs, name: description, run }
 }
 
-export const generateHistory = (stage: Stage, seed: number): History => {
+/**
+ * Returns the changes of the database and the disturbances of a history. The seed determines them, but not their
+ * interleaving. The first step creates the world. The disturbances happen one after another, while the steps run.
+ */
+export const generateHistory = (stage: Stage, seed: number) => {
   const random = makeRandom(seed)
   const world = makeWorld()
-  const { create, changeEverything, makeRandomChange } = makeChanges(stage.sql, world)
-  const steps = Array.from({ length: stepCount }, (_, number) => ({
-    pauseMs: random.int(maxPauseMs),
-    change: makeRandomChange(random, `step ${number}`),
-    isRolledBack: random.chance(0.08)
-  }))
+  const { changeEverything, makeRandomChange } = makeChanges(stage.sql, world)
+  const steps: ReadonlyArray<Step> = [
+    { pauseMs: 0, ...changeEverything("start") },
+    ...Array.from({ length: stepCount }, (_, number) => ({
+      pauseMs: random.int(maxPauseMs),
+      ...makeRandomChange(random, `step ${number}`)
+    })),
+    // No later change removes a wrong entry that a cache stores during the last two steps. The pause before the last
+    // step is long enough for the caches to fill and for slow reads to be in flight. In every second history, no change
+    // feed receives the last change.
+    { pauseMs: 50, ...changeEverything("ending 0") },
+    { pauseMs: 1_300, ...changeEverything("ending 1"), cutsFeeds: seed % 2 === 0 }
+  ]
   return {
-    seed,
     world,
-    steps: [
-      { pauseMs: 0, change: create },
-      ...steps,
-      // No later change removes a wrong entry that a cache stores during the last two steps. The pause before the last
-      // step is long enough for the caches to fill and for slow reads to be in flight. In every second history, no change
-      // feed receives the last change.
-      { pauseMs: 50, change: changeEverything("ending 0") },
-      { pauseMs: 1_300, change: changeEverything("ending 1"), cutsFeeds: seed % 2 === 0 }
-    ],
+    steps,
     disturbances: Array.from({ length: 1 + random.int(maxDisturbances) }, () =>
       makeDisturbance(random, stage)
     )

@@ -1,4 +1,4 @@
-import type { Outcome, Violation } from "./Checker.ts"
+import type { Violation } from "./Checker.ts"
 import type { RunResult } from "./Run.ts"
 
 /** How many violations a report shows. */
@@ -12,11 +12,11 @@ const describeViolation = (
   const origin = commits[0]!.endedAt
   const span = ({ startedAt, endedAt }: { readonly startedAt: number; readonly endedAt: number }) =>
     `${(startedAt - origin).toFixed(0).padStart(7)} to ${(endedAt - origin).toFixed(0).padStart(7)} ms`
-  const { caller, process, target, outcome } = observation
+  const { caller, process, target, rejection, parts } = observation
   return [
     `${caller} (${process ?? "a process that was replaced"})`,
     `  ${span(observation)}  GET ${target}`,
-    `  received: ${outcome._tag === "Content" ? outcome.parts.join(" | ") : outcome.reason}`,
+    `  received: ${rejection ?? parts.join(" | ")}`,
     `  not explained: ${fact}`,
     `  allowed: commits ${first} to ${last}; shown by commit ${shown}`,
     ...commits.map((commit, index) => `  ${span(commit)}  commit ${index}: ${commit.name}`),
@@ -35,12 +35,10 @@ export const report = (result: RunResult): string => {
 }
 
 /** Summarizes a run in one line. */
-export const summarize = ({ seed, commits, disturbed, observations, violations }: RunResult): string => {
-  const count = (tag: Outcome["_tag"]) => observations.filter(({ outcome }) => outcome._tag === tag).length
-  return [
+export const summarize = ({ seed, commits, disturbed, observations, violations }: RunResult): string =>
+  [
     `seed ${seed}: ${commits.length} commits`,
-    `${observations.length} responses (${count("Content")} with content, ${count("Rejection")} rejections, ${count("Unavailable")} unavailable)`,
-    `${disturbed.map(({ name }) => name).join(", ")}`,
+    `${observations.length} responses, ${observations.filter(({ ageMs }) => ageMs > 0).length} without the database`,
+    ...disturbed.map(({ name }) => name),
     `${violations.length} violations`
   ].join("; ")
-}

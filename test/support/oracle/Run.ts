@@ -1,11 +1,13 @@
+import { Agent } from "node:http"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
-import { makeCaller } from "./Caller.ts"
+import { read } from "../clients/read.ts"
+import { makeRandom } from "../random.ts"
+import { isFromBefore } from "../services/outage.ts"
 import { type Commit, check, type Observation, type Violation } from "./Checker.ts"
 import { generateHistory, type Step } from "./History.ts"
-import type { Stage } from "./Stage.ts"
-import { readState } from "./State.ts"
-import type { World } from "./Changes.ts"
+import type { Instance, Stage } from "./Stage.ts"
+import { notFound, type Parts, readState, toParts, toRejection } from "./State.ts"
 
 /**
  * How old a response may be, in milliseconds. After its last heartbeat, a change feed stays up for 3 s, and the clocks
@@ -13,6 +15,12 @@ import type { World } from "./Changes.ts"
  * and a process that receives no heartbeat in time serves nothing from its caches.
  */
 const boundMs = 3_100
+
+/** The pause of a caller between two requests, in milliseconds. */
+const minPauseMs = 5
+const maxPauseMs = 35
+/** The pause after a request that gets a 503 or no response, in milliseconds. */
+const retryPauseMs = 50
 
 /** A disturbance and its span of time. */
 interface Disturbed {
@@ -30,28 +38,21 @@ export interface RunResult {
   readonly violations: ReadonlyArray<Violation>
 }
 
-/** Runs one step and returns its commit, or `undefined` if it was rolled back. */
-const runStep = (
-  { sql, instances }: Stage,
-  world: World,
-  { change, isRolledBack, cutsFeeds }: Step
-): Effect.Effect<Commit | undefined> =>
-  sql
-    .withTransaction(
-      Effect.gen(function* () {
-        for (const statement of change.statements) yield* statement
-        const state = yield* readState(sql, world)
-        if (isRolledBack) return yield* Effect.fail("rolled back" as const)
-        // Closes the connections of the feeds. New connections receive nothing.
-        if (cutsFeeds) for (const { feed } of instances) yield* Effect.andThen(feed.freeze, feed.cut)
-        return { name: change.name, state, startedAt: performance.now() }
-      })
-    )
-    .pipe(
-      Effect.map((commit) => ({ ...commit, endedAt: performance.now() })),
-      Effect.ensuring(cutsFeeds ? Effect.forEach(instances, ({ feed }) => feed.thaw) : Effect.void),
-      Effect.catch((error) => (error === "rolled back" ? Effect.undefined : Effect.die(error)))
-    )
+/** Commits one step and returns the span of the commit. */
+const commit = Effect.fnUntraced(function* ({ sql, instances }: Stage, { statements, cutsFeeds }: Step) {
+  const feeds = cutsFeeds === true ? instances.map(({ feed }) => feed) : []
+  const startedAt = yield* sql.withTransaction(
+    Effect.gen(function* () {
+      for (const statement of statements) yield* statement
+      // Closes the connections of the feeds. New connections receive nothing.
+      for (const { freeze, cut } of feeds) yield* Effect.andThen(freeze, cut)
+      return performance.now()
+    })
+  )
+  const endedAt = performance.now()
+  for (const { thaw } of feeds) yield* thaw
+  return { startedAt, endedAt }
+})
 
 /**
  * Runs the history of a seed on a stage while callers read, one per key and instance, and checks every response. After
@@ -67,8 +68,8 @@ export const runHistory = async (stage: Stage, seed: number): Promise<RunResult>
   const write = async (steps: ReadonlyArray<Step>) => {
     for (const step of steps) {
       await setTimeout(step.pauseMs)
-      const commit = await Effect.runPromise(runStep(stage, world, step))
-      if (commit !== undefined) commits.push(commit)
+      const span = await Effect.runPromise(commit(stage, step))
+      commits.push({ name: step.name, ...span, state: await readState(stage, world) })
     }
   }
   const disturb = async () => {
@@ -79,27 +80,77 @@ export const runHistory = async (stage: Stage, seed: number): Promise<RunResult>
       disturbed.push({ name, startedAt, endedAt: performance.now() })
     }
   }
-  const listReadable = (key: number): ReadonlyArray<string> => {
-    const { admissions, contents } = commits.at(-1)!.state
-    return [...(contents.get(admissions[key]!.workspace ?? "")?.keys() ?? [])]
-  }
-  const callers = instances.flatMap((instance, i) =>
-    world.keys.map((_, key) =>
-      makeCaller(instance, key, world, 1_000 * seed + 100 * i + key, () => listReadable(key), observations)
-    )
-  )
 
   const [first, ...others] = steps
   await write([first!])
-  const reading = callers.map(({ run }) => run())
+  const targets = [...commits[0]!.state.contents.get(world.workspaces[0]!)!.keys()]
+  const agent = new Agent({ keepAlive: true })
+  let isRunning = true
+
+  /** Makes a caller that reads with one key from one instance, one request after another. */
+  const makeCaller = (instance: Instance, key: number) => {
+    const caller = `key ${key} at ${instance.name}`
+    const random = makeRandom(seed + key)
+    /** The latest representation of each target, which the caller can revalidate. */
+    const representations = new Map<string, { readonly etag: string; readonly parts: Parts }>()
+
+    /** Reads a target. An unexpected response becomes a content that no state has. */
+    const readTarget = async (target: string): Promise<void> => {
+      const known = random.chance(0.3) ? representations.get(target) : undefined
+      const condition = known === undefined ? {} : { "if-none-match": known.etag }
+      const process = instance.process()
+      const reply = await read(instance.url + target, world.keys[key]!.plaintext, condition, agent)
+      const { status, headers, body, startedAt, endedAt } = reply
+      if (status === 503 || typeof status === "string") {
+        // The instance restarts, or cannot reach the database.
+        await setTimeout(retryPauseMs)
+        return readTarget(target)
+      }
+      const isRejected = [401, 402, 403].includes(status)
+      let parts = status === 304 && known !== undefined ? known.parts : [String(status)]
+      if (status === 200) {
+        parts = toParts(target, JSON.parse(body))
+        representations.set(target, { etag: headers.etag!, parts })
+      }
+      observations.push({
+        caller,
+        key,
+        process: instance.process() === process ? process : undefined,
+        target,
+        startedAt,
+        endedAt,
+        ageMs: isFromBefore(reply) ? Number(headers.age) * 1_000 : 0,
+        rejection: isRejected ? toRejection(status, body) : undefined,
+        parts: isRejected ? [] : parts
+      })
+    }
+    return {
+      readRandomly: async () => {
+        while (isRunning) {
+          const { admissions, contents } = commits.at(-1)!.state
+          const resources = contents.get(admissions[key]!.workspace ?? "")
+          // Most requests are for targets that the key can read at present.
+          const readable = targets.filter((target) => resources?.get(target) !== notFound)
+          await readTarget(random.pick(random.chance(0.8) ? readable : targets))
+          await setTimeout(minPauseMs + random.int(maxPauseMs - minPauseMs))
+        }
+      },
+      readAll: async () => {
+        for (const target of targets) await readTarget(target)
+      }
+    }
+  }
+  const callers = instances.flatMap((instance) => world.keys.map((_, key) => makeCaller(instance, key)))
+  const reading = callers.map(({ readRandomly }) => readRandomly())
   try {
     await Promise.all([write(others), disturb()])
     await setTimeout(boundMs)
   } finally {
-    for (const { stop } of callers) stop()
+    isRunning = false
     await Promise.all(reading)
     for (const { reads } of instances) reads.delay(0)
   }
   await Promise.all(callers.map(({ readAll }) => readAll()))
+  agent.destroy()
   return { seed, commits, disturbed, observations, violations: check(commits, observations, boundMs) }
 }

@@ -1,5 +1,5 @@
-import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import { createPromptApi } from "../../../src/index.ts"
 import { type PoolMode, runPgBouncer } from "../database/pgbouncer.ts"
 import { postgresEnv } from "../database.ts"
 import { freePort } from "../ports.ts"
@@ -53,12 +53,7 @@ const startInstance = Effect.fnUntraced(function* (
 })
 
 /** Two instances of the service on one database behind PgBouncer, on which histories run one after another. */
-export interface Stage {
-  /** Connects to the database directly. */
-  readonly sql: PgClient
-  readonly instances: ReadonlyArray<Instance>
-  readonly restartPooler: () => Promise<void>
-}
+export type Stage = Effect.Success<ReturnType<typeof startStage>>
 
 export interface StageOptions {
   readonly poolMode: PoolMode
@@ -68,12 +63,33 @@ export interface StageOptions {
 
 /** Starts a stage with a new database on the server at TEST_DATABASE_URL. */
 export const startStage = Effect.fnUntraced(function* ({ poolMode, outageMaxAge }: StageOptions) {
-  const { DATABASE_URL: url } = yield* postgresEnv
-  const pooler = yield* runPgBouncer(url!, poolMode)
+  const { DATABASE_URL } = yield* postgresEnv
+  const databaseUrl = DATABASE_URL!
+  const pooler = yield* runPgBouncer(databaseUrl, poolMode)
   const instances = yield* Effect.forEach(
     ["instance 0", "instance 1"],
-    (name) => startInstance(name, pooler.url, url!, outageMaxAge),
+    (name) => startInstance(name, pooler.url, databaseUrl, outageMaxAge),
     { concurrency: 2 }
   )
-  return { sql: yield* connectClient(url!), instances, restartPooler: pooler.restart } satisfies Stage
+  // Without a change feed, the API caches nothing.
+  const reference = yield* Effect.acquireRelease(
+    Effect.promise(() =>
+      createPromptApi({
+        databaseUrl,
+        databaseFeedUrl: "postgres://127.0.0.1:1/none",
+        outageMaxAge: 0,
+        rateLimits: { perKey: 1_000_000, perProcess: 1_000_000 },
+        logger: {}
+      })
+    ),
+    ({ close }) => Effect.promise(close)
+  )
+  return {
+    /** Connects to the database directly. */
+    sql: yield* connectClient(databaseUrl),
+    instances,
+    /** Reads the database directly and caches nothing. */
+    reference,
+    restartPooler: pooler.restart
+  }
 })

@@ -20,7 +20,7 @@ const commits = [
 /** Makes a response with a content or, for "401", a rejection. */
 const receive = (startedAt: number, content: string, process = "p", ageMs = 0): Observation => ({
   ...{ caller: "caller", key: 0, target, process, ageMs, startedAt, endedAt: startedAt + 5 },
-  outcome: content === "401" ? { _tag: "Rejection", reason: content } : { _tag: "Content", parts: [content] }
+  ...(content === "401" ? { rejection: content, parts: [] } : { rejection: undefined, parts: [content] })
 })
 
 it.each([
