@@ -74,23 +74,21 @@ const isEnvelope = (response: HttpResponse): boolean => {
 }
 
 const statuses = new Set<number>()
-// The generator must make requests of every kind.
-afterAll(() => expect([...statuses]).toEqual(expect.arrayContaining([200, 304, 400, 401, 404, 405])))
+afterAll(() => {
+  // The generator must make requests of every kind.
+  expect([...statuses]).toEqual(expect.arrayContaining([200, 304, 400, 401, 404, 405]))
+  expect(api.service().output()).not.toContain('"level":"error"')
+})
 
 it.effect.prop(
   "each random request gets a response in the format of the API with a status below 500",
-  { requests: Schema.NonEmptyArray(Request).check(Schema.isMaxLength(8)) },
-  ({ requests }) =>
+  { request: Request },
+  ({ request }) =>
     Effect.promise(async () => {
-      const responses = await Promise.all(
-        requests.map((request) => exchangeAll(api.service().port, toText(request)))
-      )
-      for (const { status } of responses.flat()) statuses.add(status)
-      const isValid = (response: HttpResponse) => response.status < 500 && isEnvelope(response)
-      expect(
-        responses.filter(([first, ...others]) => first === undefined || ![first, ...others].every(isValid))
-      ).toEqual([])
-      expect(api.service().output()).not.toContain('"level":"error"')
+      const responses = await exchangeAll(api.service().port, toText(request))
+      expect(responses.length).toBeGreaterThan(0)
+      statuses.add(responses[0]!.status)
+      expect(responses.filter((response) => response.status >= 500 || !isEnvelope(response))).toEqual([])
     }),
-  { arbitrary: { runs: 1_000 } }
+  { arbitrary: { runs: 3_000 } }
 )
