@@ -10,7 +10,7 @@ export type Json = any
 export const document: Json = JSON.parse(JSON.stringify(makeOpenApi("/")))
 
 /** Returns a part of the document. Follows the reference if the part is a `$ref`. */
-export const deref = (part: Json): Json =>
+const deref = (part: Json): Json =>
   part.$ref === undefined
     ? part
     : part.$ref
