@@ -1,3 +1,6 @@
+import { setTimeout } from "node:timers/promises"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Deferred from "effect/Deferred"
@@ -227,6 +230,34 @@ describe("held requests", () => {
     held[0]!.wait.release()
     yield* Fiber.join(held[0]!.fiber)
     assert.isTrue((yield* hold).wait.isHeld)
+  })
+
+  test("nothing of a held request stays in memory after its end", function* () {
+    const feed = switchedFeed()
+    const again = Effect.succeed(respondWith(1, "0"))
+    const respondOrHold = yield* makeHeldRequests(() => again).pipe(Effect.provide(feed.layer))
+    /** Holds a request until `end`, and returns a weak reference to its caller. */
+    const holdUntil = Effect.fnUntraced(function* (end: (release: () => void) => void) {
+      const caller = makeCaller()
+      const { context, wait } = makeWait(caller, "0")
+      const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
+      const fiber = yield* Effect.forkChild(respond, { startImmediately: true })
+      assert.isTrue(wait.isHeld)
+      end(wait.release)
+      yield* Fiber.await(fiber)
+      return new WeakRef(caller)
+    })
+    const ended = [
+      yield* holdUntil((release) => release()),
+      yield* holdUntil(() => feed.changes.invalidate(workspaceId))
+    ]
+    setFlagsFromString("--expose-gc")
+    yield* Effect.promise(() => setTimeout(10))
+    runInNewContext("gc")()
+    assert.deepStrictEqual(
+      ended.map((caller) => caller.deref()),
+      [undefined, undefined]
+    )
   })
 
   test("a held request ends if its key has moved to another workspace, even if its response is the same", function* () {
