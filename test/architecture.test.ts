@@ -63,7 +63,7 @@ const rules: ReadonlyArray<Rule> = [
     cli: [],
     embedding: [],
     http: [],
-    mcp: ["src/adapters/inbound/http/MountedEndpoint.ts", "@modelcontextprotocol/server"]
+    mcp: ["src/adapters/inbound/http/**", "@modelcontextprotocol/server"]
   }).map(([name, others]) => ({
     files: `src/adapters/inbound/${name}/**`,
     mayImport: [

@@ -27,7 +27,7 @@ import {
   representResource,
   respondConditionally
 } from "./HttpMessage.ts"
-import { makeRespondMounted, type MountedEndpoint } from "./MountedEndpoint.ts"
+import type { MountedEndpoint } from "./MountedEndpoint.ts"
 import { completeRequest, makeRequestContext, type RequestContext } from "./request/RequestRecord.ts"
 import { inSpan } from "./Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
@@ -85,7 +85,6 @@ export const makeApp = Effect.fnUntraced(function* (
   const endpoints = yield* makeEndpoints
   const gate = yield* ReadGate
   const operationalRoutes = yield* makeOperationalRoutes
-  const respondMounted = yield* makeRespondMounted
   const feed = yield* ChangeFeed
   /**
    * Caches whole responses by a hash of the `Authorization` header and the request target. A request passes every check
@@ -109,7 +108,7 @@ export const makeApp = Effect.fnUntraced(function* (
       // Both functions set `context.route` before they return, so the span below has the name of the route.
       const response =
         mounted !== undefined && splitTarget(request.target).path === mounted.path
-          ? respondMounted(context, mounted)
+          ? mounted.respond(context)
           : respondToFailures(
               context.waitSeconds === undefined ? respond(context) : respondOrHold(context, respond(context)),
               context.requestId

@@ -1,15 +1,22 @@
 import { createMcpHandler, INTERNAL_ERROR } from "@modelcontextprotocol/server"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
+import { toError } from "../../../application/observability/InternalError.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import {
   makeWorkspacePermits,
   ReadGate,
   requestDeadlineMs,
-  withDeadline
+  withDeadline,
+  withRequestDeadline
 } from "../../../application/reading/ReadGate.ts"
-import { describeError, type ErrorDescription } from "../contract/Errors.ts"
-import type { ReceivedRequest } from "../http/MountedEndpoint.ts"
+import { describeError, type ErrorDescription, MethodNotAllowed } from "../contract/Errors.ts"
+import { Address } from "../http/Address.ts"
+import { type HttpResponse, makeEntityHeaders, toRawHeaders } from "../http/HttpMessage.ts"
+import type { MountedEndpoint } from "../http/MountedEndpoint.ts"
+import { parseBearerToken } from "../http/request/RequestHead.ts"
+import type { RequestContext } from "../http/request/RequestRecord.ts"
 import { shorten, toErrorData } from "./CallErrors.ts"
 import { makeServerFactory } from "./PromptServer.ts"
 
@@ -21,9 +28,33 @@ const callsPerWorkspace = 2
 const maxIdLength = 100
 /** Maximum size of an error whose texts are not truncated, in bytes. */
 const maxErrorBytes = 512
+const maxBodyBytes = 1024 * 1024
+const path = "/mcp"
 const json = "application/json"
 const withCallDeadline = withDeadline(requestDeadlineMs, describeError(Unavailable))
-const makeBadRequest = (message: string) => ({ status: 400, code: "BAD_REQUEST", message, headers: {} })
+const makeError = (status: number, code: string, message: string): ErrorDescription => ({
+  status,
+  code,
+  message,
+  headers: {}
+})
+const forbiddenOrigin = makeError(403, "FORBIDDEN_ORIGIN", "The origin is not allowed")
+const bodyTooLarge = makeError(413, "BODY_TOO_LARGE", "The body is too large")
+const methodNotAllowed = { ...describeError(MethodNotAllowed), headers: { allow: "POST" } }
+
+const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
+
+/**
+ * Returns true if a request with this `Origin` may be served. The `Origin` of this machine and of the service's own
+ * pages is allowed. A request without `Origin` is allowed, because browsers send `Origin` with every POST. `Host` is not
+ * compared with `Origin`: an attacker can point the host name of a web page to this machine, and then both headers have
+ * that name.
+ */
+export const isAllowedOrigin = (origin: string | undefined, publicOrigin: string | undefined): boolean => {
+  if (origin === undefined || origin === publicOrigin) return true
+  if (!/^https?:\/\/[^/]+$/.test(origin) || !URL.canParse(origin)) return false
+  return loopbackHosts.has(new URL(origin).hostname)
+}
 
 /** Encodes an error. An error with an `id` is the error of a call. */
 const encodeError = (description: ErrorDescription, id?: unknown): Buffer => {
@@ -71,38 +102,84 @@ const cutError = (json: Buffer): Buffer => {
     : json
 }
 
-/** Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. No response stays open. */
+/** Makes a response. `type` is the media type of the body, and is not used if the body is empty. */
+const makeResponse = (
+  status: number,
+  type: string,
+  body: Uint8Array,
+  headers: ErrorDescription["headers"] = {}
+): HttpResponse => ({
+  status,
+  headers: toRawHeaders({
+    ...headers,
+    "cache-control": "no-store",
+    ...(body.length === 0 ? { "content-length": "0" } : makeEntityHeaders(body, type))
+  }),
+  body
+})
+
+/**
+ * Makes the endpoint for Streamable HTTP, the HTTP transport of MCP. No response stays open. The checks of a request run
+ * in this order: method, origin, admission as in the HTTP API, body. Then the caller is checked again, because the key
+ * may have been revoked while the body arrived.
+ */
 export const makeHttpEndpoint = Effect.gen(function* () {
+  const admission = yield* Admission
   const gate = yield* ReadGate
+  const { publicUrl } = yield* Address
+  const publicOrigin = publicUrl === undefined ? undefined : new URL(publicUrl).origin
   const withPermit = makeWorkspacePermits(callsPerWorkspace)
   const { fetch } = createMcpHandler(yield* makeServerFactory)
 
-  const forward = ({ headers, caller, requestId }: ReceivedRequest, parsedBody: unknown) =>
+  const forward = ({ request, requestId }: RequestContext, caller: AdmittedCaller, parsedBody: unknown) =>
     Effect.promise(async (signal) => {
-      const init = { method: "POST", headers: headers as Record<string, string>, signal }
+      const init = { method: "POST", headers: request.headers as Record<string, string>, signal }
       const authInfo = { token: "", clientId: caller.keyId, scopes: [], extra: { caller, requestId } }
       const response = await fetch(new Request("http://localhost/mcp", init), { authInfo, parsedBody })
       const body = cutError(unwrapEvent(Buffer.from(await response.arrayBuffer())))
-      return { status: response.status, type: body.indexOf("{") === 0 ? json : "text/event-stream", body }
+      return makeResponse(response.status, body.indexOf("{") === 0 ? json : "text/event-stream", body)
     })
 
-  const respond = (request: ReceivedRequest) => {
-    const { workspaceId } = request.caller
+  const respondToMessage = (context: RequestContext, caller: AdmittedCaller, body: Uint8Array) => {
     let id: unknown
     const call = Effect.gen(function* () {
-      const message = yield* gate.run(request.body.length, () => parseMessage(request.body))
+      const message = yield* gate.run(body.length, () => parseMessage(body))
       const problem = findProblem(message)
-      if (problem !== undefined) return yield* Effect.fail(makeBadRequest(problem))
+      if (problem !== undefined) return yield* Effect.fail(makeError(400, "BAD_REQUEST", problem))
       if (Predicate.isObject(message)) id = message.id
-      return yield* withPermit(workspaceId, forward(request, message))
+      return yield* withPermit(caller.workspaceId, forward(context, caller, message))
     })
     // A client can match an error with its request only by the id.
     return Effect.catch(withCallDeadline(call), (error) =>
-      id === undefined
-        ? Effect.fail(error)
-        : Effect.succeed({ status: 200, type: json, body: encodeError(error, id) })
+      id === undefined ? Effect.fail(error) : Effect.succeed(makeResponse(200, json, encodeError(error, id)))
     )
   }
 
-  return { path: "/mcp", maxBodyBytes: 1024 * 1024, respond, encodeError }
+  const receive = Effect.fnUntraced(function* (context: RequestContext) {
+    const { method, headers, readBody } = context.request
+    if (method !== "POST") return yield* Effect.fail(methodNotAllowed)
+    if (!isAllowedOrigin(headers.origin, publicOrigin)) return yield* Effect.fail(forbiddenOrigin)
+    const token = parseBearerToken(headers.authorization)
+    context.caller = yield* withRequestDeadline(admission.admit(token))
+    const { workspaceId: workspace } = context.caller
+    const body = yield* readBody({ maxBytes: maxBodyBytes, workspace })
+    const caller = yield* withRequestDeadline(admission.check(token))
+    return { ...(yield* respondToMessage(context, caller, body)), workspace }
+  })
+
+  const respond = (context: RequestContext): Effect.Effect<HttpResponse> => {
+    context.route = path
+    return Effect.catchCause(receive(context), (cause) =>
+      Effect.map(toError(cause, context.requestId), (error) => {
+        const description = !("_tag" in error)
+          ? error
+          : error._tag === "BodyTooLarge"
+            ? bodyTooLarge
+            : describeError(error)
+        return makeResponse(description.status, json, encodeError(description), description.headers)
+      })
+    )
+  }
+
+  return { path, respond } satisfies MountedEndpoint["Service"]
 })

@@ -1,13 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { Address } from "../../../../src/adapters/inbound/http/Address.ts"
+import { toBytes } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
+import { makeRequestContext } from "../../../../src/adapters/inbound/http/request/RequestRecord.ts"
 import { makeHttpEndpoint } from "../../../../src/adapters/inbound/mcp/HttpEndpoint.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
-import type { AdmittedCaller } from "../../../../src/application/access/Admission.ts"
+import * as InProcessRateLimiter from "../../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
+import { Admission } from "../../../../src/application/access/Admission.ts"
+import { Lifecycle } from "../../../../src/application/Lifecycle.ts"
 import { PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { Prompts } from "../../../../src/application/reading/Prompts.ts"
-import { hashApiKey } from "../../../../src/domain/ApiKey.ts"
 import { sizes } from "../../../../src/domain/Sizes.ts"
 import { makeTest } from "../../../support/makeTest.ts"
 import { instant, makeTenant, prompt } from "../../../support/archives.ts"
@@ -31,13 +35,6 @@ const prompts = [
   prompt({ title: "More slots", current_content: makeSlots(1_001), updated_at: at(4) })
 ]
 const tenant = makeTenant({ prompts })
-const caller: AdmittedCaller = {
-  workspaceId: tenant.home.id,
-  tier: "team",
-  keyId: tenant.key.stored.id,
-  keyHash: hashApiKey(tenant.key.plaintext as Parameters<typeof hashApiKey>[0]),
-  keyExpiresAt: null
-}
 
 type Read = Effect.Effect<never, Unavailable>
 
@@ -48,26 +45,34 @@ const makeEndpoint = Effect.fnUntraced(function* (read?: Read) {
     Effect.map(PromptRepo, (repo) => (read === undefined ? repo : new Proxy(repo, { get: () => () => read })))
   )
   const services = yield* Layer.build(
-    Prompts.layer.pipe(Layer.provideMerge(store), Layer.provideMerge(Memory.layer))
+    Layer.mergeAll(
+      Prompts.layer,
+      Admission.layer({ perKey: 1_000, perProcess: 1_000 }),
+      Layer.succeed(Address, {})
+    ).pipe(
+      Layer.provideMerge(store),
+      Layer.provideMerge(Memory.layer),
+      Layer.provide([InProcessRateLimiter.layer, Lifecycle.serving])
+    )
   )
   yield* Effect.provideContext(Memory.storeArchive(tenant.archive), services)
-  const { respond, encodeError } = yield* Effect.provideContext(makeHttpEndpoint, services)
+  const { respond } = yield* Effect.provideContext(makeHttpEndpoint, services)
   /** Sends a message, and returns the status, the size and the message of the response. */
   const send = (message: unknown, headers: Readonly<Record<string, string>> = {}) => {
     const all = {
+      authorization: `Bearer ${tenant.key.plaintext}`,
       accept: "application/json, text/event-stream",
       "content-type": "application/json",
       ...headers
     }
     const body = Buffer.from(JSON.stringify(message))
-    return respond({ headers: all, requestId: "request", caller, body }).pipe(
-      Effect.catch((error) => Effect.succeed({ status: error.status, body: encodeError(error) })),
-      Effect.map(({ status, body }) => ({
-        status,
-        size: body.length,
-        message: JSON.parse(body.toString()) as Json
-      }))
-    )
+    const readBody = () => Effect.succeed(body)
+    const request = { method: "POST", target: "/mcp", headers: all, readBody }
+    return Effect.map(respond(makeRequestContext(request)), ({ status, body }) => ({
+      status,
+      size: body.length,
+      message: JSON.parse(Buffer.from(toBytes(body)).toString()) as Json
+    }))
   }
   /** Calls a method as a client of protocol version 2025-11-25. */
   const call = (method: string, params: object = {}) => send({ jsonrpc: "2.0", id: 1, method, params })
