@@ -89,20 +89,4 @@ describe("the log of serve", () => {
       /^prompt-retrieval: DATA_DIR: \S+ cannot be used: EEXIST: file already exists, mkdir/
     )
   })
-
-  it("serve logs the requests of probes only at the level debug", async () => {
-    for (const [LOG_LEVEL, levels] of [
-      ["info", {}],
-      ["debug", { "/healthz": "debug", "/readyz": "debug" }]
-    ] as const) {
-      const service = await startService({ DATA_DIR: dataDir, LOG_LEVEL })
-      for (const path of ["/healthz", "/api/v1/prompts"]) await (await fetch(service.url + path)).text()
-      expect(await service.stop()).toBe(0)
-      const requests = parseLines(service.output()).filter(({ msg }) => msg === "request")
-      expect(Object.fromEntries(requests.map(({ route, level }) => [route, level]))).toEqual({
-        "/api/v1/prompts": "info",
-        ...levels
-      })
-    }
-  })
 })

@@ -25,25 +25,39 @@ interface ReceivedSum {
   readonly attributes: ReadonlyArray<Attribute>
 }
 
-/** A stand-in for an OpenTelemetry collector that stores the OTLP/JSON it receives over HTTP. */
-export type Collector = Effect.Success<typeof collector>
-
 /** Converts OTLP attributes to a plain object. */
 export const toAttributes = ({ attributes }: { readonly attributes: ReadonlyArray<Attribute> }) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 
-/** Starts a collector on a free port. Closing the scope stops the collector. */
+/**
+ * Starts a stand-in for an OpenTelemetry collector, which stores the OTLP/JSON that it receives over HTTP. Closing the
+ * scope stops the collector.
+ */
 export const collector = Effect.gen(function* () {
   const bodies: Array<{ readonly path: string | undefined; readonly body: string }> = []
-  const server = createServer(async (request, response) => {
-    bodies.push({ path: request.url, body: await text(request) })
+  const open = new Set<ServerResponse>()
+  let [mostOpen, isSilent] = [0, false]
+  const respond = (response: ServerResponse) =>
     response.setHeader("content-type", "application/json").end("{}")
+  const server = createServer(async (request, response) => {
+    open.add(response)
+    mostOpen = Math.max(mostOpen, open.size)
+    response.on("close", () => open.delete(response))
+    bodies.push({ path: request.url, body: await text(request) })
+    if (!isSilent) respond(response)
   })
   const port = yield* listenOnFreePort(server)
   const at = (path: string) =>
     bodies.filter((received) => received.path === path).map(({ body }) => JSON.parse(body))
   return {
     url: `http://127.0.0.1:${port}`,
+    /** While the collector is silent, it does not respond. At the end, it responds to all open requests. */
+    setSilent: (value: boolean) => {
+      isSilent = value
+      if (!isSilent) open.forEach(respond)
+    },
+    /** Returns how many requests the collector has received, how many are open, and the most that were open together. */
+    counts: () => ({ received: bodies.length, open: open.size, mostOpen }),
     /** Returns everything received so far, unparsed. */
     received: () => bodies.map(({ body }) => body).join("\n"),
     /** Returns every span received so far. */
@@ -59,32 +73,5 @@ export const collector = Effect.gen(function* () {
         .at(-1)
         ?.resourceMetrics[0].scopeMetrics[0].metrics.find((metric: { name: string }) => metric.name === name)
         ?.sum.dataPoints ?? []
-  }
-})
-
-/** A collector that does not respond until `respond` is called. Closing the scope stops the collector. */
-export const silentCollector = Effect.gen(function* () {
-  const open = new Set<ServerResponse>()
-  let [received, mostOpen, isSilent] = [0, 0, true]
-  const server = createServer((_request, response) => {
-    received++
-    if (!isSilent) {
-      response.end()
-      return
-    }
-    open.add(response)
-    mostOpen = Math.max(mostOpen, open.size)
-    response.on("close", () => open.delete(response))
-  })
-  const port = yield* listenOnFreePort(server)
-  return {
-    url: `http://127.0.0.1:${port}`,
-    /** Returns how many requests the collector has received, how many are open, and the most that were open together. */
-    counts: () => ({ received, open: open.size, mostOpen }),
-    /** Responds to all open requests and to each later request. */
-    respond: () => {
-      isSilent = false
-      for (const response of open) response.end()
-    }
   }
 })
