@@ -34,12 +34,9 @@ const content = `repeat('Answer briefly. ', ${sizes.contentBytes / 16})`
 const controls = `repeat(chr(1), ${sizes.contentBytes})`
 const summary = `repeat(chr(1), ${sizes.summaryBytes})`
 const slots = `repeat(rpad('{{name}}', ${Math.floor(sizes.contentBytes / sizes.contentSlots)}, 'x'), ${sizes.contentSlots})`
-/** A JSON object with many members. */
-const json = (() => {
-  let text = '{"name": "value"'
-  for (let i = 0; text.length < sizes.jsonBytes - 20; i++) text += `, "${i.toString(36)}": 1`
-  return `'${text}}'::jsonb`
-})()
+/** A JSON object with many members. Each member except `name` takes 11 bytes. */
+const json = `(select jsonb_object_agg(to_hex(4096 + n), 1) || '{"name": "value"}'
+  from generate_series(1, ${Math.floor(sizes.jsonBytes / 11) - 2}) n)`
 const fragment = (text: string) => `insert into fragments (workspace_id, content) values ($1, ${text})`
 const bind = (overrides: string, count: number) =>
   ofEachPrompt(
