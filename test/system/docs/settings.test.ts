@@ -33,6 +33,7 @@ const application = (path: string): string => `import { fillSlots } from "@promp
 import { FakeService } from "@prompt-retrieval/client/testing"
 import * as prompts from "${path}"
 
+declare const console: { log(value: unknown): void }
 const main = async (): Promise<void> => {
   const { name } = prompts.supportAgent
   const client = new FakeService({ prompts: [{ name, content: "For {{shop}}" }] }).connect()
@@ -82,7 +83,9 @@ describe("docs/client.md, Settings", () => {
       const compilerOptions = {
         target: "es2022",
         strict: true,
-        skipLibCheck: true,
+        // The types of the client need neither DOM nor Node types.
+        skipLibCheck: false,
+        lib: ["es2022"],
         types: [],
         outDir: "dist",
         rootDir: ".",
