@@ -2,9 +2,17 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import { renderTypes, toConstantName } from "../../src/pull/TypesFile.ts"
+import { oneOf } from "../support.ts"
 import { anyText, bundledPrompt } from "./bundles.ts"
 
 const name = Arbitrary.schema(Schema.String.check(Schema.isPattern(/^[a-z0-9_-]{1,10}$/)))
+
+/** The reserved words of ECMAScript, and other names that no constant of a module can have. */
+const words = (
+  "arguments await break case catch class const continue debugger default delete do else enum eval export exports extends " +
+  "false finally for function if implements import in instanceof interface let module new null package private protected " +
+  "public require return static super switch this throw true try typeof var void while with yield"
+).split(" ")
 
 /** Returns true if a constant with this name can be declared in an ES module and in a CommonJS module. */
 const isValidName = (name: string): boolean => {
@@ -24,8 +32,10 @@ const isValidName = (name: string): boolean => {
 describe("prompts.ts", () => {
   it.prop(
     "the name of every prompt gives a valid name of a constant",
-    { name },
-    ({ name }) => assert.isTrue(isValidName(toConstantName(name)), name),
+    { name, word: oneOf(...words) },
+    ({ name, word }) => {
+      for (const text of [name, word]) assert.isTrue(isValidName(toConstantName(text)), text)
+    },
     { arbitrary: { runs: 1_000 } }
   )
 
