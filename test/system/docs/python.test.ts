@@ -3,10 +3,10 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { makeDemoTenant } from "../../api/startApi.ts"
+import { serveFake } from "../../../client/test/serveFake.ts"
+import { FakeService } from "../../../client/src/testing.ts"
+import { startDemoApi } from "../../api/startApi.ts"
 import { programPath } from "../../support/programs/programs.ts"
-import { runService, startService, unlimited } from "../../support/service.ts"
-import { makeAcquire, makeTestDatabase } from "../../support/testDatabase.ts"
 
 const examples = join(import.meta.dirname, "../../../examples")
 
@@ -27,8 +27,7 @@ for line in sys.stdin:
 `
 
 describe("examples/prompts.py", () => {
-  const { archive, key } = makeDemoTenant()
-  const { env, sql } = makeTestDatabase([archive])
+  const { key, archive, service, sql } = startDemoApi()
   const agent = archive.prompts.find(({ title }) => title === "Support agent")!
 
   /** Starts a Python program that uses the example. Returns a function that reads a prompt in this program. */
@@ -48,18 +47,14 @@ describe("examples/prompts.py", () => {
     }
   }
 
-  const acquire = makeAcquire()
-  const start = (settings: Readonly<Record<string, string>>) =>
-    acquire(runService(() => startService({ ...env, ...settings })))
-
   it("the recipe reads prompts by name, fills slots, checks its cache with ETags, and serves known prompts during an outage", async () => {
-    const service = await start(unlimited)
-    const [fresh, cached] = [startReader(service.url, 0), startReader(service.url, 3_600)]
+    const { url, output, stop } = service()
+    const [fresh, cached] = [startReader(url, 0), startReader(url, 3_600)]
     const first = await fresh("support-agent")
     const text = expect.stringMatching(/^You are a support agent of Acme\. /)
     expect(first).toEqual({ id: agent.id, text })
     for (const read of [cached, fresh]) expect(await read("support-agent")).toEqual(first)
-    expect(service.output()).toContain('"status":304')
+    expect(output()).toContain('"status":304')
     for (const name of ["no-such prompt/x", "no-such-prompt"])
       expect(await fresh(name)).toEqual({ status: 404, code: "NOT_FOUND" })
 
@@ -67,27 +62,26 @@ describe("examples/prompts.py", () => {
     const edited = { id: agent.id, text: expect.stringMatching(/^For x, \{\{else\}\}\n/) }
     await expect.poll(() => fresh("support-agent")).toEqual(edited)
 
-    await service.stop()
+    await stop()
     expect(await fresh("support-agent")).toEqual(edited)
     expect(await fresh("other")).toEqual({ retry_after: expect.any(Number) })
     expect(await cached("support-agent")).toEqual(first)
   })
 
   it("after 429, the recipe serves known prompts and sends no request before the time of Retry-After", async () => {
-    const service = await start({ RATE_LIMIT_PER_KEY: "1", RATE_LIMIT_PER_PROCESS: "100" })
-    const read = startReader(service.url, 0)
-    const known = await read("support-agent")
-    // The window may end between the first two requests.
-    const countRejections = () => service.output().split('"status":429').length - 1
-    await expect
-      .poll(async () => {
-        expect(await read("support-agent")).toEqual(known)
-        return countRejections()
-      })
-      .toBe(1)
-    const unknown = await read("other")
-    expect(unknown.retry_after).toBeGreaterThan(0)
-    expect(unknown.retry_after).toBeLessThanOrEqual(61)
-    expect(countRejections()).toBe(1)
+    let requests = 0
+    const fake = new FakeService({ prompts: [{ name: "known", content: "Text" }] })
+    const url = await serveFake(fake, (_, response) => {
+      if (++requests === 1) return false
+      response.writeHead(429, { "retry-after": "600" }).end()
+      return true
+    })
+    const read = startReader(url, 0)
+    const known = await read("known")
+    for (const _ of [1, 2]) expect(await read("known")).toEqual(known)
+    const { retry_after } = await read("other")
+    expect(retry_after).toBeGreaterThan(60)
+    expect(retry_after).toBeLessThanOrEqual(601)
+    expect(requests).toBe(2)
   })
 })
