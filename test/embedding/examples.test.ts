@@ -4,7 +4,7 @@ import { cpSync, readdirSync } from "node:fs"
 import { get } from "node:http"
 import { join } from "node:path"
 import * as Result from "effect/Result"
-import { beforeAll, describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { getSource } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { makeDemoTenant } from "../api/startApi.ts"
@@ -25,11 +25,8 @@ const programs = ["effect-program.ts", "in-process.ts", "litellm.ts", "resolve.t
 const tests = ["memory-testing.ts", "own-store.ts", "properties.ts"]
 
 /** A project that contains all examples. Its imports of this repository's packages resolve to their sources. */
-let project: string
-beforeAll(() => {
-  project = makeLinkedProject("embedding-examples", ["express", "fastify", "hono"])
-  cpSync(examples, project, { recursive: true })
-})
+const project = makeLinkedProject("embedding-examples", ["express", "fastify", "hono"])
+cpSync(examples, project, { recursive: true })
 
 const runNode = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) =>
   run(project, process.execPath, args, env)
@@ -40,104 +37,100 @@ it("test/embedding/examples.test.ts runs every example that does not use the cli
   )
 })
 
-describe("the examples that need PostgreSQL", () => {
-  const { env } = makeTestDatabase([archive])
-  const headers = { authorization: `Bearer ${key}` }
-  /** Runs a test on the port of an example, which must then stop without an error. */
-  const testExample = async (example: string, test: (port: number) => Promise<void>) => {
-    const port = await freePort()
-    const child = spawn(process.execPath, [example], {
-      cwd: project,
-      env: { ...env, PATH: process.env.PATH, PORT: String(port) },
-      stdio: ["ignore", "pipe", "inherit"]
-    })
-    try {
-      await once(child.stdout, "data")
-      await test(port)
-    } finally {
-      child.kill("SIGTERM")
-      expect(await once(child, "exit")).toEqual([0, null])
-    }
+const { env } = makeTestDatabase([archive])
+const headers = { authorization: `Bearer ${key}` }
+/** Runs a test on the port of an example, which must then stop without an error. */
+const testExample = async (example: string, test: (port: number) => Promise<void>) => {
+  const port = await freePort()
+  const child = spawn(process.execPath, [example], {
+    cwd: project,
+    env: { ...env, PATH: process.env.PATH, PORT: String(port) },
+    stdio: ["ignore", "pipe", "inherit"]
+  })
+  try {
+    await once(child.stdout, "data")
+    await test(port)
+  } finally {
+    child.kill("SIGTERM")
+    expect(await once(child, "exit")).toEqual([0, null])
   }
+}
 
-  it.each(servers)("%s serves the API next to the pages of the application", (example) =>
-    testExample(example, async (port) => {
-      const send = async (path: string, init: RequestInit = {}) => {
-        const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers, ...init })
-        return { status: response.status, etag: response.headers.get("etag"), body: await response.text() }
-      }
-      const { status, etag, body } = await send(path)
-      expect([status, JSON.parse(body)]).toEqual([200, { data: resolved }])
-      const conditional = { headers: { ...headers, "if-none-match": etag! } }
-      expect(await send(path, conditional)).toEqual({ status: 304, etag, body: "" })
-      expect(await send(path, { method: "HEAD" })).toEqual({ status: 200, etag, body: "" })
-      expect((await send(path, { headers: {} })).status).toBe(401)
-      expect((await send("/")).body).toBe("a page of the application\n")
-      expect((await send("/elsewhere")).status).toBe(404)
-    })
-  )
+it.each(servers)("%s serves the API next to the pages of the application", (example) =>
+  testExample(example, async (port) => {
+    const send = async (path: string, init: RequestInit = {}) => {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers, ...init })
+      return { status: response.status, etag: response.headers.get("etag"), body: await response.text() }
+    }
+    const { status, etag, body } = await send(path)
+    expect([status, JSON.parse(body)]).toEqual([200, { data: resolved }])
+    const conditional = { headers: { ...headers, "if-none-match": etag! } }
+    expect(await send(path, conditional)).toEqual({ status: 304, etag, body: "" })
+    expect(await send(path, { method: "HEAD" })).toEqual({ status: 200, etag, body: "" })
+    expect((await send(path, { headers: {} })).status).toBe(401)
+    expect((await send("/")).body).toBe("a page of the application\n")
+    expect((await send("/elsewhere")).status).toBe(404)
+  })
+)
 
-  it.each([
-    [
-      "hono.ts",
-      `import application, { close } from "./hono.ts"
+it.each([
+  [
+    "hono.ts",
+    `import application, { close } from "./hono.ts"
 const get = (path, headers) => application.request(path, { headers })`,
-      "a page of the application\n"
-    ],
-    [
-      "route-handler.ts",
-      `import { close, GET, getResolvedText } from "./route-handler.ts"
+    "a page of the application\n"
+  ],
+  [
+    "route-handler.ts",
+    `import { close, GET, getResolvedText } from "./route-handler.ts"
 const get = async (path, headers) =>
-  path === "/"
-    ? new Response(await getResolvedText("${archive.workspace.id}", "${agent.id}"))
-    : GET(new Request("http://host.example" + path, { headers }))`,
-      resolved.resolved_content
-    ]
-  ])("%s serves the API and a page of the application", async (_, start, page) => {
-    const code = `${start}
+path === "/"
+  ? new Response(await getResolvedText("${archive.workspace.id}", "${agent.id}"))
+  : GET(new Request("http://host.example" + path, { headers }))`,
+    resolved.resolved_content
+  ]
+])("%s serves the API and a page of the application", async (_, start, page) => {
+  const code = `${start}
 const responses = [
-  await get("${path}", { authorization: "Bearer ${key}" }), await get("${path}", {}), await get("/", {})
+await get("${path}", { authorization: "Bearer ${key}" }), await get("${path}", {}), await get("/", {})
 ]
 console.log(JSON.stringify(await Promise.all(responses.map(async (each) => [each.status, await each.text()]))))
 await close()`
-    const { stdout, ...rest } = await runNode(["--input-type=module", "--eval", code], env)
-    expect(rest).toEqual({ code: 0, stderr: "" })
-    expect(JSON.parse(stdout)).toEqual([
-      [200, JSON.stringify({ data: resolved })],
-      [401, expect.any(String)],
-      [200, page]
-    ])
-  })
+  const { stdout, ...rest } = await runNode(["--input-type=module", "--eval", code], env)
+  expect(rest).toEqual({ code: 0, stderr: "" })
+  expect(JSON.parse(stdout)).toEqual([
+    [200, JSON.stringify({ data: resolved })],
+    [401, expect.any(String)],
+    [200, page]
+  ])
+})
 
-  it("litellm.ts serves a prompt as a message with slots of LiteLLM, and the errors of the API", () =>
-    testExample("litellm.ts", async (port) => {
-      const endpoint = `http://127.0.0.1:${port}/beta/litellm_prompt_management`
-      const response = await fetch(`${endpoint}?prompt_id=support-agent&project_name=x`, { headers })
-      expect(await response.json()).toEqual({
-        prompt_id: "support-agent",
-        prompt_template: [
-          { role: "system", content: resolved.resolved_content.replace("{{shop}}", "{shop}") }
-        ],
-        prompt_template_model: agent.target_model
-      })
-      const sendFor = async (query: string, init: RequestInit) => (await fetch(endpoint + query, init)).status
-      expect(await sendFor("?prompt_id=support-agent", {})).toBe(401)
-      expect(await sendFor("?prompt_id=../../../../docs%3F", { headers })).toBe(404)
-      expect(await sendFor("", { headers })).toBe(404)
-      expect(await sendFor("?prompt_id=support-agent", { headers, method: "POST" })).toBe(404)
-      for (const path of ["//", "http://[/", "*", "/beta/litellm_prompt_management?prompt_id=%ff%00"]) {
-        const [received] = await once(get({ host: "127.0.0.1", port, path }), "response")
-        expect(received.resume().statusCode, path).toBe(404)
-      }
-    }))
+it("litellm.ts serves a prompt as a message with slots of LiteLLM, and the errors of the API", () =>
+  testExample("litellm.ts", async (port) => {
+    const endpoint = `http://127.0.0.1:${port}/beta/litellm_prompt_management`
+    const response = await fetch(`${endpoint}?prompt_id=support-agent&project_name=x`, { headers })
+    expect(await response.json()).toEqual({
+      prompt_id: "support-agent",
+      prompt_template: [{ role: "system", content: resolved.resolved_content.replace("{{shop}}", "{shop}") }],
+      prompt_template_model: agent.target_model
+    })
+    const sendFor = async (query: string, init: RequestInit) => (await fetch(endpoint + query, init)).status
+    expect(await sendFor("?prompt_id=support-agent", {})).toBe(401)
+    expect(await sendFor("?prompt_id=../../../../docs%3F", { headers })).toBe(404)
+    expect(await sendFor("", { headers })).toBe(404)
+    expect(await sendFor("?prompt_id=support-agent", { headers, method: "POST" })).toBe(404)
+    for (const path of ["//", "http://[/", "*", "/beta/litellm_prompt_management?prompt_id=%ff%00"]) {
+      const [received] = await once(get({ host: "127.0.0.1", port, path }), "response")
+      expect(received.resume().statusCode, path).toBe(404)
+    }
+  }))
 
-  it.each([
-    ["in-process.ts", "Support agent 3\n3\nNOT_FOUND Version not found\n"],
-    ["effect-program.ts", "Support agent 3\n/readyz 200\n"],
-    ["resolve.ts", "Greet {{customer}}.\n\nBe brief.\n"]
-  ])("%s prints what its comments say", async (example, stdout) => {
-    expect(await runNode([example], env)).toEqual({ code: 0, stdout, stderr: "" })
-  })
+it.each([
+  ["in-process.ts", "Support agent 3\n3\nNOT_FOUND Version not found\n"],
+  ["effect-program.ts", "Support agent 3\n/readyz 200\n"],
+  ["resolve.ts", "Greet {{customer}}.\n\nBe brief.\n"]
+])("%s prints what its comments say", async (example, stdout) => {
+  expect(await runNode([example], env)).toEqual({ code: 0, stdout, stderr: "" })
 })
 
 it.each(tests)("the tests in %s pass", async (example) => {

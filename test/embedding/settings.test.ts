@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest"
+import { afterEach, expect, it, onTestFinished, vi } from "vitest"
 import {
   createPromptApi,
   type HostLogFields,
@@ -34,73 +34,69 @@ it.each([
   await expect.poll(readPolicy).toBe(policy)
 })
 
-describe("the option basePath of createPromptApi", () => {
-  const basePath = "/prompts-service/v2"
-  const readServers = async (api: PromptApi) =>
-    JSON.parse(await (await send(api, `${basePath}/openapi.json`)).text()).servers
+const basePath = "/prompts-service/v2"
+const readServers = async (api: PromptApi) =>
+  JSON.parse(await (await send(api, `${basePath}/openapi.json`)).text()).servers
 
-  it("basePath is the prefix of every path of the API, its OpenAPI document and its redirects", async () => {
-    const api = await makeApi({ basePath })
-    const paths = [path, `${path}/versions?per_page=1`, "/healthz", "/readyz", "/openapi.json", "/docs"]
-    for (const path of paths) expect((await send(api, basePath + path)).status, path).toBe(200)
-    const doubled = basePath + basePath
-    const wrong = [doubled, `${basePath}x`, basePath.toUpperCase(), "/prompts-service", `/x${basePath}`]
-    const unknown = [
-      ...paths,
-      basePath,
-      ...[...wrong, `/${basePath}`, `${basePath}/`].map((base) => base + path)
-    ]
-    for (const path of unknown) expect((await send(api, path)).status, path).toBe(404)
-    expect(await readServers(api)).toEqual([{ url: basePath }])
-    for (const path of ["/", "/docs/"]) {
-      const response = await send(api, basePath + path)
-      expect([response.status, response.headers.get("location")]).toEqual([308, `${basePath}/docs`])
-    }
-  })
-
-  it("if publicUrl and basePath differ, requests are accepted only below basePath and responses contain publicUrl", async () => {
-    const publicUrl = "https://example.com/public"
-    const api = await makeApi({ basePath, publicUrl })
-    expect(await readServers(api)).toEqual([{ url: publicUrl }])
-    expect((await send(api, `${basePath}/`)).headers.get("location")).toBe("/public/docs")
-    expect((await send(api, `/public${path}`)).status).toBe(404)
-  })
+it("basePath is the prefix of every path of the API, its OpenAPI document and its redirects", async () => {
+  const api = await makeApi({ basePath })
+  const paths = [path, `${path}/versions?per_page=1`, "/healthz", "/readyz", "/openapi.json", "/docs"]
+  for (const path of paths) expect((await send(api, basePath + path)).status, path).toBe(200)
+  const doubled = basePath + basePath
+  const wrong = [doubled, `${basePath}x`, basePath.toUpperCase(), "/prompts-service", `/x${basePath}`]
+  const unknown = [
+    ...paths,
+    basePath,
+    ...[...wrong, `/${basePath}`, `${basePath}/`].map((base) => base + path)
+  ]
+  for (const path of unknown) expect((await send(api, path)).status, path).toBe(404)
+  expect(await readServers(api)).toEqual([{ url: basePath }])
+  for (const path of ["/", "/docs/"]) {
+    const response = await send(api, basePath + path)
+    expect([response.status, response.headers.get("location")]).toEqual([308, `${basePath}/docs`])
+  }
 })
 
-describe("the option logger of createPromptApi", () => {
-  it("a logger with the method info receives a line for each request, without the key, the query or a prompt, and may throw", async () => {
-    const lines: Array<readonly [message: string, fields: HostLogFields]> = []
-    const info = (...line: readonly [message: string, fields: HostLogFields]) => {
-      lines.push(line)
-      throw new Error("disk full")
-    }
-    const { status } = await send(await makeApi({ logger: { info } }), `${path}?secret=s3cret`)
-    expect(status).toBe(200)
-    const fields = {
-      method: "GET",
-      route: "/api/v1/prompts/:id",
-      status: 200,
-      duration_ms: expect.any(Number),
-      request_id: expect.any(String),
-      workspace_id: tenant.archive.workspace.id,
-      key_id: tenant.keys.active.stored.id
-    }
-    expect(lines).toEqual([["request", fields]])
-  })
+it("if publicUrl and basePath differ, requests are accepted only below basePath and responses contain publicUrl", async () => {
+  const publicUrl = "https://example.com/public"
+  const api = await makeApi({ basePath, publicUrl })
+  expect(await readServers(api)).toEqual([{ url: publicUrl }])
+  expect((await send(api, `${basePath}/`)).headers.get("location")).toBe("/public/docs")
+  expect((await send(api, `/public${path}`)).status).toBe(404)
+})
 
-  it("warnings go to the method warn of the logger or, without a logger, to stderr as JSON lines", async () => {
-    const errors = vi.spyOn(console, "error").mockImplementation(() => {})
-    const warn = vi.fn()
-    const redisUrl = "redis://127.0.0.1:9"
-    await makeApi({ logger: { warn }, redisUrl })
-    const message = expect.stringMatching(/^Redis /)
-    await expect.poll(() => warn.mock.calls).toContainEqual([message, expect.anything()])
-    expect(errors.mock.calls).toEqual([])
-    await makeApi({ redisUrl })
-    await expect
-      .poll(() => errors.mock.calls.map(([line]) => JSON.parse(line)))
-      .toContainEqual(expect.objectContaining({ level: "warn", time: expect.any(String) }))
-  })
+it("a logger with the method info receives a line for each request, without the key, the query or a prompt, and may throw", async () => {
+  const lines: Array<readonly [message: string, fields: HostLogFields]> = []
+  const info = (...line: readonly [message: string, fields: HostLogFields]) => {
+    lines.push(line)
+    throw new Error("disk full")
+  }
+  const { status } = await send(await makeApi({ logger: { info } }), `${path}?secret=s3cret`)
+  expect(status).toBe(200)
+  const fields = {
+    method: "GET",
+    route: "/api/v1/prompts/:id",
+    status: 200,
+    duration_ms: expect.any(Number),
+    request_id: expect.any(String),
+    workspace_id: tenant.archive.workspace.id,
+    key_id: tenant.keys.active.stored.id
+  }
+  expect(lines).toEqual([["request", fields]])
+})
+
+it("warnings go to the method warn of the logger or, without a logger, to stderr as JSON lines", async () => {
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {})
+  const warn = vi.fn()
+  const redisUrl = "redis://127.0.0.1:9"
+  await makeApi({ logger: { warn }, redisUrl })
+  const message = expect.stringMatching(/^Redis /)
+  await expect.poll(() => warn.mock.calls).toContainEqual([message, expect.anything()])
+  expect(errors.mock.calls).toEqual([])
+  await makeApi({ redisUrl })
+  await expect
+    .poll(() => errors.mock.calls.map(([line]) => JSON.parse(line)))
+    .toContainEqual(expect.objectContaining({ level: "warn", time: expect.any(String) }))
 })
 
 it("api.metrics() returns Prometheus text with metrics of requests and of the process, but throws unless metrics is true", async () => {

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest"
 import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { embeddedEnv, postgresEnv } from "../../support/database.ts"
+import { toDatabaseUrl } from "../../support/postgres.ts"
 import { run } from "../../support/service.ts"
 import { makeFailure, makeSuccess } from "../../support/services/commandLine.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
@@ -54,4 +55,14 @@ it("a command on a new embedded database says that DATABASE_URL is not set, and 
   expect(stderr).toContain(
     `run migrate; DATABASE_URL is not set, so this is the embedded database in ${env.DATA_DIR}`
   )
+})
+
+it.each([
+  [
+    toDatabaseUrl("nowhere"),
+    'PostgreSQL rejected the connection of DATABASE_URL: database "nowhere" does not exist'
+  ],
+  ["postgres://postgres@127.0.0.1:9/none", "the database cannot be reached: connect ECONNREFUSED 127.0.0.1:9"]
+])("a command exits with 1 and prints once why the database at %s is unavailable", async (url, reason) => {
+  expect(await run(["workspaces", "list"], { DATABASE_URL: url })).toEqual(makeFailure(reason))
 })

@@ -1,6 +1,6 @@
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { makeFailure, runInProcess } from "../../../support/services/commandLine.ts"
 
 const key = `key_live_${"0".repeat(64)}`
@@ -101,23 +101,21 @@ it.each<readonly [args: ReadonlyArray<string>, message: string, code: number]>([
   })
 })
 
-describe("help and version", () => {
-  it.each([
-    ["help", "--help", /^SUBCOMMANDS\n {2}serve /m],
-    ["help keys", "keys --help", /^SUBCOMMANDS\n {2}issue /m],
-    ["help keys issue", "keys issue -h", /^FLAGS\n/m],
-    ["version", "--version", /^prompt-retrieval v/]
-  ])("the command %s prints the same text to stdout as %s", async (words, flags, stdout) => {
-    const result = await runInProcess(words.split(" "))
-    expect(result).toEqual({ code: 0, stdout: expect.stringMatching(stdout), stderr: "" })
-    expect(await runInProcess(flags.split(" "))).toEqual(result)
-  })
+it.each([
+  ["help", "--help", /^SUBCOMMANDS\n {2}serve /m],
+  ["help keys", "keys --help", /^SUBCOMMANDS\n {2}issue /m],
+  ["help keys issue", "keys issue -h", /^FLAGS\n/m],
+  ["version", "--version", /^prompt-retrieval v/]
+])("the command %s prints the same text to stdout as %s", async (words, flags, stdout) => {
+  const result = await runInProcess(words.split(" "))
+  expect(result).toEqual({ code: 0, stdout: expect.stringMatching(stdout), stderr: "" })
+  expect(await runInProcess(flags.split(" "))).toEqual(result)
+})
 
-  it.each([
-    ["keys issue", /^ {2}--workspace <id\|name> +Id .+ \(default: \$PROMPT_RETRIEVAL_WORKSPACE\)$/m],
-    ["keys issue", /^ {2}--user string +Email .+ \(required\)$/m],
-    ["serve", /^ENVIRONMENT\n(.*\n)* {2}PORT +Port to listen on.* \(default: 3000\)$/m]
-  ])("the help of %s shows defaults, required flags and environment variables: %s", async (words, line) => {
-    expect((await runInProcess([...words.split(" "), "--help"])).stdout).toMatch(line)
-  })
+it.each([
+  ["keys issue", /^ {2}--workspace <id\|name> +Id .+ \(default: \$PROMPT_RETRIEVAL_WORKSPACE\)$/m],
+  ["keys issue", /^ {2}--user string +Email .+ \(required\)$/m],
+  ["serve", /^ENVIRONMENT\n(.*\n)* {2}PORT +Port to listen on.* \(default: 3000\)$/m]
+])("the help of %s shows defaults, required flags and environment variables: %s", async (words, line) => {
+  expect((await runInProcess([...words.split(" "), "--help"])).stdout).toMatch(line)
 })

@@ -1,9 +1,9 @@
 import * as fs from "node:fs"
 import { join } from "node:path"
-import { afterEach, beforeEach, expect, it } from "vitest"
+import { afterEach, expect, it } from "vitest"
 import { archive, prompt, toArchiveText } from "../../../../support/archives.ts"
 import { currentProgram, runProcess } from "../../../../support/service.ts"
-import { makeFailure, runInProcess } from "../../../../support/services/commandLine.ts"
+import { makeFailure, makeSuccess, runInProcess } from "../../../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../../../support/testDatabase.ts"
 import { makeTestDirectory } from "../../../../support/testDirectory.ts"
 
@@ -17,25 +17,13 @@ const whole = toArchiveText(original)
 
 const { env } = makeTestDatabase([original])
 const scratch = makeTestDirectory("export-")
-/** A directory of the current test. */
-let root: string
-const inRoot = (name: string) => join(root, name)
-
-beforeEach(() => {
-  root = fs.mkdtempSync(join(scratch, "test-"))
-})
 afterEach(() => {
-  const names = fs.readdirSync(root, { recursive: true, encoding: "utf8" })
-  expect(names.filter((name) => name.includes(".export-"))).toEqual([])
+  expect(fs.readdirSync(scratch).filter((name) => name.includes(".export-"))).toEqual([])
 })
 
 const exportArgs = (out: string, id: string = workspace) => ["export", "--workspace", id, "--out", out]
 const exportTo = (out: string, id?: string) => runInProcess(exportArgs(out, id), env)
-const expectedResult = (out: string) => ({
-  code: 0,
-  stdout: `Exported workspace ${workspace} to ${out}\n`,
-  stderr: ""
-})
+const expectedResult = (out: string) => makeSuccess(`Exported workspace ${workspace} to ${out}`)
 
 it.each([
   ["a socket", ""],
@@ -43,25 +31,25 @@ it.each([
   ["a file", "> redirected && cat redirected"]
 ])("export --out /dev/stdout writes only the archive if standard output is %s", async (_, redirection) => {
   const command = `"${process.execPath}" "${currentProgram}" ${exportArgs("/dev/stdout").join(" ")} ${redirection}`
-  const options = { cwd: root, env: { PATH: process.env.PATH, ...env } }
+  const options = { cwd: scratch, env: { PATH: process.env.PATH, ...env } }
   expect(await runProcess("sh", ["-c", command], options)).toEqual({ code: 0, stdout: whole, stderr: "" })
 })
 
 it("export --out writes to the target of a symbolic link, and only the owner can read a new file", async () => {
-  const [link, target] = [inRoot("link"), inRoot("archive.json")]
-  fs.symlinkSync("archive.json", link)
+  const [link, target] = [join(scratch, "link"), join(scratch, "target.json")]
+  fs.symlinkSync("target.json", link)
   expect(await exportTo(target)).toEqual(expectedResult(target))
   expect(fs.statSync(target).mode & 0o7777).toBe(0o600)
   fs.writeFileSync(target, "old")
   expect(await exportTo(link)).toEqual(expectedResult(link))
-  expect(fs.readlinkSync(link)).toBe("archive.json")
+  expect(fs.readlinkSync(link)).toBe("target.json")
   expect(fs.readFileSync(target, "utf8")).toBe(whole)
 })
 
 it.each([0o640, 0o444, 0o777])(
   "export --out replaces a regular file atomically and keeps its mode %i and its owner",
   async (mode) => {
-    const file = inRoot("archive.json")
+    const file = join(scratch, `${mode}.json`)
     fs.writeFileSync(file, "old")
     fs.chmodSync(file, mode)
     if (isRoot) fs.chownSync(file, nobody, nobody)
@@ -77,11 +65,11 @@ it.each([0o640, 0o444, 0o777])(
 )
 
 it("export --out leaves the old file unchanged if the export fails", async () => {
-  const file = inRoot("archive.json")
+  const file = join(scratch, "failed.json")
   fs.writeFileSync(file, "old")
   const { ino, mtimeMs } = fs.statSync(file)
   const missing = "00000000-0000-4000-8000-000000000000"
   expect(await exportTo(file, missing)).toMatchObject({ code: 1, stdout: "" })
   expect(fs.statSync(file)).toMatchObject({ ino, mtimeMs })
-  expect(await exportTo(root)).toEqual(makeFailure(`cannot write ${root}: it is a directory`))
+  expect(await exportTo(scratch)).toEqual(makeFailure(`cannot write ${scratch}: it is a directory`))
 })
