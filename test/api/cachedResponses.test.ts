@@ -5,13 +5,12 @@ import * as Schema from "effect/Schema"
 import { afterAll, beforeAll, expect } from "vitest"
 import { newId, sample } from "../support/archives.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
-import { makeResources } from "../support/database.ts"
 import { type Proxy, proxyToUrl } from "../support/postgres.ts"
-import { unlimited } from "../support/service.ts"
+import { runService, unlimited } from "../support/service.ts"
 import { readMetric, responseHits } from "../support/services/metrics.ts"
 import { outageStatus } from "../support/services/outage.ts"
 import { type ObservedService, startObservedService } from "../support/services/startObservedService.ts"
-import { makeTestDatabase } from "../support/testDatabase.ts"
+import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
 
 const { archive, keys } = sample()
 const [greeting] = archive.prompts
@@ -19,18 +18,15 @@ const base = `/api/v1/prompts/${greeting!.id}`
 const authorization = `Authorization: Bearer ${keys.active.plaintext}`
 
 const { env, sql } = makeTestDatabase([archive])
-const resources = makeResources()
+const acquire = makeAcquire()
 let proxy: Proxy
 let service: ObservedService
 beforeAll(async () => {
-  proxy = await resources.acquire(proxyToUrl(env.DATABASE_URL))
-  service = await startObservedService({ DATABASE_URL: proxy.url, ...unlimited })
+  proxy = await acquire(proxyToUrl(env.DATABASE_URL))
+  const settings = { DATABASE_URL: proxy.url, ...unlimited }
+  service = await acquire(runService(() => startObservedService(settings)))
 })
-afterAll(async () => {
-  await resources.acquire(proxy.thaw)
-  await service?.stop()
-  await resources.release()
-})
+afterAll(() => Effect.runPromise(proxy.thaw))
 
 const send = (target: string, lines: ReadonlyArray<string>, method = "GET") =>
   exchange(service.port, rawRequest(target, lines, method))

@@ -85,11 +85,8 @@ it("a 429 and its metric name the exceeded limit, and requests with a rejected k
       expectRateLimited(response, "process", 5)
       expectDocumented(target, response)
     }
-    for (const [bucket, count] of [
-      ["key", 1],
-      ["process", Object.keys(targets).length]
-    ] as const)
-      expect(await readMetric(metricsPort, `${denials}{bucket="${bucket}"}`)).toBe(count)
+    expect(await readMetric(metricsPort, `${denials}{bucket="key"}`)).toBe(1)
+    expect(await readMetric(metricsPort, `${denials}{bucket="process"}`)).toBe(Object.keys(targets).length)
 
     expect((await exchange(port, rawRequest("/healthz"))).status).toBe(200)
   })

@@ -1,7 +1,9 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
-import { makePromptRepo } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
+import { getSource, makePromptRepo } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { findName } from "../../src/domain/PromptName.ts"
+import { resolve } from "../../src/domain/Resolution.ts"
 import { fragment, fragmentBinding, makeTenant, newId, prompt, sample } from "../support/archives.ts"
 import { type ExpectedError, expectError, invalidParameter, positiveIntRule } from "./expectations.ts"
 import { authorize, startApi } from "./startApi.ts"
@@ -45,34 +47,20 @@ const listed = Effect.runSync(model.listPage(archive.workspace.id, {}, { page: 1
 
 describe("GET /resolved", () => {
   it("GET /resolved returns the prompts of the same page of GET /prompts, each like GET /prompts/{id}/resolved", async () => {
-    const [folder] = archive.folders
-    for (const query of [
-      "",
-      "?page=2&per_page=2",
-      "?type=system",
-      `?folder_id=${folder!.id}`,
-      "?tag=production",
-      "?page=99"
-    ]) {
-      const list = await read(`/api/v1/prompts${query}`)
-      const resolved = await read(`/api/v1/resolved${query}`)
-      expect(resolved.meta).toEqual(list.meta)
-      const named = await read(`/api/v1/resolved${query === "" ? "?" : `${query}&`}names=true`)
-      expect(named.data).toEqual(resolved.data)
-      const stored = new Map(archive.prompts.map((prompt) => [String(prompt.id), prompt]))
-      expect(named.meta).toEqual({
-        ...list.meta,
-        prompts: list.data.map(({ id }: { readonly id: string }) => ({
-          name: findName(archive.prompts, stored.get(id)!),
-          version: stored.get(id)!.current_version
-        }))
-      })
-      const singles = await Promise.all(
-        list.data.map(
-          async ({ id }: { readonly id: string }) => (await read(`/api/v1/prompts/${id}/resolved`)).data
-        )
-      )
-      expect(JSON.stringify(resolved.data)).toBe(JSON.stringify(singles))
+    const queries = ["page=2&per_page=2", "type=system", "tag=production", "page=99", ""]
+    for (const query of [...queries, `folder_id=${archive.folders[0]!.id}`]) {
+      const list = await read(`/api/v1/prompts?${query}`)
+      const found = list.data.map(({ id }: { readonly id: string }) =>
+        archive.prompts.find((prompt) => prompt.id === id)
+      ) as typeof archive.prompts
+      const data = found.map((prompt) => Result.getOrThrow(resolve(getSource(archive, prompt))))
+      expect(await read(`/api/v1/resolved?${query}`)).toEqual({ data, meta: list.meta })
+      const prompts = found.map((prompt) => ({
+        name: findName(archive.prompts, prompt),
+        version: prompt.current_version
+      }))
+      const meta = { ...list.meta, prompts }
+      expect(await read(`/api/v1/resolved?${query}&names=true`)).toEqual({ data, meta })
     }
   })
 

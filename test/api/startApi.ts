@@ -9,23 +9,14 @@ import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
 import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
 import { expectDocumented } from "./openapi/document.ts"
 
-/** A running service whose output is searched for leaked secrets when it stops. */
-export interface Api {
-  readonly service: () => ObservedService
-  /** The environment variables that select the database of the service. */
-  readonly env: { readonly DATABASE_URL: string }
-  /** Sends a request, and expects the response to match the OpenAPI document. */
-  readonly send: (target: string, lines: ReadonlyArray<string>, method?: string) => Promise<HttpResponse>
-  readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
-  /** Returns the value of a series in the metrics of the service. */
-  readonly metric: (series: string) => Promise<number>
-}
-
-/** Starts a service with these workspaces before the tests of a file or suite, and stops it after them. */
+/**
+ * Starts a service with these workspaces before the tests of a file or suite, and stops it after them. Then the output of
+ * the service is searched for leaked secrets.
+ */
 export const startApi = (
   archives: ReadonlyArray<Archive>,
   options: { readonly env?: Readonly<Record<string, string>> } = {}
-): Api => {
+) => {
   const { env, sql } = makeTestDatabase(archives)
   const acquire = makeAcquire()
   let service: ObservedService | undefined
@@ -35,14 +26,17 @@ export const startApi = (
   })
   return {
     service: () => service!,
+    /** The environment variables that select the database of the service. */
     env,
-    send: async (target, lines, method) => {
+    /** Sends a request, and expects the response to match the OpenAPI document. */
+    send: async (target: string, lines: ReadonlyArray<string>, method?: string): Promise<HttpResponse> => {
       const response = await exchange(service!.port, rawRequest(target, lines, method))
       expectDocumented(target, response)
       return response
     },
     sql,
-    metric: (series) => readMetric(service!.metricsPort, series)
+    /** Returns the value of a series in the metrics of the service. */
+    metric: (series: string) => readMetric(service!.metricsPort, series)
   }
 }
 

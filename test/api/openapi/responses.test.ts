@@ -3,7 +3,7 @@ import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
 import { type Service, startService } from "../../support/service.ts"
 import { expectError, unavailable } from "../expectations.ts"
 import { authorize, endpointTargets, startDemoApi } from "../startApi.ts"
-import { document, expectDocumented, type Json } from "./document.ts"
+import { expectDocumented } from "./document.ts"
 
 const { archive, key, send } = startDemoApi()
 
@@ -26,27 +26,3 @@ it.each(Object.entries({ ...endpointTargets(archive.prompts[0]!.id), readyz: "/r
     expectDocumented(target, response)
   }
 )
-
-it("the examples of each field of a prompt, and of each path parameter, are values of the demo workspace", async () => {
-  const { parameters } = document.paths["/api/v1/prompts/{id}/versions/{version}"].get
-  const [id, version] = parameters
-    .filter(({ in: place }: Json) => place === "path")
-    .map(({ examples }: Json) => examples.default.value)
-  const path = `/api/v1/prompts/${id}`
-  const read = async (target: string): Promise<Json> =>
-    JSON.parse((await send(target, [authorize(key)])).body).data
-  const { schemas } = document.components
-  const prompt = await read(path)
-  const pairs: ReadonlyArray<readonly [schema: Json, found: Json]> = [
-    [schemas.Prompt, prompt],
-    [schemas.Tag, prompt.tags[0]],
-    [schemas.Version, await read(`${path}/versions/${version}`)]
-  ]
-  for (const [schema, found] of pairs)
-    for (const [name, { type, format, examples }] of Object.entries<Json>(schema.properties))
-      if (type === "string" && format === undefined && examples !== undefined)
-        expect(
-          examples.some((example: string) => found[name].startsWith(example)),
-          name
-        ).toBe(true)
-})

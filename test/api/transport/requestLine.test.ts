@@ -36,8 +36,9 @@ it.each([
     "with an API key of two lines",
     withHeaders("Host: a", authorization, "This key is shown only once"),
     malformedHeader
-  ]
-])("a request %s gets 400", async (_, request, expected) => {
+  ],
+  ["with an unknown expectation", withHeaders("Host: a", "Expect: a-miracle"), unknownExpectation]
+])("a request %s gets an error that describes the problem", async (_, request, expected) => {
   expectError(await exchange(port(), request), expected)
 })
 
@@ -56,10 +57,6 @@ it("a request with headers or a target of 15 KB is not rejected because of its s
   const padding = "a".repeat(15_000)
   expect((await api.send(prompt, [authorization, `X: ${padding}`])).status).toBe(200)
   expectError(await api.send(`/${padding}`, []), routeNotFound)
-})
-
-it("a request with an unknown expectation gets 417", async () => {
-  expectError(await api.send("/api/v1/prompts", [authorization, "Expect: a-miracle"]), unknownExpectation)
 })
 
 it("garbage behind a pending request closes the connection without any response", async () => {
