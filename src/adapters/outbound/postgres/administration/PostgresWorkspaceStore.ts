@@ -108,8 +108,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     /** Returns the user with this email, and locks the user against deletion. Adds the user if there is none. */
     const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
       for (;;) {
-        yield* sql`insert into users (id, email) values (${newUserId}, ${email})
-          on conflict (lower(email)) do nothing`
+        yield* sql`insert into users ${sql.insert({ id: newUserId, email })} on conflict (lower(email)) do nothing`
         const user = yield* Effect.catchTag(
           findUser(email, againstDeletion),
           "UserNotFound",
@@ -138,8 +137,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     return WorkspaceStore.of({
       workspaces: readWorkspaces(pool, "order by id"),
       addWorkspace: Effect.fnUntraced(function* ({ id, name, tier, billing_status }) {
-        yield* sql`insert into workspaces (id, name, tier, billing_status)
-          values (${id}, ${name}, ${tier}, ${billing_status})`
+        yield* sql`insert into workspaces ${sql.insert({ id, name, tier, billing_status })}`
         yield* record({ action: "workspace.created", workspace_id: id, subject: name, details: { tier } })
       }, inTransaction),
       setWorkspace: Effect.fnUntraced(function* (id, { name, tier, billing_status }) {
@@ -150,8 +148,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
           tier: tier ?? before.tier,
           billing_status: billing_status ?? before.billing_status
         }
-        yield* sql`update workspaces
-          set name = ${after.name}, tier = ${after.tier}, billing_status = ${after.billing_status} where id = ${id}`
+        yield* sql`update workspaces set ${sql.update(after, ["id"])} where id = ${id}`
         const entry = { action: "workspace.changed", workspace_id: id, subject: before.name, details: {} }
         yield* recordChanges(entry, before, after)
         return after
@@ -233,13 +230,9 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         yield* findWorkspace(sql, workspace, againstDeletion)
         const { id, email } = yield* addOrLockUser(owner.newUserId, owner.email)
         const { expires_at } = key
-        yield* sql`insert into api_keys
-          (id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at, expires_at)
-          values (${key.id}, ${workspace}, ${id}, ${key.name}, decode(${key.key_hash}, 'hex'), ${key.key_start},
-            ${key.key_end}, ${key.created_at}, ${expires_at})`
-        yield* record(
-          describeKey("key.issued", { ...key, workspace_id: workspace, owner: email }, { expires_at })
-        )
+        const row = { ...key, workspace_id: workspace, created_by: id, key_hash: `\\x${key.key_hash}` }
+        yield* sql`insert into api_keys ${sql.insert(row)}`
+        yield* record(describeKey("key.issued", { ...row, owner: email }, { expires_at }))
       }, inTransaction),
       auditEvents: ({ workspace, limit }) =>
         workspace === undefined

@@ -65,8 +65,7 @@ const mergeArchive = Effect.fnUntraced(function* (sql: PgClient, archive: WholeW
   const { id, name, tier, billing_status } = archive.workspace
   yield* sql.unsafe(lockWorkspace, [id])
   const workspaces = yield* countRows(
-    sql`insert into workspaces (id, name, tier, billing_status) values (${id}, ${name}, ${tier}, ${billing_status})
-      on conflict (id) do nothing`
+    sql`insert into workspaces ${sql.insert({ id, name, tier, billing_status })} on conflict (id) do nothing`
   )
   yield* rejectConflicts(sql, id, archive)
   const lists = ["prompt_tags", "prompt_fragments", "prompt_versions"] as const
