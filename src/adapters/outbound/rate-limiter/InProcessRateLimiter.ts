@@ -17,12 +17,8 @@ export const makeRateLimiter = (): RateLimiter["Service"] => {
 
   const setCount = (bucket: Bucket, now: number, count: number): void => {
     const window = toRateWindow(now)
-    const counts = windows.get(window)
-    if (counts !== undefined) {
-      counts.set(bucket, count)
-      return
-    }
-    windows.set(window, new Map([[bucket, count]]))
+    const counts = windows.get(window) ?? new Map<Bucket, number>()
+    windows.set(window, counts.set(bucket, count))
     // A map returns its keys in the order of insertion.
     const [oldest = window] = windows.keys()
     if (windows.size > maxWindows) windows.delete(oldest)
