@@ -3,12 +3,11 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { isSqlError } from "effect/sql/SqlError"
 import { CommandRuntime } from "../adapters/inbound/cli/CommandRuntime.ts"
 import { isJsonRequested } from "../adapters/inbound/cli/input/UsageErrors.ts"
 import { AsJson, CommandError, reportError } from "../adapters/inbound/cli/output/CommandError.ts"
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
-import { describeSqlError, OutageLogLevel } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
+import { OutageLogLevel } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
 import { toMessage } from "../application/observability/InternalError.ts"
 import { readConfig, type ServiceConfig } from "./config/Config.ts"
@@ -106,10 +105,6 @@ const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isS
   )
 })
 
-/** Describes an unexpected error. The driver's message does not say why a statement failed. */
-const describeDefect = (error: unknown): string =>
-  isSqlError(error) ? `PostgreSQL rejected a statement: ${describeSqlError(error)}` : toMessage(error)
-
 const interruptedExitCode = 130
 
 /**
@@ -126,7 +121,7 @@ export const main = (args: ReadonlyArray<string>): void => {
     teardown: (exit, onExit) => {
       if (Exit.isSuccess(exit)) return onExit(exit.value as number)
       if (Cause.hasInterruptsOnly(exit.cause)) return onExit(isServe ? 0 : interruptedExitCode)
-      const error = new CommandError({ message: describeDefect(Cause.squash(exit.cause)) })
+      const error = new CommandError({ message: toMessage(Cause.squash(exit.cause)) })
       onExit(Effect.runSync(Effect.provideService(reportError(error), AsJson, isJsonRequested(args))))
     }
   })

@@ -121,7 +121,7 @@ describe("deploy/roles.sql", () => {
       code: 1,
       stdout: "",
       stderr:
-        "prompt-retrieval: permission denied for table api_keys; deploy/roles.sql grants the privileges of each role\n"
+        "prompt-retrieval: PostgreSQL rejected a statement: permission denied for table api_keys; deploy/roles.sql grants the privileges of each role\n"
     })
     expect(runFile(database, roles)).toEqual(succeeded)
   })

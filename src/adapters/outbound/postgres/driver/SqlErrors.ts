@@ -32,22 +32,14 @@ export const sqlState = ({ reason }: SqlError): string => {
 }
 
 /**
- * Returns the message of PostgreSQL or of the operating system. Omits the text that the driver adds, and PostgreSQL's
- * DETAIL, which may contain values of a row.
+ * Returns the message of PostgreSQL or of the operating system, and the remedy if the role lacks a privilege. Omits the
+ * text that the driver adds, and PostgreSQL's DETAIL, which may contain values of a row.
  */
-export const describeSqlError = ({ reason }: SqlError): string => {
-  const { code = "", message = "" } = reason.cause as Partial<NodeJS.ErrnoException>
-  return message || code || reason._tag
+export const describeSqlError = (error: SqlError): string => {
+  const { code = "", message = "" } = error.reason.cause as Partial<NodeJS.ErrnoException>
+  const remedy = code === "42501" ? "; deploy/roles.sql grants the privileges of each role" : ""
+  return `${message || code || error.reason._tag}${remedy}`
 }
-
-/** The end of messages about a missing privilege: where the operator finds the privileges of each role. */
-export const grantHint = "deploy/roles.sql grants the privileges of each role"
-
-/** Returns the defect for an unexpected error. If the role lacks a privilege, the message names the remedy. */
-export const toDefect = (error: SqlError): Error =>
-  sqlState(error) === "42501"
-    ? new Error(`${describeSqlError(error)}; ${grantHint}`, { cause: error })
-    : error
 
 /**
  * Returns true if the connection was lost, refused or not available in time. A server that stops or starts reports
@@ -114,7 +106,10 @@ export const makeSqlErrorHandler = (): SqlErrorHandler => {
   )
   const logWarning = makeRepeatingLog((message) => Effect.logWarning(message))
   return (error) => {
-    if (!isTemporary(error)) return Effect.die(toDefect(error))
+    if (!isTemporary(error))
+      return Effect.die(
+        new Error(`PostgreSQL rejected a statement: ${describeSqlError(error)}`, { cause: error })
+      )
     const warning = findWarning(error)
     const log =
       warning === undefined

@@ -4,7 +4,7 @@ import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { MigrationInfo, MigrationReport } from "../../../../application/administration/SchemaStatus.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
-import { describeSqlError, grantHint, sqlState } from "../driver/SqlErrors.ts"
+import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { Database } from "../Database.ts"
 import { promptTags } from "./0001_prompt_tags.ts"
 import { notifications, promptNotifications } from "./0001_notifications.ts"
@@ -71,9 +71,6 @@ const isLockTimeout = (error: unknown): boolean =>
 const isRejected = (error: unknown): error is SqlError =>
   isSqlError(error) && ["42501", "25006", "3F000", "42883", "42P01"].includes(sqlState(error))
 
-const describeRejection = (error: SqlError): string =>
-  sqlState(error) === "42501" ? `${describeSqlError(error)}; ${grantHint}` : describeSqlError(error)
-
 /**
  * Runs the pending migrations in one transaction and returns them. Tries again as long as another transaction holds a
  * lock that the migrations need.
@@ -103,7 +100,7 @@ const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
     Effect.catchIf(isRejected, (error) =>
       Effect.fail(
         SchemaMismatch(
-          `the database's schema needs a migration, which the server rejected: ${describeRejection(error)}`
+          `the database's schema needs a migration, which the server rejected: ${describeSqlError(error)}`
         )
       )
     ),
@@ -129,7 +126,7 @@ const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migratio
     ),
     Effect.catchIf(isRejected, (error) =>
       Effect.logWarning(
-        `some triggers are missing or have the wrong firing mode, and the server rejected the correction: ${describeRejection(error)}; run migrate as the owner of the tables`
+        `some triggers are missing or have the wrong firing mode, and the server rejected the correction: ${describeSqlError(error)}; run migrate as the owner of the tables`
       )
     ),
     handleSqlErrors
