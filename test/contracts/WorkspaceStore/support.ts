@@ -12,7 +12,7 @@ import {
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
 import {
-  loadArchive,
+  
   type Key,
   archive,
   compareIds,
@@ -61,12 +61,6 @@ export const toReplacement = (added: Key): ReplacementKey => {
 export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, added: Key) =>
   Effect.flatMap(WorkspaceStore, (workspaces) =>
     workspaces.addKey(workspace, { email, newUserId }, toNewKey(added))
-  )
-
-/** Imports an archive that the import must reject, and returns the sorted paths of the problems. */
-export const rejectedPaths = (archive: Archive) =>
-  Effect.map(Effect.flip(loadArchive(archive)), (error) =>
-    error._tag === "InvalidContent" ? error.problems.map(({ path }) => path).sort() : error
   )
 
 /**
