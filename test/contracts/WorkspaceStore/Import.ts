@@ -17,8 +17,8 @@ import {
   sample,
   shareIds,
   tag,
-  user,
-  } from "../../support/archives.ts"
+  user
+} from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
 import {
   type ContractTests,

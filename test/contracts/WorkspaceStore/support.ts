@@ -12,7 +12,6 @@ import {
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
 import {
-  
   type Key,
   archive,
   compareIds,

@@ -22,20 +22,14 @@ const makeSetting = Effect.gen(function* () {
   yield* store.importWorkspace(archive)
   return { store, other, home, owner, own }
 })
-type Setting = Effect.Success<typeof makeSetting>
-
-/** Returns a new key of the setting's workspace, without the fields that the store adds. */
-const makeNewKey = ({ home, owner }: Setting) => toNewKey(key(home.id, owner))
-const makeReplacement = ({ home, owner }: Setting) => toReplacement(key(home.id, owner))
 
 describe("administration and concurrent writers", () => {
   const test = makeTest(it.live)
 
   test("addKey adds the user again if another transaction deletes the user at the same time", function* () {
-    const setting = yield* makeSetting
-    const { store, other, home, owner } = setting
+    const { store, other, home, owner } = yield* makeSetting
     const newUserId = newId<typeof owner.id>()
-    const added = makeNewKey(setting)
+    const added = toNewKey(key(home.id, owner))
     const result = yield* writeDuring(
       other,
       [
@@ -52,8 +46,7 @@ describe("administration and concurrent writers", () => {
 
   test("rotateKey fails with KeyNotFound if another transaction deletes the key's workspace or user at the same time", function* () {
     for (const parent of ["workspace", "user"]) {
-      const setting = yield* makeSetting
-      const { store, other, home, owner, own } = setting
+      const { store, other, home, owner, own } = yield* makeSetting
       const deletions =
         parent === "workspace"
           ? [["delete from workspaces where id = $1", [home.id]] as const]
@@ -62,7 +55,7 @@ describe("administration and concurrent writers", () => {
               ["delete from api_keys where created_by = $1", [owner.id]] as const,
               ["delete from users where id = $1", [owner.id]] as const
             ]
-      const rotation = store.rotateKey(own.stored.id, makeReplacement(setting), late)
+      const rotation = store.rotateKey(own.stored.id, toReplacement(key(home.id, owner)), late)
       assert.deepStrictEqual(yield* writeDuring(other, deletions, rotation), Result.fail(KeyNotFound), parent)
     }
   })

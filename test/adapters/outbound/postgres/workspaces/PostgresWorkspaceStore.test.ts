@@ -27,7 +27,6 @@ import {
   archive,
   exportArchive,
   folder,
-  fragment,
   fragmentBinding,
   instant,
   key,
@@ -35,7 +34,6 @@ import {
   newId,
   prompt,
   sample,
-  tag,
   user,
   version,
   workspace
@@ -82,8 +80,8 @@ describe("the PostgreSQL workspace store", () => {
       )
     })
 
-    test("a change that fails and a dry run write no row and record no event", function* () {
-      const store = yield* WorkspaceStore
+    test("a change that fails, a change that the audit log cannot record, and a dry run write no row and record no event", function* () {
+      const [store, sql] = [yield* WorkspaceStore, yield* PgClient.PgClient]
       const [{ archive: own, keys }, other] = [sample(), makeOneOfEach()]
       for (const each of [own, other]) yield* store.importWorkspace(each)
       const [home, ada, stranger, nowhere] = [own.workspace.id, own.users[0]!, user(), newId<WorkspaceId>()]
@@ -107,7 +105,8 @@ describe("the PostgreSQL workspace store", () => {
           (options?: ChangeOptions) => store.editContent(home, edit(changes), options),
           InvalidContent([{ path, message: isForeign }])
         ] as const
-      const rotating = (id: ApiKeyId) => store.rotateKey(id, toReplacement(added), late)
+      const rotating = (id: ApiKeyId, replacement = added) =>
+        store.rotateKey(id, toReplacement(replacement), late)
       const addKey = (workspace: WorkspaceId, added: Key) =>
         store.addKey(workspace, { email: stranger.email, newUserId: stranger.id }, toNewKey(added))
 
@@ -142,51 +141,35 @@ describe("the PostgreSQL workspace store", () => {
         [() => addKey(nowhere, added), WorkspaceNotFound],
         [() => store.deleteUser(ada.email, { now: 0, withActiveKeys: false }), UserHasActiveKeys(3)]
       ]
-      const defects: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+      const addsStoredKey: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
         addKey(home, keys.active),
-        store.rotateKey(keys.active.stored.id, toReplacement(keys.second), late)
+        rotating(keys.active.stored.id, keys.second)
+      ]
+      const recorded: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+        store.addWorkspace(workspace()),
+        store.setWorkspace(home, { name: "Renamed" }),
+        store.deleteWorkspace(home),
+        store.setUser(ada.email, true),
+        store.deleteUser(ada.email, { now: 0, withActiveKeys: true }),
+        addKey(home, added),
+        rotating(keys.active.stored.id),
+        store.revokeKey(keys.active.stored.id, late),
+        store.importWorkspace(emptied),
+        store.editContent(home, edit({}))
       ]
       const before = yield* readEveryRow
       for (const [change, error] of failures)
         for (const dryRun of [true, false])
           assert.deepStrictEqual(yield* Effect.flip(change({ dryRun })), error)
-      for (const defect of defects) assert.isTrue(Exit.hasDies(yield* Effect.exit(defect)))
+      for (const change of addsStoredKey) assert.isTrue(Exit.hasDies(yield* Effect.exit(change)))
       yield* store.importWorkspace(emptied, { dryRun: true })
-      assert.strictEqual(
-        yield* store.editContent(home, edit({ fragments: [fragment("New")] }), { dryRun: true }),
-        "edited"
-      )
-      assert.deepStrictEqual(yield* readEveryRow, before)
-    })
-
-    test("if the audit log cannot record a change, the change is rolled back", function* () {
-      const store = yield* WorkspaceStore
-      const sql = yield* PgClient.PgClient
-      const { archive: own, keys } = sample()
-      yield* store.importWorkspace(own)
-      const [home, owner] = [own.workspace, own.users[0]!]
-      const added = key(home.id, owner)
-      const edit = makeEdit({ tags: [tag("new")] })
-      const changes: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
-        addWorkspace: store.addWorkspace(workspace()),
-        setWorkspace: store.setWorkspace(home.id, { name: "Renamed" }),
-        deleteWorkspace: store.deleteWorkspace(home.id),
-        setUser: store.setUser(owner.email, true),
-        deleteUser: store.deleteUser(owner.email, { now: 0, withActiveKeys: true }),
-        addKey: store.addKey(home.id, { email: "new@example.org", newUserId: newId() }, toNewKey(added)),
-        revokeKey: store.revokeKey(keys.active.stored.id, late),
-        rotateKey: store.rotateKey(keys.active.stored.id, toReplacement(added), late),
-        importWorkspace: store.importWorkspace({ ...own, prompts: [] }),
-        editContent: store.editContent(home.id, () => Effect.succeed([edit, undefined] as const))
-      }
-      const before = yield* readEveryRow
+      assert.strictEqual(yield* store.editContent(home, edit({}), { dryRun: true }), "edited")
       yield* sql`alter table audit_events rename to renamed_audit_events`
-      for (const [name, change] of Object.entries(changes)) {
-        assert.isTrue(Exit.hasDies(yield* Effect.exit(change)), name)
-      }
+      for (const [index, change] of recorded.entries())
+        assert.isTrue(Exit.hasDies(yield* Effect.exit(change)), `recorded[${index}]`)
       yield* sql`alter table renamed_audit_events rename to audit_events`
       assert.deepStrictEqual(yield* readEveryRow, before)
-      yield* changes.revokeKey!
+      yield* recorded[0]!
       assert.notDeepEqual(yield* readEveryRow, before)
     })
 
