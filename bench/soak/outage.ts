@@ -10,13 +10,7 @@ import { sample } from "../../test/support/archives.ts"
 import { type Reply, read } from "../../test/support/clients/read.ts"
 import { freshCluster } from "../../test/support/database/cluster.ts"
 import { connectTo } from "../../test/support/database.ts"
-import {
-  isFromBefore,
-  makeOutageTenant,
-  startKnownLoad,
-  startUnknownLoad,
-  warm
-} from "../../test/support/services/outage.ts"
+import { isFromBefore, makeOutageTenant, startOutageLoad, warm } from "../../test/support/services/outage.ts"
 import { freshDatabase, proxyToUrl, toDatabaseUrl } from "../../test/support/postgres.ts"
 import type { Service } from "../../test/support/service.ts"
 import { acquireService, p99, type Run } from "./run.ts"
@@ -127,17 +121,13 @@ export const outage = async (run: Run): Promise<void> => {
     }
     const history = [writer(), ...services.map(reader)]
 
-    const startLoad = () => ({
-      known: startKnownLoad(services, quiet, clientsPerService * services.length),
-      unknown: startUnknownLoad(services, quiet),
-      normal: startKnownLoad(reference, quiet, clientsPerService),
-      normalUnknown: startUnknownLoad(reference, quiet)
-    })
-    const before = startLoad()
+    const startLoads = () =>
+      [services, reference].map((each) => startOutageLoad(each, quiet, clientsPerService))
+    const before = startLoads()
     await setTimeout(beforeOutageMs)
-    await Promise.all(Object.values(before).map(({ stop }) => stop()))
+    await Promise.all(before.flatMap(({ known, unknown }) => [known.stop(), unknown.stop()]))
 
-    const load = startLoad()
+    const [load, normalLoad] = startLoads()
     const revoked: Array<Reply> = []
     await begin()
     const until = performance.now() + outageMs
@@ -145,8 +135,8 @@ export const outage = async (run: Run): Promise<void> => {
       for (const { url } of services) revoked.push(await read(url + quietPath, quiet.keys.revoked.plaintext))
       await setTimeout(200)
     }
-    const [known, normal] = await Promise.all([load.known.stop(), load.normal.stop()])
-    await load.normalUnknown.stop()
+    const [known, normal] = await Promise.all([load!.known.stop(), normalLoad!.known.stop()])
+    await normalLoad!.unknown.stop()
     // In a silent cut, revokes the key while the services are cut off, because the database still accepts writes. After
     // the other outages, revokes the key once the database runs again.
     if (name === "silent cut") await setRevoked(true)
@@ -167,7 +157,7 @@ export const outage = async (run: Run): Promise<void> => {
     )
     isRunning = false
     await Promise.all(history)
-    const unknownReplies = await load.unknown.stop()
+    const unknownReplies = await load!.unknown.stop()
 
     const failed = known.filter(({ status }) => status !== 200).length
     const ratio = p99(known) / p99(normal)

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import { freePort } from "../ports.ts"
+import { endProcess } from "../programs/programs.ts"
 import { temporaryDirectory } from "../temporaryDirectory.ts"
 
 const installed = "/usr/lib/postgresql"
@@ -48,6 +49,7 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   const port = yield* Effect.promise(freePort)
   yield* Effect.sync(() => create(data, { ...user, cwd: home }))
   let server: ChildProcess | undefined
+  /** The ids of the suspended processes, with the postmaster first. */
   let frozen: ReadonlyArray<number> = []
 
   /** Starts the server, with further settings such as `fsync=on`, and resolves once it accepts queries. */
@@ -69,35 +71,25 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
     }
   }
 
-  /** Resumes every suspended process. */
-  const thaw = (): void => {
-    // Resumes the postmaster last: once it runs, it reaps child processes that have ended, and `process.kill` would
-    // then throw for their pids.
-    for (const pid of frozen.toReversed()) process.kill(pid, "SIGCONT")
-    frozen = []
-  }
   /** Suspends every process of the server. The connections stay open. */
   const freeze = (): void => {
+    const { pid } = server!
     // The postmaster is suspended first, so that it cannot start another process.
-    process.kill(server!.pid!, "SIGSTOP")
-    frozen = [server!.pid!, ...listChildren(server!.pid!)]
+    process.kill(pid!, "SIGSTOP")
+    frozen = [pid!, ...listChildren(pid!)]
     for (const pid of frozen) process.kill(pid, "SIGSTOP")
   }
+  /** Sends a signal to every suspended process. */
+  const signalFrozen = (signal: NodeJS.Signals): void => {
+    // The postmaster gets the signal last: once it runs, it reaps child processes that have ended, and `process.kill`
+    // would then throw for their pids.
+    for (const pid of frozen.toReversed()) process.kill(pid, signal)
+    frozen = []
+  }
+  const thaw = (): void => signalFrozen("SIGCONT")
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     thaw()
-    if (server === undefined) return
-    const exited = once(server, "exit")
-    const children = signal === "SIGKILL" ? listChildren(server.pid!) : []
-    server.kill(signal)
-    for (const pid of children) {
-      try {
-        process.kill(pid, signal)
-      } catch {
-        // The process has already ended.
-      }
-    }
-    await exited
-    server = undefined
+    if (server !== undefined) await endProcess(server, signal)
   }
   yield* Effect.addFinalizer(() => Effect.promise(() => end("SIGQUIT")))
   return {
@@ -108,7 +100,12 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
     /** Stops the server as `pg_ctl stop -m fast` does: its sessions end, and it shuts down cleanly. */
     shutDown: () => end("SIGINT"),
     /** Kills every process of the server with SIGKILL. */
-    kill: () => end("SIGKILL"),
+    kill: async () => {
+      const exited = once(server!, "exit")
+      freeze()
+      signalFrozen("SIGKILL")
+      await exited
+    },
     freeze,
     thaw
   }

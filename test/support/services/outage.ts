@@ -1,6 +1,7 @@
 import { fragment, fragmentBinding, prompt, sample, version } from "../archives.ts"
-import { type Load, startLoad } from "../clients/load.ts"
+import { startLoad } from "../clients/load.ts"
 import { type Reply, read } from "../clients/read.ts"
+import { uncachedPath } from "../clients/requests.ts"
 import type { Service } from "../service.ts"
 
 // Clients that read from several services before and during an outage of the database. A known read is a read to which
@@ -48,29 +49,21 @@ export const warm = async (
   }
 }
 
-/** Starts clients that read the known targets in turn. They pause, so that the load of two phases is the same. */
-export const startKnownLoad = (
+/**
+ * Starts clients that read the known targets in turn, and one client per service that sends only unknown reads. They
+ * pause, so that the load of two phases is the same.
+ */
+export const startOutageLoad = (
   services: ReadonlyArray<Service>,
   { targets, keys }: OutageTenant,
-  clients = 8
-): Load => {
+  clientsPerService = 8
+) => {
   const urls = targets.flatMap((target) => services.map(({ url }) => url + target))
-  return startLoad({
-    next: (n) => ({ url: urls[n % urls.length]!, key: keys.active.plaintext }),
-    clients,
-    pauseMs: 1
-  })
-}
-
-let unknown = 0
-
-/** Starts a client per service. The clients send only reads that no client has sent before. */
-export const startUnknownLoad = (services: ReadonlyArray<Service>, { targets, keys }: OutageTenant): Load => {
-  const paths = targets.filter((target) => !target.includes("?"))
-  const urls = paths.flatMap((path) => services.map(({ url }) => url + path))
-  return startLoad({
-    next: (n) => ({ url: `${urls[n % urls.length]!}?unknown=${unknown++}`, key: keys.active.plaintext }),
-    clients: services.length,
-    pauseMs: 20
-  })
+  const start = (clients: number, pauseMs: number, toUrl: (url: string) => string) =>
+    startLoad({
+      next: (n) => ({ url: toUrl(urls[n % urls.length]!), key: keys.active.plaintext }),
+      clients: clients * services.length,
+      pauseMs
+    })
+  return { known: start(clientsPerService, 1, (url) => url), unknown: start(1, 20, uncachedPath) }
 }
