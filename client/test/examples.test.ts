@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { copyFileSync, readdirSync } from "node:fs"
 import { join } from "node:path"
-import { beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, expect, it } from "vitest"
 import { startDemoApi } from "../../test/api/startApi.ts"
 import { makeLinkedProject, run } from "../../test/support/programs/packages.ts"
 
@@ -36,48 +36,46 @@ const outputs: Readonly<Record<string, string | RegExp>> = {
   "client-typed.ts": "You are a support agent of Acme.\n"
 }
 
-describe("the examples of the client", () => {
-  const api = startDemoApi()
-  let project: string
-  beforeAll(() => {
-    project = makeLinkedProject("client-examples")
-  })
+const api = startDemoApi()
+let project: string
+beforeAll(() => {
+  project = makeLinkedProject("client-examples")
+})
 
-  it("every example of the client has an expected output", () => {
-    expect(readdirSync(examples).filter((name) => name.startsWith("client"))).toEqual(
-      [...Object.keys(outputs), liveExample].toSorted()
-    )
-  })
+it("every example of the client has an expected output", () => {
+  expect(readdirSync(examples).filter((name) => name.startsWith("client"))).toEqual(
+    [...Object.keys(outputs), liveExample].toSorted()
+  )
+})
 
-  it.each(Object.entries(outputs))("the example %s prints the expected output", async (example, output) => {
-    const env = { PROMPT_RETRIEVAL_KEY: api.key, PROMPT_RETRIEVAL_URL: api.service().url }
-    copyFileSync(join(examples, example), join(project, example))
-    const flags = example.includes("testing") ? ["--test", "--test-reporter=spec"] : []
-    const { code, stdout, stderr } = await run(project, process.execPath, [...flags, example], env)
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
-    if (typeof output === "string") expect(stdout).toBe(output)
-    else expect(stdout).toMatch(output)
-  })
+it.each(Object.entries(outputs))("the example %s prints the expected output", async (example, output) => {
+  const env = { PROMPT_RETRIEVAL_KEY: api.key, PROMPT_RETRIEVAL_URL: api.service().url }
+  copyFileSync(join(examples, example), join(project, example))
+  const flags = example.includes("testing") ? ["--test", "--test-reporter=spec"] : []
+  const { code, stdout, stderr } = await run(project, process.execPath, [...flags, example], env)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+  if (typeof output === "string") expect(stdout).toBe(output)
+  else expect(stdout).toMatch(output)
+})
 
-  // This test edits a prompt, so it comes last.
-  it("the example client-live.ts prints the new text of a prompt after an edit", async () => {
-    copyFileSync(join(examples, liveExample), join(project, liveExample))
-    const child = spawn(process.execPath, [liveExample], {
-      cwd: project,
-      env: { ...process.env, PROMPT_RETRIEVAL_KEY: api.key, PROMPT_RETRIEVAL_URL: api.service().url },
-      stdio: ["ignore", "pipe", "inherit"]
-    })
-    let stdout = ""
-    child.stdout.on("data", (chunk) => (stdout += chunk))
-    try {
-      const line = (text: string) => `support-agent, version 3, live: ${text}\n`
-      const first = line(`You are a support agent of {{shop}}. ${agentLine}`)
-      await expect.poll(() => stdout).toBe(first)
-      await api.sql("update prompts set current_content = 'New text' where slug = 'support-agent'")
-      await expect.poll(() => stdout, { timeout: 50_000 }).toBe(first + line("New text"))
-    } finally {
-      child.kill()
-      await once(child, "close")
-    }
+// This test edits a prompt, so it comes last.
+it("the example client-live.ts prints the new text of a prompt after an edit", async () => {
+  copyFileSync(join(examples, liveExample), join(project, liveExample))
+  const child = spawn(process.execPath, [liveExample], {
+    cwd: project,
+    env: { ...process.env, PROMPT_RETRIEVAL_KEY: api.key, PROMPT_RETRIEVAL_URL: api.service().url },
+    stdio: ["ignore", "pipe", "inherit"]
   })
+  let stdout = ""
+  child.stdout.on("data", (chunk) => (stdout += chunk))
+  try {
+    const line = (text: string) => `support-agent, version 3, live: ${text}\n`
+    const first = line(`You are a support agent of {{shop}}. ${agentLine}`)
+    await expect.poll(() => stdout).toBe(first)
+    await api.sql("update prompts set current_content = 'New text' where slug = 'support-agent'")
+    await expect.poll(() => stdout, { timeout: 50_000 }).toBe(first + line("New text"))
+  } finally {
+    child.kill()
+    await once(child, "close")
+  }
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import type { PageParams } from "../src/index.ts"
 import { jsonResponse, makeScriptedClient } from "./support.ts"
 
@@ -27,43 +27,41 @@ const collect = async (list: AsyncIterable<{ readonly id: string }>): Promise<Ar
   return ids
 }
 
-describe("a list", () => {
-  it("awaiting a list returns one page, and an iteration that ends early requests no further page", async () => {
-    const { list, requestedPages } = makeListClient(7)
-    const meta = { page: 2, per_page: 3, total: 7 }
-    expect(await list({ page: 2, per_page: 3 })).toEqual({
-      data: [{ id: "p3" }, { id: "p4" }, { id: "p5" }],
-      meta
-    })
-    for await (const { id } of list({ per_page: 3 })) if (id === "p2") break
-    expect(requestedPages()).toEqual([2, 1])
+it("awaiting a list returns one page, and an iteration that ends early requests no further page", async () => {
+  const { list, requestedPages } = makeListClient(7)
+  const meta = { page: 2, per_page: 3, total: 7 }
+  expect(await list({ page: 2, per_page: 3 })).toEqual({
+    data: [{ id: "p3" }, { id: "p4" }, { id: "p5" }],
+    meta
   })
+  for await (const { id } of list({ per_page: 3 })) if (id === "p2") break
+  expect(requestedPages()).toEqual([2, 1])
+})
 
-  it.each<[count: number, params: PageParams, from: number, pages: Array<number>]>([
-    [0, {}, 0, [1]],
-    [20, {}, 0, [1]],
-    [21, {}, 0, [1, 2]],
-    [7, { per_page: 3, page: 2 }, 3, [2, 3]],
-    [7, { per_page: 3, page: 9 }, 7, [9]],
-    [250, { per_page: 1000 }, 0, [1, 2, 3]]
-  ])(
-    "iterating a list of %i items with %j returns every item from index %i on, once and in order",
-    async (count, params, from, pages) => {
-      const { list, requestedPages } = makeListClient(count)
-      expect(await collect(list(params))).toEqual(makeIds(count).slice(from))
-      expect(requestedPages()).toEqual(pages)
-    }
-  )
+it.each<[count: number, params: PageParams, from: number, pages: Array<number>]>([
+  [0, {}, 0, [1]],
+  [20, {}, 0, [1]],
+  [21, {}, 0, [1, 2]],
+  [7, { per_page: 3, page: 2 }, 3, [2, 3]],
+  [7, { per_page: 3, page: 9 }, 7, [9]],
+  [250, { per_page: 1000 }, 0, [1, 2, 3]]
+])(
+  "iterating a list of %i items with %j returns every item from index %i on, once and in order",
+  async (count, params, from, pages) => {
+    const { list, requestedPages } = makeListClient(count)
+    expect(await collect(list(params))).toEqual(makeIds(count).slice(from))
+    expect(requestedPages()).toEqual(pages)
+  }
+)
 
-  it("filters and call options apply to every page, and an item that moves to a later page is returned once", async () => {
-    const { list, requests } = makeListClient(2, (page, ids) => {
-      if (page === 2) ids.unshift("new")
-    })
-    expect(await collect(list({ per_page: 1, tag: "t" }, { headers: { "x-app": "a" } }))).toEqual(makeIds(2))
-    expect(requests.map(({ url, headers }) => [new URL(url).search, headers["x-app"]])).toEqual([
-      ["?per_page=1&tag=t", "a"],
-      ["?page=2&per_page=1&tag=t", "a"],
-      ["?page=3&per_page=1&tag=t", "a"]
-    ])
+it("filters and call options apply to every page, and an item that moves to a later page is returned once", async () => {
+  const { list, requests } = makeListClient(2, (page, ids) => {
+    if (page === 2) ids.unshift("new")
   })
+  expect(await collect(list({ per_page: 1, tag: "t" }, { headers: { "x-app": "a" } }))).toEqual(makeIds(2))
+  expect(requests.map(({ url, headers }) => [new URL(url).search, headers["x-app"]])).toEqual([
+    ["?per_page=1&tag=t", "a"],
+    ["?page=2&per_page=1&tag=t", "a"],
+    ["?page=3&per_page=1&tag=t", "a"]
+  ])
 })

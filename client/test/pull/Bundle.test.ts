@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -20,56 +20,51 @@ const fails = async (promise: Promise<unknown>): Promise<BundleError> => {
   return error
 }
 
-describe("a bundle", () => {
-  it.effect.prop(
-    "a bundle file is unchanged after it is read and written, a file with any changed byte is rejected, and verifyBundle rejects any changed value",
-    { texts, position: Schema.Natural, change: Schema.Natural },
-    ({ texts, position, change }) =>
-      Effect.promise(async () => {
-        const bundle = makeTextBundle(["First", "One {{a}}\n😀"], ...texts)
-        const text = renderBundle(bundle.prompts)
-        assert.deepStrictEqual(await parseBundleFile(text), bundle.prompts)
-        const bytes = Buffer.from(text)
-        bytes[position % bytes.length]! ^= 1 + (change % 255)
-        await fails(parseBundleFile(bytes.toString()))
-        let changed: unknown
-        try {
-          changed = JSON.parse(bytes.toString())
-        } catch {
-          return
-        }
-        if (!isDeepStrictEqual(changed, bundle)) await fails(verifyBundle(changed))
-      }),
-    { arbitrary: { runs: 1_000 } }
-  )
+it.effect.prop(
+  "a bundle file is unchanged after it is read and written, a file with any changed byte is rejected, and verifyBundle rejects any changed value",
+  { texts, position: Schema.Natural, change: Schema.Natural },
+  ({ texts, position, change }) =>
+    Effect.promise(async () => {
+      const bundle = makeTextBundle(["First", "One {{a}}\n😀"], ...texts)
+      const text = renderBundle(bundle.prompts)
+      assert.deepStrictEqual(await parseBundleFile(text), bundle.prompts)
+      const bytes = Buffer.from(text)
+      bytes[position % bytes.length]! ^= 1 + (change % 255)
+      await fails(parseBundleFile(bytes.toString()))
+      let changed: unknown
+      try {
+        changed = JSON.parse(bytes.toString())
+      } catch {
+        return
+      }
+      if (!isDeepStrictEqual(changed, bundle)) await fails(verifyBundle(changed))
+    }),
+  { arbitrary: { runs: 1_000 } }
+)
 
-  const bundle = makeTextBundle(["First", "One"], ["Second", "Two"])
-  const [first, second] = [bundle.prompts[0]!, bundle.prompts[1]!]
+const bundle = makeTextBundle(["First", "One"], ["Second", "Two"])
+const [first, second] = [bundle.prompts[0]!, bundle.prompts[1]!]
 
-  it.each([{ content: "Three" }, { version: "3" }, { fragment_count: undefined }, { slots: null }])(
-    "the error for a changed bundle names the prompt whose field was changed: %j",
-    async (change) => {
-      const error = await fails(verifyBundle({ ...bundle, prompts: [first, { ...second, ...change }] }))
-      assert.strictEqual(error.promptId, second.id)
-      assert.include(error.message, second.id)
-    }
-  )
+it.each([{ content: "Three" }, { version: "3" }, { fragment_count: undefined }, { slots: null }])(
+  "the error for a changed bundle names the prompt whose field was changed: %j",
+  async (change) => {
+    const error = await fails(verifyBundle({ ...bundle, prompts: [first, { ...second, ...change }] }))
+    assert.strictEqual(error.promptId, second.id)
+    assert.include(error.message, second.id)
+  }
+)
 
-  it("verifyBundle rejects a bundle with a wrong hash or with removed, repeated or reordered prompts, and rejects any value that is not a bundle", async () => {
-    const lists = [[first], [], [second, first], [first, second, second], [first, null], {}]
-    const changes = [{ sha256: first.sha256 }, { format: "bundle" }, { formatVersion: 2 }]
-    const values = [...lists.map((prompts) => ({ prompts })), ...changes].map((change) => ({
-      ...bundle,
-      ...change
-    }))
-    for (const value of [...values, {}, [], null, undefined, "text"])
-      assert.notProperty(await fails(verifyBundle(value)), "promptId")
-  })
+it("verifyBundle rejects a bundle with a wrong hash or with removed, repeated or reordered prompts, and rejects any value that is not a bundle", async () => {
+  const lists = [[first], [], [second, first], [first, second, second], [first, null], {}]
+  const changes = [{ sha256: first.sha256 }, { format: "bundle" }, { formatVersion: 2 }]
+  const values = [...lists.map((prompts) => ({ prompts })), ...changes].map((change) => ({
+    ...bundle,
+    ...change
+  }))
+  for (const value of [...values, {}, [], null, undefined, "text"])
+    assert.notProperty(await fails(verifyBundle(value)), "promptId")
+})
 
-  it("parseBundleFile rejects a file that a formatter has changed, and advises to exclude the file from formatters", async () => {
-    assert.include(
-      (await fails(parseBundleFile(JSON.stringify(bundle)))).message,
-      "exclude it from formatters"
-    )
-  })
+it("parseBundleFile rejects a file that a formatter has changed, and advises to exclude the file from formatters", async () => {
+  assert.include((await fails(parseBundleFile(JSON.stringify(bundle)))).message, "exclude it from formatters")
 })

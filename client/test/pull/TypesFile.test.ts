@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import { renderTypes, toConstantName } from "../../src/pull/TypesFile.ts"
@@ -29,62 +29,59 @@ const isValidName = (name: string): boolean => {
   }
 }
 
-describe("prompts.ts", () => {
-  it.prop(
-    "the name of every prompt gives a valid name of a constant",
-    { name, word: oneOf(...words) },
-    ({ name, word }) => {
-      for (const text of [name, word]) assert.isTrue(isValidName(toConstantName(text)), text)
-    },
-    { arbitrary: { runs: 1_000 } }
-  )
+it.prop(
+  "the name of every prompt gives a valid name of a constant",
+  { name, word: oneOf(...words) },
+  ({ name, word }) => {
+    for (const text of [name, word]) assert.isTrue(isValidName(toConstantName(text)), text)
+  },
+  { arbitrary: { runs: 1_000 } }
+)
 
-  it("the name of a constant is the name of the prompt in camel case", () => {
-    const examples = {
-      "support-agent": "supportAgent",
-      "html5-parser": "html5Parser",
-      "gpt-4": "gpt_4",
-      "3-tips": "_3Tips",
-      order_id: "order_id",
-      delete: "delete_",
-      await: "await_",
-      module: "module_"
-    }
-    for (const [name, expected] of Object.entries(examples))
-      assert.strictEqual(toConstantName(name), expected)
-  })
+it("the name of a constant is the name of the prompt in camel case", () => {
+  const examples = {
+    "support-agent": "supportAgent",
+    "html5-parser": "html5Parser",
+    "gpt-4": "gpt_4",
+    "3-tips": "_3Tips",
+    order_id: "order_id",
+    delete: "delete_",
+    await: "await_",
+    module: "module_"
+  }
+  for (const [name, expected] of Object.entries(examples)) assert.strictEqual(toConstantName(name), expected)
+})
 
-  it("renderTypes throws if two names give the same constant", () => {
-    assert.throws(
-      () => renderTypes(["gpt-4", "gpt_4"].map((name) => bundledPrompt({ name }))),
-      "the prompts gpt-4 and gpt_4 would have the same constant gpt_4; change the title of one of them"
-    )
-  })
-
-  it.prop(
-    "prompts.ts contains the constant, the name, the type, the model and the slots of every prompt, whatever the texts",
-    { titles: Arbitrary.array(anyText, { maxLength: 12 }) },
-    ({ titles }) => {
-      const prompts = titles.map((text, index) => ({
-        ...{ ...bundledPrompt(), name: `prompt_${index}`, title: text },
-        ...{ prompt_type: text, target_model: text, slots: [text] }
-      }))
-      const rendered = renderTypes(prompts)
-      const constants = rendered.matchAll(
-        /^export const (\w+) = \{\n {2}name: (".*"),\n {2}type: (".*"),\n(?: {2}model: (".*"),\n)? {2}slots: (\[.*\])\n\} as const$/gm
-      )
-      assert.deepStrictEqual(
-        [...constants].map(([, constant, ...fields]) => [
-          constant,
-          ...fields.map((field = '""') => JSON.parse(field))
-        ]),
-        prompts.map(({ name, title, slots }) => [name, name, title, title, slots])
-      )
-      assert.notMatch(
-        rendered,
-        /[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/u,
-        "no character controls a terminal or an editor"
-      )
-    }
+it("renderTypes throws if two names give the same constant", () => {
+  assert.throws(
+    () => renderTypes(["gpt-4", "gpt_4"].map((name) => bundledPrompt({ name }))),
+    "the prompts gpt-4 and gpt_4 would have the same constant gpt_4; change the title of one of them"
   )
 })
+
+it.prop(
+  "prompts.ts contains the constant, the name, the type, the model and the slots of every prompt, whatever the texts",
+  { titles: Arbitrary.array(anyText, { maxLength: 12 }) },
+  ({ titles }) => {
+    const prompts = titles.map((text, index) => ({
+      ...{ ...bundledPrompt(), name: `prompt_${index}`, title: text },
+      ...{ prompt_type: text, target_model: text, slots: [text] }
+    }))
+    const rendered = renderTypes(prompts)
+    const constants = rendered.matchAll(
+      /^export const (\w+) = \{\n {2}name: (".*"),\n {2}type: (".*"),\n(?: {2}model: (".*"),\n)? {2}slots: (\[.*\])\n\} as const$/gm
+    )
+    assert.deepStrictEqual(
+      [...constants].map(([, constant, ...fields]) => [
+        constant,
+        ...fields.map((field = '""') => JSON.parse(field))
+      ]),
+      prompts.map(({ name, title, slots }) => [name, name, title, title, slots])
+    )
+    assert.notMatch(
+      rendered,
+      /[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}]/u,
+      "no character controls a terminal or an editor"
+    )
+  }
+)

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { dirname, join } from "node:path"
 import { text } from "node:stream/consumers"
-import { beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, expect, it } from "vitest"
 import { PromptType } from "../../../src/domain/Prompt.ts"
 import { startApi } from "../../api/startApi.ts"
 import { readCodeBlocks, readTable, root } from "../../docs/markdown.ts"
@@ -85,94 +85,90 @@ const packages = new Set(
     .filter((name) => name !== "@prompt-retrieval/client")
 )
 
-describe(document, () => {
-  const acquire = makeAcquire()
-  const requests: Array<{ readonly path: string; readonly body: unknown }> = []
-  let project: string
-  let modelUrl: string
+const acquire = makeAcquire()
+const requests: Array<{ readonly path: string; readonly body: unknown }> = []
+let project: string
+let modelUrl: string
 
-  beforeAll(async () => {
-    const server = createServer(async (request, response) => {
-      const body = await text(request)
-      if (request.headers["content-type"] === "application/json")
-        requests.push({ path: request.url!, body: JSON.parse(body) })
-      response
-        .setHeader("content-type", "application/json")
-        .end(JSON.stringify(responses[request.url!] ?? {}))
-    })
-    modelUrl = `http://127.0.0.1:${await acquire(listenOnFreePort(server))}`
-    project = makeLinkedProject("models")
-    for (const name of packages) {
-      const link = join(project, "node_modules", name)
-      mkdirSync(dirname(link), { recursive: true })
-      symlinkSync(findTool(name), link)
-    }
-    for (const [name, code] of modules)
-      writeFileSync(
-        join(project, toFile(name)),
-        code.replaceAll('"Acme"', () => JSON.stringify(braces))
-      )
-    writeFileSync(join(project, "printAttributes.mjs"), printAttributes)
+beforeAll(async () => {
+  const server = createServer(async (request, response) => {
+    const body = await text(request)
+    if (request.headers["content-type"] === "application/json")
+      requests.push({ path: request.url!, body: JSON.parse(body) })
+    response.setHeader("content-type", "application/json").end(JSON.stringify(responses[request.url!] ?? {}))
   })
-
-  /** Runs a module. Returns its output, and the requests that the model received. */
-  const runModule = async (name: string) => {
-    requests.length = 0
-    const args = ["--import", "./printAttributes.mjs", toFile(name)]
-    const { code, stdout, stderr } = await run(project, process.execPath, args, {
-      PROMPT_RETRIEVAL_URL: api.service().url,
-      PROMPT_RETRIEVAL_KEY: key.plaintext,
-      OPENAI_BASE_URL: `${modelUrl}/v1`,
-      OPENAI_API_KEY: "test",
-      ANTHROPIC_BASE_URL: modelUrl,
-      ANTHROPIC_API_KEY: "test"
-    })
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
-    return { stdout, requests: [...requests] }
+  modelUrl = `http://127.0.0.1:${await acquire(listenOnFreePort(server))}`
+  project = makeLinkedProject("models")
+  for (const name of packages) {
+    const link = join(project, "node_modules", name)
+    mkdirSync(dirname(link), { recursive: true })
+    symlinkSync(findTool(name), link)
   }
+  for (const [name, code] of modules)
+    writeFileSync(
+      join(project, toFile(name)),
+      code.replaceAll('"Acme"', () => JSON.stringify(braces))
+    )
+  writeFileSync(join(project, "printAttributes.mjs"), printAttributes)
+})
 
-  it("the examples of docs/models.md type-check with the packages of the providers", async () => {
-    const files = [...modules.keys()].map(toFile)
-    const compilerOptions = { noUnusedLocals: false }
-    const config = { extends: join(root, "tsconfig.json"), compilerOptions, files, include: [] }
-    writeFileSync(join(project, "tsconfig.json"), JSON.stringify(config))
-    expect(await run(project, bin("tsc"), ["-p", "."])).toEqual({ code: 0, stdout: "", stderr: "" })
+/** Runs a module. Returns its output, and the requests that the model received. */
+const runModule = async (name: string) => {
+  requests.length = 0
+  const args = ["--import", "./printAttributes.mjs", toFile(name)]
+  const { code, stdout, stderr } = await run(project, process.execPath, args, {
+    PROMPT_RETRIEVAL_URL: api.service().url,
+    PROMPT_RETRIEVAL_KEY: key.plaintext,
+    OPENAI_BASE_URL: `${modelUrl}/v1`,
+    OPENAI_API_KEY: "test",
+    ANTHROPIC_BASE_URL: modelUrl,
+    ANTHROPIC_API_KEY: "test"
   })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+  return { stdout, requests: [...requests] }
+}
 
-  const question = "Where is my parcel?"
-  const user = { role: "user", content: question }
-  const system = { role: "system", content: filled }
-  const userInput = { role: "user", content: [{ type: "input_text", text: question }] }
+it("the examples of docs/models.md type-check with the packages of the providers", async () => {
+  const files = [...modules.keys()].map(toFile)
+  const compilerOptions = { noUnusedLocals: false }
+  const config = { extends: join(root, "tsconfig.json"), compilerOptions, files, include: [] }
+  writeFileSync(join(project, "tsconfig.json"), JSON.stringify(config))
+  expect(await run(project, bin("tsc"), ["-p", "."])).toEqual({ code: 0, stdout: "", stderr: "" })
+})
 
-  it.each([
-    { name: "openai", path: "/v1/responses", body: { instructions: filled, input: question } },
-    { name: "@anthropic-ai/sdk", path: "/v1/messages", body: { system: filled, messages: [user] } },
-    { name: "@ai-sdk/openai", path: "/v1/responses", body: { input: [system, userInput] } },
-    { name: "@langchain/core/messages", path: "/v1/chat/completions", body: { messages: [system, user] } }
-  ])(
-    "the example with $name in docs/models.md sends the filled text with all its braces to the target model, and prints the response",
-    async ({ name, path, body }) => {
-      const { stdout, requests } = await runModule(name)
-      expect(requests).toEqual([{ path, body: expect.objectContaining({ model: "model-1", ...body }) }])
-      expect(stdout).toContain(reply.text)
-    }
+const question = "Where is my parcel?"
+const user = { role: "user", content: question }
+const system = { role: "system", content: filled }
+const userInput = { role: "user", content: [{ type: "input_text", text: question }] }
+
+it.each([
+  { name: "openai", path: "/v1/responses", body: { instructions: filled, input: question } },
+  { name: "@anthropic-ai/sdk", path: "/v1/messages", body: { system: filled, messages: [user] } },
+  { name: "@ai-sdk/openai", path: "/v1/responses", body: { input: [system, userInput] } },
+  { name: "@langchain/core/messages", path: "/v1/chat/completions", body: { messages: [system, user] } }
+])(
+  "the example with $name in docs/models.md sends the filled text with all its braces to the target model, and prints the response",
+  async ({ name, path, body }) => {
+    const { stdout, requests } = await runModule(name)
+    expect(requests).toEqual([{ path, body: expect.objectContaining({ model: "model-1", ...body }) }])
+    expect(stdout).toContain(reply.text)
+  }
+)
+
+it.each([
+  ["@opentelemetry/api", ""],
+  ["@ai-sdk/openai", "ai.settings.context.prompt."],
+  ["@langfuse/tracing", "langfuse.observation.metadata."]
+])("the call with %s in docs/models.md records the attributes of the prompt", async (name, prefix) => {
+  const { stdout } = await runModule(name)
+  expect(stdout).toContain(
+    `"${prefix}gen_ai.prompt.name":"support-agent","${prefix}gen_ai.prompt.version":"1"`
   )
+})
 
-  it.each([
-    ["@opentelemetry/api", ""],
-    ["@ai-sdk/openai", "ai.settings.context.prompt."],
-    ["@langfuse/tracing", "langfuse.observation.metadata."]
-  ])("the call with %s in docs/models.md records the attributes of the prompt", async (name, prefix) => {
-    const { stdout } = await runModule(name)
-    expect(stdout).toContain(
-      `"${prefix}gen_ai.prompt.name":"support-agent","${prefix}gen_ai.prompt.version":"1"`
-    )
-  })
-
-  it("docs/models.md states for every type of prompt what its text becomes", () => {
-    const types = readTable(document, "Send a prompt to a model").flatMap(([types]) =>
-      [...types!.matchAll(/`(.+?)`/g)].map(({ 1: type }) => type!)
-    )
-    expect(types.toSorted()).toEqual([...PromptType.literals].toSorted())
-  })
+it("docs/models.md states for every type of prompt what its text becomes", () => {
+  const types = readTable(document, "Send a prompt to a model").flatMap(([types]) =>
+    [...types!.matchAll(/`(.+?)`/g)].map(({ 1: type }) => type!)
+  )
+  expect(types.toSorted()).toEqual([...PromptType.literals].toSorted())
 })

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { describe, expect, it, onTestFinished } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
 import { serveFake } from "../../../client/test/serveFake.ts"
 import { FakeService } from "../../../client/src/testing.ts"
 import { startDemoApi } from "../../api/startApi.ts"
@@ -26,62 +26,60 @@ for line in sys.stdin:
     print(json.dumps(result), flush=True)
 `
 
-describe("examples/prompts.py", () => {
-  const { key, archive, service, sql } = startDemoApi()
-  const agent = archive.prompts.find(({ title }) => title === "Support agent")!
+const { key, archive, service, sql } = startDemoApi()
+const agent = archive.prompts.find(({ title }) => title === "Support agent")!
 
-  /** Starts a Python program that uses the example. Returns a function that reads a prompt in this program. */
-  const startReader = (url: string, maxAge: number) => {
-    const child = spawn("python3", ["-c", script, url, key, String(maxAge)], {
-      env: { PATH: programPath, PYTHONPATH: examples, PYTHONDONTWRITEBYTECODE: "1" },
-      stdio: ["pipe", "pipe", "inherit"]
-    })
-    onTestFinished(async () => {
-      child.stdin.end()
-      if (child.exitCode === null) await once(child, "exit")
-    })
-    const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
-    return async (name: string) => {
-      child.stdin.write(`${name}\n`)
-      return JSON.parse((await lines.next()).value as string)
-    }
+/** Starts a Python program that uses the example. Returns a function that reads a prompt in this program. */
+const startReader = (url: string, maxAge: number) => {
+  const child = spawn("python3", ["-c", script, url, key, String(maxAge)], {
+    env: { PATH: programPath, PYTHONPATH: examples, PYTHONDONTWRITEBYTECODE: "1" },
+    stdio: ["pipe", "pipe", "inherit"]
+  })
+  onTestFinished(async () => {
+    child.stdin.end()
+    if (child.exitCode === null) await once(child, "exit")
+  })
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+  return async (name: string) => {
+    child.stdin.write(`${name}\n`)
+    return JSON.parse((await lines.next()).value as string)
   }
+}
 
-  it("the recipe reads prompts by name, fills slots, checks its cache with ETags, and serves known prompts during an outage", async () => {
-    const { url, output, stop } = service()
-    const [fresh, cached] = [startReader(url, 0), startReader(url, 3_600)]
-    const first = await fresh("support-agent")
-    const text = expect.stringMatching(/^You are a support agent of Acme\. /)
-    expect(first).toEqual({ id: agent.id, text })
-    for (const read of [cached, fresh]) expect(await read("support-agent")).toEqual(first)
-    expect(output()).toContain('"status":304')
-    for (const name of ["no-such prompt/x", "no-such-prompt"])
-      expect(await fresh(name)).toEqual({ status: 404, code: "NOT_FOUND" })
+it("the recipe reads prompts by name, fills slots, checks its cache with ETags, and serves known prompts during an outage", async () => {
+  const { url, output, stop } = service()
+  const [fresh, cached] = [startReader(url, 0), startReader(url, 3_600)]
+  const first = await fresh("support-agent")
+  const text = expect.stringMatching(/^You are a support agent of Acme\. /)
+  expect(first).toEqual({ id: agent.id, text })
+  for (const read of [cached, fresh]) expect(await read("support-agent")).toEqual(first)
+  expect(output()).toContain('"status":304')
+  for (const name of ["no-such prompt/x", "no-such-prompt"])
+    expect(await fresh(name)).toEqual({ status: 404, code: "NOT_FOUND" })
 
-    await sql("update prompts set current_content = 'For {{ who }}, {{else}}' where id = $1", [agent.id])
-    const edited = { id: agent.id, text: expect.stringMatching(/^For x, \{\{else\}\}\n/) }
-    await expect.poll(() => fresh("support-agent")).toEqual(edited)
+  await sql("update prompts set current_content = 'For {{ who }}, {{else}}' where id = $1", [agent.id])
+  const edited = { id: agent.id, text: expect.stringMatching(/^For x, \{\{else\}\}\n/) }
+  await expect.poll(() => fresh("support-agent")).toEqual(edited)
 
-    await stop()
-    expect(await fresh("support-agent")).toEqual(edited)
-    expect(await fresh("other")).toEqual({ retry_after: expect.any(Number) })
-    expect(await cached("support-agent")).toEqual(first)
+  await stop()
+  expect(await fresh("support-agent")).toEqual(edited)
+  expect(await fresh("other")).toEqual({ retry_after: expect.any(Number) })
+  expect(await cached("support-agent")).toEqual(first)
+})
+
+it("after 429, the recipe serves known prompts and sends no request before the time of Retry-After", async () => {
+  let requests = 0
+  const fake = new FakeService({ prompts: [{ name: "known", content: "Text" }] })
+  const url = await serveFake(fake, (_, response) => {
+    if (++requests === 1) return false
+    response.writeHead(429, { "retry-after": "600" }).end()
+    return true
   })
-
-  it("after 429, the recipe serves known prompts and sends no request before the time of Retry-After", async () => {
-    let requests = 0
-    const fake = new FakeService({ prompts: [{ name: "known", content: "Text" }] })
-    const url = await serveFake(fake, (_, response) => {
-      if (++requests === 1) return false
-      response.writeHead(429, { "retry-after": "600" }).end()
-      return true
-    })
-    const read = startReader(url, 0)
-    const known = await read("known")
-    for (const _ of [1, 2]) expect(await read("known")).toEqual(known)
-    const { retry_after } = await read("other")
-    expect(retry_after).toBeGreaterThan(60)
-    expect(retry_after).toBeLessThanOrEqual(601)
-    expect(requests).toBe(2)
-  })
+  const read = startReader(url, 0)
+  const known = await read("known")
+  for (const _ of [1, 2]) expect(await read("known")).toEqual(known)
+  const { retry_after } = await read("other")
+  expect(retry_after).toBeGreaterThan(60)
+  expect(retry_after).toBeLessThanOrEqual(601)
+  expect(requests).toBe(2)
 })
