@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { getSource, makePromptRepo } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { findName } from "../../src/domain/PromptName.ts"
 import { resolve } from "../../src/domain/Resolution.ts"
@@ -45,76 +45,74 @@ const toQuery = (prompts: ReadonlyArray<string>): string =>
 const model = makePromptRepo(new Map([[archive.workspace.id, archive]]))
 const listed = Effect.runSync(model.listPage(archive.workspace.id, {}, { page: 1, per_page: 100 }))
 
-describe("GET /resolved", () => {
-  it("GET /resolved returns the prompts of the same page of GET /prompts, each like GET /prompts/{id}/resolved", async () => {
-    const queries = ["page=2&per_page=2", "type=system", "tag=production", "page=99", ""]
-    for (const query of [...queries, `folder_id=${archive.folders[0]!.id}`]) {
-      const list = await read(`/api/v1/prompts?${query}`)
-      const found = list.data.map(({ id }: { readonly id: string }) =>
-        archive.prompts.find((prompt) => prompt.id === id)
-      ) as typeof archive.prompts
-      const data = found.map((prompt) => Result.getOrThrow(resolve(getSource(archive, prompt))))
-      expect(await read(`/api/v1/resolved?${query}`)).toEqual({ data, meta: list.meta })
-      const prompts = found.map((prompt) => ({
-        name: findName(archive.prompts, prompt),
-        version: prompt.current_version
-      }))
-      const meta = { ...list.meta, prompts }
-      expect(await read(`/api/v1/resolved?${query}&names=true`)).toEqual({ data, meta })
-    }
-  })
+it("GET /resolved returns the prompts of the same page of GET /prompts, each like GET /prompts/{id}/resolved", async () => {
+  const queries = ["page=2&per_page=2", "type=system", "tag=production", "page=99", ""]
+  for (const query of [...queries, `folder_id=${archive.folders[0]!.id}`]) {
+    const list = await read(`/api/v1/prompts?${query}`)
+    const found = list.data.map(({ id }: { readonly id: string }) =>
+      archive.prompts.find((prompt) => prompt.id === id)
+    ) as typeof archive.prompts
+    const data = found.map((prompt) => Result.getOrThrow(resolve(getSource(archive, prompt))))
+    expect(await read(`/api/v1/resolved?${query}`)).toEqual({ data, meta: list.meta })
+    const prompts = found.map((prompt) => ({
+      name: findName(archive.prompts, prompt),
+      version: prompt.current_version
+    }))
+    const meta = { ...list.meta, prompts }
+    expect(await read(`/api/v1/resolved?${query}&names=true`)).toEqual({ data, meta })
+  }
+})
 
-  it("GET /resolved?prompt= returns prompts by id and by name in the given order, and leaves out unknown prompts", async () => {
-    const names = listed.map((prompt) => findName(archive.prompts, prompt))
-    const archived = archive.prompts.find(({ is_archived }) => is_archived)!
-    const [first, second] = [listed[0]!, listed[1]!]
-    /** Each reference, and the prompt that it denotes. */
-    const references = [
-      [names[1]!, second],
-      [newId(), undefined],
-      [archived.id, archived],
-      ["no-such-prompt", undefined],
-      [one.id, undefined],
-      ["Not a name", undefined],
-      [names[0]!, first],
-      [second.id, second]
-    ] as const
-    const found = references.flatMap(([, prompt]) => prompt ?? [])
-    const query = toQuery(references.map(([reference]) => encodeURIComponent(reference)))
-    const { data, meta } = await read(`${query}&names=true`)
-    expect(data.map(({ id }: { readonly id: string }) => id)).toEqual(found.map(({ id }) => id))
-    expect(meta).toEqual({
-      page: 1,
-      per_page: 100,
-      total: 4,
-      prompts: references.flatMap(([name, prompt]) =>
-        prompt === undefined ? [] : { name, version: prompt.current_version }
-      )
-    })
-    expect((await read("/api/v1/resolved?prompt=")).data).toEqual([])
-  })
-
-  it("GET /resolved rejects more than 100 prompts, and prompt together with another parameter", async () => {
-    const atMost = invalidParameter("prompt", "must be given at most 100 times")
-    expectError(await send(toQuery(Array(101).fill("a"))), atMost)
-    const alone = invalidParameter("prompt", "must not be combined with other parameters")
-    for (const parameter of ["page=1", "per_page=5", "tag=x", "type=user"])
-      expectError(await send(`${toQuery(["a"])}&${parameter}`), alone)
-    expectError(await send("/api/v1/resolved?names=1"), invalidParameter("names", "must be true"))
-    expectError(await send("/api/v1/resolved?per_page=0"), invalidParameter("per_page", positiveIntRule))
-  })
-
-  it("GET /resolved leaves out prompts that are too large, and responds 422 if the others together exceed 1 MiB", async () => {
-    const key = large.key.plaintext
-    const { data } = await read(toQuery([tooLarge.id, one.id, manyBytes.id, escaped.id]), key)
-    expect(data.map(({ title }: { readonly title: string }) => title)).toEqual(["One"])
-    for (const { id } of [tooLarge, manyBytes, escaped]) expect(api.service().output()).toContain(id)
-    expectError(await send(toQuery([one.id, other.id]), key), tooLargeTogether)
-    expectError(await send("/api/v1/resolved", key), tooLargeTogether)
-    expectError(await send(toQuery(Array.from({ length: 100 }, () => one.id)), key), tooLargeTogether)
-    const pages = await Promise.all(
-      [1, 2, 3, 4, 5].map((page) => read(`/api/v1/resolved?per_page=1&page=${page}`, key))
+it("GET /resolved?prompt= returns prompts by id and by name in the given order, and leaves out unknown prompts", async () => {
+  const names = listed.map((prompt) => findName(archive.prompts, prompt))
+  const archived = archive.prompts.find(({ is_archived }) => is_archived)!
+  const [first, second] = [listed[0]!, listed[1]!]
+  /** Each reference, and the prompt that it denotes. */
+  const references = [
+    [names[1]!, second],
+    [newId(), undefined],
+    [archived.id, archived],
+    ["no-such-prompt", undefined],
+    [one.id, undefined],
+    ["Not a name", undefined],
+    [names[0]!, first],
+    [second.id, second]
+  ] as const
+  const found = references.flatMap(([, prompt]) => prompt ?? [])
+  const query = toQuery(references.map(([reference]) => encodeURIComponent(reference)))
+  const { data, meta } = await read(`${query}&names=true`)
+  expect(data.map(({ id }: { readonly id: string }) => id)).toEqual(found.map(({ id }) => id))
+  expect(meta).toEqual({
+    page: 1,
+    per_page: 100,
+    total: 4,
+    prompts: references.flatMap(([name, prompt]) =>
+      prompt === undefined ? [] : { name, version: prompt.current_version }
     )
-    expect(pages.flatMap(({ data }) => data)).toHaveLength(2)
   })
+  expect((await read("/api/v1/resolved?prompt=")).data).toEqual([])
+})
+
+it("GET /resolved rejects more than 100 prompts, and prompt together with another parameter", async () => {
+  const atMost = invalidParameter("prompt", "must be given at most 100 times")
+  expectError(await send(toQuery(Array(101).fill("a"))), atMost)
+  const alone = invalidParameter("prompt", "must not be combined with other parameters")
+  for (const parameter of ["page=1", "per_page=5", "tag=x", "type=user"])
+    expectError(await send(`${toQuery(["a"])}&${parameter}`), alone)
+  expectError(await send("/api/v1/resolved?names=1"), invalidParameter("names", "must be true"))
+  expectError(await send("/api/v1/resolved?per_page=0"), invalidParameter("per_page", positiveIntRule))
+})
+
+it("GET /resolved leaves out prompts that are too large, and responds 422 if the others together exceed 1 MiB", async () => {
+  const key = large.key.plaintext
+  const { data } = await read(toQuery([tooLarge.id, one.id, manyBytes.id, escaped.id]), key)
+  expect(data.map(({ title }: { readonly title: string }) => title)).toEqual(["One"])
+  for (const { id } of [tooLarge, manyBytes, escaped]) expect(api.service().output()).toContain(id)
+  expectError(await send(toQuery([one.id, other.id]), key), tooLargeTogether)
+  expectError(await send("/api/v1/resolved", key), tooLargeTogether)
+  expectError(await send(toQuery(Array.from({ length: 100 }, () => one.id)), key), tooLargeTogether)
+  const pages = await Promise.all(
+    [1, 2, 3, 4, 5].map((page) => read(`/api/v1/resolved?per_page=1&page=${page}`, key))
+  )
+  expect(pages.flatMap(({ data }) => data)).toHaveLength(2)
 })

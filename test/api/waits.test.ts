@@ -23,10 +23,10 @@ const api = startApi([{ ...own.archive, api_keys: keys.map(({ stored }) => store
 const toUrl = (target: string) => api.service().url + target
 
 let edits = 0
-/** Gives a prompt a new text, and returns the text. */
-const edit = async ({ id }: { readonly id: string }): Promise<string> => {
+/** Gives the first prompt a new text, and returns the text. */
+const edit = async (): Promise<string> => {
   const content = `Text ${++edits}`
-  await api.sql("update prompts set current_content = $1 where id = $2", [content, id])
+  await api.sql("update prompts set current_content = $1 where id = $2", [content, first.id])
   return content
 }
 
@@ -49,7 +49,7 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
     const histogram = `prompt_retrieval_http_request_duration_seconds_count{route="${route}"}`
     const before = await api.metric(histogram)
     await expectHeld(1)
-    const content = await edit(first)
+    const content = await edit()
     const changed = await response
     expect(await api.metric(histogram)).toBe(before)
     expect(summarizeWait(changed)).toEqual({ status: 200, applied: undefined, caching: "no-store" })
@@ -103,7 +103,7 @@ describe("a GET with If-None-Match and Prefer: wait", () => {
     const countLookups = async () =>
       (await Promise.all(keyLookups.map(api.metric))).reduce((sum, count) => sum + count)
     const before = await countLookups()
-    await edit(first)
+    await edit()
     const responses = await Promise.all([...sent.slice(1), next].map(({ response }) => response))
     expect(new Set(responses.map(({ status, body }) => `${status} ${body}`)).size).toBe(1)
     expect(responses[0]!.status).toBe(200)
@@ -166,7 +166,7 @@ describe("held requests whose service loses its change feed or stops", () => {
     await expect.poll(() => api.metric("prompt_retrieval_change_feed_up")).toBe(1)
     const { response } = await wait()
     await expectHeld(1)
-    const content = await edit(first)
+    const content = await edit()
     expect(JSON.parse((await response).body).data.resolved_content).toBe(content)
   })
 

@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 import { setTimeout } from "node:timers/promises"
-import { afterEach, describe, expect, it } from "vitest"
+import { afterEach, expect, it } from "vitest"
 import { key, makeTenant, prompt } from "../../support/archives.ts"
 import { call, post, type RpcResponse } from "../../support/clients/mcp.ts"
 import { rawRequest } from "../../support/clients/rawHttp.ts"
@@ -32,86 +32,84 @@ const makeMessage = (bytes: number): string => {
 const getWith = (plaintext: string, bytes = 200): Promise<RpcResponse> =>
   post(api.service(), makeMessage(bytes), { authorization: `Bearer ${plaintext}` })
 
-describe("the bodies of MCP messages", () => {
-  const sockets: Array<Socket> = []
-  afterEach(() => {
-    for (const socket of sockets.splice(0)) socket.destroy()
-  })
+const sockets: Array<Socket> = []
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy()
+})
 
-  /** Sends the head of a request and the start of its body. */
-  const open = async (plaintext: string, line: string, body: string): Promise<Socket> => {
-    const socket = connect(api.service().port, "127.0.0.1")
-    sockets.push(socket)
-    socket.on("error", () => {})
-    const lines = [
-      `Authorization: Bearer ${plaintext}`,
-      "Content-Type: application/json",
-      "Accept: application/json, text/event-stream",
-      line
-    ]
-    socket.write(rawRequest("/mcp", lines, "POST") + body)
-    await once(socket, "connect")
-    return socket
-  }
-  /** Reads the status of the response. */
-  const readStatus = async (socket: Socket): Promise<number> => {
-    const [bytes] = await once(socket, "data")
-    return Number(String(bytes).split(" ")[1])
-  }
-  const ping = async (plaintext: string): Promise<number> =>
-    (await call(api.service(), plaintext, "ping")).status
-  /** Opens requests whose bodies are almost complete, until the workspace may hold no more bodies. */
-  const fillShare = async (plaintext: string): Promise<void> => {
-    const body = makeMessage(MiB)
-    do await open(plaintext, `Content-Length: ${MiB}`, body.slice(0, -1))
-    while ((await ping(plaintext)) !== 503)
-  }
+/** Sends the head of a request and the start of its body. */
+const open = async (plaintext: string, line: string, body: string): Promise<Socket> => {
+  const socket = connect(api.service().port, "127.0.0.1")
+  sockets.push(socket)
+  socket.on("error", () => {})
+  const lines = [
+    `Authorization: Bearer ${plaintext}`,
+    "Content-Type: application/json",
+    "Accept: application/json, text/event-stream",
+    line
+  ]
+  socket.write(rawRequest("/mcp", lines, "POST") + body)
+  await once(socket, "connect")
+  return socket
+}
+/** Reads the status of the response. */
+const readStatus = async (socket: Socket): Promise<number> => {
+  const [bytes] = await once(socket, "data")
+  return Number(String(bytes).split(" ")[1])
+}
+const ping = async (plaintext: string): Promise<number> =>
+  (await call(api.service(), plaintext, "ping")).status
+/** Opens requests whose bodies are almost complete, until the workspace may hold no more bodies. */
+const fillShare = async (plaintext: string): Promise<void> => {
+  const body = makeMessage(MiB)
+  do await open(plaintext, `Content-Length: ${MiB}`, body.slice(0, -1))
+  while ((await ping(plaintext)) !== 503)
+}
 
-  it("a body in chunks of one byte gets 413, and other workspaces get results meanwhile", async () => {
-    const chunk = "1\r\nx\r\n"
-    const rejected = Array.from({ length: 4 }, async () =>
-      readStatus(await open(ownKey, "Transfer-Encoding: chunked", chunk.repeat(MiB / 2)))
-    )
-    const statuses = await Promise.all(Array.from({ length: 20 }, () => getWith(otherKey)))
-    expect(statuses.map(({ status }) => status)).toEqual(Array(20).fill(200))
-    expect(await Promise.all(rejected)).toEqual([413, 413, 413, 413])
-    expect((await getWith(ownKey, MiB - 1_000)).status).toBe(200)
-  })
+it("a body in chunks of one byte gets 413, and other workspaces get results meanwhile", async () => {
+  const chunk = "1\r\nx\r\n"
+  const rejected = Array.from({ length: 4 }, async () =>
+    readStatus(await open(ownKey, "Transfer-Encoding: chunked", chunk.repeat(MiB / 2)))
+  )
+  const statuses = await Promise.all(Array.from({ length: 20 }, () => getWith(otherKey)))
+  expect(statuses.map(({ status }) => status)).toEqual(Array(20).fill(200))
+  expect(await Promise.all(rejected)).toEqual([413, 413, 413, 413])
+  expect((await getWith(ownKey, MiB - 1_000)).status).toBe(200)
+})
 
-  it("a closed connection frees the memory of its incomplete body, and of its complete body even while the call waits for the database", async () => {
+it("a closed connection frees the memory of its incomplete body, and of its complete body even while the call waits for the database", async () => {
+  await fillShare(ownKey)
+  for (const socket of sockets.splice(0)) socket.resetAndDestroy()
+  await expect.poll(() => ping(ownKey)).toBe(200)
+  const release = await lockTables(api.env.DATABASE_URL, "prompts")
+  try {
     await fillShare(ownKey)
-    for (const socket of sockets.splice(0)) socket.resetAndDestroy()
-    await expect.poll(() => ping(ownKey)).toBe(200)
-    const release = await lockTables(api.env.DATABASE_URL, "prompts")
-    try {
-      await fillShare(ownKey)
-      for (const socket of sockets) socket.write("}")
-      expect(await ping(ownKey)).toBe(503)
-      for (const socket of sockets.splice(0)) socket.destroy()
-      await setTimeout(100)
-      const response = getWith(ownKey)
-      await setTimeout(100)
-      await release()
-      expect((await response).status).toBe(200)
-    } finally {
-      await release()
-    }
-  })
+    for (const socket of sockets) socket.write("}")
+    expect(await ping(ownKey)).toBe(503)
+    for (const socket of sockets.splice(0)) socket.destroy()
+    await setTimeout(100)
+    const response = getWith(ownKey)
+    await setTimeout(100)
+    await release()
+    expect((await response).status).toBe(200)
+  } finally {
+    await release()
+  }
+})
 
-  it("a key that is revoked while a body arrives gets 401 when the body is complete", async () => {
-    const { plaintext, stored } = expelled
-    const body = makeMessage(1_000)
-    const line = `Content-Length: ${body.length}`
-    expect(await ping(plaintext)).toBe(200)
-    const openAll = () =>
-      Promise.all(Array.from({ length: 10 }, () => open(plaintext, line, body.slice(0, -1))))
-    const [complete, late] = [await openAll(), await openAll()]
-    // The key is cached, so the service admits all callers at once.
-    for (const socket of complete) socket.write("}")
-    expect(await Promise.all(complete.map(readStatus))).toEqual(Array(10).fill(200))
-    await api.sql("update api_keys set revoked_at = now() where id = $1", [stored.id])
-    await expect.poll(() => ping(plaintext)).toBe(401)
-    for (const socket of late) socket.write("}")
-    expect(await Promise.all(late.map(readStatus))).toEqual(Array(10).fill(401))
-  })
+it("a key that is revoked while a body arrives gets 401 when the body is complete", async () => {
+  const { plaintext, stored } = expelled
+  const body = makeMessage(1_000)
+  const line = `Content-Length: ${body.length}`
+  expect(await ping(plaintext)).toBe(200)
+  const openAll = () =>
+    Promise.all(Array.from({ length: 10 }, () => open(plaintext, line, body.slice(0, -1))))
+  const [complete, late] = [await openAll(), await openAll()]
+  // The key is cached, so the service admits all callers at once.
+  for (const socket of complete) socket.write("}")
+  expect(await Promise.all(complete.map(readStatus))).toEqual(Array(10).fill(200))
+  await api.sql("update api_keys set revoked_at = now() where id = $1", [stored.id])
+  await expect.poll(() => ping(plaintext)).toBe(401)
+  for (const socket of late) socket.write("}")
+  expect(await Promise.all(late.map(readStatus))).toEqual(Array(10).fill(401))
 })

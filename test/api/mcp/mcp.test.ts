@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { instant, makeTenant, prompt } from "../../support/archives.ts"
 import { call, callStateless, post, type RpcResponse } from "../../support/clients/mcp.ts"
 import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
@@ -49,43 +49,41 @@ it.each([own, other])(
   }
 )
 
-describe("a rejected MCP request", () => {
-  it.each([
-    ["no key", {}, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],
-    [
-      "a Free key",
-      { authorization: toBearer(free) },
-      403,
-      "API_NOT_ALLOWED",
-      "API access requires the Solo plan or higher"
-    ]
-  ])(
-    "an MCP request with %s gets the status, the code and the message of the HTTP API",
-    async (_, headers, status, code, message) => {
-      const response = await post(api.service(), "{}", headers)
-      const body = { jsonrpc: "2.0", error: { code: status, message, data: { code } } }
-      expect([response.status, response.body]).toEqual([status, body])
-      expect(response.headers.get("www-authenticate")?.startsWith("Bearer") ?? false).toBe(status === 401)
-      expect(response.headers.get("x-request-id")).not.toBeNull()
-    }
-  )
+it.each([
+  ["no key", {}, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],
+  [
+    "a Free key",
+    { authorization: toBearer(free) },
+    403,
+    "API_NOT_ALLOWED",
+    "API access requires the Solo plan or higher"
+  ]
+])(
+  "an MCP request with %s gets the status, the code and the message of the HTTP API",
+  async (_, headers, status, code, message) => {
+    const response = await post(api.service(), "{}", headers)
+    const body = { jsonrpc: "2.0", error: { code: status, message, data: { code } } }
+    expect([response.status, response.body]).toEqual([status, body])
+    expect(response.headers.get("www-authenticate")?.startsWith("Bearer") ?? false).toBe(status === 401)
+    expect(response.headers.get("x-request-id")).not.toBeNull()
+  }
+)
 
-  it.each([
-    ["http://evil.example.com", "", 403],
-    ["null", "", 403],
-    ["http://localhost:6274", toBearer(own), 400]
-  ])(
-    "an MCP request with the origin %s and the authorization '%s' gets %i, because the origin is checked before the key",
-    async (origin, authorization, status) => {
-      expect((await post(api.service(), "{}", { authorization, origin })).status).toBe(status)
-    }
-  )
+it.each([
+  ["http://evil.example.com", "", 403],
+  ["null", "", 403],
+  ["http://localhost:6274", toBearer(own), 400]
+])(
+  "an MCP request with the origin %s and the authorization '%s' gets %i, because the origin is checked before the key",
+  async (origin, authorization, status) => {
+    expect((await post(api.service(), "{}", { authorization, origin })).status).toBe(status)
+  }
+)
 
-  it("an MCP request with the method GET gets 405, even without a key", async () => {
-    const response = await exchange(api.service().port, rawRequest("/mcp"))
-    expect([response.status, getHeader(response, "allow")]).toEqual([405, "POST"])
-    expect(JSON.parse(response.body).error.data.code).toBe("METHOD_NOT_ALLOWED")
-  })
+it("an MCP request with the method GET gets 405, even without a key", async () => {
+  const response = await exchange(api.service().port, rawRequest("/mcp"))
+  expect([response.status, getHeader(response, "allow")]).toEqual([405, "POST"])
+  expect(JSON.parse(response.body).error.data.code).toBe("METHOD_NOT_ALLOWED")
 })
 
 it("the log contains neither the arguments of MCP calls nor the names of prompts", async () => {

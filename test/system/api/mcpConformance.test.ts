@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { parse, stringify } from "yaml"
 import { makeTenant, prompt } from "../../support/archives.ts"
 import { forwardingProxy } from "../../support/programs/forwardingProxy.ts"
@@ -31,31 +31,29 @@ const expectedFailures = parse(
 const api = startApi([archive], { env: { MCP: "on" } })
 const acquire = makeAcquire()
 
-describe("the conformance suite of the Model Context Protocol", () => {
-  // The suite fails if a check that is not in the list fails, or if a check in the list passes.
-  it.each(["2025-11-25", "2026-07-28"])(
-    "the MCP conformance suite reports only expected failures for protocol version %s",
-    async (version) => {
-      const directory = makeTestDirectory("conformance-")
-      const expected = [...expectedFailures.both!, ...expectedFailures[version]!]
-      writeFileSync(join(directory, "expected.yaml"), stringify({ server: expected }))
-      // The suite cannot send a key.
-      const authorization = `Bearer ${key.plaintext}`
-      const port = await acquire(
-        forwardingProxy(api.service(), { request: (headers) => ({ ...headers, authorization }) })
-      )
-      const { code, stdout, stderr } = await run(directory, process.execPath, [
-        join(toolsDirectory, "node_modules/.bin/conformance"),
-        "server",
-        ...["--url", `http://127.0.0.1:${port}/mcp`],
-        ...["--requirements", version],
-        ...["--expected-failures", "expected.yaml"]
-      ])
-      expect(code, stdout + stderr).toBe(0)
-      // The suite ignores entries for unknown scenarios and checks, so this line makes sure that the suite used every
-      // entry.
-      for (const entry of expected) expect(stdout).toContain(`~ ${entry}`)
-    },
-    180_000
-  )
-})
+// The suite fails if a check that is not in the list fails, or if a check in the list passes.
+it.each(["2025-11-25", "2026-07-28"])(
+  "the MCP conformance suite reports only expected failures for protocol version %s",
+  async (version) => {
+    const directory = makeTestDirectory("conformance-")
+    const expected = [...expectedFailures.both!, ...expectedFailures[version]!]
+    writeFileSync(join(directory, "expected.yaml"), stringify({ server: expected }))
+    // The suite cannot send a key.
+    const authorization = `Bearer ${key.plaintext}`
+    const port = await acquire(
+      forwardingProxy(api.service(), { request: (headers) => ({ ...headers, authorization }) })
+    )
+    const { code, stdout, stderr } = await run(directory, process.execPath, [
+      join(toolsDirectory, "node_modules/.bin/conformance"),
+      "server",
+      ...["--url", `http://127.0.0.1:${port}/mcp`],
+      ...["--requirements", version],
+      ...["--expected-failures", "expected.yaml"]
+    ])
+    expect(code, stdout + stderr).toBe(0)
+    // The suite ignores entries for unknown scenarios and checks, so this line makes sure that the suite used every
+    // entry.
+    for (const entry of expected) expect(stdout).toContain(`~ ${entry}`)
+  },
+  180_000
+)

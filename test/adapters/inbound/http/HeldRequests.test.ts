@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -202,79 +202,77 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   for (const { sent } of clients) assert.isUndefined(sent)
 })
 
-describe("held requests", () => {
-  const test = makeTest(it.effect)
+const test = makeTest(it.effect)
 
-  it.effect.prop(
-    "an edit between two waits, during a wait or during a check is never missed, and no response is older than the caller's ETag",
-    { steps },
-    Effect.fnUntraced(function* ({ steps }) {
-      yield* checkSteps(steps)
-    }),
-    { arbitrary: { runs: 2_000 }, timeout: 60_000 }
-  )
+it.effect.prop(
+  "an edit between two waits, during a wait or during a check is never missed, and no response is older than the caller's ETag",
+  { steps },
+  Effect.fnUntraced(function* ({ steps }) {
+    yield* checkSteps(steps)
+  }),
+  { arbitrary: { runs: 2_000 }, timeout: 60_000 }
+)
 
-  test("at most 5,000 requests of a process are held, and each request that ends frees its slot", function* () {
-    const { layer } = switchedFeed()
-    const respondOrHold = yield* makeHeldRequests(() => Effect.never).pipe(Effect.provide(layer))
-    const hold = Effect.gen(function* () {
-      const { context, wait } = makeWait(makeCaller(), "0")
-      const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
-      return { fiber: yield* Effect.forkChild(respond, { startImmediately: true }), wait }
-    })
-    const held = yield* Effect.all(Array.from({ length: 5_000 }, () => hold))
-    assert.isTrue(held.every(({ wait }) => wait.isHeld))
-    const refused = yield* hold
-    assert.isFalse(refused.wait.isHeld)
-    assert.deepStrictEqual(yield* Fiber.join(refused.fiber), respondWith(0, "0"))
-    held[0]!.wait.release()
-    yield* Fiber.join(held[0]!.fiber)
-    assert.isTrue((yield* hold).wait.isHeld)
+test("at most 5,000 requests of a process are held, and each request that ends frees its slot", function* () {
+  const { layer } = switchedFeed()
+  const respondOrHold = yield* makeHeldRequests(() => Effect.never).pipe(Effect.provide(layer))
+  const hold = Effect.gen(function* () {
+    const { context, wait } = makeWait(makeCaller(), "0")
+    const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
+    return { fiber: yield* Effect.forkChild(respond, { startImmediately: true }), wait }
   })
+  const held = yield* Effect.all(Array.from({ length: 5_000 }, () => hold))
+  assert.isTrue(held.every(({ wait }) => wait.isHeld))
+  const refused = yield* hold
+  assert.isFalse(refused.wait.isHeld)
+  assert.deepStrictEqual(yield* Fiber.join(refused.fiber), respondWith(0, "0"))
+  held[0]!.wait.release()
+  yield* Fiber.join(held[0]!.fiber)
+  assert.isTrue((yield* hold).wait.isHeld)
+})
 
-  test("nothing of a held request stays in memory after its end", function* () {
-    const feed = switchedFeed()
-    const again = Effect.succeed(respondWith(1, "0"))
-    const respondOrHold = yield* makeHeldRequests(() => again).pipe(Effect.provide(feed.layer))
-    /** Holds a request until `end`, and returns a weak reference to its caller. */
-    const holdUntil = Effect.fnUntraced(function* (end: (release: () => void) => void) {
-      const caller = makeCaller()
-      const { context, wait } = makeWait(caller, "0")
-      const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
-      const fiber = yield* Effect.forkChild(respond, { startImmediately: true })
-      assert.isTrue(wait.isHeld)
-      end(wait.release)
-      yield* Fiber.await(fiber)
-      return new WeakRef(caller)
-    })
-    const ended = [
-      yield* holdUntil((release) => release()),
-      yield* holdUntil(() => feed.changes.invalidate(workspaceId))
-    ]
-    setFlagsFromString("--expose-gc")
-    yield* Effect.promise(() => setTimeout(10))
-    runInNewContext("gc")()
-    assert.deepStrictEqual(
-      ended.map((caller) => caller.deref()),
-      [undefined, undefined]
-    )
-  })
-
-  test("a held request ends if its key has moved to another workspace, even if its response is the same", function* () {
-    const feed = switchedFeed()
+test("nothing of a held request stays in memory after its end", function* () {
+  const feed = switchedFeed()
+  const again = Effect.succeed(respondWith(1, "0"))
+  const respondOrHold = yield* makeHeldRequests(() => again).pipe(Effect.provide(feed.layer))
+  /** Holds a request until `end`, and returns a weak reference to its caller. */
+  const holdUntil = Effect.fnUntraced(function* (end: (release: () => void) => void) {
     const caller = makeCaller()
     const { context, wait } = makeWait(caller, "0")
-    const respondOrHold = yield* makeHeldRequests((context) =>
-      Effect.sync(() => {
-        context.caller = { ...caller, workspaceId: newId<WorkspaceId>() }
-        return respondWith(0, "0")
-      })
-    ).pipe(Effect.provide(feed.layer))
     const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
     const fiber = yield* Effect.forkChild(respond, { startImmediately: true })
     assert.isTrue(wait.isHeld)
-    feed.changes.invalidate(workspaceId)
-    const { status, headers } = yield* Fiber.join(fiber)
-    assert.deepStrictEqual([status, headers, wait.isHeld], [304, ["cache-control", "no-store"], false])
+    end(wait.release)
+    yield* Fiber.await(fiber)
+    return new WeakRef(caller)
   })
+  const ended = [
+    yield* holdUntil((release) => release()),
+    yield* holdUntil(() => feed.changes.invalidate(workspaceId))
+  ]
+  setFlagsFromString("--expose-gc")
+  yield* Effect.promise(() => setTimeout(10))
+  runInNewContext("gc")()
+  assert.deepStrictEqual(
+    ended.map((caller) => caller.deref()),
+    [undefined, undefined]
+  )
+})
+
+test("a held request ends if its key has moved to another workspace, even if its response is the same", function* () {
+  const feed = switchedFeed()
+  const caller = makeCaller()
+  const { context, wait } = makeWait(caller, "0")
+  const respondOrHold = yield* makeHeldRequests((context) =>
+    Effect.sync(() => {
+      context.caller = { ...caller, workspaceId: newId<WorkspaceId>() }
+      return respondWith(0, "0")
+    })
+  ).pipe(Effect.provide(feed.layer))
+  const respond = respondOrHold(context, Effect.succeed(respondWith(0, "0")))
+  const fiber = yield* Effect.forkChild(respond, { startImmediately: true })
+  assert.isTrue(wait.isHeld)
+  feed.changes.invalidate(workspaceId)
+  const { status, headers } = yield* Fiber.join(fiber)
+  assert.deepStrictEqual([status, headers, wait.isHeld], [304, ["cache-control", "no-store"], false])
 })

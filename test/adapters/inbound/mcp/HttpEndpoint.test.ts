@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Address } from "../../../../src/adapters/inbound/http/Address.ts"
@@ -83,72 +83,68 @@ const test = makeTest(it.live)
 const values = { name: "Ada", tone: "{{name}}" }
 const name = "greeting"
 
-describe("the results of calls", () => {
-  test("prompts/list lists a prompt that is too large or has more than 1,000 slots without arguments", function* () {
-    const { call } = yield* makeEndpoint()
-    const { prompts } = (yield* call("prompts/list")).message.result
-    assert.deepStrictEqual(
-      prompts.map(({ name, arguments: args }: Json) => [name, args.length]),
-      [
-        ["greeting", 2],
-        ["plain", 0],
-        ["repeated", 1],
-        ["large", 0],
-        ["all-slots", 1_000],
-        ["more-slots", 0]
-      ]
-    )
-    assert.deepStrictEqual(prompts[0], {
-      name,
-      title: "Greeting",
-      description: "Greets.",
-      arguments: ["name", "tone"].map((name) => ({ name, required: true }))
-    })
-    const past = yield* call("prompts/list", { cursor: "9999999" })
-    assert.deepStrictEqual(past.message.result, { prompts: [] })
+test("prompts/list lists a prompt that is too large or has more than 1,000 slots without arguments", function* () {
+  const { call } = yield* makeEndpoint()
+  const { prompts } = (yield* call("prompts/list")).message.result
+  assert.deepStrictEqual(
+    prompts.map(({ name, arguments: args }: Json) => [name, args.length]),
+    [
+      ["greeting", 2],
+      ["plain", 0],
+      ["repeated", 1],
+      ["large", 0],
+      ["all-slots", 1_000],
+      ["more-slots", 0]
+    ]
+  )
+  assert.deepStrictEqual(prompts[0], {
+    name,
+    title: "Greeting",
+    description: "Greets.",
+    arguments: ["name", "tone"].map((name) => ({ name, required: true }))
   })
-
-  test("in protocol version 2026-07-28, the lists say how long they are fresh, and that they are private", function* () {
-    const { send } = yield* makeEndpoint()
-    for (const method of ["prompts/list", "tools/list"]) {
-      const message = { jsonrpc: "2.0", id: 1, method, params: { _meta: statelessMeta } }
-      const { ttlMs, cacheScope } = (yield* send(message, statelessHeaders(method))).message.result
-      assert.deepStrictEqual([ttlMs, cacheScope], [30_000, "private"])
-    }
-  })
-
-  test("prompts/get fills in up to 1,000 arguments, and returns the role assistant for assistant prompts and user for all others", function* () {
-    const { call } = yield* makeEndpoint()
-    const args = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`s${n}`, "v"]))
-    for (const [params, role, text] of [
-      [{ name, arguments: values }, "assistant", "Greet Ada in a {{name}} tone. Ada!"],
-      [{ name: "plain" }, "user", "Plain text"],
-      [{ name: "all-slots", arguments: args }, "user", "v".repeat(1_000)]
-    ] as const)
-      assert.deepStrictEqual((yield* call("prompts/get", params)).message.result, {
-        messages: [{ role, content: { type: "text", text } }]
-      })
-  })
-
-  test("a tool returns the text of a prompt or a page as JSON, and a wrong input as a result with isError", function* () {
-    const { call } = yield* makeEndpoint()
-    const page = JSON.stringify((yield* call("prompts/list")).message.result)
-    for (const [tool, input, text, error] of [
-      ["get_prompt", { name, arguments: values }, "Greet Ada in a {{name}} tone. Ada!", {}],
-      ["list_prompts", {}, page, {}],
-      ["get_prompt", { name }, "Missing argument, or not a string: name", { isError: true }],
-      ["list_prompts", { cursor: "x" }, "cursor must be the nextCursor of a page", { isError: true }]
-    ] as const) {
-      const { message } = yield* call("tools/call", { name: tool, arguments: input })
-      assert.deepStrictEqual(message.result, { content: [{ type: "text", text }], ...error })
-    }
-  })
+  const past = yield* call("prompts/list", { cursor: "9999999" })
+  assert.deepStrictEqual(past.message.result, { prompts: [] })
 })
 
-describe("the errors of calls", () => {
-  const badRequests: ReadonlyArray<
-    readonly [method: string, message: string, params: ReadonlyArray<object>]
-  > = [
+test("in protocol version 2026-07-28, the lists say how long they are fresh, and that they are private", function* () {
+  const { send } = yield* makeEndpoint()
+  for (const method of ["prompts/list", "tools/list"]) {
+    const message = { jsonrpc: "2.0", id: 1, method, params: { _meta: statelessMeta } }
+    const { ttlMs, cacheScope } = (yield* send(message, statelessHeaders(method))).message.result
+    assert.deepStrictEqual([ttlMs, cacheScope], [30_000, "private"])
+  }
+})
+
+test("prompts/get fills in up to 1,000 arguments, and returns the role assistant for assistant prompts and user for all others", function* () {
+  const { call } = yield* makeEndpoint()
+  const args = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`s${n}`, "v"]))
+  for (const [params, role, text] of [
+    [{ name, arguments: values }, "assistant", "Greet Ada in a {{name}} tone. Ada!"],
+    [{ name: "plain" }, "user", "Plain text"],
+    [{ name: "all-slots", arguments: args }, "user", "v".repeat(1_000)]
+  ] as const)
+    assert.deepStrictEqual((yield* call("prompts/get", params)).message.result, {
+      messages: [{ role, content: { type: "text", text } }]
+    })
+})
+
+test("a tool returns the text of a prompt or a page as JSON, and a wrong input as a result with isError", function* () {
+  const { call } = yield* makeEndpoint()
+  const page = JSON.stringify((yield* call("prompts/list")).message.result)
+  for (const [tool, input, text, error] of [
+    ["get_prompt", { name, arguments: values }, "Greet Ada in a {{name}} tone. Ada!", {}],
+    ["list_prompts", {}, page, {}],
+    ["get_prompt", { name }, "Missing argument, or not a string: name", { isError: true }],
+    ["list_prompts", { cursor: "x" }, "cursor must be the nextCursor of a page", { isError: true }]
+  ] as const) {
+    const { message } = yield* call("tools/call", { name: tool, arguments: input })
+    assert.deepStrictEqual(message.result, { content: [{ type: "text", text }], ...error })
+  }
+})
+
+const badRequests: ReadonlyArray<readonly [method: string, message: string, params: ReadonlyArray<object>]> =
+  [
     [
       "prompts/list",
       "cursor must be the nextCursor of a page",
@@ -172,85 +168,82 @@ describe("the errors of calls", () => {
     ["tools/call", "Unknown tool: toString", [{ name: "toString" }]]
   ]
 
-  test("a call with invalid parameters gets an error that names the parameter or the argument", function* () {
-    const { call } = yield* makeEndpoint()
-    for (const [method, message, all] of badRequests)
-      for (const params of all) {
-        const response = yield* call(method, params)
-        const error = { code: -32602, message, data: { code: "BAD_REQUEST" } }
-        assert.deepStrictEqual([response.status, response.message.error], [200, error])
-      }
-  })
-
-  test("prompts/get fails with RESOLVED_TOO_LARGE for more than 1 MiB with its arguments or more than 1,000 slots, and with NOT_FOUND for an unknown name", function* () {
-    const { call } = yield* makeEndpoint()
-    for (const [params, code] of [
-      [{ name: "large" }, "RESOLVED_TOO_LARGE"],
-      [{ name: "repeated", arguments: { a: "\u20ac".repeat(4 * 1024) } }, "RESOLVED_TOO_LARGE"],
-      [{ name: "more-slots" }, "RESOLVED_TOO_LARGE"],
-      [{ name: "Not a name" }, "NOT_FOUND"]
-    ] as const) {
-      const { error } = (yield* call("prompts/get", params)).message
-      assert.deepStrictEqual([error.code, error.data], [-32602, { code }])
+test("a call with invalid parameters gets an error that names the parameter or the argument", function* () {
+  const { call } = yield* makeEndpoint()
+  for (const [method, message, all] of badRequests)
+    for (const params of all) {
+      const response = yield* call(method, params)
+      const error = { code: -32602, message, data: { code: "BAD_REQUEST" } }
+      assert.deepStrictEqual([response.status, response.message.error], [200, error])
     }
-  })
-
-  const unavailable = { code: "SERVICE_UNAVAILABLE", retryAfter: 1 }
-  for (const [state, read, message, data] of [
-    ["is unavailable", Effect.fail(Unavailable), "Service unavailable", unavailable],
-    ["does not respond before the deadline", Effect.never, "Service unavailable", unavailable],
-    ["fails unexpectedly", Effect.die("secret"), "Internal error", { code: "INTERNAL_ERROR" }]
-  ] as const)
-    test(`if the store ${state}, a call gets the error ${message} with the id of the call`, function* () {
-      const { call } = yield* makeEndpoint(read)
-      const error = { code: -32603, message, data }
-      const calls = [call("prompts/list"), call("tools/call", { name: "list_prompts" })]
-      for (const { status, message } of yield* Effect.all(calls, { concurrency: 2 }))
-        assert.deepStrictEqual([status, message], [200, { jsonrpc: "2.0", id: 1, error }])
-    })
-
-  const long = "x".repeat(100_000)
-  const meta = (fields: object) => ({ params: { name, _meta: { ...statelessMeta, ...fields } } })
-  const texts: ReadonlyArray<[what: string, message: object, headers?: Readonly<Record<string, string>>]> = [
-    ["method", { method: long }],
-    ["protocol version", meta({ "io.modelcontextprotocol/protocolVersion": long })],
-    ["client info", meta({ "io.modelcontextprotocol/clientInfo": { [long]: 1 } })],
-    ["parameter of a tool", { method: "tools/call", params: { name: 1, [long]: 1 } }],
-    ["version header", {}, { "mcp-protocol-version": long }],
-    ["name header", meta({}), { ...statelessHeaders("prompts/get"), "mcp-name": long }]
-  ]
-  for (const [what, fields, headers = statelessHeaders("prompts/get", name)] of texts)
-    test(`an error repeats at most 100 characters of a long ${what}`, function* () {
-      const { send } = yield* makeEndpoint()
-      const message = { jsonrpc: "2.0", id: 1, method: "prompts/get", params: { name }, ...fields }
-      const responses = yield* Effect.forEach([headers, {}], (all) => send(message, all))
-      const errors = responses.filter(({ message }) => message.error !== undefined)
-      assert.isNotEmpty(errors)
-      for (const { size, message: response } of errors) {
-        assert.isBelow(size, 1_000)
-        assert.notInclude(JSON.stringify(response), "x".repeat(101))
-      }
-    })
 })
 
-describe("a message that the package must not get", () => {
-  test("a batch, an id of more than 100 characters and more than 2,000 values anywhere get 400", function* () {
-    const { send } = yield* makeEndpoint()
-    const ping = { jsonrpc: "2.0", id: 1, method: "ping" }
-    const wide = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [n.toString(36), 1]))
-    for (const [message, problem] of [
-      [[ping, ping], "Batches are not supported"],
-      [{ ...ping, id: "x".repeat(101) }, "The id is too long"],
-      ...[
-        { arguments: wide },
-        { clientInfo: { icons: Array(500_000).fill(1) } },
-        { _meta: { a: { b: [[[wide]]] } } }
-      ].map((params) => [{ ...ping, params }, "The message has more than 2000 values"] as const)
-    ] as const) {
-      const response = yield* send(message)
-      const error = { code: 400, message: problem, data: { code: "BAD_REQUEST" } }
-      assert.deepStrictEqual([response.status, response.message.error], [400, error])
-    }
-    assert.strictEqual((yield* send({ ...ping, id: "x".repeat(100) })).message.id, "x".repeat(100))
+test("prompts/get fails with RESOLVED_TOO_LARGE for more than 1 MiB with its arguments or more than 1,000 slots, and with NOT_FOUND for an unknown name", function* () {
+  const { call } = yield* makeEndpoint()
+  for (const [params, code] of [
+    [{ name: "large" }, "RESOLVED_TOO_LARGE"],
+    [{ name: "repeated", arguments: { a: "\u20ac".repeat(4 * 1024) } }, "RESOLVED_TOO_LARGE"],
+    [{ name: "more-slots" }, "RESOLVED_TOO_LARGE"],
+    [{ name: "Not a name" }, "NOT_FOUND"]
+  ] as const) {
+    const { error } = (yield* call("prompts/get", params)).message
+    assert.deepStrictEqual([error.code, error.data], [-32602, { code }])
+  }
+})
+
+const unavailable = { code: "SERVICE_UNAVAILABLE", retryAfter: 1 }
+for (const [state, read, message, data] of [
+  ["is unavailable", Effect.fail(Unavailable), "Service unavailable", unavailable],
+  ["does not respond before the deadline", Effect.never, "Service unavailable", unavailable],
+  ["fails unexpectedly", Effect.die("secret"), "Internal error", { code: "INTERNAL_ERROR" }]
+] as const)
+  test(`if the store ${state}, a call gets the error ${message} with the id of the call`, function* () {
+    const { call } = yield* makeEndpoint(read)
+    const error = { code: -32603, message, data }
+    const calls = [call("prompts/list"), call("tools/call", { name: "list_prompts" })]
+    for (const { status, message } of yield* Effect.all(calls, { concurrency: 2 }))
+      assert.deepStrictEqual([status, message], [200, { jsonrpc: "2.0", id: 1, error }])
   })
+
+const long = "x".repeat(100_000)
+const meta = (fields: object) => ({ params: { name, _meta: { ...statelessMeta, ...fields } } })
+const texts: ReadonlyArray<[what: string, message: object, headers?: Readonly<Record<string, string>>]> = [
+  ["method", { method: long }],
+  ["protocol version", meta({ "io.modelcontextprotocol/protocolVersion": long })],
+  ["client info", meta({ "io.modelcontextprotocol/clientInfo": { [long]: 1 } })],
+  ["parameter of a tool", { method: "tools/call", params: { name: 1, [long]: 1 } }],
+  ["version header", {}, { "mcp-protocol-version": long }],
+  ["name header", meta({}), { ...statelessHeaders("prompts/get"), "mcp-name": long }]
+]
+for (const [what, fields, headers = statelessHeaders("prompts/get", name)] of texts)
+  test(`an error repeats at most 100 characters of a long ${what}`, function* () {
+    const { send } = yield* makeEndpoint()
+    const message = { jsonrpc: "2.0", id: 1, method: "prompts/get", params: { name }, ...fields }
+    const responses = yield* Effect.forEach([headers, {}], (all) => send(message, all))
+    const errors = responses.filter(({ message }) => message.error !== undefined)
+    assert.isNotEmpty(errors)
+    for (const { size, message: response } of errors) {
+      assert.isBelow(size, 1_000)
+      assert.notInclude(JSON.stringify(response), "x".repeat(101))
+    }
+  })
+
+test("a batch, an id of more than 100 characters and more than 2,000 values anywhere get 400", function* () {
+  const { send } = yield* makeEndpoint()
+  const ping = { jsonrpc: "2.0", id: 1, method: "ping" }
+  const wide = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [n.toString(36), 1]))
+  for (const [message, problem] of [
+    [[ping, ping], "Batches are not supported"],
+    [{ ...ping, id: "x".repeat(101) }, "The id is too long"],
+    ...[
+      { arguments: wide },
+      { clientInfo: { icons: Array(500_000).fill(1) } },
+      { _meta: { a: { b: [[[wide]]] } } }
+    ].map((params) => [{ ...ping, params }, "The message has more than 2000 values"] as const)
+  ] as const) {
+    const response = yield* send(message)
+    const error = { code: 400, message: problem, data: { code: "BAD_REQUEST" } }
+    assert.deepStrictEqual([response.status, response.message.error], [400, error])
+  }
+  assert.strictEqual((yield* send({ ...ping, id: "x".repeat(100) })).message.id, "x".repeat(100))
 })

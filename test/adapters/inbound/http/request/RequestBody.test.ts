@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http"
 import { PassThrough } from "node:stream"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Exit from "effect/Exit"
 import type { BodyError } from "../../../../../src/adapters/inbound/http/HttpMessage.ts"
 import { BodyReader } from "../../../../../src/adapters/inbound/http/request/RequestBody.ts"
@@ -28,24 +28,22 @@ const read = (bodies: BodyReader, chunks: ReadonlyArray<Uint8Array>, workspace =
 const readBytes = (bodies: BodyReader, bytes: number, workspace = first) =>
   read(bodies, [new Uint8Array(bytes)], workspace)
 
-describe("BodyReader", () => {
-  it("BodyReader returns the bytes of all chunks in their order", () => {
-    const chunks = Array.from({ length: 4_000 }, (_, index) => Buffer.from(`${index},`))
-    const { body, release } = read(new BodyReader(), chunks)
-    assert.deepStrictEqual(body, Exit.succeed(new Uint8Array(Buffer.concat(chunks))))
-    release()
-  })
+it("BodyReader returns the bytes of all chunks in their order", () => {
+  const chunks = Array.from({ length: 4_000 }, (_, index) => Buffer.from(`${index},`))
+  const { body, release } = read(new BodyReader(), chunks)
+  assert.deepStrictEqual(body, Exit.succeed(new Uint8Array(Buffer.concat(chunks))))
+  release()
+})
 
-  it("the bodies of one workspace use at most half of 32 MiB, another workspace gets its share of the rest, and a body that was rejected or released uses nothing", () => {
-    const bodies = new BodyReader()
-    for (let n = 0; n < 100; n++) {
-      readBytes(bodies, MiB + 1)
-      const { release } = readBytes(bodies, MiB)
-      for (const _ of [1, 2]) release()
-    }
-    for (let n = 0; n < 16; n++) assert.isTrue(Exit.isSuccess(readBytes(bodies, MiB).body))
-    assert.deepStrictEqual(readBytes(bodies, 1).body, Exit.fail(Unavailable))
-    for (let n = 0; n < 8; n++) assert.isTrue(Exit.isSuccess(readBytes(bodies, MiB, second).body))
-    assert.deepStrictEqual(readBytes(bodies, 1, second).body, Exit.fail(Unavailable))
-  })
+it("the bodies of one workspace use at most half of 32 MiB, another workspace gets its share of the rest, and a body that was rejected or released uses nothing", () => {
+  const bodies = new BodyReader()
+  for (let n = 0; n < 100; n++) {
+    readBytes(bodies, MiB + 1)
+    const { release } = readBytes(bodies, MiB)
+    for (const _ of [1, 2]) release()
+  }
+  for (let n = 0; n < 16; n++) assert.isTrue(Exit.isSuccess(readBytes(bodies, MiB).body))
+  assert.deepStrictEqual(readBytes(bodies, 1).body, Exit.fail(Unavailable))
+  for (let n = 0; n < 8; n++) assert.isTrue(Exit.isSuccess(readBytes(bodies, MiB, second).body))
+  assert.deepStrictEqual(readBytes(bodies, 1, second).body, Exit.fail(Unavailable))
 })
