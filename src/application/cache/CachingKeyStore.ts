@@ -60,7 +60,7 @@ const makeCachingKeyStore = Effect.gen(function* () {
         const known = cache.findLastKnown(hash)
         if (known === undefined) return found
         return Effect.flatMap(Clock.currentTimeMillis, (now) =>
-          isAccepted(known, now) ? found : outage.orKnown(found, Effect.succeed(known))
+          isAccepted(known, now) ? found : outage.readOrServeKnown(found, Effect.succeed(known))
         )
       },
       markUsed: store.markUsed

@@ -55,8 +55,8 @@ export class WorkspaceRevisions {
   }
 }
 
-/** If this time passes between two calls of `findPauseEnd`, the process has paused. In milliseconds. */
-const pauseMs = 500
+/** If this time passes between two calls of `observePause`, the process has paused. In milliseconds. */
+const minPauseMs = 500
 
 /**
  * The state of a change feed, for implementations of `ChangeFeed`. The feed is up for `ttlMs` milliseconds after its
@@ -97,7 +97,7 @@ export class FeedState {
     this.#lastContact = {
       at,
       revisionOf: (workspace) => this.revisions.revisionOf(workspace),
-      hasPausedSince: () => at.monotonic < this.findPauseEnd()
+      hasPausedSince: () => at.monotonic < this.observePause()
     }
   }
 
@@ -106,10 +106,13 @@ export class FeedState {
     this.revisions.notify(undefined)
   }
 
-  /** Returns when the last pause ended, by the monotonic clock. Must be called more often than every `pauseMs`. */
-  findPauseEnd(): number {
+  /**
+   * Notices a pause of the process since the last call. Must be called more often than every `minPauseMs`. Returns when
+   * the last pause ended, by the monotonic clock.
+   */
+  observePause(): number {
     const now = readInstant()
-    if (elapsedBetween(this.#runningAt, now) > pauseMs) this.#pauseEnd = now.monotonic
+    if (elapsedBetween(this.#runningAt, now) > minPauseMs) this.#pauseEnd = now.monotonic
     this.#runningAt = now
     return this.#pauseEnd
   }

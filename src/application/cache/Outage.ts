@@ -15,7 +15,7 @@ import { metricRegistry, registerCounter } from "../observability/Instrumentatio
 export const defaultOutageMaxAge = 300_000
 
 /** For this time after a failed read, requests with a known response do not ask the database, in milliseconds. */
-const pauseMs = 1_000
+const askAgainAfterMs = 1_000
 /** A read is slow after 5 steps of 50 ms. Steps are counted, not time, so a suspension counts as one step. */
 const slowSteps = 5
 const stepMs = 50
@@ -46,9 +46,9 @@ export class Outage extends Context.Service<
   {
     /**
      * Runs `fresh`. While known responses may be served, runs `known` instead if `fresh` fails as unavailable or is
-     * slow. For `pauseMs` after that, runs only `known`. A slow `fresh` still runs to its end.
+     * slow. For `askAgainAfterMs` after that, runs only `known`. A slow `fresh` still runs to its end.
      */
-    readonly orKnown: <A, E>(
+    readonly readOrServeKnown: <A, E>(
       fresh: Effect.Effect<A, E>,
       known: Effect.Effect<A, E>
     ) => Effect.Effect<A, E | Unavailable>
@@ -64,7 +64,7 @@ export class Outage extends Context.Service<
 
 /** Never serves known responses. */
 export const offLayer: Layer.Layer<Outage> = Layer.succeed(Outage, {
-  orKnown: (fresh) => fresh,
+  readOrServeKnown: (fresh) => fresh,
   findAge: () => undefined,
   recordResponse: () => Effect.void
 })
@@ -95,9 +95,9 @@ export const makeOutage = (feed: ChangeFeed["Service"], maxAgeMs: number) => {
   })
 
   const outage = Outage.of({
-    orKnown: <A, E>(fresh: Effect.Effect<A, E>, known: Effect.Effect<A, E>) =>
+    readOrServeKnown: <A, E>(fresh: Effect.Effect<A, E>, known: Effect.Effect<A, E>) =>
       Effect.gen(function* () {
-        if (mayServe() && readInstant().monotonic - failedAt < pauseMs) return yield* known
+        if (mayServe() && readInstant().monotonic - failedAt < askAgainAfterMs) return yield* known
         const reading = yield* Effect.forkDetach(fresh, { startImmediately: true })
         const exit = yield* Effect.raceFirst(Fiber.await(reading), Effect.as(untilSlow, undefined))
         if (exit !== undefined && !isUnavailableExit(exit)) return yield* exit

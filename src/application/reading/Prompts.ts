@@ -40,14 +40,10 @@ const nameMargin = 40
 export const logTooLarge = (...ids: ReadonlyArray<PromptId>): Effect.Effect<void> =>
   Effect.logWarning("Resolved content is too large", { prompt_id: ids.join(" ") })
 
-/** A resolved prompt, and the number of the version that was resolved. */
-export interface ResolvedVersion {
+/** One of several resolved prompts, with the number of the version that was resolved. */
+export interface ResolvedItem {
   readonly prompt: ResolvedPrompt
   readonly current_version: number
-}
-
-/** One of several resolved prompts. */
-export interface ResolvedItem extends ResolvedVersion {
   /** The text that addressed the prompt or, on a page of the list, the prompt's name. */
   readonly name: string
 }
@@ -64,7 +60,7 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
     /** Resolves a prompt as one step of its read. */
     const resolveSource = (source: ResolutionSource) =>
       Effect.flatMap(
-        gate.run(countSourceBytes(source), () => resolve(source)),
+        gate.runStep(countSourceBytes(source), () => resolve(source)),
         Effect.fromResult
       )
 
@@ -88,7 +84,7 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
     const resolveOne = Effect.fnUntraced(function* ({ source, name }: FoundSource) {
       const found = yield* Effect.fromResult(source)
       const prompt = yield* resolveSource(found)
-      const bytes = yield* gate.run(prompt.resolved_content.length, () =>
+      const bytes = yield* gate.runStep(prompt.resolved_content.length, () =>
         Buffer.byteLength(JSON.stringify(prompt))
       )
       if (bytes > maxResolvedBytes) return yield* Effect.fail(ResolvedTooLarge(prompt.id))

@@ -129,14 +129,14 @@ export class ReadGate extends Context.Service<
      * Runs one step of a read. A large step waits until no other large step runs and the event loop has completed
      * `turnsBeforeLargeStep` turns.
      */
-    readonly run: <A>(units: number, step: () => A) => Effect.Effect<A>
+    readonly runStep: <A>(units: number, step: () => A) => Effect.Effect<A>
   }
 >()("prompt-retrieval/ReadGate") {
   static readonly layer: Layer.Layer<ReadGate> = Layer.sync(ReadGate, () => {
     const largeStepPermit = Semaphore.makeUnsafe(1)
     return ReadGate.of({
       withPermit: makeWorkspacePermits(readsPerWorkspace),
-      run: (units, step) =>
+      runStep: (units, step) =>
         units < minLargeUnits
           ? Effect.sync(step)
           : largeStepPermit.withPermit(Effect.andThen(waitForTurns, Effect.sync(step)))

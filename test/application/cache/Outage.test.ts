@@ -60,7 +60,7 @@ const setUp = () => {
       for (let left = ms; left > 0; left -= 250) {
         clock.monotonic += Math.min(left, 250)
         clock.wall += Math.min(left, 250)
-        feed.findPauseEnd()
+        feed.observePause()
       }
     },
     /** Sets the wall clock. If it jumps ahead, this is what a suspended machine sees: only its monotonic clock stops. */
@@ -321,7 +321,7 @@ describe("Outage", () => {
   })
 })
 
-describe("orKnown", () => {
+describe("readOrServeKnown", () => {
   const test = makeTest(it.effect)
   type Read = Effect.Effect<string, string | Unavailable>
   const known: Read = Effect.succeed("known")
@@ -332,9 +332,9 @@ describe("orKnown", () => {
   const setUpConnected = () => {
     const world = setUp()
     world.beat()
-    /** Starts `orKnown` with this read. The function that it returns waits for a number of steps of 50 ms. */
+    /** Starts `readOrServeKnown` with this read. The function that it returns waits for a number of steps of 50 ms. */
     const start = Effect.fnUntraced(function* (fresh: Read) {
-      const result = Effect.result(world.outage.orKnown(fresh, known))
+      const result = Effect.result(world.outage.readOrServeKnown(fresh, known))
       const fiber = yield* Effect.forkChild(result, { startImmediately: true })
       return Effect.fnUntraced(function* (steps: number) {
         for (let step = 0; step < steps; step++) yield* TestClock.adjust(50)
@@ -350,7 +350,7 @@ describe("orKnown", () => {
     ["the known response if the read fails as unavailable", failing, "known"],
     ["the known response if the read has no result after 250 ms", silent, "known"],
     ["the error of a read that fails for another reason", Effect.fail("other"), "other"]
-  ] as const)("while the feed is down, orKnown returns %s", ([, fresh, expected]) =>
+  ] as const)("while the feed is down, readOrServeKnown returns %s", ([, fresh, expected]) =>
     Effect.gen(function* () {
       const { lose, run } = setUpConnected()
       lose(true)
@@ -358,7 +358,7 @@ describe("orKnown", () => {
     })
   )
 
-  test("while the feed is up, orKnown waits for a slow read", function* () {
+  test("while the feed is up, readOrServeKnown waits for a slow read", function* () {
     const { run } = setUpConnected()
     assert.strictEqual(yield* run(respondAfter(300)), "waiting")
   })
@@ -366,7 +366,7 @@ describe("orKnown", () => {
   it.effect.each([
     ["fails if the feed then confirms its contact", "beat", Unavailable],
     ["returns the known response if the feed then goes down", "lose", "known"]
-  ] as const)("after a read has failed while the feed is up, orKnown %s", ([, event, expected]) =>
+  ] as const)("after a read has failed while the feed is up, readOrServeKnown %s", ([, event, expected]) =>
     Effect.gen(function* () {
       const world = setUpConnected()
       world.advance(1)
@@ -379,7 +379,7 @@ describe("orKnown", () => {
     })
   )
 
-  test("for 1 s after a failed read, orKnown does not ask the database; the pause ends with the outage", function* () {
+  test("for 1 s after a failed read, readOrServeKnown does not ask the database; the pause ends with the outage", function* () {
     const { run, lose, advance, reconnect, beat } = setUpConnected()
     lose(true)
     let reads = 0

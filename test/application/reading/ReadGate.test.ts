@@ -32,14 +32,14 @@ describe("ReadGate", () => {
 
   it.live("other work runs between two large steps, and small steps do not wait for large steps", () =>
     Effect.gen(function* () {
-      const { run } = yield* ReadGate
+      const { runStep } = yield* ReadGate
       const order: Array<string> = []
       const add = (name: string) => () => void order.push(name)
-      const large = run(1024 * 1024, () => {
+      const large = runStep(1024 * 1024, () => {
         order.push("large")
         setImmediate(add("other"))
       })
-      yield* Effect.all([large, large, run(1, add("small"))], { concurrency: "unbounded" })
+      yield* Effect.all([large, large, runStep(1, add("small"))], { concurrency: "unbounded" })
       assert.deepStrictEqual(order, ["small", "large", "other", "large"])
     }).pipe(Effect.provide(ReadGate.layer))
   )

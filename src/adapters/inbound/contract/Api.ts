@@ -11,7 +11,7 @@ import { Version, VersionSummary } from "../../../domain/Version.ts"
 import { DataEnvelope, PageEnvelope, ResolvedEnvelope } from "./Envelope.ts"
 import { apiErrors, serviceErrors } from "./ErrorResponses.ts"
 import {
-  pageHeaders,
+  documentHeaders,
   promptHeaders,
   requestHeaders,
   resourceHeaders,
@@ -130,11 +130,11 @@ const withStatus = {
   error: serviceErrors
 } as const
 
-const withPage = <A extends Schema.Top>(body: A) =>
+const withDocument = <A extends Schema.Top>(body: A) =>
   ({
     disableCodecs: true,
     headers: requestHeaders,
-    success: withNotModified(body, pageHeaders),
+    success: withNotModified(body, documentHeaders),
     error: serviceErrors
   }) as const
 
@@ -153,12 +153,12 @@ export const ServiceGroup = HttpApiGroup.make("service")
     HttpApiEndpoint.get(
       "getOpenApi",
       "/openapi.json",
-      withPage(Schema.Record(Schema.String, Schema.Unknown))
+      withDocument(Schema.Record(Schema.String, Schema.Unknown))
     ).annotateMerge(withDocs("Get the OpenAPI document", "Returns this document.")),
     HttpApiEndpoint.get(
       "getDocs",
       "/docs",
-      withPage(Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/html" })))
+      withDocument(Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/html" })))
     ).annotateMerge(
       withDocs("Get the documentation", "Returns a page that shows this document and sends requests.")
     )

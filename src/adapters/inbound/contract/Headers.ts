@@ -44,7 +44,7 @@ const vary = text("Responses differ per API key.", /^Authorization$/u)
 const etag = text("Identifies this response. Send it as `If-None-Match`.", /^"[A-Za-z0-9_-]{43}"$/u)
 
 export const statusHeaders = Schema.Struct(commonHeaders)
-export const pageHeaders = Schema.Struct({ ...commonHeaders, etag })
+export const documentHeaders = Schema.Struct({ ...commonHeaders, etag })
 
 /** The headers of successful responses of the API. */
 export const resourceHeaders = Schema.Struct({

@@ -131,7 +131,7 @@ export const makeApp = Effect.fnUntraced(function* (
     const fresh = withRequestDeadline(respondFresh(context))
     return cacheKey === undefined || responseCache.findLastKnown(cacheKey) === undefined
       ? fresh
-      : outage.orKnown(fresh, respondKnown(context, cacheKey))
+      : outage.readOrServeKnown(fresh, respondKnown(context, cacheKey))
   }
 
   /** Checks only the key's expiry and the rate limits. All other checks passed before the response was cached. */

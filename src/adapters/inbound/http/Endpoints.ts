@@ -116,7 +116,7 @@ const makeEndpoint = (
     Effect.fromResult(parseQueryParameters(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as Params, query)),
       Effect.flatMap(({ promptVersion, ...envelope }) =>
-        gate.run(countUnits(envelope), () => ({ ...encode(envelope), promptVersion }))
+        gate.runStep(countUnits(envelope), () => ({ ...encode(envelope), promptVersion }))
       )
     )
 }

@@ -174,8 +174,8 @@ export const representResource = (content: BodyWithEtag, workspace: WorkspaceId)
 export const isSameRepresentation = (a: Representation, b: Representation): boolean =>
   a.full.headers.every((text, index) => text === b.full.headers[index])
 
-/** Returns the representation of a page, such as `/docs`, which does not change while the process runs. */
-export const representPage = (
+/** Returns the representation of a document, such as `/docs`, which does not change while the process runs. */
+export const representDocument = (
   text: string,
   contentType: string,
   headers: HeaderFields = {}

@@ -12,7 +12,7 @@ import {
   makeEntityHeaders,
   toRawHeaders,
   type Representation,
-  representPage,
+  representDocument,
   respondConditionally
 } from "./HttpMessage.ts"
 import { Address, toBasePath } from "./Address.ts"
@@ -32,16 +32,16 @@ const makeRedirect = (path: string): HttpResponse => ({
   body: ""
 })
 
-/** Makes the handler of a page. The first request renders the page. If that fails, the next request tries again. */
-const servePage = <Module>(
+/** Makes the handler of a document, which the first request renders. If that fails, the next request tries again. */
+const serveDocument = <Module>(
   load: () => Promise<Module>,
   render: (module: Module) => Representation
 ): Handler => {
-  let page: Representation | undefined
+  let document: Representation | undefined
   return (request) =>
     Effect.map(Effect.promise(load), (module) => {
-      page ??= render(module)
-      return respondConditionally(request, page)
+      document ??= render(module)
+      return respondConditionally(request, document)
     })
 }
 
@@ -54,7 +54,7 @@ export const makeOperationalRoutes = Effect.gen(function* () {
   const outage = yield* Outage
   // An instance that serves known responses during an outage of the database is ready. If `/readyz` returned 503, a
   // load balancer would remove all instances at the same time, and the API would be down too.
-  const checkReadiness = outage.orKnown(withRequestDeadline(check), Effect.void)
+  const checkReadiness = outage.readOrServeKnown(withRequestDeadline(check), Effect.void)
   const lifecycle = yield* Lifecycle
   const { publicUrl, basePath: mountPath = "" } = yield* Address
   // Prefers the path of the public URL: a proxy may remove a prefix from the paths of requests, and only the public URL
@@ -67,11 +67,11 @@ export const makeOperationalRoutes = Effect.gen(function* () {
     "/healthz": () => Effect.succeed(okResponse),
     "/readyz": () =>
       Effect.as(lifecycle.phase() === "serving" ? checkReadiness : Effect.fail(Unavailable), okResponse),
-    "/openapi.json": servePage(
+    "/openapi.json": serveDocument(
       () => import("./docs/OpenApi.ts"),
-      ({ makeOpenApi }) => representPage(JSON.stringify(makeOpenApi(serverUrl)), "application/json")
+      ({ makeOpenApi }) => representDocument(JSON.stringify(makeOpenApi(serverUrl)), "application/json")
     ),
-    "/docs": servePage(
+    "/docs": serveDocument(
       () => import("./docs/DocsPage.ts"),
       ({ makeDocsPage }) => makeDocsPage()
     ),

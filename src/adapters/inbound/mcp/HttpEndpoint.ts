@@ -143,7 +143,7 @@ export const makeHttpEndpoint = Effect.gen(function* () {
   const respondToMessage = (context: RequestContext, caller: AdmittedCaller, body: Uint8Array) => {
     let id: unknown
     const call = Effect.gen(function* () {
-      const message = yield* gate.run(body.length, () => parseMessage(body))
+      const message = yield* gate.runStep(body.length, () => parseMessage(body))
       const problem = findProblem(message)
       if (problem !== undefined) return yield* Effect.fail(makeError(400, "BAD_REQUEST", problem))
       if (Predicate.isObject(message)) id = message.id

@@ -39,7 +39,7 @@ export const makePromptCatalog = Effect.gen(function* () {
 
   const resolve = (caller: Caller, prompt: string) =>
     Effect.flatMap(prompts.getResolved(caller, prompt), (resolved) =>
-      gate.run(resolved.resolved_content.length, () => ({
+      gate.runStep(resolved.resolved_content.length, () => ({
         ...resolved,
         slots: findSlots(resolved.resolved_content, maxSlots)
       }))

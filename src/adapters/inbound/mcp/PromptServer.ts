@@ -34,7 +34,7 @@ export const makeServerFactory = Effect.gen(function* () {
 
   const listAsText: Method = (caller, input) =>
     Effect.flatMap(list(caller, input), (page) =>
-      gate.run(countUnits(page), () => makeText(JSON.stringify(page)))
+      gate.runStep(countUnits(page), () => makeText(JSON.stringify(page)))
     )
 
   const toolMethods: ReadonlyMap<unknown, Method> = new Map<string, Method>([
@@ -71,7 +71,7 @@ export const makeServerFactory = Effect.gen(function* () {
       server.setRequestHandler(name, { params: anyParams }, (params, { mcpReq: { signal } }) => {
         // The package encodes the result immediately, so the result waits for its turn.
         const result = method(caller, params as JsonObject).pipe(
-          Effect.tap((result) => gate.run(countUnits(result), () => {})),
+          Effect.tap((result) => gate.runStep(countUnits(result), () => {})),
           Effect.catchCause((cause) => Effect.flip(toError(cause, requestId))),
           Effect.mapError(toProtocolError)
         )

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import type { OpenAPISpec, OpenAPISpecOperation, OpenAPISpecParameter } from "effect/http-api/OpenApi"
-import { representPage, type Representation } from "../HttpMessage.ts"
+import { representDocument, type Representation } from "../HttpMessage.ts"
 import { makeOpenApi } from "./OpenApi.ts"
 
 /** The parts of a JSON Schema that the page shows. */
@@ -152,7 +152,7 @@ const contentSecurityPolicy = [
 
 /** Makes the page `/docs`, which describes the API and sends requests to URLs relative to the URL of the page. */
 export const makeDocsPage = (): Representation =>
-  representPage(renderPage(makeOpenApi("/")), "text/html; charset=utf-8", {
+  representDocument(renderPage(makeOpenApi("/")), "text/html; charset=utf-8", {
     "content-security-policy": contentSecurityPolicy,
     "referrer-policy": "no-referrer"
   })

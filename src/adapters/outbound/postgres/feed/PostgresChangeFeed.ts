@@ -71,7 +71,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
     const listenerConfig = listenerUrl === undefined ? notifierConfig : makeDatabaseServer(listenerUrl).config
     const state = new FeedState(heartbeatTtlMs)
     yield* Effect.acquireRelease(
-      Effect.sync(() => setInterval(() => state.findPauseEnd(), pauseCheckIntervalMs).unref()),
+      Effect.sync(() => setInterval(() => state.observePause(), pauseCheckIntervalMs).unref()),
       (timer) => Effect.sync(() => clearInterval(timer))
     )
     const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
