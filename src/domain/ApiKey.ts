@@ -119,10 +119,7 @@ const replacedSuffix = " (replaced)"
 export const toReplacedName = (name: string): string =>
   [...name].slice(0, sizes.nameLength - replacedSuffix.length).join("") + replacedSuffix
 
-/**
- * Returns the expiry of a key that is issued at `now` and has the lifetime of the key that it replaces. Returns null if
- * the replaced key never expires.
- */
+/** Returns the expiry that gives a key, issued at `now`, the lifetime of the replaced key; null means never. */
 export const keepLifetime = (
   replaced: { readonly created_at: Timestamp; readonly expires_at: Timestamp | null },
   now: Timestamp
@@ -156,10 +153,7 @@ export const Disputed = { _tag: "Disputed" } as const
 export const PastDue = { _tag: "PastDue" } as const
 export type AccessError = typeof ApiNotAllowed | typeof Disputed | typeof PastDue
 
-/**
- * Returns the error for a workspace without access to the API, or `undefined` if the workspace has access. The tier is
- * checked before the billing status.
- */
+/** Returns why a workspace has no access to the API, if so. The tier is checked before the billing status. */
 export const checkAccess = (workspace: {
   readonly tier: string
   readonly billing_status: BillingStatus

@@ -2,9 +2,7 @@ import * as Schema from "effect/Schema"
 import { Timestamp } from "./Timestamp.ts"
 import { WorkspaceId } from "./WorkspaceId.ts"
 
-/**
- * A recorded change or export. An event never contains the plaintext or the hash of a key, or the text of a prompt.
- */
+/** A recorded change or export. Never contains the plaintext or the hash of a key, or the text of a prompt. */
 export const AuditEvent = Schema.Struct({
   /** A decimal number. Ids increase in the order in which events are written. */
   id: Schema.String,
@@ -15,14 +13,10 @@ export const AuditEvent = Schema.Struct({
   /** The kind of the subject and what happened to it, such as `key.rotated`. */
   action: Schema.String,
   /**
-   * The workspace that was changed or exported, or to which the key belongs. Null for a user and for a key without a
-   * workspace.
+   * The workspace that was changed or exported, or that has the key; null for a user, and a key without a workspace.
    */
   workspace_id: Schema.NullOr(WorkspaceId),
-  /**
-   * The name of the workspace before the change, the email of the user, the id of the key, or the source of the import
-   * or edit.
-   */
+  /** The workspace's earlier name, the user's email, the key's id, or the source of the import or edit. */
   subject: Schema.String,
   /** Further facts, such as the new values of the fields that changed. */
   details: Schema.JsonObject

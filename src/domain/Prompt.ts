@@ -13,10 +13,7 @@ export const Uuid = Schema.String.check(
   })
 ).annotate({ examples: ["cef02dd3-514f-5723-8852-d3305a2e66a8"] })
 
-/**
- * Parses a UUID in uppercase or lowercase letters, and returns it in lowercase. Returns `undefined` for any other form,
- * such as a UUID in braces or without dashes.
- */
+/** Parses a UUID in letters of any case, with dashes and without braces. Returns it in lowercase. */
 export const parseUuid = (text: string): string | undefined => {
   if (text.length !== 36) return undefined
   const lower = text.toLowerCase()

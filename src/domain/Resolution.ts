@@ -28,10 +28,7 @@ export interface SourceFragment {
   readonly variable_overrides: unknown
 }
 
-/**
- * The contents and overrides of a prompt together exceed `sizes.sourceBytes`, or the resolved content would exceed
- * `sizes.contentBytes`.
- */
+/** The contents and overrides exceed `sizes.sourceBytes`, or the resolved content exceeds `sizes.contentBytes`. */
 export interface ResolvedTooLarge {
   readonly _tag: "ResolvedTooLarge"
   readonly id: PromptId
@@ -54,10 +51,7 @@ const toSlotName = (inner: string): string | undefined => {
   return name === "" ? undefined : name
 }
 
-/**
- * Returns the names of the slots of a text without duplicates, in the order in which they first appear. Stops after
- * `limit` + 1 names.
- */
+/** Returns the names of a text's slots in their order, without duplicates. Stops after `limit` + 1 names. */
 export const findSlots = (content: string, limit = Number.POSITIVE_INFINITY): ReadonlySet<string> => {
   const names = new Set<string>()
   for (const [, inner = ""] of content.matchAll(slotPattern)) {

@@ -21,9 +21,7 @@ const Metadata = Schema.Record(Schema.String, Schema.Any as Schema.Codec<Schema.
   description: "Free-form JSON object."
 })
 
-/**
- * A version of a prompt with its content (specification 2.6). `parent_version_id` is null if the version has no parent.
- */
+/** A version with its content (specification 2.6). `parent_version_id` is null if the version has no parent. */
 export const Version = Schema.Struct({
   id: VersionId,
   prompt_id: PromptId,
@@ -54,10 +52,7 @@ export const VersionSummary = Schema.Struct(
 ).annotate({ identifier: "VersionSummary", description: "An item of the version list, without content." })
 export type VersionSummary = typeof VersionSummary.Type
 
-/**
- * The prompt or the version does not exist in the caller's workspace, or the caller's tier does not include the version
- * (specification 4.5).
- */
+/** The workspace has no such prompt or version, or its tier does not include it (specification 4.5). */
 export const VersionNotFound = { _tag: "VersionNotFound" } as const
 export type VersionNotFound = typeof VersionNotFound
 

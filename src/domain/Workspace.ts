@@ -20,10 +20,7 @@ const AnyCaseUuid = Schema.String.check(
 const anyCase = <Id extends string>(id: Schema.Codec<Id, string>): Schema.Codec<Id, string> =>
   AnyCaseUuid.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
 
-/**
- * An ISO 8601 time with an offset in the years 0001 to 9999, decoded to UTC with milliseconds. Digits after
- * milliseconds are dropped.
- */
+/** An ISO 8601 time with an offset, years 0001 to 9999, decoded to UTC. Digits after milliseconds are dropped. */
 const Time = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -122,10 +119,7 @@ export const User = Schema.Struct({
 })
 export type User = typeof User.Type
 
-/**
- * An API key as it is stored: its hash and the first and last digits of its plaintext, never the whole plaintext.
- * `workspace_id` is null for a key without a workspace.
- */
+/** A stored API key: never its whole plaintext. `workspace_id` is null for a key without a workspace. */
 export const StoredKey = Schema.Struct({
   id: anyCase(ApiKeyId),
   workspace_id: Schema.NullOr(anyCase(WorkspaceId)),

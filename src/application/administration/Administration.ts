@@ -82,10 +82,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         return workspace
       }),
 
-      /**
-       * Issues a key of a workspace to the user with this email. If there is no such user, adds the user. If
-       * `expiresAt` is absent, the key never expires.
-       */
+      /** Issues a key to the user with this email, who is added if necessary. By default, the key never expires. */
       issueKey: Effect.fn("Administration.issueKey")(function* (
         workspace: WorkspaceId,
         email: string,
@@ -109,10 +106,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         return yield* store.revokeKey(id, yield* now)
       }),
 
-      /**
-       * Deletes a user and the user's keys. If `withActiveKeys` is false and one of the keys is active, fails with
-       * `UserHasActiveKeys`.
-       */
+      /** Deletes a user and the user's keys. Without `withActiveKeys`, fails if a key is active. */
       deleteUser: Effect.fn("Administration.deleteUser")(function* (email: string, withActiveKeys: boolean) {
         return yield* store.deleteUser(email, { now: yield* Clock.currentTimeMillis, withActiveKeys })
       }),

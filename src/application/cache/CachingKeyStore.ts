@@ -19,18 +19,13 @@ export const KnownKeys = Context.Reference<{
   readonly accepts: (hash: KeyHash, now: number) => boolean
 }>("prompt-retrieval/KnownKeys", { defaultValue: () => ({ accepts: () => false }) })
 
-/**
- * Returns true if a key passes authentication, and the tier and billing status of its workspace include the API.
- */
+/** Returns true if a key passes authentication, and its workspace has access to the API. */
 const isAccepted = (record: KeyRecord, now: number): boolean => {
   const workspace = authenticate(record, now)
   return Result.isSuccess(workspace) && checkAccess(workspace.success) === undefined
 }
 
-/**
- * Returns the value to cache, or `undefined` for a key without a workspace. The change feed reports changes by
- * workspace, so no change would invalidate such a key.
- */
+/** Caches no key without a workspace, because the change feed reports changes by workspace. */
 const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
   record.workspace === null ? undefined : { workspace: record.workspace.id, value: record, size: 1 }
 

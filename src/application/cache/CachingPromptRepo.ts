@@ -10,10 +10,7 @@ type Repo = PromptRepo["Service"]
 /** The approximate size of a cached total in bytes, without the text of its cache key. */
 const totalBytes = 128
 
-/**
- * Returns a function like `repo.list` with a cache of totals. While the total of a filter is cached, a read of a page
- * does not count the matching prompts.
- */
+/** Returns a function like `repo.list` that counts the matching prompts only if their total is not cached. */
 const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
   const totals = new RevisionedCache<number>(feed, cacheLimits.totals, Object.is)
   return Effect.fnUntraced(function* (workspace, filter: PromptFilter, page) {
@@ -31,9 +28,7 @@ const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
   })
 }
 
-/**
- * Caches the totals of lists. Prompt contents are not cached here, because `App` caches whole responses.
- */
+/** Caches the totals of lists. `App` caches the contents of prompts, as parts of whole responses. */
 export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed> = Layer.effect(
   PromptRepo,
   Effect.gen(function* () {

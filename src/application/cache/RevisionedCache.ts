@@ -16,9 +16,7 @@ interface Share {
   readonly keys: Set<string>
 }
 
-/**
- * Evicts a sixteenth at a time: each deletion at the start of a `Map` makes finding its first entry slower.
- */
+/** Evicts a sixteenth at a time: each deletion at the start of a `Map` makes finding its first entry slower. */
 const evictedFraction = 1 / 16
 
 /**
@@ -92,10 +90,7 @@ class FairMap<Entry extends FairEntry> {
   }
 }
 
-/**
- * The outcome of a cache lookup. `drop` means that the entry is too old, that its workspace has changed since the entry
- * was stored, or that the change feed is down.
- */
+/** The outcome of a lookup; `drop` is an entry that is too old, may be outdated, or cannot be checked. */
 type CacheLookup = "hit" | "miss" | "drop"
 
 const makeLookupCounter = (cache: "keys" | "responses", result: CacheLookup) =>
@@ -240,9 +235,7 @@ export class RevisionedCache<Value> {
     })
   }
 
-  /**
-   * Returns the value of a key, of any age, if it was current when the change feed last had contact with the database.
-   */
+  /** Returns the value of a key, of any age, if it was current at the last contact with the database. */
   findLastKnown(key: string): Value | undefined {
     const entry = this.#entries.get(key)
     return entry !== undefined && this.#isKnown(entry) ? entry.value : undefined

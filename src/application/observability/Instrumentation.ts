@@ -6,10 +6,7 @@ import * as Tracer from "effect/Tracer"
 /** Succeeds with true if spans are collected. */
 export const checkIsTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
-/**
- * Returns a service. If spans are collected, each call of an effectful method runs in a span named after the service
- * and the method.
- */
+/** If spans are collected, runs each effectful method of a service in a span such as `Prompts.get`. */
 export const withSpans = <Service extends object>(name: string, service: Service): Effect.Effect<Service> => {
   const trace =
     (method: string, call: (...args: ReadonlyArray<unknown>) => unknown) =>

@@ -7,10 +7,7 @@ const repeatIntervalNanos = 60_000_000_000n
 /** Maximum number of different messages that are logged per minute. */
 const maxMessages = 10
 
-/**
- * Returns a function that logs the message of a lasting condition. The function does nothing if the same message, or
- * `maxMessages` different messages, were logged in the last minute.
- */
+/** Returns a function that logs a message, except if it, or `maxMessages` others, were logged in the last minute. */
 export const makeRepeatingLog = (
   log: (message: string) => Effect.Effect<void>
 ): ((message: string) => Effect.Effect<void>) => {

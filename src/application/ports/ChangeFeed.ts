@@ -16,9 +16,7 @@ export interface LastContact {
   readonly at: Instant
   /** Returns the revision of the last reported change of a workspace. */
   readonly revisionOf: (workspace: WorkspaceId) => number
-  /**
-   * Returns true if the process has paused since then. The feed may then have missed changes for any length of time.
-   */
+  /** Returns true if the process has paused since then, and the feed may have missed changes. */
   readonly hasPausedSince: () => boolean
 }
 
@@ -42,10 +40,7 @@ export class ChangeFeed extends Context.Service<
      * A feed that comes up again treats every workspace as changed, so no earlier revision is current.
      */
     readonly lastContact: () => LastContact | undefined
-    /**
-     * Calls a listener after each change of a revision, as long as the feed exists. Also calls it with `undefined` when
-     * the feed goes down.
-     */
+    /** Calls a listener after each change of a revision, and with `undefined` when the feed goes down. */
     readonly onChange: (listener: ChangeListener) => void
   }
 >()("prompt-retrieval/ChangeFeed") {}

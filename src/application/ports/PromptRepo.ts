@@ -68,10 +68,7 @@ export class PromptRepo extends Context.Service<
       filter: PromptFilter,
       page: Page
     ) => Effect.Effect<ReadonlyArray<PromptSummary>, Unavailable>
-    /**
-     * Returns one page of the prompts that are not archived, with their names, in the order of `list`. Does not count
-     * the other prompts.
-     */
+    /** Returns a page of the prompts that are not archived, with their names, in the order of `list`. */
     readonly listNamed: (
       workspace: WorkspaceId,
       page: Page

@@ -12,10 +12,7 @@ export interface FileExport {
   readonly pathsToRemove: ReadonlyArray<string>
 }
 
-/**
- * An export failed, because it would replace or remove files that were added or edited since the latest import. No file
- * has changed.
- */
+/** An export changed nothing, because files were added or edited since the latest import. */
 export interface UnimportedFiles {
   readonly _tag: "UnimportedFiles"
   readonly paths: ReadonlyArray<string>

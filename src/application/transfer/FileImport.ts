@@ -25,10 +25,7 @@ export interface FileChange {
   readonly id: string
   readonly path: string | null
   readonly name: string
-  /**
-   * `new version` means that the content of an existing prompt changes. Any other difference between a file and an
-   * existing prompt or fragment is `changed`.
-   */
+  /** `new version` is a change of the content of an existing prompt; `changed` is any other difference. */
   readonly change: "added" | "new version" | "changed" | "archived" | "removed"
   /** The state in the workspace; null for a new prompt or fragment. */
   readonly before: ContentState | null
@@ -55,10 +52,7 @@ export interface ConflictingEdits {
   readonly edits: ReadonlyArray<Problem>
 }
 
-/**
- * Returns a warning for each new file without an id that looks moved: a prompt or fragment with its content or name
- * loses its file.
- */
+/** Returns a warning for each new file that has the content or the name of a prompt or fragment without a file. */
 const findMoves = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Problem> => {
   const toTraits = (state: ContentState) => [
     `${state.kind} name ${getName(state)}`,
@@ -101,10 +95,7 @@ const describeEdit = (pair: ComparedItem): Problem => {
   return { path: path ?? `${kind} ${id} (${name})`, message: `was ${verb}` }
 }
 
-/**
- * Returns the pairs that an import changes. A fragment without a file stays unchanged if a prompt without a file
- * contains it.
- */
+/** Returns the pairs that an import changes. Keeps a fragment that a prompt without a file contains. */
 const listChangedPairs = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<ComparedItem> => {
   const needed = new Set<string>(
     pairs.flatMap(({ item, file }) =>

@@ -108,10 +108,7 @@ export const updateFile = (
   return describesState ? updated : renderFile(after, fragmentNames)
 }
 
-/**
- * Takes the text of a file that describes the state `after`, and returns the text that describes the state `before`.
- * Lines that describe both states stay as they are.
- */
+/** Changes a file's text from the state `after` back to `before`. Lines that describe both stay as they are. */
 export const renderEarlierFile = (
   path: string,
   text: string,
