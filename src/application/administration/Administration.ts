@@ -82,7 +82,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         return workspace
       }),
 
-      /** Issues a key to the user with this email, who is added if necessary. By default, the key never expires. */
+      /** Issues a key to the user with this email. Adds a missing user. By default, the key never expires. */
       issueKey: Effect.fn("Administration.issueKey")(function* (
         workspace: WorkspaceId,
         email: string,

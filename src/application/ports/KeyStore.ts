@@ -7,10 +7,7 @@ import type { Unavailable } from "./Unavailable.ts"
 export class KeyStore extends Context.Service<
   KeyStore,
   {
-    /**
-     * Returns the key with this hash, and the state of the key's owner and workspace. Also returns revoked and expired
-     * keys, and keys without a workspace.
-     */
+    /** Returns the key in any state, with the state of its owner and its workspace, if it has one. */
     readonly find: (hash: KeyHash) => Effect.Effect<KeyRecord, InvalidKey | Unavailable>
     /**
      * Records that a key was used at `now` (milliseconds since the epoch). Never waits and never fails. The time is

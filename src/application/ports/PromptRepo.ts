@@ -97,8 +97,7 @@ export class PromptRepo extends Context.Service<
       prompts: ReadonlyArray<PromptReference>
     ) => Effect.Effect<ReadonlyArray<FoundSource>, PageTooLarge | Unavailable>
     /**
-     * Returns one page of a prompt's versions that were created at `oldest` or later, highest number first. `total` is
-     * the number of all these versions.
+     * Returns a page of the versions created at `oldest` or later, highest number first, and the number of all these.
      */
     readonly listVersions: (
       workspace: WorkspaceId,

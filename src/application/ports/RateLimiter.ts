@@ -2,10 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { ApiKeyId } from "../../domain/ApiKey.ts"
 
-/**
- * The requests that are counted together: the requests of one key (on all instances, if they share a counter), or the
- * requests to this process.
- */
+/** Requests that are counted together: those of a key, on all instances that share a counter, or of this process. */
 export type Bucket = ApiKeyId | "process"
 
 /**

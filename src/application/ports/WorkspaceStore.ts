@@ -79,10 +79,7 @@ export interface ImportResult {
   readonly tags: number
   readonly users: number
   readonly api_keys: number
-  /**
-   * The numbers of rows that the import wrote. The workspace itself, each item of a list, each version, each binding of
-   * a fragment and each tag of a prompt is a row.
-   */
+  /** The numbers of rows that were written: workspace, items of lists, versions, bindings and tags of prompts. */
   readonly rows: { readonly added: number; readonly changed: number; readonly removed: number }
 }
 
@@ -121,8 +118,7 @@ export class WorkspaceStore extends Context.Service<
       changes: { readonly [Field in "name" | "tier" | "billing_status"]?: Workspace[Field] | undefined }
     ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
     /**
-     * Deletes a workspace with its content and its keys, but no user. Returns the deleted workspace, and the numbers of
-     * deleted prompts and keys.
+     * Deletes a workspace with its content and keys, but no user. Also returns the numbers of deleted prompts and keys.
      */
     readonly deleteWorkspace: (
       workspace: WorkspaceId
@@ -134,17 +130,14 @@ export class WorkspaceStore extends Context.Service<
     readonly users: (
       workspace: WorkspaceId
     ) => Effect.Effect<ReadonlyArray<User>, WorkspaceNotFound | Unavailable>
-    /**
-     * Sets whether a user must reset the password. Until the reset, none of the user's keys works. Returns the changed
-     * user.
-     */
+    /** Sets whether a user must reset the password, and returns the user. Until the reset, no key of the user works. */
     readonly setUser: (
       email: string,
       must_reset_password: boolean
     ) => Effect.Effect<User, UserNotFound | Unavailable>
     /**
-     * Deletes a user and the user's keys. If `withActiveKeys` is false, fails with `UserHasActiveKeys` if any of the
-     * keys is active at `now` (milliseconds since the epoch). Returns the deleted user and the number of deleted keys.
+     * Deletes a user and the user's keys. Returns the user and the number of keys. If `withActiveKeys` is false, fails if
+     * any of the keys is active at `now` (milliseconds since the epoch).
      */
     readonly deleteUser: (
       email: string,
@@ -154,10 +147,7 @@ export class WorkspaceStore extends Context.Service<
     readonly keys: (
       workspace: WorkspaceId
     ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
-    /**
-     * Stores a key of a workspace for the user with the email of `owner`. If there is no such user, adds a user with
-     * this email and the id `newUserId`.
-     */
+    /** Stores a key for the user with the email of `owner`. If there is none, adds a user with the id `newUserId`. */
     readonly addKey: (
       workspace: WorkspaceId,
       owner: { readonly email: string; readonly newUserId: UserId },

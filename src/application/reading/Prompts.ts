@@ -26,9 +26,7 @@ import { type FoundSource, type PromptFilter, PromptRepo } from "../ports/Prompt
 import { withSpans } from "../observability/Instrumentation.ts"
 import { ReadGate } from "./ReadGate.ts"
 
-/**
- * The largest JSON of several prompts with their names, in bytes. The rest of `sizes.contentBytes` is for the envelope.
- */
+/** The largest JSON of several prompts, in bytes. The rest of `sizes.contentBytes` is for the envelope. */
 const maxPageBytes = sizes.contentBytes - 128
 /** The largest JSON of one of several prompts, in bytes. The rest of `maxPageBytes` is for its name and its version. */
 const maxResolvedBytes = maxPageBytes - 256

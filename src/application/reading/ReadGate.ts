@@ -5,10 +5,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { Unavailable } from "../ports/Unavailable.ts"
 
-/**
- * The deadline of an HTTP request that the cache cannot serve, of an MCP call and of an in-process read, in
- * milliseconds.
- */
+/** The deadline in milliseconds of an uncached HTTP request, an MCP call and an in-process read. */
 export const requestDeadlineMs = 5_000
 
 /**
@@ -60,10 +57,7 @@ export const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
  */
 const readsPerWorkspace = 12
 
-/**
- * A step is large if it processes at least this many UTF-16 code units. A smaller step usually takes less than a tenth
- * of a millisecond.
- */
+/** A step with so many UTF-16 code units is large. A smaller step usually takes less than 0.1 ms. */
 const minLargeUnits = 32 * 1024
 
 /**
@@ -83,10 +77,7 @@ const waitForTurns = Effect.callback<void>((resume) => {
   return Effect.sync(() => clearImmediate(immediate))
 })
 
-/**
- * Estimates the size of a value in UTF-16 code units: the lengths of all texts in the value, and 8 for each other
- * scalar.
- */
+/** Estimates a value's size in UTF-16 code units: the lengths of its texts, and 8 for each other scalar. */
 export const countUnits = (value: unknown): number => {
   if (typeof value === "string") return value.length
   if (typeof value !== "object" || value === null) return 8
@@ -125,10 +116,7 @@ export class ReadGate extends Context.Service<
   {
     /** Runs a read of a workspace, from its statement to the encoded response, when the workspace has a free permit. */
     readonly withPermit: WithPermit
-    /**
-     * Runs one step of a read. A large step waits until no other large step runs and the event loop has completed
-     * `turnsBeforeLargeStep` turns.
-     */
+    /** Runs one step of a read. Large steps run one at a time, `turnsBeforeLargeStep` turns apart. */
     readonly runStep: <A>(units: number, step: () => A) => Effect.Effect<A>
   }
 >()("prompt-retrieval/ReadGate") {

@@ -26,10 +26,7 @@ export const maxArchiveBytes = 256 * 1024 * 1024
 /** The lists of an archive in the order of an export. */
 const lists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
 
-/**
- * Returns the JSON of one item. Omits the `expires_at` of a key that never expires, so that older versions of the
- * program can import the archive.
- */
+/** Returns an item's JSON. Omits an `expires_at` of null, so that older versions can import the archive. */
 const writeItem = (item: object): string =>
   JSON.stringify("expires_at" in item && item.expires_at === null ? { ...item, expires_at: undefined } : item)
 

@@ -23,10 +23,7 @@ const findReferenceProblems = (archive: Archive): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const report = (path: string, message: string) => problems.push({ path, message })
   const known = new Set<string>()
-  /**
-   * Adds the values of an item's fields, which are unique in `list`. At the first value that an earlier item has, adds
-   * a problem instead and returns false.
-   */
+  /** Adds values that are unique in `list`. Reports only the first that an earlier item has, and then returns false. */
   const addUnique = (
     list: string,
     path: string,
@@ -88,10 +85,7 @@ const findReferenceProblems = (archive: Archive): ReadonlyArray<Problem> => {
   return problems
 }
 
-/**
- * Decodes an archive from its parsed JSON. The error contains the first problems and the number of all problems. Checks
- * references and duplicates only if all values are valid.
- */
+/** Decodes an archive from its parsed JSON. Checks references and duplicates only if all values are valid. */
 export const decodeArchive = (json: unknown): Result.Result<Archive, InvalidContent> => {
   const decoded = decode(json)
   const problems = Result.match(decoded, {

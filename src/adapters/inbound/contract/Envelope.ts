@@ -17,10 +17,7 @@ export const DataEnvelope = <A extends Schema.Top>(resource: A) => Schema.Struct
 export const PageEnvelope = <A extends Schema.Top>(item: A) =>
   Schema.Struct({ data: Schema.Array(item), meta: PageMeta })
 
-/**
- * The schema of a response with several resolved prompts. If the caller asks for names, `meta` also has the name and the
- * version of each prompt.
- */
+/** The schema of a response with several resolved prompts, and with their names and versions on request. */
 export const ResolvedEnvelope = Schema.Struct({
   data: Schema.Array(ResolvedPrompt),
   meta: Schema.Struct({

@@ -223,9 +223,7 @@ export interface ErrorDescription {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/**
- * The caching headers of every error response. Error responses are never cached and differ per key (specification 8).
- */
+/** The caching headers of every error response: never cached, and different for each key (specification 8). */
 const commonHeaders = { "cache-control": "no-store", vary: "Authorization" } as const
 
 /** Describes the response to an error. `headers` includes the headers that every error response has. */

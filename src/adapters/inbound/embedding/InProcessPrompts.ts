@@ -19,9 +19,7 @@ import { readPageEnvelope } from "../contract/Envelope.ts"
 import { type ApiError, describeError } from "../contract/Errors.ts"
 import { ListQuery, makeParameterDecoder, PageQuery } from "../contract/Parameters.ts"
 
-/**
- * The error of a failed read. Its code and message are those of the same error in an HTTP response (specification 7).
- */
+/** The error of a failed read, with the code and the message of the HTTP response (specification 7). */
 export class PromptApiError extends Error {
   override readonly name = "PromptApiError"
   readonly code: string
@@ -31,9 +29,7 @@ export class PromptApiError extends Error {
   }
 }
 
-/**
- * A caller that the host has authenticated: the workspace to read, and the workspace's tier (`free`, `solo` or `team`).
- */
+/** A caller that the host has authenticated: the workspace to read, and its tier (`free`, `solo` or `team`). */
 export interface HostCaller {
   readonly workspaceId: string
   readonly tier: string
@@ -78,9 +74,7 @@ export interface InProcessPrompts {
   }
 }
 
-/**
- * Converts parameters to the strings of a URL query, which the schemas of the HTTP API decode.
- */
+/** Converts parameters to the strings of a URL query, which the schemas of the HTTP API decode. */
 const toQueryStrings = (parameters: object): Result.Result<Record<string, string>, InvalidParameter> => {
   if (typeof parameters !== "object" || parameters === null)
     return Result.fail(InvalidParameter("parameters must be an object"))

@@ -2,10 +2,7 @@ import * as Context from "effect/Context"
 
 /** The address at which callers reach the API. */
 export interface AddressSettings {
-  /**
-   * The URL at which callers reach the API, in the form that `parsePublicUrl` returns. Without this URL, responses
-   * contain paths instead of URLs.
-   */
+  /** The result of `parsePublicUrl`. Without this URL, responses contain paths instead of URLs. */
   readonly publicUrl?: string | undefined
   /** The path below which a host mounts the API, such as `/prompts`. The default is the root. */
   readonly basePath?: string
@@ -26,8 +23,5 @@ export const parsePublicUrl = (text: string): string | undefined => {
   return isValid ? origin + pathname.replace(/\/$/, "") : undefined
 }
 
-/**
- * Returns the path of a public URL without a trailing slash. In the URLs that callers use, every route comes after this
- * path.
- */
+/** Returns the path of a public URL without a trailing slash: the prefix of every route in the URLs of callers. */
 export const toBasePath = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, "")

@@ -146,10 +146,7 @@ export const makeApp = Effect.fnUntraced(function* (
     )
   }
 
-  /**
-   * Responds with the known response in an outage of the database. Checks the expiry of the key and the rate limits, as
-   * `respondFromCache` does, unless the request was already admitted.
-   */
+  /** In an outage of the database, responds with the known response, after the checks of `respondFromCache`. */
   const respondKnown = (context: RequestContext, cacheKey: string): Effect.Effect<HttpResponse, ApiError> =>
     Effect.gen(function* () {
       const known = responseCache.findLastKnown(cacheKey)

@@ -64,9 +64,7 @@ interface ResolvedPage {
   readonly meta: PageMeta
 }
 
-/**
- * Returns the envelope of a page of resolved prompts. If `names` is given, adds the names and versions of the prompts.
- */
+/** Returns the envelope of resolved prompts. If `names` is given, adds their names and versions. */
 const toResolvedEnvelope = ({ data, meta }: ResolvedPage, names: string | undefined) => {
   const prompts = data.map(({ name, current_version }) => ({ name, version: current_version }))
   return { data: data.map(({ prompt }) => prompt), meta: names === undefined ? meta : { ...meta, prompts } }

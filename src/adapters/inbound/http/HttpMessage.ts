@@ -13,10 +13,7 @@ export interface HttpRequest {
   readonly target: string
   /** Maps the name of each header, in lower case, to its value. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /**
-   * Reads the body. The effect runs at most once. The body is empty as soon as the response is made or the connection is
-   * closed.
-   */
+  /** Reads the body, at most once. The body is empty as soon as the response is made or the connection is closed. */
   readonly readBody: (limits: BodyLimits) => Effect.Effect<Uint8Array, BodyError>
   /**
    * Lets the response wait for a change, without a time limit of the transport. The transport calls `release` if the
@@ -67,10 +64,7 @@ export interface HttpResponse {
 
 /** The body of a request is larger than the endpoint allows. */
 export const BodyTooLarge = { _tag: "BodyTooLarge" } as const
-/**
- * The body is too large, did not arrive completely in time, or would need more than the workspace's share of the memory
- * for bodies.
- */
+/** The body is too large, is not complete in time, or exceeds the workspace's share of memory. */
 export type BodyError = typeof BodyTooLarge | typeof RequestTimeout | Unavailable
 
 /** Maps the name of each header, in lower case, to its value. */
@@ -115,10 +109,7 @@ export interface Representation {
   readonly etag: string
   /** The response with the status 200. */
   readonly full: HttpResponse
-  /**
-   * The headers of the 304, as alternating names and values: the headers of the 200 without the headers that describe
-   * the body.
-   */
+  /** The headers of the 200 without those that describe the body, as alternating names and values. */
   readonly notModifiedHeaders: ReadonlyArray<string>
 }
 
@@ -221,10 +212,7 @@ export const toErrorResponse = (error: ApiError): HttpResponse => {
   }
 }
 
-/**
- * The value of the header `Cache-Status` during an outage (RFC 9211): this service, and why the response comes from its
- * cache.
- */
+/** The `Cache-Status` of an outage (RFC 9211): this service, and why its cache responds. */
 const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /**

@@ -28,10 +28,7 @@ const toWebError = (error: ApiError, method: string | undefined): Response =>
 
 const readBody = () => Effect.fail(Unavailable)
 
-/**
- * Makes a handler of web-standard requests that serves the API, but not the Model Context Protocol. The app makes the
- * responses, as for the HTTP server.
- */
+/** Makes the handler of web-standard requests. It serves the API, but not the Model Context Protocol. */
 export const makeWebHandler = Effect.gen(function* () {
   const app = yield* makeApp()
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())

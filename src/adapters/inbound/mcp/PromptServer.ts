@@ -17,9 +17,7 @@ const options = {
   cacheHints: { "prompts/list": listHint, "tools/list": listHint }
 }
 
-/**
- * Accepts all parameters. The methods check the parameters, because the package's errors about parameters can be long.
- */
+/** Accepts all parameters. The methods check them, because the package's errors about parameters can be long. */
 const anyParams = {
   "~standard": { version: 1, vendor: "none", validate: (value: unknown) => ({ value }) }
 } as const

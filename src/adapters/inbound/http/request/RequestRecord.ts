@@ -6,10 +6,7 @@ import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } f
 import { findWaitSeconds, chooseRequestId } from "./RequestHead.ts"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
 
-/**
- * What the log line and the metrics of a request report. The steps of the app set `route` and `caller` as early as
- * possible, because a step that fails returns only an error.
- */
+/** What the log line and the metrics report. Steps set `route` and `caller` early, because they may fail. */
 export interface RequestFacts {
   /** The method; `undefined` if the request could not be parsed. */
   readonly method: string | undefined
@@ -17,8 +14,7 @@ export interface RequestFacts {
   /** The value of `performance.now()` when the request arrived. */
   readonly startedAt: number
   /**
-   * True once the request is held. A new response to a held request does not count against the rate limits, and the
-   * duration of the request says nothing about the speed of the service.
+   * True once the request is held. It then counts no more against the rate limits, and its duration is not measured.
    */
   isHeld: boolean
   /** The pattern of the route; `undefined` if the path matches no route. */

@@ -11,10 +11,7 @@ export const connectionLimits = {
   connectionsCheckingInterval: 1_000,
   /** A connection ends if no byte is sent or received for this time. Idle connections have `keepAliveTimeout`. */
   timeout: 20_000,
-  /**
-   * How long an idle connection stays open. Many load balancers reuse idle connections for up to 60 s, so this time
-   * must be longer.
-   */
+  /** How long an idle connection stays open: longer than the 60 s for which many load balancers reuse it. */
   keepAliveTimeout: 70_000,
   maxHeaderSize: 16 * 1024,
   maxConnections: 10_000,

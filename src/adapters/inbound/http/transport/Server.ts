@@ -33,10 +33,7 @@ export const listen = (
     })
   })
 
-/**
- * Stops listening and waits until in-flight requests are finished. Destroys the connections that are still open after
- * the drain timeout.
- */
+/** Stops listening, and waits until in-flight requests are finished, for at most the drain timeout. */
 const drain = (
   server: Server,
   connections: Connections,
