@@ -4,10 +4,10 @@ import { beforeAll, describe, expect, it, vi } from "vitest"
 import { scenarios } from "../../bench/scenarios.ts"
 import { serveVariables, type Variable, variables } from "../../src/adapters/inbound/cli/input/Environment.ts"
 import { readConfig } from "../../src/runtime/config/Config.ts"
-import { embeddedEnv } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
 import { runService, type Service, sourceProgram, startService } from "../support/service.ts"
 import { makeAcquire, makeTestDatabase } from "../support/testDatabase.ts"
+import { makeTestDirectory } from "../support/testDirectory.ts"
 import { readCodeBlocks, readDocument, readTable, root } from "./markdown.ts"
 
 const document = "README.md"
@@ -25,7 +25,7 @@ describe("README.md, Quick start", () => {
 
   beforeAll(async () => {
     await acquire(runService(() => start(database.env)))
-    const env = { ...(await acquire(embeddedEnv)), PORT: String(await freePort()) }
+    const env = { DATA_DIR: makeTestDirectory("readme-"), PORT: String(await freePort()) }
     const first = await start(env)
     printed = (await vi.waitUntil(() => /^ *(curl .*)\n/m.exec(first.output()), { timeout: 20_000 }))[1]!
     await first.stop()

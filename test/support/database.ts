@@ -9,20 +9,8 @@ import type { Archive } from "../../src/application/transfer/Archive.ts"
 import { type DatabaseOptions, databaseLayer } from "../../src/index.ts"
 import { recordImported } from "./leaks.ts"
 import { freshDatabase, toDatabaseUrl } from "./postgres.ts"
-import { temporaryDirectory } from "./temporaryDirectory.ts"
 
-/**
- * Creates an empty data directory. Returns the environment variable that selects it. Closing the scope removes the
- * directory.
- */
-export const embeddedEnv = Effect.map(
-  temporaryDirectory("prompts-"),
-  (directory): Record<string, string> => ({ DATA_DIR: directory })
-)
-
-/**
- * Creates an empty database. Returns the environment variable that selects it. Closing the scope drops the database.
- */
+/** Creates an empty database. Returns the variable that selects the database. Closing the scope drops the database. */
 export const postgresEnv = Effect.map(
   freshDatabase,
   (name): Record<string, string> => ({ DATABASE_URL: toDatabaseUrl(name) })

@@ -5,7 +5,7 @@ import * as Scope from "effect/Scope"
 import { open } from "../../src/adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"
 import { migrate } from "../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { connect, freshName, onServer } from "./postgres.ts"
-import { temporaryDirectory } from "./temporaryDirectory.ts"
+import { temporaryDirectory } from "./testDirectory.ts"
 
 /** The settings of the server, for speed and for tests that run at the same time. */
 const settings = [

@@ -1,10 +1,11 @@
 import { expect, it } from "vitest"
 import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
-import { embeddedEnv, postgresEnv } from "../../support/database.ts"
+import { postgresEnv } from "../../support/database.ts"
 import { toDatabaseUrl } from "../../support/postgres.ts"
 import { run } from "../../support/service.ts"
 import { makeFailure, makeSuccess } from "../../support/services/commandLine.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const acquire = makeAcquire()
 const all = migrations.map(({ name }, index) => ({ id: index + 1, name }))
@@ -49,7 +50,7 @@ it("on a new database, import and workspaces create run the migrations, but impo
 })
 
 it("a command on a new embedded database says that DATABASE_URL is not set, and where the database is", async () => {
-  const env = await acquire(embeddedEnv)
+  const env = { DATA_DIR: makeTestDirectory("data-") }
   const { code, stderr } = await run(["workspaces", "list"], env)
   expect(code).toBe(1)
   expect(stderr).toContain(

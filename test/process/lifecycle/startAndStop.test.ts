@@ -1,26 +1,21 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
-import { beforeAll, describe, expect, it, onTestFailed } from "vitest"
+import { describe, expect, it, onTestFailed } from "vitest"
 import { programVersion } from "../../../src/application/ProgramVersion.ts"
-import { embeddedEnv } from "../../support/database.ts"
 import { canary } from "../../support/leaks.ts"
 import { parseLogLines } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
 import { freshName, toDatabaseUrl } from "../../support/postgres.ts"
 import { isListening } from "../../support/programs/programs.ts"
 import { run, startService } from "../../support/service.ts"
-import { makeAcquire } from "../../support/testDatabase.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
 const parseLines = (output: string) => parseLogLines(output).map(({ time: _, ...line }) => line)
 
-const acquire = makeAcquire()
-let dataDir: string
-beforeAll(async () => {
-  dataDir = (await acquire(embeddedEnv)).DATA_DIR!
-})
+const dataDir = makeTestDirectory("data-")
 
 it("npm start forwards SIGTERM to the service, and the service stops and releases DATA_DIR", async () => {
   const port = await freePort()

@@ -6,7 +6,7 @@ import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import { freePort } from "../ports.ts"
 import { endProcess } from "../programs/programs.ts"
-import { temporaryDirectory } from "../temporaryDirectory.ts"
+import { temporaryDirectory } from "../testDirectory.ts"
 
 const installed = "/usr/lib/postgresql"
 const versions = existsSync(installed) ? readdirSync(installed).toSorted((a, b) => Number(b) - Number(a)) : []

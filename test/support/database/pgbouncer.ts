@@ -3,7 +3,7 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { freePort } from "../ports.ts"
 import { endProcess, startProgram } from "../programs/programs.ts"
-import { temporaryDirectory } from "../temporaryDirectory.ts"
+import { temporaryDirectory } from "../testDirectory.ts"
 
 /** How long a client keeps a server connection. */
 export type PoolMode = "session" | "transaction"

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import * as Effect from "effect/Effect"
-import { temporaryDirectory } from "../temporaryDirectory.ts"
+import { temporaryDirectory } from "../testDirectory.ts"
 import { toolsDirectory } from "./tools.ts"
 
 /** An object of Playwright, such as a page. */

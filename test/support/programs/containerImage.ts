@@ -2,7 +2,7 @@ import { execFileSync, spawn, spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import * as Effect from "effect/Effect"
-import { temporaryDirectory } from "../temporaryDirectory.ts"
+import { temporaryDirectory } from "../testDirectory.ts"
 import { programPath } from "./programs.ts"
 
 const root = join(import.meta.dirname, "../../..")

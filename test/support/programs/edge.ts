@@ -8,7 +8,7 @@ import { connectTo, postgresEnv } from "../database.ts"
 import { freePort, listenOnFreePort } from "../ports.ts"
 import { adaptConfig, programPath, runProgram } from "./programs.ts"
 import { runService, type Service, startService, unlimited } from "../service.ts"
-import { temporaryDirectory } from "../temporaryDirectory.ts"
+import { temporaryDirectory } from "../testDirectory.ts"
 
 /** Starts a service with two workspaces and connects to its database. */
 export const startOrigin = Effect.gen(function* () {

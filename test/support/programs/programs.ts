@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { temporaryDirectory } from "../temporaryDirectory.ts"
+import { temporaryDirectory } from "../testDirectory.ts"
 
 /** PATH with Debian's system directories, which the PATH of an unprivileged user may lack. */
 export const programPath = `${process.env.PATH}:/usr/sbin:/sbin`

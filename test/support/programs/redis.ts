@@ -2,7 +2,7 @@ import { once } from "node:events"
 import { connect } from "node:net"
 import * as Effect from "effect/Effect"
 import { freePort } from "../ports.ts"
-import { temporaryDirectory } from "../temporaryDirectory.ts"
+import { temporaryDirectory } from "../testDirectory.ts"
 import { endProcess, startProgram } from "./programs.ts"
 
 /** Sends one command and QUIT over a new connection and returns the reply to the command. */

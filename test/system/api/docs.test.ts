@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto"
 import { beforeAll, expect, it } from "vitest"
 import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
-import { embeddedEnv } from "../../support/database.ts"
 import { openBrowser, type Playwright } from "../../support/programs/browser.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
+import { makeTestDirectory } from "../../support/testDirectory.ts"
 import { runService, type Service } from "../../support/service.ts"
 
 const perProcess = 10
@@ -14,7 +14,7 @@ const acquire = makeAcquire()
 let service: Service
 let withPublicUrl: Service
 beforeAll(async () => {
-  const env = await acquire(embeddedEnv)
+  const env = { DATA_DIR: makeTestDirectory("docs-") }
   const limits = { RATE_LIMIT_PER_PROCESS: String(perProcess) }
   service = await acquire(
     runService(() => startObservedService({ ...env, ...limits }, "/readyz", ["--demo"]))

@@ -19,7 +19,7 @@ import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres
 import { makeResources } from "../../../../support/database.ts"
 import { connectClient } from "../../../../support/postgres.ts"
 import { run } from "../../../../support/service.ts"
-import { temporaryDirectory } from "../../../../support/temporaryDirectory.ts"
+import { temporaryDirectory } from "../../../../support/testDirectory.ts"
 
 const resources = makeResources()
 const makeDirectory = () => resources.acquire(temporaryDirectory("embedded-"))
