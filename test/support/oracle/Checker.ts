@@ -34,8 +34,6 @@ export interface Violation {
   readonly fact: string
   /** The first and the last commit whose state was allowed. */
   readonly allowed: readonly [first: number, last: number]
-  /** The latest commit whose state contains the fact, or -1. */
-  readonly shown: number
 }
 
 interface Fact {
@@ -84,19 +82,14 @@ export const check = (
     const { caller, process, target, startedAt, endedAt, ageMs } = observation
     const start = commits.findLastIndex((commit) => commit.endedAt <= startedAt - boundMs - ageMs)
     const last = commits.findLastIndex((commit) => commit.startedAt <= endedAt)
-    for (const [index, { name, holdsIn }] of listFacts(
-      observation,
-      commits.slice(Math.max(0, start), last + 1)
-    ).entries()) {
+    const facts = listFacts(observation, commits.slice(Math.max(0, start), last + 1))
+    for (const [index, { name, holdsIn }] of facts.entries()) {
       const chain = [caller, process, target, index].join("\n")
       const first = Math.max(0, start, process === undefined ? 0 : (seen.get(chain) ?? 0))
       // Choose the oldest matching state: it leaves the most states allowed for the next response.
       const found = commits.findIndex(({ state }, at) => at >= first && at <= last && holdsIn(state))
       if (found !== -1) seen.set(chain, found)
-      else {
-        const shown = commits.findLastIndex(({ state }) => holdsIn(state))
-        violations.push({ observation, fact: name, allowed: [first, last], shown })
-      }
+      else violations.push({ observation, fact: name, allowed: [first, last] })
     }
   }
   return violations

@@ -10,14 +10,6 @@ export interface Step extends Change {
   readonly cutsFeeds?: boolean
 }
 
-/** Something that happens to the processes or their connections, and the pause before it. */
-interface Disturbance {
-  readonly pauseMs: number
-  readonly name: string
-  /** Resolves once the processes run again. */
-  readonly run: () => Promise<unknown>
-}
-
 const stepCount = 40
 const maxPauseMs = 120
 const maxDisturbances = 3
@@ -26,7 +18,8 @@ const maxDisturbances = 3
 const cutOff = ({ reads, feed }: Instance) =>
   Effect.all([reads.freeze, feed.freeze, feed.cut, Effect.sleep("1500 millis"), reads.thaw, feed.thaw])
 
-const makeDisturbance = (random: Random, { instances, restartPooler }: Stage): Disturbance => {
+/** Makes a disturbance of the processes or their connections. `run` resolves once the processes run again. */
+const makeDisturbance = (random: Random, { instances, restartPooler }: Stage) => {
   const pauseMs = 200 + random.int(1_000)
   const instance = random.pick(instances)
   const { name, restart, feed } = instance

@@ -1,37 +1,30 @@
-import type { Violation } from "./Checker.ts"
 import type { RunResult } from "./Run.ts"
 
 /** How many violations a report shows. */
 const maxViolations = 3
 
-/** Describes one violation and the history. Times are relative to the first commit. */
-const describeViolation = (
-  { commits, disturbed }: RunResult,
-  { observation, fact, allowed: [first, last], shown }: Violation
-): string => {
-  const origin = commits[0]!.endedAt
-  const span = ({ startedAt, endedAt }: { readonly startedAt: number; readonly endedAt: number }) =>
-    `${(startedAt - origin).toFixed(0).padStart(7)} to ${(endedAt - origin).toFixed(0).padStart(7)} ms`
-  const { caller, process, target, rejection, parts } = observation
-  return [
-    `${caller} (${process ?? "a process that was replaced"})`,
-    `  ${span(observation)}  GET ${target}`,
-    `  received: ${rejection ?? parts.join(" | ")}`,
-    `  not explained: ${fact}`,
-    `  allowed: commits ${first} to ${last}; shown by commit ${shown}`,
-    ...commits.map((commit, index) => `  ${span(commit)}  commit ${index}: ${commit.name}`),
-    ...disturbed.map((each) => `  ${span(each)}  ${each.name}`)
-  ].join("\n")
-}
-
-/** Describes the violations of a run, and how to repeat the run. Returns an empty text if there are no violations. */
-export const report = (result: RunResult): string => {
-  const { seed, violations } = result
+/**
+ * Describes the first violations of a run and its history, and how to repeat the run. Times are relative to the first
+ * commit. Returns an empty text if there are no violations.
+ */
+export const report = ({ seed, commits, disturbed, violations }: RunResult): string => {
   if (violations.length === 0) return ""
+  const toMs = (time: number) => (time - commits[0]!.endedAt).toFixed(0).padStart(7)
+  const describe = (span: { readonly startedAt: number; readonly endedAt: number }, text: string) =>
+    `  ${toMs(span.startedAt)} to ${toMs(span.endedAt)} ms  ${text}`
   return [
     `Seed ${seed}: ${violations.length} violations. Repeat with: npm run oracle -- --seed ${seed}`,
-    ...violations.slice(0, maxViolations).map((violation) => describeViolation(result, violation))
-  ].join("\n\n")
+    ...violations
+      .slice(0, maxViolations)
+      .flatMap(({ observation, fact, allowed: [first, last] }) => [
+        `${observation.caller} (${observation.process ?? "a process that was replaced"})`,
+        describe(observation, `GET ${observation.target}`),
+        `  received: ${observation.rejection ?? observation.parts.join(" | ")}`,
+        `  not explained by commits ${first} to ${last}: ${fact}`
+      ]),
+    ...commits.map((commit, index) => describe(commit, `commit ${index}: ${commit.name}`)),
+    ...disturbed.map((each) => describe(each, each.name))
+  ].join("\n")
 }
 
 /** Summarizes a run in one line. */

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { read } from "../clients/read.ts"
 import { makeRandom } from "../random.ts"
 import { isFromBefore } from "../services/outage.ts"
-import { type Commit, check, type Observation, type Violation } from "./Checker.ts"
+import { type Commit, check, type Observation } from "./Checker.ts"
 import { generateHistory, type Step } from "./History.ts"
 import type { Instance, Stage } from "./Stage.ts"
 import { notFound, type Parts, readState, toParts, toRejection } from "./State.ts"
@@ -22,21 +22,8 @@ const maxPauseMs = 35
 /** The pause after a request that gets a 503 or no response, in milliseconds. */
 const retryPauseMs = 50
 
-/** A disturbance and its span of time. */
-interface Disturbed {
-  readonly name: string
-  readonly startedAt: number
-  readonly endedAt: number
-}
-
 /** What happened while the history of a seed ran. */
-export interface RunResult {
-  readonly seed: number
-  readonly commits: ReadonlyArray<Commit>
-  readonly disturbed: ReadonlyArray<Disturbed>
-  readonly observations: ReadonlyArray<Observation>
-  readonly violations: ReadonlyArray<Violation>
-}
+export type RunResult = Awaited<ReturnType<typeof runHistory>>
 
 /** Commits one step and returns the span of the commit. */
 const commit = Effect.fnUntraced(function* ({ sql, instances }: Stage, { statements, cutsFeeds }: Step) {
@@ -58,11 +45,11 @@ const commit = Effect.fnUntraced(function* ({ sql, instances }: Stage, { stateme
  * Runs the history of a seed on a stage while callers read, one per key and instance, and checks every response. After
  * the last change, waits for `boundMs`. Then every caller reads everything once more.
  */
-export const runHistory = async (stage: Stage, seed: number): Promise<RunResult> => {
+export const runHistory = async (stage: Stage, seed: number) => {
   const { world, steps, disturbances } = generateHistory(stage, seed)
   const { instances } = stage
   const commits: Array<Commit> = []
-  const disturbed: Array<Disturbed> = []
+  const disturbed: Array<Omit<Commit, "state">> = []
   const observations: Array<Observation> = []
 
   const write = async (steps: ReadonlyArray<Step>) => {
