@@ -44,16 +44,18 @@ export const toIdExpression = (
 }
 
 /**
- * A FROM clause that selects the ids of the prompts with the workspaces `$1` and the slugs `$2`, as `requested`. For a
- * name with digits, `$3` and `$4` have the smallest and the largest id with these digits; otherwise they have nulls.
+ * A FROM clause that selects the ids of the prompts of the workspaces `$1`, as `requested`. A prompt is given by its id in
+ * `$2` or, if the id is null, by its slug in `$3`. For a name with digits, `$4` and `$5` have the smallest and the largest
+ * id with these digits; otherwise they have nulls. `ordinal` is the position of a prompt in the arrays, counted from 1.
  */
-export const requestedNames = `(
-    select name.ordinal, name.workspace_id, case when name.first is null
-        then (${selectIdBySlug("name.workspace_id", "name.slug")})
-        else (${selectIdByDigits("name.workspace_id", "name.slug", "name.first")} and n.id <= name.last)
+export const requestedPrompts = `(
+    select given.ordinal, given.workspace_id, case
+        when given.id is not null then given.id
+        when given.first is null then (${selectIdBySlug("given.workspace_id", "given.slug")})
+        else (${selectIdByDigits("given.workspace_id", "given.slug", "given.first")} and n.id <= given.last)
       end as id
-    from unnest($1::uuid[], $2::text[], $3::uuid[], $4::uuid[]) with ordinality
-      name (workspace_id, slug, first, last, ordinal)
+    from unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[]) with ordinality
+      given (workspace_id, id, slug, first, last, ordinal)
     offset 0
   ) requested`
 

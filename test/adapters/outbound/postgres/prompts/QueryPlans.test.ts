@@ -221,12 +221,12 @@ for (const size of sizes)
           const page = { page: 50, per_page: 20 }
           const number = 5 as VersionNumber
           const statements: ReadonlyArray<readonly [Statement, readsPerRow?: number]> = [
-            [selectPromptsByKey.byId([{ workspace, prompt }])],
-            [selectSources.byId([{ workspace, prompt }])],
-            [selectPromptsByKey.byId(batch)],
-            [selectSources.byId(batch)],
-            [selectPromptsByKey.byName(names)],
-            [selectSources.byName(names)],
+            [selectPromptsByKey([{ workspace, prompt }])],
+            [selectSources([{ workspace, prompt }])],
+            [selectPromptsByKey(batch)],
+            [selectSources(batch)],
+            [selectPromptsByKey(names)],
+            [selectSources(names)],
             [pages.selectNamed(workspace, { page: 1, per_page: 50 })],
             ...[prompt, byName].flatMap((reference) => [
               [pages.selectVersions(workspace, reference, undefined, page)] as const,
@@ -236,8 +236,8 @@ for (const size of sizes)
             ]),
             [selectKeysByHash([hash("sha256", "1", "hex") as KeyHash])],
             // These statements read the sizes of all contents before the contents.
-            [selectManySources.byId(batch), 3],
-            [selectManySources.byName(names), 3]
+            [selectManySources(batch), 3],
+            [selectManySources(names), 3]
           ]
           for (const [statement, readsPerRow] of statements) {
             const plan = yield* explain(statement, mode)
