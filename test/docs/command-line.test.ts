@@ -7,35 +7,29 @@ import { readDocument, root } from "./markdown.ts"
 
 const document = "docs/command-line.md"
 
-interface DocumentedCommand {
-  /** The words of the command, without the program's name. */
-  readonly words: ReadonlyArray<string>
-  readonly description: string
-}
-
-/** Returns every command that can be run, in the order of the help. */
+/** Returns every command that can be run, such as `keys list`, in the order of the help. */
 const listCommands = (
   command: Parameters<typeof listSubcommands>[0] = rootCommand,
   words: ReadonlyArray<string> = []
-): ReadonlyArray<DocumentedCommand> => {
+): ReadonlyArray<string> => {
   const subcommands = listSubcommands(command)
   return subcommands.length === 0
-    ? [{ words, description: command.description ?? "" }]
+    ? [words.join(" ")]
     : subcommands.flatMap((subcommand) => listCommands(subcommand, [...words, subcommand.name]))
 }
 
 const commands = listCommands()
 
-const readHelp = async (words: ReadonlyArray<string>): Promise<string> => {
-  const { code, stdout, stderr } = await runInProcess([...words, "--help"])
+const readHelp = async (command: string): Promise<string> => {
+  const { code, stdout, stderr } = await runInProcess([...command.split(" "), "--help"])
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
   return stdout
 }
 
 /** Returns the table row of a command: its usage, its flags and its description. */
-const renderRow = async ({ words, description }: DocumentedCommand): Promise<string> => {
-  const help = await readHelp(words)
-  const [, usage] = /^ {2}prompt-retrieval (.+)$/m.exec(help)!
+const renderRow = async (command: string): Promise<string> => {
+  const help = await readHelp(command)
+  const [, description, usage] = /^DESCRIPTION\n {2}(.+)\n\nUSAGE\n {2}prompt-retrieval (.+)$/m.exec(help)!
   const flags = [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => `\`${flag}\``)
   return `| \`${usage!.replace(" [flags]", "")}\` | ${flags.join(", ")} | ${description} |\n`
 }
@@ -57,14 +51,14 @@ const splitWords = (line: string): ReadonlyArray<string> =>
     ([, quoted, plain]) => quoted ?? plain!
   )
 
-it.each(commands.filter(({ words }) => words[0] !== "version"))(
-  "the examples in the help of $words are valid command lines, and at least one runs this command",
-  async ({ words }) => {
-    const [, examples] = (await readHelp(words)).split("\nEXAMPLES\n")
+it.each(commands.filter((command) => command !== "version"))(
+  "the examples in the help of %s are valid command lines, and at least one runs this command",
+  async (command) => {
+    const [, examples] = (await readHelp(command)).split("\nEXAMPLES\n")
     const lines = [...examples!.matchAll(/^ {2}(?:[A-Z_]+=\S+ )*(prompt-retrieval .+)$/gm)].map(
       ([, line]) => line!
     )
-    expect(lines).toContainEqual(expect.stringMatching(`^prompt-retrieval ${words.join(" ")}( |$)`))
+    expect(lines).toContainEqual(expect.stringMatching(`^prompt-retrieval ${command}( |$)`))
     for (const line of lines) {
       const { code, stderr } = await runInProcess(splitWords(line).slice(1))
       expect({ line, stderr, isWrong: code === 2 }).toEqual({ line, stderr, isWrong: false })
