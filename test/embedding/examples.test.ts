@@ -84,15 +84,15 @@ const get = (path, headers) => application.request(path, { headers })`,
     "route-handler.ts",
     `import { close, GET, getResolvedText } from "./route-handler.ts"
 const get = async (path, headers) =>
-path === "/"
-  ? new Response(await getResolvedText("${archive.workspace.id}", "${agent.id}"))
-  : GET(new Request("http://host.example" + path, { headers }))`,
+  path === "/"
+    ? new Response(await getResolvedText("${archive.workspace.id}", "${agent.id}"))
+    : GET(new Request("http://host.example" + path, { headers }))`,
     resolved.resolved_content
   ]
 ])("%s serves the API and a page of the application", async (_, start, page) => {
   const code = `${start}
 const responses = [
-await get("${path}", { authorization: "Bearer ${key}" }), await get("${path}", {}), await get("/", {})
+  await get("${path}", { authorization: "Bearer ${key}" }), await get("${path}", {}), await get("/", {})
 ]
 console.log(JSON.stringify(await Promise.all(responses.map(async (each) => [each.status, await each.text()]))))
 await close()`

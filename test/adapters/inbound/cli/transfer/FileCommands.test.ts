@@ -28,6 +28,7 @@ const makeDirectory = (...paths: ReadonlyArray<string>): string => {
 const read = (directory: string) => Effect.runPromise(Effect.result(readTexts(directory, true)))
 const update = (directory: string, texts: Texts, removed: ReadonlyArray<string> = []) =>
   Effect.runPromise(Effect.result(updateDirectory(directory, texts, removed)))
+const fail = (message: string) => Result.fail(new CommandError({ message }))
 const list = (directory: string) => readdirSync(directory, { recursive: true, encoding: "utf8" }).sort()
 
 it("readTexts returns the files that updateDirectory has written, even through a symbolic link to the directory", async () => {
@@ -37,10 +38,10 @@ it("readTexts returns the files that updateDirectory has written, even through a
   await update(link, files)
   assert.deepStrictEqual(await read(link), Result.succeed(files))
   assert.deepStrictEqual(
-    await Effect.runPromise(Effect.flip(requireNoFiles(link))),
-    new CommandError({
-      message: `cannot write ${link}: it already contains fragments/; add --update to update it, or choose another directory`
-    })
+    await Effect.runPromise(Effect.result(requireNoFiles(link))),
+    fail(
+      `cannot write ${link}: it already contains fragments/; add --update to update it, or choose another directory`
+    )
   )
 })
 
@@ -50,10 +51,8 @@ it("readTexts rejects a missing directory and a directory without prompts/, and 
   for (const [path, reason] of [
     [missing, `ENOENT: no such file or directory, scandir '${missing}'`],
     [directory, "it has no prompts/ directory"]
-  ] as const) {
-    const message = `cannot read ${path}: ${reason}`
-    assert.deepStrictEqual(await read(path), Result.fail(new CommandError({ message })))
-  }
+  ] as const)
+    assert.deepStrictEqual(await read(path), fail(`cannot read ${path}: ${reason}`))
   mkdirSync(join(directory, "prompts"))
   assert.deepStrictEqual(await read(directory), Result.succeed(new Map()))
 })
