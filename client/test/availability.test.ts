@@ -11,7 +11,6 @@ import {
   neverResponds,
   page,
   type Responder,
-  rateLimited,
   readText,
   serviceUnavailable,
   textResponse,
@@ -32,37 +31,32 @@ const respond = () => textResponse("From the service")
 const makeService = (options: ClientOptions = {}) =>
   makeScriptedClient([respond], { bundle, maxRetries: 0, timeout: 1_000, ...options })
 
+const toResponders = (...statuses: ReadonlyArray<number>): Readonly<Record<string, Responder>> =>
+  Object.fromEntries(statuses.map((status) => [status, () => errorResponse(status)]))
+
 /** Responses after which getResolved returns the bundled text or the fallback. */
-const outages: Readonly<Record<string, Responder>> = {
+const outages = {
   ConnectionError: connectionRefused,
   TimeoutError: neverResponds,
-  "503": serviceUnavailable,
-  "500": () => errorResponse(500, "INTERNAL_ERROR"),
-  "429": () => rateLimited("1"),
-  "408": () => errorResponse(408, "REQUEST_TIMEOUT"),
-  "402": () => errorResponse(402, "PAST_DUE"),
+  ...toResponders(402, 408, 429, 500, 503),
   "502 with an HTML body": page(502),
   "200 with an HTML body": page(200),
   "a redirect": () => new Response(null, { status: 302, headers: { location: "http://login.test/" } })
 }
 
 /** Responses after which getResolved rejects, even with a bundle and a fallback. */
-const decisions: Readonly<Record<string, Responder>> = {
-  "400": () => errorResponse(400, "BAD_REQUEST"),
-  "401": unauthorized,
-  "403": () => errorResponse(403, "API_NOT_ALLOWED"),
-  "404": () => errorResponse(404, "NOT_FOUND"),
-  "422": () => errorResponse(422, "RESOLVED_TOO_LARGE"),
+const decisions = {
+  ...toResponders(400, 401, 403, 404, 422),
   "401 with an HTML body": page(401),
   "404 with an HTML body": page(404)
 }
 
 describe("getResolved while the service is not available", () => {
-  it.each(Object.keys(outages))(
+  it.each<[kind: string, respond: Responder]>(Object.entries(outages))(
     "during an outage, getResolved returns the bundled text or, without a bundled text, the fallback: %s",
-    async (kind) => {
+    async (_, failure) => {
       const { read, respondWith } = makeService()
-      respondWith(outages[kind]!)
+      respondWith(failure)
       const fallback = vi.fn(() => "Fallback")
       expect(await read({ fallback }, "bundled")).toBe(bundled)
       expect(fallback).not.toHaveBeenCalled()
@@ -76,11 +70,11 @@ describe("getResolved while the service is not available", () => {
     }
   )
 
-  it.each(Object.keys(decisions))(
+  it.each<[kind: string, respond: Responder]>(Object.entries(decisions))(
     "getResolved rejects without calling the fallback after an error that is not an outage: %s",
-    async (kind) => {
+    async (kind, failure) => {
       const { client, respondWith } = makeService({ cache: {} })
-      respondWith(decisions[kind]!)
+      respondWith(failure)
       const fallback = vi.fn(() => "Fallback")
       const status = Number(kind.slice(0, 3))
       await expect(client.prompts.getResolved("bundled", { fallback })).rejects.toMatchObject({ status })
