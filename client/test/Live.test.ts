@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest"
+import { afterAll, afterEach, describe, expect, it, vi } from "vitest"
 import type { Fetch, PromptClient, PromptSelection } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 import { makeFaultyService } from "./faultyService.ts"
@@ -20,8 +20,10 @@ const wait = 25_000
 
 useFakeTime()
 const warnings: Array<string> = []
-process.on("warning", ({ name }) => warnings.push(name))
+const recordWarning = ({ name }: Error) => void warnings.push(name)
+process.on("warning", recordWarning)
 afterEach(() => expect(warnings).toEqual([]))
+afterAll(() => void process.off("warning", recordWarning))
 
 describe("live prompts", () => {
   it("a live prompt is read from memory, by its name or id, without a request", async () => {
