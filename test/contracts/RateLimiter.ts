@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { type Bucket, RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../src/domain/ApiKey.ts"
+import { makeTest } from "../support/makeTest.ts"
 
 const minute = 60_000
 /** The first instant of a clock minute. */
@@ -60,46 +61,46 @@ const makeModel = () => {
 }
 
 /** Tests what every adapter of `RateLimiter` must do within one process (specification 8). */
-export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): void => {
-  describe(`RateLimiter contract: ${name}`, () => {
-    it.effect.each(["key", "process"] as const)(
-      "in a clock minute, the bucket of the %s admits exactly as many concurrent requests as its limit",
-      (kind) =>
-        Effect.gen(function* () {
-          const limiter = yield* RateLimiter
-          const bucket = kind === "process" ? kind : newKey()
-          assert.strictEqual(yield* countAdmitted(limiter, bucket, 60, start), 60)
-          assert.strictEqual(yield* countAdmitted(limiter, bucket, 1000, start + 59_999), 40)
-          assert.strictEqual(yield* countAdmitted(limiter, bucket, 1000, start + minute), 100)
-        }).pipe(Effect.provide(Layer.fresh(layer)))
+export const testRateLimiter = (layer: Layer.Layer<RateLimiter>): void => {
+  for (const kind of ["key", "process"] as const)
+    makeTest(it.effect, Layer.fresh(layer))(
+      `in a clock minute, the bucket of the ${kind} admits exactly as many concurrent requests as its limit`,
+      function* () {
+        const limiter = yield* RateLimiter
+        const bucket = kind === "process" ? kind : newKey()
+        assert.strictEqual(yield* countAdmitted(limiter, bucket, 60, start), 60)
+        assert.strictEqual(yield* countAdmitted(limiter, bucket, 1000, start + 59_999), 40)
+        assert.strictEqual(yield* countAdmitted(limiter, bucket, 1000, start + minute), 100)
+      }
     )
 
-    it.effect.prop(
-      "any sequence of calls returns the same results as the model, which counts per bucket and minute",
-      [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 120 })],
-      ([steps]) =>
-        Effect.gen(function* () {
-          const limiter = yield* RateLimiter
-          const model = makeModel()
-          const buckets: ReadonlyArray<Bucket> = [newKey(), newKey(), "process"]
-          let now = start
-          let latest = start
-          for (const { call, bucket: index, elapsed, isClockFrozen } of steps) {
-            // The clock can go back by less than a minute, because clocks are corrected and requests arrive late.
-            now = isClockFrozen ? now : Math.max(now + elapsed, latest - 59_000)
-            latest = Math.max(latest, now)
-            const bucket = buckets[index]!
-            if (call === "take")
-              assert.strictEqual(yield* limiter.take(bucket, limit, now), model.take(bucket, now))
-            else if (call === "refund") {
-              yield* limiter.refund(bucket, now)
-              model.refund(bucket, now)
-            } else {
-              const isExhausted = limiter.isKnownExhausted(bucket, limit, now)
-              assert.strictEqual(isExhausted, model.isKnownExhausted(bucket, now))
-            }
+  it.effect.prop(
+    "any sequence of calls returns the same results as the model, which counts per bucket and minute",
+    [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 120 })],
+    Effect.fnUntraced(
+      function* ([steps]) {
+        const limiter = yield* RateLimiter
+        const model = makeModel()
+        const buckets: ReadonlyArray<Bucket> = [newKey(), newKey(), "process"]
+        let now = start
+        let latest = start
+        for (const { call, bucket: index, elapsed, isClockFrozen } of steps) {
+          // The clock can go back by less than a minute, because clocks are corrected and requests arrive late.
+          now = isClockFrozen ? now : Math.max(now + elapsed, latest - 59_000)
+          latest = Math.max(latest, now)
+          const bucket = buckets[index]!
+          if (call === "take")
+            assert.strictEqual(yield* limiter.take(bucket, limit, now), model.take(bucket, now))
+          else if (call === "refund") {
+            yield* limiter.refund(bucket, now)
+            model.refund(bucket, now)
+          } else {
+            const isExhausted = limiter.isKnownExhausted(bucket, limit, now)
+            assert.strictEqual(isExhausted, model.isKnownExhausted(bucket, now))
           }
-        }).pipe(Effect.provide(Layer.fresh(layer)))
+        }
+      },
+      Effect.provide(Layer.fresh(layer))
     )
-  })
+  )
 }

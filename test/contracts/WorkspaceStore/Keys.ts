@@ -45,45 +45,37 @@ export const testKeys = (it: ContractTests): void => {
     assert.deepStrictEqual(yield* Effect.flip(revokeKey(newId<ApiKeyId>(), late)), KeyNotFound)
   })
 
-  it.effect.each([
-    ["at the given time", late, late, early, { expires_at: early, revoked_at: null }, late],
-    ["at its own expiry if it is earlier", early, late, late, { expires_at: early, revoked_at: null }, late],
+  const isEnded = { expires_at: early, revoked_at: null }
+  for (const [how, oldExpiry, expires_at, endsAt, end, newExpiry] of [
+    ["at the given time", late, late, early, isEnded, late],
+    ["at its own expiry if it is earlier", early, late, late, isEnded, late],
     [
       "by revocation if the given time has come",
       ...([late, late, issuedAt, { expires_at: late, revoked_at: issuedAt }, late] as const)
     ],
-    [
-      "and gives the new key the same lifetime",
-      ...([early, undefined, early, { expires_at: early, revoked_at: null }, issuedAndEarly] as const)
-    ],
-    [
-      "and gives the new key the same unlimited lifetime",
-      ...([null, undefined, early, { expires_at: early, revoked_at: null }, null] as const)
-    ]
-  ] as const)(
-    "rotateKey adds a key with the workspace, owner and name of another key, and ends the other key %s",
-    ([, oldExpiry, expires_at, endsAt, end, newExpiry]) =>
-      Effect.gen(function* () {
-        const { rotateKey, keys, users } = yield* WorkspaceStore
-        const fields = { name: "Production", expires_at: oldExpiry }
-        const { home, owner, key: old, archive } = makeTenant({ key: fields })
-        yield* loadArchive(archive)
-        const [listed] = yield* keys(home.id)
-        const added = key(home.id, owner, { created_at: issuedAt, expires_at: newExpiry })
-        const replaced = { ...listed!, ...end, name: "Production (replaced)" }
-        assert.deepStrictEqual(
-          yield* rotateKey(old.stored.id, { ...toReplacement(added), expires_at }, endsAt),
-          { replaced, expires_at: newExpiry }
-        )
-        const { created_by: _, key_hash: __, ...info } = added.stored
-        const newKey = { ...info, name: "Production", owner: owner.email, last_used_at: null }
-        assert.deepStrictEqual(yield* keys(home.id), [replaced, newKey].sort(compareIds))
-        assert.deepStrictEqual(yield* users(home.id), [owner])
-        assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home))
-        const ended = { revoked: end.revoked_at !== null, expires_at: end.expires_at }
-        assert.deepStrictEqual(yield* findKey(old), makeRecord(old, home, ended))
-      })
-  )
+    ["and gives the new key the same lifetime", early, undefined, early, isEnded, issuedAndEarly],
+    ["and gives the new key the same unlimited lifetime", null, undefined, early, isEnded, null]
+  ] as const)
+    test(`rotateKey adds a key with the workspace, owner and name of another key, and ends the other key ${how}`, function* () {
+      const { rotateKey, keys, users } = yield* WorkspaceStore
+      const fields = { name: "Production", expires_at: oldExpiry }
+      const { home, owner, key: old, archive } = makeTenant({ key: fields })
+      yield* loadArchive(archive)
+      const [listed] = yield* keys(home.id)
+      const added = key(home.id, owner, { created_at: issuedAt, expires_at: newExpiry })
+      const replaced = { ...listed!, ...end, name: "Production (replaced)" }
+      assert.deepStrictEqual(
+        yield* rotateKey(old.stored.id, { ...toReplacement(added), expires_at }, endsAt),
+        { replaced, expires_at: newExpiry }
+      )
+      const { created_by: _, key_hash: __, ...info } = added.stored
+      const newKey = { ...info, name: "Production", owner: owner.email, last_used_at: null }
+      assert.deepStrictEqual(yield* keys(home.id), [replaced, newKey].sort(compareIds))
+      assert.deepStrictEqual(yield* users(home.id), [owner])
+      assert.deepStrictEqual(yield* findKey(added), makeRecord(added, home))
+      const ended = { revoked: end.revoked_at !== null, expires_at: end.expires_at }
+      assert.deepStrictEqual(yield* findKey(old), makeRecord(old, home, ended))
+    })
 
   test("addKey adds a key for the user with the email in any letter case, and adds a user for an unknown email", function* () {
     const [home, owner] = [workspace({ tier: "free" }), user()]

@@ -1,4 +1,4 @@
-import { afterEach, assert, beforeAll, describe, expect, it } from "@effect/vitest"
+import { afterEach, assert, beforeAll, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -48,125 +48,123 @@ const waitUntilShared = Effect.fnUntraced(function* (redis: RedisServer, limiter
   assert.fail("the limiter did not return to counting in Redis")
 })
 
-describe("Redis RateLimiter", () => {
-  const acquire = makeAcquire()
-  let redis: RedisServer
-  beforeAll(async () => {
-    redis = await acquire(redisServer)
-  })
-  afterEach(() => Effect.runPromise(redis.thaw))
+const acquire = makeAcquire()
+let redis: RedisServer
+beforeAll(async () => {
+  redis = await acquire(redisServer)
+})
+afterEach(() => Effect.runPromise(redis.thaw))
 
-  testRateLimiter("Redis", Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
+testRateLimiter(Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
 
-  const test = makeTest(it.effect)
+const test = makeTest(it.effect)
 
-  test("two processes together admit the limit of a key, also after refunds, and each of them admits the whole limit per process", function* () {
-    const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
-    const key = newKey()
-    const both = (bucket: Bucket) =>
-      Effect.all([countAdmitted(one, bucket, 300, now), countAdmitted(other, bucket, 300, now)], {
-        concurrency: 2
-      })
-    const [admittedByOne, admittedByOther] = yield* both(key)
-    assert.strictEqual(admittedByOne + admittedByOther, 100)
-    assert.strictEqual(yield* readCount(redis, key), 100)
-    for (const limiter of [one, other]) assert.isTrue(limiter.isKnownExhausted(key, 100, now))
-    assert.deepStrictEqual(yield* both("process"), [100, 100])
-    yield* one.refund(key, now)
-    assert.isFalse(one.isKnownExhausted(key, 100, now))
-    // The connection keeps the order of commands, so Redis gets the refund before this request.
-    yield* one.take(newKey(), 100, now)
-    assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)
-  })
-
-  test("a process that reconnects after Redis lost its counts admits at most the limit of a key", function* () {
-    const limiter = yield* makeLimiter(redis.url)
-    const key = newKey()
-    assert.strictEqual(yield* countAdmitted(limiter, key, 20, now), 20)
-    yield* expectExpiry(redis, key)
-    yield* redis.stop
-    yield* redis.start
-    yield* waitUntilShared(redis, limiter)
-    assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 80)
-    yield* expectExpiry(redis, key)
-  })
-
-  test("when Redis goes down, no request fails or waits, and counts are shared again once Redis is up", function* () {
-    const running = yield* makeLimiter(redis.url)
-    const key = newKey()
-    assert.strictEqual(yield* countAdmitted(running, key, 60, now), 60)
-    yield* redis.freeze
-    // The test clock stands still, so a request that waited for the timeout would never end.
-    const inFlight = yield* Effect.forkChild(countAdmitted(running, key, 100, now), {
-      startImmediately: true
+test("two processes together admit the limit of a key, also after refunds, and each of them admits the whole limit per process", function* () {
+  const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
+  const key = newKey()
+  const both = (bucket: Bucket) =>
+    Effect.all([countAdmitted(one, bucket, 300, now), countAdmitted(other, bucket, 300, now)], {
+      concurrency: 2
     })
-    yield* sleepLive(20)
-    assert.isUndefined(inFlight.pollUnsafe())
-    yield* redis.stop
-    assert.strictEqual(yield* Fiber.join(inFlight), 40)
-    const started = yield* makeLimiter(redis.url)
-    assert.strictEqual(yield* countAdmitted(started, key, 150, now), 100)
+  const [admittedByOne, admittedByOther] = yield* both(key)
+  assert.strictEqual(admittedByOne + admittedByOther, 100)
+  assert.strictEqual(yield* readCount(redis, key), 100)
+  for (const limiter of [one, other]) assert.isTrue(limiter.isKnownExhausted(key, 100, now))
+  assert.deepStrictEqual(yield* both("process"), [100, 100])
+  yield* one.refund(key, now)
+  assert.isFalse(one.isKnownExhausted(key, 100, now))
+  // The connection keeps the order of commands, so Redis gets the refund before this request.
+  yield* one.take(newKey(), 100, now)
+  assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)
+})
+
+test("a process that reconnects after Redis lost its counts admits at most the limit of a key", function* () {
+  const limiter = yield* makeLimiter(redis.url)
+  const key = newKey()
+  assert.strictEqual(yield* countAdmitted(limiter, key, 20, now), 20)
+  yield* expectExpiry(redis, key)
+  yield* redis.stop
+  yield* redis.start
+  yield* waitUntilShared(redis, limiter)
+  assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 80)
+  yield* expectExpiry(redis, key)
+})
+
+test("when Redis goes down, no request fails or waits, and counts are shared again once Redis is up", function* () {
+  const running = yield* makeLimiter(redis.url)
+  const key = newKey()
+  assert.strictEqual(yield* countAdmitted(running, key, 60, now), 60)
+  yield* redis.freeze
+  // The test clock stands still, so a request that waited for the timeout would never end.
+  const inFlight = yield* Effect.forkChild(countAdmitted(running, key, 100, now), {
+    startImmediately: true
+  })
+  yield* sleepLive(20)
+  assert.isUndefined(inFlight.pollUnsafe())
+  yield* redis.stop
+  assert.strictEqual(yield* Fiber.join(inFlight), 40)
+  const started = yield* makeLimiter(redis.url)
+  assert.strictEqual(yield* countAdmitted(started, key, 150, now), 100)
+  assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)
+  yield* redis.start
+  for (const limiter of [running, started]) yield* waitUntilShared(redis, limiter)
+  assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 1)
+})
+
+test("while Redis is frozen, only the first request waits 50 ms, and counts are shared again after Redis resumes", function* () {
+  const limiter = yield* makeLimiter(redis.url)
+  const key = newKey()
+  assert.strictEqual(yield* countAdmitted(limiter, key, 60, now), 60)
+  yield* redis.freeze
+  const waiting = yield* Effect.forkChild(limiter.take(key, 100, now), { startImmediately: true })
+  yield* TestClock.adjust("49 millis")
+  yield* sleepLive(20)
+  assert.isUndefined(waiting.pollUnsafe())
+  yield* TestClock.adjust("1 millis")
+  assert.isTrue(yield* Fiber.join(waiting))
+  assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 39)
+  yield* limiter.refund(key, now)
+  assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 1)
+  yield* redis.thaw
+  yield* waitUntilShared(redis, limiter)
+})
+
+test("a Redis that replies to pings but cannot count stays unavailable until it can count again", function* () {
+  yield* Effect.addFinalizer(() => redis.ask("CONFIG SET min-replicas-to-write 0"))
+  yield* redis.ask("CONFIG SET min-replicas-to-write 1")
+  const limiter = yield* makeLimiter(redis.url)
+  for (let tries = 0; tries < 5; tries++) {
     assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)
-    yield* redis.start
-    for (const limiter of [running, started]) yield* waitUntilShared(redis, limiter)
-    assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 1)
-  })
-
-  test("while Redis is frozen, only the first request waits 50 ms, and counts are shared again after Redis resumes", function* () {
-    const limiter = yield* makeLimiter(redis.url)
-    const key = newKey()
-    assert.strictEqual(yield* countAdmitted(limiter, key, 60, now), 60)
-    yield* redis.freeze
-    const waiting = yield* Effect.forkChild(limiter.take(key, 100, now), { startImmediately: true })
-    yield* TestClock.adjust("49 millis")
+    yield* TestClock.adjust("1 second")
     yield* sleepLive(20)
-    assert.isUndefined(waiting.pollUnsafe())
-    yield* TestClock.adjust("1 millis")
-    assert.isTrue(yield* Fiber.join(waiting))
-    assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 39)
-    yield* limiter.refund(key, now)
-    assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 1)
-    yield* redis.thaw
-    yield* waitUntilShared(redis, limiter)
-  })
+  }
+  const key = newKey()
+  assert.strictEqual(yield* countAdmitted(limiter, key, 150, now), 100)
+  yield* redis.ask("CONFIG SET min-replicas-to-write 0")
+  yield* waitUntilShared(redis, limiter)
+  assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 1)
+})
 
-  test("a Redis that replies to pings but cannot count stays unavailable until it can count again", function* () {
-    yield* Effect.addFinalizer(() => redis.ask("CONFIG SET min-replicas-to-write 0"))
-    yield* redis.ask("CONFIG SET min-replicas-to-write 1")
-    const limiter = yield* makeLimiter(redis.url)
-    for (let tries = 0; tries < 5; tries++) {
-      assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)
-      yield* TestClock.adjust("1 second")
-      yield* sleepLive(20)
-    }
-    const key = newKey()
-    assert.strictEqual(yield* countAdmitted(limiter, key, 150, now), 100)
-    yield* redis.ask("CONFIG SET min-replicas-to-write 0")
-    yield* waitUntilShared(redis, limiter)
-    assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 1)
-  })
+makeTest(it.live)(
+  "closing a limiter does not wait for a frozen Redis, even during a connection attempt",
+  function* () {
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const limiter = yield* makeLimiter(redis.url)
+        yield* redis.freeze
+        yield* limiter.take(newKey(), 100, now)
+      })
+    )
+    yield* Effect.scoped(makeLimiter(redis.url))
+  }
+)
 
-  makeTest(it.live)(
-    "closing a limiter does not wait for a frozen Redis, even during a connection attempt",
-    function* () {
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const limiter = yield* makeLimiter(redis.url)
-          yield* redis.freeze
-          yield* limiter.take(newKey(), 100, now)
-        })
-      )
-      yield* Effect.scoped(makeLimiter(redis.url))
-    }
-  )
-
-  it("a service with REDIS_URL counts the requests of a key in Redis", async () => {
-    const { archive, keys } = sample()
-    const env = await acquire(postgresEnv)
-    const service = await acquire(runService(() => startService({ ...env, REDIS_URL: redis.url })))
-    await (await acquire(connectTo(env))).importArchive(archive)
-    expect((await send(service, "/api/v1/prompts", `Bearer ${keys.active.plaintext}`)).status).toBe(200)
-    const pattern = `prompt-retrieval:rate:{${keys.active.stored.id}}:*`
-    expect(await Effect.runPromise(redis.ask(`KEYS ${pattern}`))).toMatch(/^\*1\r\n/)
-  })
+it("a service with REDIS_URL counts the requests of a key in Redis", async () => {
+  const { archive, keys } = sample()
+  const env = await acquire(postgresEnv)
+  const service = await acquire(runService(() => startService({ ...env, REDIS_URL: redis.url })))
+  await (await acquire(connectTo(env))).importArchive(archive)
+  expect((await send(service, "/api/v1/prompts", `Bearer ${keys.active.plaintext}`)).status).toBe(200)
+  const pattern = `prompt-retrieval:rate:{${keys.active.stored.id}}:*`
+  expect(await Effect.runPromise(redis.ask(`KEYS ${pattern}`))).toMatch(/^\*1\r\n/)
 })

@@ -33,25 +33,18 @@ const silentServer = Effect.suspend(() => listenOnFreePort(createServer()))
 
 const test = makeTest(it.live, emptyDatabase)
 
-describe("queries without a PostgreSQL server", () => {
-  const failAll = Effect.gen(function* () {
+test("queries and transactions fail if connections are refused, and if the server never responds", function* () {
+  const failures = Effect.gen(function* () {
     const { queryPrompts, queryKeys, transact, handleSqlErrors } = yield* Database
-    const sql = yield* PgClient.PgClient
-    const failures = [
-      queryPrompts(select1),
-      queryKeys(select1),
-      handleSqlErrors(transact("read committed", sql`select 1`))
-    ].map(Effect.flip)
-    return yield* Effect.all(failures, { concurrency: "unbounded" })
+    const transaction = handleSqlErrors(transact("read committed", (yield* PgClient.PgClient)`select 1`))
+    const attempts = [queryPrompts(select1), queryKeys(select1), transaction].map(Effect.flip)
+    return yield* Effect.all(attempts, { concurrency: "unbounded" })
   })
-
-  test("queries and transactions fail if connections are refused, and if the server never responds", function* () {
-    const freePort = yield* Effect.scoped(silentServer)
-    for (const port of [freePort, yield* silentServer]) {
-      const url = `postgres://postgres@127.0.0.1:${port}/none`
-      assert.deepStrictEqual(yield* failAll.pipe(withDatabase(url)), repeat(3, Unavailable))
-    }
-  })
+  const freePort = yield* Effect.scoped(silentServer)
+  for (const port of [freePort, yield* silentServer]) {
+    const url = `postgres://postgres@127.0.0.1:${port}/none`
+    assert.deepStrictEqual(yield* failures.pipe(withDatabase(url)), repeat(3, Unavailable))
+  }
 })
 
 // Each test has a separate database and waits most of the time.

@@ -1,5 +1,4 @@
-import { describe } from "@effect/vitest"
 import { testPorts } from "../../../contracts/postgresPorts.ts"
 import { migratedDatabase } from "../../../support/postgres.ts"
 
-describe("PostgreSQL", () => testPorts("PostgreSQL", migratedDatabase))
+testPorts("PostgreSQL", migratedDatabase)

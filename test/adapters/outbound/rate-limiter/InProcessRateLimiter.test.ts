@@ -1,4 +1,4 @@
 import { layer } from "../../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { testRateLimiter } from "../../../contracts/RateLimiter.ts"
 
-testRateLimiter("in process", layer)
+testRateLimiter(layer)

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -42,66 +42,64 @@ const makeLookup = Effect.fnUntraced(function* (
 const runAll = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.all(effects, { concurrency: "unbounded" })
 
-describe("a batched lookup", () => {
-  const test = makeTest(it.effect)
-  it.effect.prop(
-    "a batched lookup sends the first key of each partition alone, and up to 16 keys in each later statement",
-    { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },
-    ({ keys }) =>
-      Effect.gen(function* () {
-        const { statements, lookUp } = yield* makeLookup()
-        const rows = yield* runAll(keys.map(lookUp))
-        assert.deepStrictEqual(
-          rows.map((row) => row?.key),
-          keys.map((key) => (key % 3 === 0 ? undefined : key))
-        )
-        for (const sent of statements) assert.strictEqual(new Set(sent.map(getParity)).size, 1)
-        for (const partition of ["even", "odd"]) {
-          const isInPartition = (key: number) => getParity(key) === partition
-          const keysOfPartition = keys.filter(isInPartition)
-          const sent = statements.filter(([first]) => isInPartition(first!))
-          assert.deepStrictEqual(sent.flat(), keysOfPartition)
-          const [first, ...batches] = sent
-          assert.strictEqual(first?.length ?? 0, Math.min(keysOfPartition.length, 1))
-          assert.strictEqual(batches.length, Math.ceil(Math.max(keysOfPartition.length - 1, 0) / 16))
-        }
-      })
-  )
-
-  test("if a statement fails or dies, only the lookups of its keys fail or die, and lookups in another partition succeed", function* () {
-    for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
-      const { lookUp } = yield* makeLookup((partition) => (partition === "odd" ? failure : Effect.void))
-      const exits = yield* runAll([1, 2, 5].map((key) => Effect.exit(lookUp(key))))
-      const expected = yield* Effect.exit(failure)
-      assert.deepStrictEqual(exits, [expected, Exit.succeed({ ordinal: 1, key: 2 }), expected])
-    }
-  })
-
-  test("a batched lookup looks up a key immediately when no statement of its partition is in flight", function* () {
-    const { statements, lookUp } = yield* makeLookup()
-    for (const _ of [1, 2]) {
-      const fibers = yield* Effect.forEach([2, 8, 1], (key) =>
-        Effect.forkChild(lookUp(key), { startImmediately: true })
+const test = makeTest(it.effect)
+it.effect.prop(
+  "a batched lookup sends the first key of each partition alone, and up to 16 keys in each later statement",
+  { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },
+  ({ keys }) =>
+    Effect.gen(function* () {
+      const { statements, lookUp } = yield* makeLookup()
+      const rows = yield* runAll(keys.map(lookUp))
+      assert.deepStrictEqual(
+        rows.map((row) => row?.key),
+        keys.map((key) => (key % 3 === 0 ? undefined : key))
       )
-      assert.deepStrictEqual(statements, [[2], [1]])
-      yield* Fiber.joinAll(fibers)
-      assert.deepStrictEqual(statements.splice(0), [[2], [1], [8]])
-    }
-  })
+      for (const sent of statements) assert.strictEqual(new Set(sent.map(getParity)).size, 1)
+      for (const partition of ["even", "odd"]) {
+        const isInPartition = (key: number) => getParity(key) === partition
+        const keysOfPartition = keys.filter(isInPartition)
+        const sent = statements.filter(([first]) => isInPartition(first!))
+        assert.deepStrictEqual(sent.flat(), keysOfPartition)
+        const [first, ...batches] = sent
+        assert.strictEqual(first?.length ?? 0, Math.min(keysOfPartition.length, 1))
+        assert.strictEqual(batches.length, Math.ceil(Math.max(keysOfPartition.length - 1, 0) / 16))
+      }
+    })
+)
 
-  test("if a caller is interrupted, its key is not sent any more, and other callers still get their rows", function* () {
-    const gate = yield* Deferred.make<void>()
-    const { statements, lookUp } = yield* makeLookup(() => Deferred.await(gate))
-    const [first, waiting, sent, other] = yield* Effect.forEach([8, 10, 4, 2], (key) =>
+test("if a statement fails or dies, only the lookups of its keys fail or die, and lookups in another partition succeed", function* () {
+  for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
+    const { lookUp } = yield* makeLookup((partition) => (partition === "odd" ? failure : Effect.void))
+    const exits = yield* runAll([1, 2, 5].map((key) => Effect.exit(lookUp(key))))
+    const expected = yield* Effect.exit(failure)
+    assert.deepStrictEqual(exits, [expected, Exit.succeed({ ordinal: 1, key: 2 }), expected])
+  }
+})
+
+test("a batched lookup looks up a key immediately when no statement of its partition is in flight", function* () {
+  const { statements, lookUp } = yield* makeLookup()
+  for (const _ of [1, 2]) {
+    const fibers = yield* Effect.forEach([2, 8, 1], (key) =>
       Effect.forkChild(lookUp(key), { startImmediately: true })
     )
-    yield* Fiber.interrupt(waiting!)
-    yield* nextTurn
-    assert.deepStrictEqual(statements, [[8], [4, 2]])
-    yield* Fiber.interrupt(sent!)
-    yield* Deferred.succeed(gate, undefined)
-    assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(sent!)))
-    assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
-    assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 2, key: 2 })
-  })
+    assert.deepStrictEqual(statements, [[2], [1]])
+    yield* Fiber.joinAll(fibers)
+    assert.deepStrictEqual(statements.splice(0), [[2], [1], [8]])
+  }
+})
+
+test("if a caller is interrupted, its key is not sent any more, and other callers still get their rows", function* () {
+  const gate = yield* Deferred.make<void>()
+  const { statements, lookUp } = yield* makeLookup(() => Deferred.await(gate))
+  const [first, waiting, sent, other] = yield* Effect.forEach([8, 10, 4, 2], (key) =>
+    Effect.forkChild(lookUp(key), { startImmediately: true })
+  )
+  yield* Fiber.interrupt(waiting!)
+  yield* nextTurn
+  assert.deepStrictEqual(statements, [[8], [4, 2]])
+  yield* Fiber.interrupt(sent!)
+  yield* Deferred.succeed(gate, undefined)
+  assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(sent!)))
+  assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
+  assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 2, key: 2 })
 })

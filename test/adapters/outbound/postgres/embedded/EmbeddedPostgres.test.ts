@@ -12,7 +12,7 @@ import {
   writeFileSync
 } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, expect, it } from "@effect/vitest"
+import { afterAll, assert, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { prepareDatabase } from "../../../../../src/adapters/outbound/postgres/embedded/DatabaseFiles.ts"
 import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"
@@ -76,137 +76,134 @@ const isRunning = (pid: number): boolean => {
   }
 }
 
-describe("EmbeddedPostgres", () => {
-  it("EmbeddedPostgres creates a UTF-8 database that keeps committed data, and only the owner of the directory can connect to it", async () => {
-    const dataDir = join(await makeDirectory(), "new")
-    const owner = await serve("open", dataDir)
-    const settings = "server_encoding fsync listen_addresses".split(" ")
-    const values = settings.map((name) => `current_setting('${name}') as ${name}`)
-    assert.deepStrictEqual(await query(owner.report, `select ${values.join()}`), [
-      { server_encoding: "UTF8", fsync: "on", listen_addresses: "" }
-    ])
-    assert.strictEqual(statSync(dataDir).mode & 0o777, 0o700)
-    assert.strictEqual(statSync(join(dataDir, ".s.PGSQL.5432")).mode & 0o777, 0o700)
-    assert.strictEqual(await end(owner.child, "SIGTERM"), 0)
-    assert.deepStrictEqual(readdirSync(dataDir).sort(), ["lock", "postgresql"])
-  })
+it("EmbeddedPostgres creates a UTF-8 database that keeps committed data, and only the owner of the directory can connect to it", async () => {
+  const dataDir = join(await makeDirectory(), "new")
+  const owner = await serve("open", dataDir)
+  const settings = "server_encoding fsync listen_addresses".split(" ")
+  const values = settings.map((name) => `current_setting('${name}') as ${name}`)
+  assert.deepStrictEqual(await query(owner.report, `select ${values.join()}`), [
+    { server_encoding: "UTF8", fsync: "on", listen_addresses: "" }
+  ])
+  assert.strictEqual(statSync(dataDir).mode & 0o777, 0o700)
+  assert.strictEqual(statSync(join(dataDir, ".s.PGSQL.5432")).mode & 0o777, 0o700)
+  assert.strictEqual(await end(owner.child, "SIGTERM"), 0)
+  assert.deepStrictEqual(readdirSync(dataDir).sort(), ["lock", "postgresql"])
+})
 
-  it("EmbeddedPostgres runs once per directory: open fails in a second process, and connect uses the running server", async () => {
-    const dataDir = await makeDirectory()
-    const all = await Promise.all([1, 2, 3].map(() => serve("connect", dataDir)))
-    for (const { report } of all) await expectOne(report)
-    const second = await serve("open", dataDir)
-    assert.deepStrictEqual(second.report, { error: `${dataDir} is in use by another process` })
-    for (const { child } of all) assert.strictEqual(await end(child, "SIGTERM"), 0)
-  })
+it("EmbeddedPostgres runs once per directory: open fails in a second process, and connect uses the running server", async () => {
+  const dataDir = await makeDirectory()
+  const all = await Promise.all([1, 2, 3].map(() => serve("connect", dataDir)))
+  for (const { report } of all) await expectOne(report)
+  const second = await serve("open", dataDir)
+  assert.deepStrictEqual(second.report, { error: `${dataDir} is in use by another process` })
+  for (const { child } of all) assert.strictEqual(await end(child, "SIGTERM"), 0)
+})
 
-  it("after a process is killed, its PostgreSQL server ends and the next process finds all committed data, even if the server's id was reused", async () => {
-    const dataDir = await makeDirectory()
-    const first = await serve("open", dataDir)
-    await query(first.report, "create table numbers as select 1 as n")
-    await end(first.child, "SIGKILL")
-    const second = await serve("open", dataDir)
-    await query(second.report, "insert into numbers values (2)")
-    const server = readServerPid(dataDir)
-    const lock = readFileSync(serverFile(dataDir), "utf8")
-    await end(second.child, "SIGKILL")
-    await expect.poll(() => isRunning(server)).toBe(false)
-    const { uid, gid } = statSync(join(dataDir, "postgresql"))
-    const other = spawn("/bin/sleep", ["60"], { uid, gid })
-    children.add(other)
-    writeFileSync(serverFile(dataDir), lock.replace(/^\d+/, String(other.pid)))
-    const third = await serve("open", dataDir)
-    const numbers = await query(third.report, "select n from numbers order by n")
-    assert.deepStrictEqual(numbers, [{ n: 1 }, { n: 2 }])
-    assert.strictEqual(await end(third.child, "SIGTERM"), 0)
-  })
+it("after a process is killed, its PostgreSQL server ends and the next process finds all committed data, even if the server's id was reused", async () => {
+  const dataDir = await makeDirectory()
+  const first = await serve("open", dataDir)
+  await query(first.report, "create table numbers as select 1 as n")
+  await end(first.child, "SIGKILL")
+  const second = await serve("open", dataDir)
+  await query(second.report, "insert into numbers values (2)")
+  const server = readServerPid(dataDir)
+  const lock = readFileSync(serverFile(dataDir), "utf8")
+  await end(second.child, "SIGKILL")
+  await expect.poll(() => isRunning(server)).toBe(false)
+  const { uid, gid } = statSync(join(dataDir, "postgresql"))
+  const other = spawn("/bin/sleep", ["60"], { uid, gid })
+  children.add(other)
+  writeFileSync(serverFile(dataDir), lock.replace(/^\d+/, String(other.pid)))
+  const third = await serve("open", dataDir)
+  const numbers = await query(third.report, "select n from numbers order by n")
+  assert.deepStrictEqual(numbers, [{ n: 1 }, { n: 2 }])
+  assert.strictEqual(await end(third.child, "SIGTERM"), 0)
+})
 
-  it("a start succeeds after the first start in the directory was killed while it created the database", async () => {
-    const dataDir = await makeDirectory()
-    const child = fork(servePath, ["open", dataDir], { stdio: "ignore" })
-    children.add(child)
-    await waitForInitdb(dataDir)
-    await end(child, "SIGKILL")
-    assert.isFalse(existsSync(join(dataDir, "postgresql")))
-    const owner = await serve("open", dataDir)
-    await expectOne(owner.report)
-    await end(owner.child, "SIGTERM")
-  })
+it("a start succeeds after the first start in the directory was killed while it created the database", async () => {
+  const dataDir = await makeDirectory()
+  const child = fork(servePath, ["open", dataDir], { stdio: "ignore" })
+  children.add(child)
+  await waitForInitdb(dataDir)
+  await end(child, "SIGKILL")
+  assert.isFalse(existsSync(join(dataDir, "postgresql")))
+  const owner = await serve("open", dataDir)
+  await expectOne(owner.report)
+  await end(owner.child, "SIGTERM")
+})
 
-  it("EmbeddedPostgres starts PostgreSQL again if PostgreSQL is killed", async () => {
-    const dataDir = await makeDirectory()
-    const owner = await serve("open", dataDir)
-    await query(owner.report, "create table kept ()")
-    const server = readServerPid(dataDir)
-    process.kill(server, "SIGKILL")
-    const count = async () =>
-      (await query(owner.report, "select from pg_class where relname = 'kept'")).length
-    await expect.poll(() => count().catch(() => 0), { timeout: 30_000 }).toBe(1)
-    assert.notStrictEqual(readServerPid(dataDir), server)
-    await end(owner.child, "SIGTERM")
-  })
+it("EmbeddedPostgres starts PostgreSQL again if PostgreSQL is killed", async () => {
+  const dataDir = await makeDirectory()
+  const owner = await serve("open", dataDir)
+  await query(owner.report, "create table kept ()")
+  const server = readServerPid(dataDir)
+  process.kill(server, "SIGKILL")
+  const count = async () => (await query(owner.report, "select from pg_class where relname = 'kept'")).length
+  await expect.poll(() => count().catch(() => 0), { timeout: 30_000 }).toBe(1)
+  assert.notStrictEqual(readServerPid(dataDir), server)
+  await end(owner.child, "SIGTERM")
+})
 
-  it("if the path of a directory is too long for a socket, processes connect through a symbolic link in a private directory", async () => {
-    const dataDir = join(await makeDirectory(), "long".repeat(30))
-    const owner = await serve("open", dataDir)
-    const guest = await serve("connect", dataDir)
-    const found = [owner, guest].map(({ report }) => new URL(report.url!).searchParams.get("host") as string)
-    for (const directory of found) {
-      assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
-      assert.strictEqual(readlinkSync(join(directory, ".s.PGSQL.5432")), join(dataDir, ".s.PGSQL.5432"))
-    }
-    for (const { report } of [owner, guest]) await expectOne(report)
-    assert.strictEqual(await end(guest.child, "SIGTERM"), 0)
-    assert.strictEqual(await end(owner.child, "SIGTERM"), 0)
-    assert.deepStrictEqual(found.filter(existsSync), [])
-  })
+it("if the path of a directory is too long for a socket, processes connect through a symbolic link in a private directory", async () => {
+  const dataDir = join(await makeDirectory(), "long".repeat(30))
+  const owner = await serve("open", dataDir)
+  const guest = await serve("connect", dataDir)
+  const found = [owner, guest].map(({ report }) => new URL(report.url!).searchParams.get("host") as string)
+  for (const directory of found) {
+    assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
+    assert.strictEqual(readlinkSync(join(directory, ".s.PGSQL.5432")), join(dataDir, ".s.PGSQL.5432"))
+  }
+  for (const { report } of [owner, guest]) await expectOne(report)
+  assert.strictEqual(await end(guest.child, "SIGTERM"), 0)
+  assert.strictEqual(await end(owner.child, "SIGTERM"), 0)
+  assert.deepStrictEqual(found.filter(existsSync), [])
+})
 
-  it("if the link to the socket cannot be made or removed, the server ends", async () => {
-    const dataDir = await makeDirectory()
-    const socket = join(dataDir, ".s.PGSQL.5432")
-    const failed = Effect.runPromiseExit(Effect.scoped(EmbeddedPostgres.open({ dataDir })))
-    await waitForInitdb(dataDir)
-    writeFileSync(socket, "")
-    assert.include(String(await failed), "EEXIST")
-    assert.isFalse(existsSync(serverFile(dataDir)))
-    const replaceLink = Effect.sync(() => {
-      rmSync(socket)
-      mkdirSync(socket)
-    })
-    const opened = Effect.andThen(EmbeddedPostgres.open({ dataDir }), replaceLink)
-    assert.include(String(await Effect.runPromiseExit(Effect.scoped(opened))), "EISDIR")
-    assert.isFalse(existsSync(serverFile(dataDir)))
+it("if the link to the socket cannot be made or removed, the server ends", async () => {
+  const dataDir = await makeDirectory()
+  const socket = join(dataDir, ".s.PGSQL.5432")
+  const failed = Effect.runPromiseExit(Effect.scoped(EmbeddedPostgres.open({ dataDir })))
+  await waitForInitdb(dataDir)
+  writeFileSync(socket, "")
+  assert.include(String(await failed), "EEXIST")
+  assert.isFalse(existsSync(serverFile(dataDir)))
+  const replaceLink = Effect.sync(() => {
+    rmSync(socket)
+    mkdirSync(socket)
   })
+  const opened = Effect.andThen(EmbeddedPostgres.open({ dataDir }), replaceLink)
+  assert.include(String(await Effect.runPromiseExit(Effect.scoped(opened))), "EISDIR")
+  assert.isFalse(existsSync(serverFile(dataDir)))
+})
 
-  it("if initdb fails, its files are removed", async () => {
-    const [dataDir, programs] = [await makeDirectory(), await makeDirectory()]
-    writeFileSync(join(programs, "initdb"), "#!/bin/sh\ntouch file\necho 'error: no space' >&2\nexit 1\n", {
-      mode: 0o755
-    })
-    const user = { uid: process.getuid!(), gid: process.getgid!() }
-    await expect(prepareDatabase(dataDir, programs, user)).rejects.toThrow("initdb failed: no space")
-    assert.deepStrictEqual(readdirSync(dataDir), [])
+it("if initdb fails, its files are removed", async () => {
+  const [dataDir, programs] = [await makeDirectory(), await makeDirectory()]
+  writeFileSync(join(programs, "initdb"), "#!/bin/sh\ntouch file\necho 'error: no space' >&2\nexit 1\n", {
+    mode: 0o755
   })
+  const user = { uid: process.getuid!(), gid: process.getgid!() }
+  await expect(prepareDatabase(dataDir, programs, user)).rejects.toThrow("initdb failed: no space")
+  assert.deepStrictEqual(readdirSync(dataDir), [])
+})
 
-  it("EmbeddedPostgres follows no link at the file lock of its directory", async () => {
-    const dataDir = await makeDirectory()
-    const created = join(await makeDirectory(), "created")
-    symlinkSync(created, join(dataDir, "lock"))
-    const { report } = await serve("open", dataDir)
-    assert.match(report.error ?? "", /cannot be used: ELOOP/)
-    assert.isFalse(existsSync(created))
-  })
+it("EmbeddedPostgres follows no link at the file lock of its directory", async () => {
+  const dataDir = await makeDirectory()
+  const created = join(await makeDirectory(), "created")
+  symlinkSync(created, join(dataDir, "lock"))
+  const { report } = await serve("open", dataDir)
+  assert.match(report.error ?? "", /cannot be used: ELOOP/)
+  assert.isFalse(existsSync(created))
+})
 
-  it("EmbeddedPostgres rejects a database of PostgreSQL 17, in one line that says what to do", async () => {
-    const dataDir = await makeDirectory()
-    mkdirSync(join(dataDir, "postgresql"))
-    writeFileSync(join(dataDir, "postgresql", "PG_VERSION"), "17\n")
-    const problem =
-      'it holds a PostgreSQL 17 database and this program embeds PostgreSQL 18; to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR'
-    assert.deepStrictEqual(await run(["migrate"], { DATA_DIR: dataDir }), {
-      code: 1,
-      stdout: "",
-      stderr: `prompt-retrieval: DATA_DIR: ${dataDir} cannot be used: ${problem}\n`
-    })
+it("EmbeddedPostgres rejects a database of PostgreSQL 17, in one line that says what to do", async () => {
+  const dataDir = await makeDirectory()
+  mkdirSync(join(dataDir, "postgresql"))
+  writeFileSync(join(dataDir, "postgresql", "PG_VERSION"), "17\n")
+  const problem =
+    'it holds a PostgreSQL 17 database and this program embeds PostgreSQL 18; to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR'
+  assert.deepStrictEqual(await run(["migrate"], { DATA_DIR: dataDir }), {
+    code: 1,
+    stdout: "",
+    stderr: `prompt-retrieval: DATA_DIR: ${dataDir} cannot be used: ${problem}\n`
   })
 })

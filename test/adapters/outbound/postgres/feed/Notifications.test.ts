@@ -1,5 +1,5 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import * as Layer from "effect/Layer"
 import { loadArchive, sample } from "../../../../support/archives.ts"
 import { openSessions } from "../../../../support/database/interleave.ts"
@@ -58,47 +58,45 @@ const makeWrites = (role: "origin" | "replica") => {
   return { archives: [first, second], writes }
 }
 
-describe("the notifications of a write", () => {
-  layer(database, { excludeTestServices: true })((it) => {
-    const test = makeTest(it.effect)
+layer(database, { excludeTestServices: true })((it) => {
+  const test = makeTest(it.effect)
 
-    for (const role of ["origin", "replica"] as const)
-      test(`with session_replication_role = ${role}, a write notifies exactly the workspaces whose reads change, and a truncate notifies all workspaces`, function* () {
-        const { archives, writes } = makeWrites(role)
-        for (const archive of archives) yield* loadArchive(archive)
-        const [session] = yield* openSessions
-        yield* session.query(`set session_replication_role = ${role}`, [])
-        for (const [text, notified] of writes) {
-          const write = session.query(text, [])
-          assert.deepStrictEqual(yield* collectNotifications(write), notified.toSorted(), text)
-        }
-      })
-
-    test("a statement notifies up to 1,000 workspaces one by one, and more of them with one notification", function* () {
-      const sql = yield* PgClient.PgClient
-      yield* sql`delete from workspaces`
-      yield* sql`insert into users (email) values ('many@example.com')`
-      const add = (count: number) =>
-        sql`with added as (insert into workspaces (name) select 'many' from generate_series(1, ${count}) returning id)
-          insert into api_keys (workspace_id, created_by, key_hash)
-          select w.id, u.id, sha256(w.id::text::bytea) from added w, users u where u.email = 'many@example.com'`
-      const changes = [
-        "update workspaces set tier = 'team'",
-        "update users set must_reset_password = not must_reset_password where email = 'many@example.com'"
-      ]
-      yield* add(1000)
-      for (const text of changes)
-        assert.strictEqual(new Set(yield* collectNotifications(sql.unsafe(text))).size, 1000, text)
-      yield* add(1)
-      for (const text of changes)
-        assert.deepStrictEqual(yield* collectNotifications(sql.unsafe(text)), ["*"], text)
+  for (const role of ["origin", "replica"] as const)
+    test(`with session_replication_role = ${role}, a write notifies exactly the workspaces whose reads change, and a truncate notifies all workspaces`, function* () {
+      const { archives, writes } = makeWrites(role)
+      for (const archive of archives) yield* loadArchive(archive)
+      const [session] = yield* openSessions
+      yield* session.query(`set session_replication_role = ${role}`, [])
+      for (const [text, notified] of writes) {
+        const write = session.query(text, [])
+        assert.deepStrictEqual(yield* collectNotifications(write), notified.toSorted(), text)
+      }
     })
 
-    test("an import sends one notification, and a second import of the same archive sends none", function* () {
-      const { archive } = sample()
-      const write = loadArchive(archive)
-      assert.deepStrictEqual(yield* collectNotifications(write), [archive.workspace.id])
-      assert.deepStrictEqual(yield* collectNotifications(write), [])
-    })
+  test("a statement notifies up to 1,000 workspaces one by one, and more of them with one notification", function* () {
+    const sql = yield* PgClient.PgClient
+    yield* sql`delete from workspaces`
+    yield* sql`insert into users (email) values ('many@example.com')`
+    const add = (count: number) =>
+      sql`with added as (insert into workspaces (name) select 'many' from generate_series(1, ${count}) returning id)
+        insert into api_keys (workspace_id, created_by, key_hash)
+        select w.id, u.id, sha256(w.id::text::bytea) from added w, users u where u.email = 'many@example.com'`
+    const changes = [
+      "update workspaces set tier = 'team'",
+      "update users set must_reset_password = not must_reset_password where email = 'many@example.com'"
+    ]
+    yield* add(1000)
+    for (const text of changes)
+      assert.strictEqual(new Set(yield* collectNotifications(sql.unsafe(text))).size, 1000, text)
+    yield* add(1)
+    for (const text of changes)
+      assert.deepStrictEqual(yield* collectNotifications(sql.unsafe(text)), ["*"], text)
+  })
+
+  test("an import sends one notification, and a second import of the same archive sends none", function* () {
+    const { archive } = sample()
+    const write = loadArchive(archive)
+    assert.deepStrictEqual(yield* collectNotifications(write), [archive.workspace.id])
+    assert.deepStrictEqual(yield* collectNotifications(write), [])
   })
 })

@@ -1,5 +1,5 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import {
   layer as keyStore,
@@ -33,52 +33,50 @@ const readTimes = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {
   return rows.map(({ last_used_at }) => last_used_at)
 })
 
-describe("last_used_at of keys", () => {
-  const test = makeTest(it.live, migratedDatabase)
+const test = makeTest(it.live, migratedDatabase)
 
-  test("last_used_at is written in one batch, at most once per minute for each key, and never decreases", function* () {
-    const [one, two] = yield* addTwoKeys
+test("last_used_at is written in one batch, at most once per minute for each key, and never decreases", function* () {
+  const [one, two] = yield* addTwoKeys
+  const usage = yield* makeKeyUsageWriter
+  usage.record(one, noon)
+  usage.record(one, noon + 10)
+  usage.record(newId<ApiKeyId>(), noon)
+  assert.deepStrictEqual(yield* readTimes([one, two]), [null, null])
+  yield* usage.flush
+  assert.deepStrictEqual(yield* readTimes([one, two]), [toTimestamp(noon + 10), null])
+  usage.record(one, noon + 9 + minute)
+  usage.record(two, noon + minute)
+  yield* usage.flush
+  assert.deepStrictEqual(yield* readTimes([one, two]), [noon + 10, noon + minute].map(toTimestamp))
+
+  const otherProcess = yield* makeKeyUsageWriter
+  for (const [writer, now] of [
+    [usage, noon + 10 + minute],
+    [otherProcess, noon]
+  ] as const) {
+    writer.record(one, now)
+    yield* writer.flush
+    assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon + 10 + minute)])
+  }
+})
+
+test("last_used_at is written when the key store closes", function* () {
+  const [one] = yield* addTwoKeys
+  yield* Effect.map(KeyStore, ({ markUsed }) => markUsed(one, noon)).pipe(Effect.provide(keyStore))
+  assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
+})
+
+makeTest(it.live)("if PostgreSQL is unavailable, last_used_at is written by a later flush", function* () {
+  const database = yield* freshDatabase
+  const [one] = yield* Effect.andThen(migrate, addTwoKeys).pipe(Effect.provide(connect(database)))
+  yield* Effect.gen(function* () {
     const usage = yield* makeKeyUsageWriter
+    yield* onServer(`alter database ${database} allow_connections false`)
     usage.record(one, noon)
-    usage.record(one, noon + 10)
-    usage.record(newId<ApiKeyId>(), noon)
-    assert.deepStrictEqual(yield* readTimes([one, two]), [null, null])
     yield* usage.flush
-    assert.deepStrictEqual(yield* readTimes([one, two]), [toTimestamp(noon + 10), null])
-    usage.record(one, noon + 9 + minute)
-    usage.record(two, noon + minute)
+    yield* onServer(`alter database ${database} allow_connections true`)
+    assert.deepStrictEqual(yield* readTimes([one]), [null])
     yield* usage.flush
-    assert.deepStrictEqual(yield* readTimes([one, two]), [noon + 10, noon + minute].map(toTimestamp))
-
-    const otherProcess = yield* makeKeyUsageWriter
-    for (const [writer, now] of [
-      [usage, noon + 10 + minute],
-      [otherProcess, noon]
-    ] as const) {
-      writer.record(one, now)
-      yield* writer.flush
-      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon + 10 + minute)])
-    }
-  })
-
-  test("last_used_at is written when the key store closes", function* () {
-    const [one] = yield* addTwoKeys
-    yield* Effect.map(KeyStore, ({ markUsed }) => markUsed(one, noon)).pipe(Effect.provide(keyStore))
     assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
-  })
-
-  makeTest(it.live)("if PostgreSQL is unavailable, last_used_at is written by a later flush", function* () {
-    const database = yield* freshDatabase
-    const [one] = yield* Effect.andThen(migrate, addTwoKeys).pipe(Effect.provide(connect(database)))
-    yield* Effect.gen(function* () {
-      const usage = yield* makeKeyUsageWriter
-      yield* onServer(`alter database ${database} allow_connections false`)
-      usage.record(one, noon)
-      yield* usage.flush
-      yield* onServer(`alter database ${database} allow_connections true`)
-      assert.deepStrictEqual(yield* readTimes([one]), [null])
-      yield* usage.flush
-      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
-    }).pipe(Effect.provide(connect(database)))
-  })
+  }).pipe(Effect.provide(connect(database)))
 })

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -51,107 +51,102 @@ const readTrace = Effect.map(query("select step from trace order by step"), (row
 
 const test = makeTest(it.live, emptyDatabase)
 
-describe("migrations", () => {
-  it("migration 1 is frozen: its text is the text that databases have run", () => {
-    const text = migrations[0]!.statements.join(";\n")
-    assert.strictEqual(
-      createHash("sha256").update(text).digest("hex"),
-      "275c8048104ac87f82d96928a697c0f3d400462833fa096b23b8ba819fb233d1"
-    )
-  })
-
-  test("if six processes start at the same time, each migration runs once, in order, and later only new migrations run", function* () {
-    const database = yield* freshDatabase
-    const start = (count: number) =>
-      Effect.all(
-        Array.from({ length: 6 }, () =>
-          runMigrations(makeTracedMigrations(count)).pipe(Effect.provide(connect(database)))
-        ),
-        { concurrency: "unbounded", discard: true }
-      )
-    yield* start(2)
-    yield* start(3)
-    assert.deepStrictEqual(yield* readTrace.pipe(Effect.provide(connect(database))), [1, 2, 3])
-  })
-
-  test("migrate changes nothing if one migration fails", function* () {
-    const broken = { name: "broken", statements: ["create table half ()", "select 1/0"] }
-    const exit = yield* Effect.exit(runMigrations([...makeTracedMigrations(1), broken]))
-    assert.strictEqual(exit._tag, "Failure")
-    assert.deepStrictEqual(yield* readTables, [])
-    yield* runMigrations(makeTracedMigrations(2))
-    assert.deepStrictEqual(yield* readTrace, [1, 2])
-  })
-
-  test("a migration that waits for a transaction does not make reads time out, and runs after the transaction", function* () {
-    const sql = yield* PgClient.PgClient
-    const { queryPrompts } = yield* Database
-    yield* migrate
-    const commit = yield* holdLocks(sql, ["select from prompts", []])
-    const later = { name: "later", statements: ["alter table prompts add column added text"] }
-    const migration = yield* Effect.forkChild(runMigrations([...migrations, later]))
-    yield* waitForBlocked(sql)
-    assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
-    assert.isUndefined(migration.pollUnsafe())
-    yield* commit
-    const id = migrations.length + 1
-    assert.deepStrictEqual(yield* Fiber.join(migration), { version: id, ran: [{ id, name: "later" }] })
-  })
+it("migration 1 is frozen: its text is the text that databases have run", () => {
+  const text = migrations[0]!.statements.join(";\n")
+  assert.strictEqual(
+    createHash("sha256").update(text).digest("hex"),
+    "275c8048104ac87f82d96928a697c0f3d400462833fa096b23b8ba819fb233d1"
+  )
 })
 
-describe("a database that the program cannot use", () => {
-  const oldServer = Layer.mock(Database, {
-    queryPrompts: () => Effect.succeed([{ serverVersion: 130023, hasTable: false }])
-  })
-  makeTest(it.effect, oldServer)(
-    "a server before PostgreSQL 14 is rejected with the required version",
-    function* () {
-      assert.deepStrictEqual(yield* Effect.flip(readSchemaStatus), {
-        _tag: "SchemaMismatch",
-        message:
-          "the server is PostgreSQL 13 and this program needs PostgreSQL 14 or later: upgrade the server"
-      })
-    }
-  )
+test("if six processes start at the same time, each migration runs once, in order, and later only new migrations run", function* () {
+  const database = yield* freshDatabase
+  const start = (count: number) =>
+    Effect.all(
+      Array.from({ length: 6 }, () =>
+        runMigrations(makeTracedMigrations(count)).pipe(Effect.provide(connect(database)))
+      ),
+      { concurrency: "unbounded", discard: true }
+    )
+  yield* start(2)
+  yield* start(3)
+  assert.deepStrictEqual(yield* readTrace.pipe(Effect.provide(connect(database))), [1, 2, 3])
+})
 
-  test("migrate and assertSchemaCurrent reject a schema that is newer than the program, even if a newer program migrates while migrate waits for the lock of migrations", function* () {
-    const sql = yield* PgClient.PgClient
-    const newerThan = (version: number) => ({
-      _tag: "SchemaMismatch" as const,
-      message: `the database's schema is version 99 and this program knows versions up to ${version}: upgrade the program`
-    })
-    yield* runMigrations(makeTracedMigrations(1))
-    const newerProgram = [
-      ["select pg_advisory_xact_lock(hashtext('prompt_retrieval_migrations'))", []],
-      ["insert into prompt_retrieval_migrations (id, name) values (99, 'later')", []]
-    ] as const
-    const result = yield* writeDuring(sql, newerProgram, runMigrations(makeTracedMigrations(2)))
-    assert.deepStrictEqual(result, Result.fail(newerThan(2)))
-    const newer = newerThan(migrations.length)
-    assert.deepStrictEqual(yield* Effect.flip(migrate), newer)
-    assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), newer)
-  })
+test("migrate changes nothing if one migration fails", function* () {
+  const broken = { name: "broken", statements: ["create table half ()", "select 1/0"] }
+  const exit = yield* Effect.exit(runMigrations([...makeTracedMigrations(1), broken]))
+  assert.strictEqual(exit._tag, "Failure")
+  assert.deepStrictEqual(yield* readTables, [])
+  yield* runMigrations(makeTracedMigrations(2))
+  assert.deepStrictEqual(yield* readTrace, [1, 2])
+})
 
-  test("on a read-only server, migrate fails if a migration is pending, and only logs a warning if triggers are wrong", function* () {
-    const database = yield* freshDatabase
-    const setReadOnly = (value: "on" | "off") =>
-      onServer(`alter database ${database} set default_transaction_read_only = ${value}`)
-    yield* setReadOnly("on")
-    assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
+test("a migration that waits for a transaction does not make reads time out, and runs after the transaction", function* () {
+  const sql = yield* PgClient.PgClient
+  const { queryPrompts } = yield* Database
+  yield* migrate
+  const commit = yield* holdLocks(sql, ["select from prompts", []])
+  const later = { name: "later", statements: ["alter table prompts add column added text"] }
+  const migration = yield* Effect.forkChild(runMigrations([...migrations, later]))
+  yield* waitForBlocked(sql)
+  assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
+  assert.isUndefined(migration.pollUnsafe())
+  yield* commit
+  const id = migrations.length + 1
+  assert.deepStrictEqual(yield* Fiber.join(migration), { version: id, ran: [{ id, name: "later" }] })
+})
+
+const oldServer = Layer.mock(Database, {
+  queryPrompts: () => Effect.succeed([{ serverVersion: 130023, hasTable: false }])
+})
+makeTest(it.effect, oldServer)(
+  "a server before PostgreSQL 14 is rejected with the required version",
+  function* () {
+    assert.deepStrictEqual(yield* Effect.flip(readSchemaStatus), {
       _tag: "SchemaMismatch",
-      message:
-        "the database's schema needs a migration, which the server rejected: cannot execute CREATE TABLE in a read-only transaction"
+      message: "the server is PostgreSQL 13 and this program needs PostgreSQL 14 or later: upgrade the server"
     })
-    yield* setReadOnly("off")
-    const disable = query("alter table prompts disable trigger user")
-    yield* Effect.andThen(migrate, disable).pipe(Effect.provide(connect(database)))
-    yield* setReadOnly("on")
-    assert.deepStrictEqual(yield* collectLog(Effect.provide(migrate, connect(database))), [
-      [
-        "some triggers are missing or have the wrong firing mode, and the server rejected the correction: cannot execute CREATE TRIGGER in a read-only transaction; run migrate as the owner of the tables"
-      ]
-    ])
+  }
+)
+
+test("migrate and assertSchemaCurrent reject a schema that is newer than the program, even if a newer program migrates while migrate waits for the lock of migrations", function* () {
+  const sql = yield* PgClient.PgClient
+  const newerThan = (version: number) => ({
+    _tag: "SchemaMismatch" as const,
+    message: `the database's schema is version 99 and this program knows versions up to ${version}: upgrade the program`
   })
+  yield* runMigrations(makeTracedMigrations(1))
+  const newerProgram = [
+    ["select pg_advisory_xact_lock(hashtext('prompt_retrieval_migrations'))", []],
+    ["insert into prompt_retrieval_migrations (id, name) values (99, 'later')", []]
+  ] as const
+  const result = yield* writeDuring(sql, newerProgram, runMigrations(makeTracedMigrations(2)))
+  assert.deepStrictEqual(result, Result.fail(newerThan(2)))
+  const newer = newerThan(migrations.length)
+  assert.deepStrictEqual(yield* Effect.flip(migrate), newer)
+  assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), newer)
+})
+
+test("on a read-only server, migrate fails if a migration is pending, and only logs a warning if triggers are wrong", function* () {
+  const database = yield* freshDatabase
+  const setReadOnly = (value: "on" | "off") =>
+    onServer(`alter database ${database} set default_transaction_read_only = ${value}`)
+  yield* setReadOnly("on")
+  assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
+    _tag: "SchemaMismatch",
+    message:
+      "the database's schema needs a migration, which the server rejected: cannot execute CREATE TABLE in a read-only transaction"
+  })
+  yield* setReadOnly("off")
+  const disable = query("alter table prompts disable trigger user")
+  yield* Effect.andThen(migrate, disable).pipe(Effect.provide(connect(database)))
+  yield* setReadOnly("on")
+  assert.deepStrictEqual(yield* collectLog(Effect.provide(migrate, connect(database))), [
+    [
+      "some triggers are missing or have the wrong firing mode, and the server rejected the correction: cannot execute CREATE TRIGGER in a read-only transaction; run migrate as the owner of the tables"
+    ]
+  ])
 })
 
 test("a later migration that replaces triggers gives new and old databases the same triggers; after pg_restore --disable-triggers, or if triggers were dropped, migrate restores them and no others, corrects the copied columns and notifies running services", function* () {

@@ -1,5 +1,5 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -85,71 +85,65 @@ const { tags, fragments } = domain.WorkspacePrompt.fields
 const decode = (schema: Schema.Top, value: unknown) =>
   Schema.decodeUnknownResult(schema as unknown as Schema.Decoder<unknown>)(value)
 
-describe("the sizes of values", () => {
-  layer(filledDatabase, { excludeTestServices: true })((it) => {
-    const test = makeTest(it.effect)
+layer(filledDatabase, { excludeTestServices: true })((it) => {
+  const test = makeTest(it.effect)
 
-    for (const [limit, make, max, columns] of limits)
-      for (const column of columns)
-        test(`the schema and an import accept a value of ${column} with the largest allowed ${limit}, and reject a larger value`, function* () {
-          const sql = yield* PgClient.PgClient
-          const [table, name] = column.split(".") as [string, string]
-          const schema = (schemas[table]!.fields as Readonly<Record<string, Schema.Top>>)[name]!
-          const isJson = objects.includes(column)
-          for (const [size, isAccepted] of [
-            [max, true],
-            [max + (make === bytes ? 2 : 1), false]
-          ] as const) {
-            const value = make(size)
-            const cast = isJson ? "$1::text::jsonb" : "$1::text"
-            const stored = yield* Effect.exit(sql.unsafe(`update ${table} set ${name} = ${cast}`, [value]))
-            assert.strictEqual(Exit.isSuccess(stored), isAccepted, `${column} stores ${size}`)
-            const imported = decode(schema, isJson ? JSON.parse(value) : value)
-            assert.strictEqual(Result.isSuccess(imported), isAccepted, `${column} imports ${size}`)
-          }
-        })
-
-    for (const [table, max, schema, item, columns, rows] of [
-      ["prompt_tags", sizes.promptTags, tags, id(3), "prompt_id, tag_id", "id from tags order by name limit"],
-      [
-        "prompt_fragments",
-        sizes.promptFragments,
-        fragments,
-        { id: id(3), fragment_id: id(3), position: 0, variable_overrides: {} },
-        "prompt_id, position, fragment_id",
-        `n, '${id(3)}' from generate_series(1, 101) n order by n limit`
-      ]
-    ] as const)
-      test(`the schema and an import accept ${max} rows of a prompt in ${table}, and no more`, function* () {
-        const isImported = (length: number) => Result.isSuccess(decode(schema, Array(length).fill(item)))
-        assert.deepStrictEqual([isImported(max), isImported(max + 1)], [true, false])
+  for (const [limit, make, max, columns] of limits)
+    for (const column of columns)
+      test(`the schema and an import accept a value of ${column} with the largest allowed ${limit}, and reject a larger value`, function* () {
         const sql = yield* PgClient.PgClient
-        const add = (prompt: string, count: number, offset = 0) =>
-          sql.unsafe(
-            `insert into ${table} (${columns}) select '${prompt}', ${rows} ${count} offset ${offset}`
-          )
-        yield* sql.unsafe(`delete from ${table}`)
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(add(id(4), max + 1))))
-        yield* add(id(4), max)
-        const other = id(5)
-        yield* sql`insert into prompts (id, workspace_id) values (${other}, ${id(1)}) on conflict do nothing`
-        yield* add(other, 1, max)
-        const move = sql.unsafe(`update ${table} set prompt_id = '${id(4)}' where prompt_id = '${other}'`)
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(move)))
+        const [table, name] = column.split(".") as [string, string]
+        const schema = (schemas[table]!.fields as Readonly<Record<string, Schema.Top>>)[name]!
+        const isJson = objects.includes(column)
+        for (const [size, isAccepted] of [
+          [max, true],
+          [max + (make === bytes ? 2 : 1), false]
+        ] as const) {
+          const value = make(size)
+          const cast = isJson ? "$1::text::jsonb" : "$1::text"
+          const stored = yield* Effect.exit(sql.unsafe(`update ${table} set ${name} = ${cast}`, [value]))
+          assert.strictEqual(Exit.isSuccess(stored), isAccepted, `${column} stores ${size}`)
+          const imported = decode(schema, isJson ? JSON.parse(value) : value)
+          assert.strictEqual(Result.isSuccess(imported), isAccepted, `${column} imports ${size}`)
+        }
       })
 
-    it.effect.prop(
-      "an import counts the bytes of JSON as PostgreSQL does",
-      { numbers, names: Arbitrary.array(texts, { maxLength: 4 }) },
-      Effect.fnUntraced(function* ({ numbers, names }) {
-        const sql = yield* PgClient.PgClient
-        const map = Object.fromEntries(
-          names.map((name) => [name, { [name]: [...numbers, name, true, null] }])
-        )
-        const [row] = yield* sql`select octet_length((${JSON.stringify(map)}::text::jsonb)::text) as bytes`
-        assert.deepStrictEqual(row, { bytes: countJsonBytes(map) })
-      }),
-      { arbitrary: { runs: 200 } }
-    )
-  })
+  for (const [table, max, schema, item, columns, rows] of [
+    ["prompt_tags", sizes.promptTags, tags, id(3), "prompt_id, tag_id", "id from tags order by name limit"],
+    [
+      "prompt_fragments",
+      sizes.promptFragments,
+      fragments,
+      { id: id(3), fragment_id: id(3), position: 0, variable_overrides: {} },
+      "prompt_id, position, fragment_id",
+      `n, '${id(3)}' from generate_series(1, 101) n order by n limit`
+    ]
+  ] as const)
+    test(`the schema and an import accept ${max} rows of a prompt in ${table}, and no more`, function* () {
+      const isImported = (length: number) => Result.isSuccess(decode(schema, Array(length).fill(item)))
+      assert.deepStrictEqual([isImported(max), isImported(max + 1)], [true, false])
+      const sql = yield* PgClient.PgClient
+      const add = (prompt: string, count: number, offset = 0) =>
+        sql.unsafe(`insert into ${table} (${columns}) select '${prompt}', ${rows} ${count} offset ${offset}`)
+      yield* sql.unsafe(`delete from ${table}`)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(add(id(4), max + 1))))
+      yield* add(id(4), max)
+      const other = id(5)
+      yield* sql`insert into prompts (id, workspace_id) values (${other}, ${id(1)}) on conflict do nothing`
+      yield* add(other, 1, max)
+      const move = sql.unsafe(`update ${table} set prompt_id = '${id(4)}' where prompt_id = '${other}'`)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(move)))
+    })
+
+  it.effect.prop(
+    "an import counts the bytes of JSON as PostgreSQL does",
+    { numbers, names: Arbitrary.array(texts, { maxLength: 4 }) },
+    Effect.fnUntraced(function* ({ numbers, names }) {
+      const sql = yield* PgClient.PgClient
+      const map = Object.fromEntries(names.map((name) => [name, { [name]: [...numbers, name, true, null] }]))
+      const [row] = yield* sql`select octet_length((${JSON.stringify(map)}::text::jsonb)::text) as bytes`
+      assert.deepStrictEqual(row, { bytes: countJsonBytes(map) })
+    }),
+    { arbitrary: { runs: 200 } }
+  )
 })

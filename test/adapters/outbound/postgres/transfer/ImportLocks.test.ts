@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
@@ -51,164 +51,162 @@ const insertVersion =
 const listVersions = ({ prompts }: Archive) =>
   prompts[0]!.versions.map(({ version_number, content }) => `${version_number} ${content}`)
 
-describe("imports and concurrent writers", () => {
-  test("while an import waits to delete a prompt and an edit waits for the import, neither security changes nor changes of other workspaces wait", function* () {
+test("while an import waits to delete a prompt and an edit waits for the import, neither security changes nor changes of other workspaces wait", function* () {
+  const { store, other } = yield* openStoreAndClient
+  const [{ archive: own, keys }, theirs] = [sample(), sample().archive]
+  for (const each of [own, theirs]) yield* store.importWorkspace(each)
+  const [deleted, ...changedPrompts] = own.prompts
+  const [key, home, mine] = [keys.active.stored, own.workspace, changedPrompts[0]!.id]
+  // The import waits to delete this row. While it waits, it holds the locks of all other changes of content.
+  const release = yield* holdLocks(other, ["select from prompts where id = $1 for update", [deleted!.id]])
+  const changed: Archive = {
+    ...own,
+    workspace: { ...home, name: "Renamed" },
+    api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
+    users: own.users.map((user) => ({ ...user, must_reset_password: true })),
+    prompts: changedPrompts.map((prompt) => ({ ...prompt, title: "Changed" }))
+  }
+  const imported = yield* Effect.forkScoped(store.importWorkspace(changed))
+  const edited = yield* Effect.forkScoped(
+    store.editContent(home.id, (content) => Effect.succeed([retitle(content, mine), undefined] as const))
+  )
+  yield* waitForBlocked(other)
+  const [first, second] = theirs.prompts
+  for (const [statement, id] of [
+    ["update api_keys set revoked_at = now() where id = $1", key.id],
+    ["update users set must_reset_password = true where id = $1", key.created_by],
+    ["update api_keys set last_used_at = now() where id = $1", key.id],
+    ["update workspaces set billing_status = 'disputed', tier = 'free' where id = $1", home.id],
+    ["update prompts set title = 'Edited', updated_at = now() where id = $1", first!.id],
+    ["insert into folders (workspace_id, name) values ($1, 'New')", theirs.workspace.id],
+    ["delete from prompt_versions where prompt_id = $1", second!.id]
+  ] as const)
+    yield* withinOneSecond(other.unsafe(statement, [id]))
+  yield* withinOneSecond(store.importWorkspace({ ...theirs, prompts: [] }))
+  yield* release
+  for (const fiber of [imported, edited]) yield* Fiber.join<unknown, unknown>(fiber)
+  const after = yield* exportFrom(store, home.id)
+  const { name, revoked_at } = after.api_keys.find(({ id }) => id === key.id)!
+  assert.deepStrictEqual([name, revoked_at === null], ["Renamed", false])
+  assert.deepStrictEqual(after.workspace, {
+    ...home,
+    name: "Renamed",
+    tier: "free",
+    billing_status: "disputed"
+  })
+  const titles = new Map(changedPrompts.map(({ id }) => [id, id === mine ? "Revised" : "Changed"]))
+  assert.deepStrictEqual(new Map(after.prompts.map(({ id, title }) => [id, title])), titles)
+})
+
+for (const [what, statement, versions] of [
+  [
+    "a version with the same number as a version of the edit",
+    insertVersion,
+    ["2 Edited", "3 Content of version 3"]
+  ],
+  [
+    "a prompt that the edit writes",
+    "update prompts set current_content = 'Edited', description = 'Edited' where id = $1",
+    ["2 Content of version 2"]
+  ]
+] as const)
+  test(`editContent starts over if an editor writes ${what} before the edit is written`, function* () {
     const { store, other } = yield* openStoreAndClient
-    const [{ archive: own, keys }, theirs] = [sample(), sample().archive]
-    for (const each of [own, theirs]) yield* store.importWorkspace(each)
-    const [deleted, ...changedPrompts] = own.prompts
-    const [key, home, mine] = [keys.active.stored, own.workspace, changedPrompts[0]!.id]
-    // The import waits to delete this row. While it waits, it holds the locks of all other changes of content.
-    const release = yield* holdLocks(other, ["select from prompts where id = $1 for update", [deleted!.id]])
-    const changed: Archive = {
-      ...own,
-      workspace: { ...home, name: "Renamed" },
-      api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
-      users: own.users.map((user) => ({ ...user, must_reset_password: true })),
-      prompts: changedPrompts.map((prompt) => ({ ...prompt, title: "Changed" }))
-    }
-    const imported = yield* Effect.forkScoped(store.importWorkspace(changed))
-    const edited = yield* Effect.forkScoped(
-      store.editContent(home.id, (content) => Effect.succeed([retitle(content, mine), undefined] as const))
+    const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
+    yield* store.importWorkspace(own)
+    const { id } = own.prompts[0]!
+    const seen: Array<string> = []
+    yield* store.editContent(own.workspace.id, (content) =>
+      Effect.gen(function* () {
+        if (seen.length === 0) yield* Effect.orDie(other.unsafe(statement, [id]))
+        seen.push(content.prompts[0]!.description)
+        return [retitle(content, id), undefined] as const
+      })
     )
-    yield* waitForBlocked(other)
-    const [first, second] = theirs.prompts
-    for (const [statement, id] of [
-      ["update api_keys set revoked_at = now() where id = $1", key.id],
-      ["update users set must_reset_password = true where id = $1", key.created_by],
-      ["update api_keys set last_used_at = now() where id = $1", key.id],
-      ["update workspaces set billing_status = 'disputed', tier = 'free' where id = $1", home.id],
-      ["update prompts set title = 'Edited', updated_at = now() where id = $1", first!.id],
-      ["insert into folders (workspace_id, name) values ($1, 'New')", theirs.workspace.id],
-      ["delete from prompt_versions where prompt_id = $1", second!.id]
-    ] as const)
-      yield* withinOneSecond(other.unsafe(statement, [id]))
-    yield* withinOneSecond(store.importWorkspace({ ...theirs, prompts: [] }))
-    yield* release
-    for (const fiber of [imported, edited]) yield* Fiber.join<unknown, unknown>(fiber)
-    const after = yield* exportFrom(store, home.id)
-    const { name, revoked_at } = after.api_keys.find(({ id }) => id === key.id)!
-    assert.deepStrictEqual([name, revoked_at === null], ["Renamed", false])
-    assert.deepStrictEqual(after.workspace, {
-      ...home,
-      name: "Renamed",
-      tier: "free",
-      billing_status: "disputed"
-    })
-    const titles = new Map(changedPrompts.map(({ id }) => [id, id === mine ? "Revised" : "Changed"]))
-    assert.deepStrictEqual(new Map(after.prompts.map(({ id, title }) => [id, title])), titles)
+    assert.lengthOf(seen, 2)
+    const after = yield* exportFrom(store, own.workspace.id)
+    assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", ...versions])
+    const { title, description } = after.prompts[0]!
+    assert.deepStrictEqual([title, description], ["Revised", seen[1]])
   })
 
-  for (const [what, statement, versions] of [
+test("an import rejects an email and an id that another transaction adds at the same time", function* () {
+  const { store, other } = yield* openStoreAndClient
+  const [theirs, owner] = [workspace(), user()]
+  yield* store.importWorkspace(archive({ workspace: theirs }))
+  const taken = prompt({ versions: [version(1)] })
+  const isForeign = "belongs to another workspace"
+  for (const [statement, own, problems] of [
     [
-      "a version with the same number as a version of the edit",
-      insertVersion,
-      ["2 Edited", "3 Content of version 3"]
+      ["insert into users (email) values ($1)", [owner.email]],
+      archive({ users: [owner] }),
+      [{ path: "users[0].email", message: "belongs to another user" }]
     ],
     [
-      "a prompt that the edit writes",
-      "update prompts set current_content = 'Edited', description = 'Edited' where id = $1",
-      ["2 Content of version 2"]
+      ["insert into prompts (id, workspace_id) values ($1, $2)", [taken.id, theirs.id]],
+      archive({ prompts: [taken] }),
+      [
+        { path: "prompts[0].id", message: isForeign },
+        { path: "prompts[0].versions[0].id", message: isForeign }
+      ]
     ]
   ] as const)
-    test(`editContent starts over if an editor writes ${what} before the edit is written`, function* () {
-      const { store, other } = yield* openStoreAndClient
-      const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
-      yield* store.importWorkspace(own)
-      const { id } = own.prompts[0]!
-      const seen: Array<string> = []
-      yield* store.editContent(own.workspace.id, (content) =>
-        Effect.gen(function* () {
-          if (seen.length === 0) yield* Effect.orDie(other.unsafe(statement, [id]))
-          seen.push(content.prompts[0]!.description)
-          return [retitle(content, id), undefined] as const
-        })
-      )
-      assert.lengthOf(seen, 2)
-      const after = yield* exportFrom(store, own.workspace.id)
-      assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", ...versions])
-      const { title, description } = after.prompts[0]!
-      assert.deepStrictEqual([title, description], ["Revised", seen[1]])
-    })
-
-  test("an import rejects an email and an id that another transaction adds at the same time", function* () {
-    const { store, other } = yield* openStoreAndClient
-    const [theirs, owner] = [workspace(), user()]
-    yield* store.importWorkspace(archive({ workspace: theirs }))
-    const taken = prompt({ versions: [version(1)] })
-    const isForeign = "belongs to another workspace"
-    for (const [statement, own, problems] of [
-      [
-        ["insert into users (email) values ($1)", [owner.email]],
-        archive({ users: [owner] }),
-        [{ path: "users[0].email", message: "belongs to another user" }]
-      ],
-      [
-        ["insert into prompts (id, workspace_id) values ($1, $2)", [taken.id, theirs.id]],
-        archive({ prompts: [taken] }),
-        [
-          { path: "prompts[0].id", message: isForeign },
-          { path: "prompts[0].versions[0].id", message: isForeign }
-        ]
-      ]
-    ] as const)
-      assert.deepStrictEqual(
-        yield* writeDuring(other, [statement], store.importWorkspace(own)),
-        Result.fail(InvalidContent(problems))
-      )
-    const [stored] = (yield* exportFrom(store, theirs.id)).prompts
-    assert.deepStrictEqual([stored!.id, stored!.title, stored!.versions], [taken.id, "", []])
-  })
-
-  test("concurrent imports of two workspaces with the same new users succeed, and concurrent imports of one workspace leave the content of one archive", function* () {
-    const { store } = yield* openStoreAndClient
-    for (let round = 0; round < 5; round++) {
-      const users = [user({ must_reset_password: true }), user()]
-      const imported = [users, users.toReversed()].map((users) => archive({ users, folders: [folder()] }))
-      yield* Effect.forEach(imported, (each) => store.importWorkspace(each), { concurrency: 2 })
-      const accounts = { workspace: workspace(), users: [], api_keys: [] }
-      const archives = [sample(), sample()].map(({ archive }): Archive => ({ ...archive, ...accounts }))
-      yield* Effect.forEach(archives, (each) => store.importWorkspace(each), { concurrency: 2 })
-      assert.deepInclude(archives.map(inExportOrder), yield* exportFrom(store, accounts.workspace.id))
-    }
-  })
-
-  for (const changesPrompt of [true, false])
-    test(`an import loses no version of a concurrent editor, and waits only for changes of the same prompt: ${changesPrompt}`, function* () {
-      const { store, other } = yield* openStoreAndClient
-      const own = archive({ prompts: [prompt({ versions: [version(1)] }), prompt()] })
-      yield* store.importWorkspace(own)
-      const [edited] = own.prompts
-      const commit = yield* holdLocks(
-        other,
-        [insertVersion, [edited!.id]],
-        ["update prompts set current_content = 'Edited', current_version = 2 where id = $1", [edited!.id]]
-      )
-      const changed = changesPrompt ? { ...edited!, title: "Imported" } : edited!
-      const imported = yield* Effect.forkScoped(store.importWorkspace({ ...own, prompts: [changed] }))
-      if (changesPrompt) yield* waitForBlocked(other)
-      else yield* Fiber.join(imported)
-      yield* commit
-      yield* Fiber.join(imported)
-      const after = yield* exportFrom(store, own.workspace.id)
-      assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", "2 Edited"])
-      assert.deepStrictEqual(
-        after.prompts.map(({ title, current_content }) => [title, current_content]),
-        [changesPrompt ? ["Imported", edited!.current_content] : [edited!.title, "Edited"]]
-      )
-    })
-
-  test("editContent waits for an import of its workspace, and reads what the import wrote", function* () {
-    const { store, other } = yield* openStoreAndClient
-    const { workspace: home } = archive()
-    yield* store.importWorkspace(archive({ workspace: home }))
-    const imported = [
-      [lockWorkspace, [home.id]],
-      ["insert into folders (workspace_id, name) values ($1, 'Imported')", [home.id]]
-    ] as const
-    const readNames = store.editContent(home.id, ({ folders }) =>
-      Effect.succeed([makeEdit(), folders.map(({ name }) => name)] as const)
+    assert.deepStrictEqual(
+      yield* writeDuring(other, [statement], store.importWorkspace(own)),
+      Result.fail(InvalidContent(problems))
     )
-    assert.deepStrictEqual(yield* writeDuring(other, imported, readNames), Result.succeed(["Imported"]))
+  const [stored] = (yield* exportFrom(store, theirs.id)).prompts
+  assert.deepStrictEqual([stored!.id, stored!.title, stored!.versions], [taken.id, "", []])
+})
+
+test("concurrent imports of two workspaces with the same new users succeed, and concurrent imports of one workspace leave the content of one archive", function* () {
+  const { store } = yield* openStoreAndClient
+  for (let round = 0; round < 5; round++) {
+    const users = [user({ must_reset_password: true }), user()]
+    const imported = [users, users.toReversed()].map((users) => archive({ users, folders: [folder()] }))
+    yield* Effect.forEach(imported, (each) => store.importWorkspace(each), { concurrency: 2 })
+    const accounts = { workspace: workspace(), users: [], api_keys: [] }
+    const archives = [sample(), sample()].map(({ archive }): Archive => ({ ...archive, ...accounts }))
+    yield* Effect.forEach(archives, (each) => store.importWorkspace(each), { concurrency: 2 })
+    assert.deepInclude(archives.map(inExportOrder), yield* exportFrom(store, accounts.workspace.id))
+  }
+})
+
+for (const changesPrompt of [true, false])
+  test(`an import loses no version of a concurrent editor, and waits only for changes of the same prompt: ${changesPrompt}`, function* () {
+    const { store, other } = yield* openStoreAndClient
+    const own = archive({ prompts: [prompt({ versions: [version(1)] }), prompt()] })
+    yield* store.importWorkspace(own)
+    const [edited] = own.prompts
+    const commit = yield* holdLocks(
+      other,
+      [insertVersion, [edited!.id]],
+      ["update prompts set current_content = 'Edited', current_version = 2 where id = $1", [edited!.id]]
+    )
+    const changed = changesPrompt ? { ...edited!, title: "Imported" } : edited!
+    const imported = yield* Effect.forkScoped(store.importWorkspace({ ...own, prompts: [changed] }))
+    if (changesPrompt) yield* waitForBlocked(other)
+    else yield* Fiber.join(imported)
+    yield* commit
+    yield* Fiber.join(imported)
+    const after = yield* exportFrom(store, own.workspace.id)
+    assert.deepStrictEqual(listVersions(after), ["1 Content of version 1", "2 Edited"])
+    assert.deepStrictEqual(
+      after.prompts.map(({ title, current_content }) => [title, current_content]),
+      [changesPrompt ? ["Imported", edited!.current_content] : [edited!.title, "Edited"]]
+    )
   })
+
+test("editContent waits for an import of its workspace, and reads what the import wrote", function* () {
+  const { store, other } = yield* openStoreAndClient
+  const { workspace: home } = archive()
+  yield* store.importWorkspace(archive({ workspace: home }))
+  const imported = [
+    [lockWorkspace, [home.id]],
+    ["insert into folders (workspace_id, name) values ($1, 'Imported')", [home.id]]
+  ] as const
+  const readNames = store.editContent(home.id, ({ folders }) =>
+    Effect.succeed([makeEdit(), folders.map(({ name }) => name)] as const)
+  )
+  assert.deepStrictEqual(yield* writeDuring(other, imported, readNames), Result.succeed(["Imported"]))
 })

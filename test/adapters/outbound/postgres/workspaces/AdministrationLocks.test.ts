@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
@@ -23,79 +23,77 @@ const makeSetting = Effect.gen(function* () {
   return { store, other, home, owner, own }
 })
 
-describe("administration and concurrent writers", () => {
-  const test = makeTest(it.live)
+const test = makeTest(it.live)
 
-  test("addKey adds the user again if another transaction deletes the user at the same time", function* () {
-    const { store, other, home, owner } = yield* makeSetting
-    const newUserId = newId<typeof owner.id>()
-    const added = toNewKey(key(home.id, owner))
-    const result = yield* writeDuring(
-      other,
-      [
-        ["delete from api_keys where created_by = $1", [owner.id]],
-        ["delete from users where id = $1", [owner.id]]
-      ],
-      store.addKey(home.id, { email: owner.email, newUserId }, added)
-    )
-    assert.deepStrictEqual(result, Result.void)
-    const keys = (yield* store.keys(home.id)).map(({ id, owner }) => ({ id, owner }))
-    assert.deepStrictEqual(keys, [{ id: added.id, owner: owner.email }])
-    assert.deepStrictEqual(yield* store.users(home.id), [{ ...owner, id: newUserId }])
-  })
+test("addKey adds the user again if another transaction deletes the user at the same time", function* () {
+  const { store, other, home, owner } = yield* makeSetting
+  const newUserId = newId<typeof owner.id>()
+  const added = toNewKey(key(home.id, owner))
+  const result = yield* writeDuring(
+    other,
+    [
+      ["delete from api_keys where created_by = $1", [owner.id]],
+      ["delete from users where id = $1", [owner.id]]
+    ],
+    store.addKey(home.id, { email: owner.email, newUserId }, added)
+  )
+  assert.deepStrictEqual(result, Result.void)
+  const keys = (yield* store.keys(home.id)).map(({ id, owner }) => ({ id, owner }))
+  assert.deepStrictEqual(keys, [{ id: added.id, owner: owner.email }])
+  assert.deepStrictEqual(yield* store.users(home.id), [{ ...owner, id: newUserId }])
+})
 
-  test("rotateKey fails with KeyNotFound if another transaction deletes the key's workspace or user at the same time", function* () {
-    for (const parent of ["workspace", "user"]) {
-      const { store, other, home, owner, own } = yield* makeSetting
-      const deletions =
-        parent === "workspace"
-          ? [["delete from workspaces where id = $1", [home.id]] as const]
-          : [
-              ["select from users where id = $1 for update", [owner.id]] as const,
-              ["delete from api_keys where created_by = $1", [owner.id]] as const,
-              ["delete from users where id = $1", [owner.id]] as const
-            ]
-      const rotation = store.rotateKey(own.stored.id, toReplacement(key(home.id, owner)), late)
-      assert.deepStrictEqual(yield* writeDuring(other, deletions, rotation), Result.fail(KeyNotFound), parent)
-    }
-  })
+test("rotateKey fails with KeyNotFound if another transaction deletes the key's workspace or user at the same time", function* () {
+  for (const parent of ["workspace", "user"]) {
+    const { store, other, home, owner, own } = yield* makeSetting
+    const deletions =
+      parent === "workspace"
+        ? [["delete from workspaces where id = $1", [home.id]] as const]
+        : [
+            ["select from users where id = $1 for update", [owner.id]] as const,
+            ["delete from api_keys where created_by = $1", [owner.id]] as const,
+            ["delete from users where id = $1", [owner.id]] as const
+          ]
+    const rotation = store.rotateKey(own.stored.id, toReplacement(key(home.id, owner)), late)
+    assert.deepStrictEqual(yield* writeDuring(other, deletions, rotation), Result.fail(KeyNotFound), parent)
+  }
+})
 
-  test("deletions of a workspace and a user succeed while the service records uses of their key", function* () {
-    for (const what of ["workspace", "user"]) {
-      const { store, other, home, owner, own } = yield* makeSetting
-      const useKey = ["update api_keys set last_used_at = now() where id = $1", [own.stored.id]] as const
-      let commit = yield* holdLocks(other, useKey)
-      const deletion: Effect.Effect<unknown, unknown> =
-        what === "workspace"
-          ? store.deleteWorkspace(home.id)
-          : store.deleteUser(owner.email, { now: Date.now(), withActiveKeys: true })
-      const deleted = yield* Effect.forkScoped(deletion)
-      // A deletion that started over after each use would give up before the last round.
-      for (let round = 0; round < 12; round++) {
-        yield* Effect.raceFirst(waitForBlocked(other), Fiber.await(deleted))
-        yield* commit
-        commit = yield* holdLocks(other, useKey)
-      }
+test("deletions of a workspace and a user succeed while the service records uses of their key", function* () {
+  for (const what of ["workspace", "user"]) {
+    const { store, other, home, owner, own } = yield* makeSetting
+    const useKey = ["update api_keys set last_used_at = now() where id = $1", [own.stored.id]] as const
+    let commit = yield* holdLocks(other, useKey)
+    const deletion: Effect.Effect<unknown, unknown> =
+      what === "workspace"
+        ? store.deleteWorkspace(home.id)
+        : store.deleteUser(owner.email, { now: Date.now(), withActiveKeys: true })
+    const deleted = yield* Effect.forkScoped(deletion)
+    // A deletion that started over after each use would give up before the last round.
+    for (let round = 0; round < 12; round++) {
+      yield* Effect.raceFirst(waitForBlocked(other), Fiber.await(deleted))
       yield* commit
-      yield* Fiber.join(deleted)
+      commit = yield* holdLocks(other, useKey)
     }
-  })
+    yield* commit
+    yield* Fiber.join(deleted)
+  }
+})
 
-  test("lists fail as unavailable after the statement timeout while another transaction locks their tables", function* () {
-    const { store, other, home } = yield* makeSetting
-    const release = yield* holdLocks(other, [
-      "lock table workspaces, audit_events in access exclusive mode",
-      []
-    ])
-    const { keys, users, folders, tags } = store
-    const lists: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
-      store.workspaces,
-      store.auditEvents({ limit: 1 }),
-      ...[keys, users, folders, tags].map((list) => list(home.id))
-    ]
-    const failures = Effect.forEach(lists, Effect.flip, { concurrency: "unbounded" })
-    for (const failure of yield* Effect.timeout(failures, "15 seconds"))
-      assert.strictEqual(failure, Unavailable)
-    yield* release
-  })
+test("lists fail as unavailable after the statement timeout while another transaction locks their tables", function* () {
+  const { store, other, home } = yield* makeSetting
+  const release = yield* holdLocks(other, [
+    "lock table workspaces, audit_events in access exclusive mode",
+    []
+  ])
+  const { keys, users, folders, tags } = store
+  const lists: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+    store.workspaces,
+    store.auditEvents({ limit: 1 }),
+    ...[keys, users, folders, tags].map((list) => list(home.id))
+  ]
+  const failures = Effect.forEach(lists, Effect.flip, { concurrency: "unbounded" })
+  for (const failure of yield* Effect.timeout(failures, "15 seconds"))
+    assert.strictEqual(failure, Unavailable)
+  yield* release
 })

@@ -1,5 +1,5 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
@@ -112,109 +112,106 @@ const assertLists = Effect.fnUntraced(function* (what: string) {
       }
 })
 
-describe("concurrent writes", () => {
-  layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    const test = makeTest(it.effect)
-    /** Fills the database, and opens two sessions. */
-    const prepare = Effect.gen(function* () {
+layer(migratedDatabase, { excludeTestServices: true })((it) => {
+  const test = makeTest(it.effect)
+  /** Fills the database, and opens two sessions. */
+  const prepare = Effect.gen(function* () {
+    const client = yield* PgClient.PgClient
+    for (const text of reset) yield* client.unsafe(text)
+    return yield* openSessions
+  })
+
+  it.effect.prop(
+    "any interleaving of two sessions notifies every workspace that it changes, and then the list of each tag has exactly the active prompts with the tag",
+    [makeInterleavings(writes)],
+    Effect.fnUntraced(function* ([interleaving]) {
       const client = yield* PgClient.PgClient
-      for (const text of reset) yield* client.unsafe(text)
-      return yield* openSessions
+      const sessions = yield* prepare
+      for (const session of sessions) yield* session.query("set synchronous_commit = off", [])
+      const notifications = yield* client.listen(channel)
+      const known = new Map<string, unknown>()
+      const read = (workspace: string) => client.unsafe(selectContent, [workspace])
+      /** Reads each workspace that was notified since the previous call. */
+      const refresh = Effect.gen(function* () {
+        yield* client.notify(channel, "end")
+        for (;;) {
+          const { payload } = yield* Queue.take(notifications)
+          if (payload === "end") break
+          if (payload === "*") known.clear()
+          else known.delete(payload)
+        }
+        for (const workspace of workspaces)
+          if (!known.has(workspace)) known.set(workspace, yield* read(workspace))
+      })
+      yield* refresh
+      yield* interleave(sessions, interleaving, refresh)
+      yield* refresh
+      for (const workspace of workspaces) assert.deepStrictEqual(known.get(workspace), yield* read(workspace))
+      yield* assertLists("after the transactions")
+    }, Effect.scoped),
+    { timeout: 180_000, arbitrary: { runs: 120, maxShrinks: 30 } }
+  )
+
+  for (const [what, write] of [
+    ["changes a version", `update prompt_versions set content = 'x' where prompt_id = '${prompt}'`],
+    ["deletes a version", `delete from prompt_versions where prompt_id = '${prompt}'`],
+    ["deletes a binding", `delete from prompt_fragments where prompt_id = '${prompt}'`],
+    ["deletes a fragment", "delete from fragments"]
+  ] as const)
+    test(`while another transaction edits the prompt, a transaction that ${what} does not wait, and notifies only the workspace`, function* () {
+      const [first, second] = yield* prepare
+      yield* first.query("begin", [])
+      yield* first.query(`update prompts set title = 'x' where id = '${prompt}'`, [])
+      assert.deepStrictEqual(yield* collectNotifications(second.query(write, [])), [home])
+      yield* first.query("rollback", [])
     })
 
-    it.effect.prop(
-      "any interleaving of two sessions notifies every workspace that it changes, and then the list of each tag has exactly the active prompts with the tag",
-      [makeInterleavings(writes)],
-      Effect.fnUntraced(function* ([interleaving]) {
-        const client = yield* PgClient.PgClient
-        const sessions = yield* prepare
-        for (const session of sessions) yield* session.query("set synchronous_commit = off", [])
-        const notifications = yield* client.listen(channel)
-        const known = new Map<string, unknown>()
-        const read = (workspace: string) => client.unsafe(selectContent, [workspace])
-        /** Reads each workspace that was notified since the previous call. */
-        const refresh = Effect.gen(function* () {
-          yield* client.notify(channel, "end")
-          for (;;) {
-            const { payload } = yield* Queue.take(notifications)
-            if (payload === "end") break
-            if (payload === "*") known.clear()
-            else known.delete(payload)
-          }
-          for (const workspace of workspaces)
-            if (!known.has(workspace)) known.set(workspace, yield* read(workspace))
-        })
-        yield* refresh
-        yield* interleave(sessions, interleaving, refresh)
-        yield* refresh
-        for (const workspace of workspaces)
-          assert.deepStrictEqual(known.get(workspace), yield* read(workspace))
-        yield* assertLists("after the transactions")
-      }, Effect.scoped),
-      { timeout: 180_000, arbitrary: { runs: 120, maxShrinks: 30 } }
-    )
-
-    for (const [what, write] of [
-      ["changes a version", `update prompt_versions set content = 'x' where prompt_id = '${prompt}'`],
-      ["deletes a version", `delete from prompt_versions where prompt_id = '${prompt}'`],
-      ["deletes a binding", `delete from prompt_fragments where prompt_id = '${prompt}'`],
-      ["deletes a fragment", "delete from fragments"]
-    ] as const)
-      test(`while another transaction edits the prompt, a transaction that ${what} does not wait, and notifies only the workspace`, function* () {
-        const [first, second] = yield* prepare
-        yield* first.query("begin", [])
-        yield* first.query(`update prompts set title = 'x' where id = '${prompt}'`, [])
-        assert.deepStrictEqual(yield* collectNotifications(second.query(write, [])), [home])
-        yield* first.query("rollback", [])
+  const addKey = (workspace: string) => `insert into api_keys (workspace_id, created_by, key_hash)
+    values ('${workspace}', '${user}', sha256('${workspace}'))`
+  const requireReset = "update users set must_reset_password = true"
+  for (const isolation of isolations)
+    for (const [what, change] of [
+      ["adds a key", addKey(other)],
+      ["moves a key", `update api_keys set workspace_id = '${other}'`]
+    ] as const) {
+      const begin = [addKey(home), `begin isolation level ${isolation}`]
+      test(`a ${isolation} password reset notifies all workspaces and does not wait while another transaction ${what} of the user`, function* () {
+        const [admin, issuer] = yield* prepare
+        for (const text of begin) yield* admin.query(text, [])
+        for (const text of ["begin", change]) yield* issuer.query(text, [])
+        yield* admin.query(requireReset, [])
+        yield* issuer.query("commit", [])
+        assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
       })
 
-    const addKey = (workspace: string) => `insert into api_keys (workspace_id, created_by, key_hash)
-      values ('${workspace}', '${user}', sha256('${workspace}'))`
-    const requireReset = "update users set must_reset_password = true"
-    for (const isolation of isolations)
-      for (const [what, change] of [
-        ["adds a key", addKey(other)],
-        ["moves a key", `update api_keys set workspace_id = '${other}'`]
-      ] as const) {
-        const begin = [addKey(home), `begin isolation level ${isolation}`]
-        test(`a ${isolation} password reset notifies all workspaces and does not wait while another transaction ${what} of the user`, function* () {
-          const [admin, issuer] = yield* prepare
-          for (const text of begin) yield* admin.query(text, [])
-          for (const text of ["begin", change]) yield* issuer.query(text, [])
-          yield* admin.query(requireReset, [])
-          yield* issuer.query("commit", [])
-          assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
-        })
+      test(`a transaction that ${what} of a user during a ${isolation} password reset never leaves the key's workspace without a notification`, function* () {
+        const [admin, issuer] = yield* prepare
+        for (const text of [...begin, requireReset]) yield* admin.query(text, [])
+        const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
+        // At READ COMMITTED, the transaction waits until the reset has notified the workspaces that the reset knows.
+        const waits = isolation === "read committed"
+        yield* waits ? waitForBlocked(yield* PgClient.PgClient) : Fiber.join(issued)
+        const commit = Effect.andThen(admin.query("commit", []), Fiber.join(issued))
+        assert.include(yield* collectNotifications(commit), waits ? other : "*")
+      })
+    }
 
-        test(`a transaction that ${what} of a user during a ${isolation} password reset never leaves the key's workspace without a notification`, function* () {
-          const [admin, issuer] = yield* prepare
-          for (const text of [...begin, requireReset]) yield* admin.query(text, [])
-          const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
-          // At READ COMMITTED, the transaction waits until the reset has notified the workspaces that the reset knows.
-          const waits = isolation === "read committed"
-          yield* waits ? waitForBlocked(yield* PgClient.PgClient) : Fiber.join(issued)
-          const commit = Effect.andThen(admin.query("commit", []), Fiber.join(issued))
-          assert.include(yield* collectNotifications(commit), waits ? other : "*")
-        })
-      }
-
-    test("under session_replication_role = replica, the lists of tags stay correct", function* () {
-      const [session] = yield* prepare
-      yield* session.query("set session_replication_role = replica", [])
-      const extra = id(4, 3)
-      for (const text of [
-        `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tags[0]}')`,
-        `update prompts set is_archived = true where id = '${prompts[1]}'`,
-        `update prompts set workspace_id = '${other}' where id = '${prompt}'`,
-        `update tags set workspace_id = '${other}' where id = '${tags[0]}'`,
-        // The rows of a table may arrive before the rows that they refer to.
-        `insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`,
-        `insert into prompts (id, workspace_id) values ('${extra}', '${other}')`,
-        `delete from prompt_tags where prompt_id = '${extra}'`
-      ]) {
-        yield* session.query(text, [])
-        yield* assertLists(text)
-      }
-    })
+  test("under session_replication_role = replica, the lists of tags stay correct", function* () {
+    const [session] = yield* prepare
+    yield* session.query("set session_replication_role = replica", [])
+    const extra = id(4, 3)
+    for (const text of [
+      `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tags[0]}')`,
+      `update prompts set is_archived = true where id = '${prompts[1]}'`,
+      `update prompts set workspace_id = '${other}' where id = '${prompt}'`,
+      `update tags set workspace_id = '${other}' where id = '${tags[0]}'`,
+      // The rows of a table may arrive before the rows that they refer to.
+      `insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`,
+      `insert into prompts (id, workspace_id) values ('${extra}', '${other}')`,
+      `delete from prompt_tags where prompt_id = '${extra}'`
+    ]) {
+      yield* session.query(text, [])
+      yield* assertLists(text)
+    }
   })
 })

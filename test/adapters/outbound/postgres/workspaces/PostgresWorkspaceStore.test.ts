@@ -1,5 +1,5 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -55,136 +55,134 @@ const readEveryRow = Effect.gen(function* () {
   )
 })
 
-describe("the PostgreSQL workspace store", () => {
-  layer(store, { excludeTestServices: true })((it) => {
-    const test = makeTest(it.effect)
-    test("importing the same archive again writes no row of the content, and editContent writes only the rows that the edit names", function* () {
-      const { importWorkspace, editContent } = yield* WorkspaceStore
-      const { archive } = sample()
-      const home = archive.workspace.id
-      yield* importWorkspace(archive)
-      const before = yield* readEveryRow
-      assert.isTrue(before.every((rows) => rows.length > 0))
-      yield* importWorkspace(archive)
-      yield* editContent(home, () => Effect.succeed([makeEdit(), undefined] as const))
-      assert.deepStrictEqual(yield* readEveryRow, before)
-      const edited = { ...archive.prompts[0]!, title: "Edited", versions: [] }
-      const edit = makeEdit({ prompts: [edited] })
-      yield* editContent(home, () => Effect.succeed([edit, undefined] as const))
-      const after = yield* readEveryRow
-      const isUnchanged = ({ row: { id, action } }: (typeof after)[0][0]) =>
-        id !== edited.id && action !== "workspace.edited"
-      assert.deepStrictEqual(
-        after.map((rows) => rows.filter(isUnchanged)),
-        before.map((rows) => rows.filter(isUnchanged))
-      )
-    })
+layer(store, { excludeTestServices: true })((it) => {
+  const test = makeTest(it.effect)
+  test("importing the same archive again writes no row of the content, and editContent writes only the rows that the edit names", function* () {
+    const { importWorkspace, editContent } = yield* WorkspaceStore
+    const { archive } = sample()
+    const home = archive.workspace.id
+    yield* importWorkspace(archive)
+    const before = yield* readEveryRow
+    assert.isTrue(before.every((rows) => rows.length > 0))
+    yield* importWorkspace(archive)
+    yield* editContent(home, () => Effect.succeed([makeEdit(), undefined] as const))
+    assert.deepStrictEqual(yield* readEveryRow, before)
+    const edited = { ...archive.prompts[0]!, title: "Edited", versions: [] }
+    const edit = makeEdit({ prompts: [edited] })
+    yield* editContent(home, () => Effect.succeed([edit, undefined] as const))
+    const after = yield* readEveryRow
+    const isUnchanged = ({ row: { id, action } }: (typeof after)[0][0]) =>
+      id !== edited.id && action !== "workspace.edited"
+    assert.deepStrictEqual(
+      after.map((rows) => rows.filter(isUnchanged)),
+      before.map((rows) => rows.filter(isUnchanged))
+    )
+  })
 
-    test("a change that fails, a change that the audit log cannot record, and a dry run write no row and record no event", function* () {
-      const [store, sql] = [yield* WorkspaceStore, yield* PgClient.PgClient]
-      const [{ archive: own, keys }, other] = [sample(), makeOneOfEach()]
-      for (const each of [own, other]) yield* store.importWorkspace(each)
-      const [home, ada, stranger, nowhere] = [own.workspace.id, own.users[0]!, user(), newId<WorkspaceId>()]
-      const added = key(home, stranger)
-      const emptied = archive({
-        workspace: own.workspace,
-        users: [...own.users.map((user) => ({ ...user, must_reset_password: true })), stranger],
-        api_keys: [...own.api_keys.map((key) => ({ ...key, revoked_at: late })), added.stored],
-        folders: [folder()]
-      })
-      const isForeign = "belongs to another workspace"
-      const importing = (changes: Partial<Archive>, path: string, message = isForeign) =>
-        [
-          (options?: ChangeOptions) => store.importWorkspace({ ...emptied, ...changes }, options),
-          InvalidContent([{ path, message }])
-        ] as const
-      const edit = (changes: Partial<ContentEdit>) => () =>
-        Effect.succeed([makeEdit({ folders: [folder()], ...changes }), "edited"] as const)
-      const editing = (changes: Partial<ContentEdit>, path: string) =>
-        [
-          (options?: ChangeOptions) => store.editContent(home, edit(changes), options),
-          InvalidContent([{ path, message: isForeign }])
-        ] as const
-      const rotating = (id: ApiKeyId, replacement = added) =>
-        store.rotateKey(id, toReplacement(replacement), late)
-      const addKey = (workspace: WorkspaceId, added: Key) =>
-        store.addKey(workspace, { email: stranger.email, newUserId: stranger.id }, toNewKey(added))
-
-      const [mine, theirs] = [{ ...own.prompts[0]!, versions: [] }, other.prompts[0]!]
-      const metadata = { a: "x".repeat(70_000) }
-      const foreignBinding = fragmentBinding(own.fragments[0]!, 1, theirs.fragments[0])
-      const failures: ReadonlyArray<
-        readonly [change: (options?: ChangeOptions) => Effect.Effect<unknown, unknown>, error: unknown]
-      > = [
-        importing({ prompts: [prompt({ id: theirs.id })] }, "prompts[0].id"),
-        importing({ ...archive(), prompts: [prompt({ id: theirs.id })] }, "prompts[0].id"),
-        importing(
-          { prompts: [prompt({ created_at: instant("0000-01-01T00:00:00.000Z") })] },
-          "",
-          'cannot be stored: date/time field value out of range: "0000-01-01T00:00:00.000Z"'
-        ),
-        importing(
-          { prompts: [prompt({ versions: [version(1, { metadata })] })] },
-          "",
-          'cannot be stored: new row for relation "prompt_versions" violates check constraint "prompt_versions_metadata_check"'
-        ),
-        editing({ folders: [folder(), ...other.folders] }, "folders[1].id"),
-        editing({ prompts: [{ ...mine, id: theirs.id, fragments: [] }] }, "prompts[0].id"),
-        editing({ fragments: other.fragments }, "fragments[0].id"),
-        editing({ prompts: [{ ...mine, versions: theirs.versions }] }, "prompts[0].versions[0].id"),
-        editing({ prompts: [{ ...mine, fragments: [foreignBinding] }] }, "prompts[0].fragments[0].id"),
-        [() => store.editContent(home, () => Effect.fail("no")), "no"],
-        [() => store.editContent(nowhere, edit({})), WorkspaceNotFound],
-        [() => rotating(newId()), KeyNotFound],
-        [() => rotating(keys.revoked.stored.id), KeyEnded],
-        [() => rotating(keys.legacy.stored.id), KeyUnassigned],
-        [() => addKey(nowhere, added), WorkspaceNotFound],
-        [() => store.deleteUser(ada.email, { now: 0, withActiveKeys: false }), UserHasActiveKeys(3)]
-      ]
-      const addsStoredKey: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
-        addKey(home, keys.active),
-        rotating(keys.active.stored.id, keys.second)
-      ]
-      const recorded: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
-        store.addWorkspace(workspace()),
-        store.setWorkspace(home, { name: "Renamed" }),
-        store.deleteWorkspace(home),
-        store.setUser(ada.email, true),
-        store.deleteUser(ada.email, { now: 0, withActiveKeys: true }),
-        addKey(home, added),
-        rotating(keys.active.stored.id),
-        store.revokeKey(keys.active.stored.id, late),
-        store.importWorkspace(emptied),
-        store.editContent(home, edit({}))
-      ]
-      const before = yield* readEveryRow
-      for (const [change, error] of failures)
-        for (const dryRun of [true, false])
-          assert.deepStrictEqual(yield* Effect.flip(change({ dryRun })), error)
-      for (const change of addsStoredKey) assert.isTrue(Exit.hasDies(yield* Effect.exit(change)))
-      yield* store.importWorkspace(emptied, { dryRun: true })
-      assert.strictEqual(yield* store.editContent(home, edit({}), { dryRun: true }), "edited")
-      yield* sql`alter table audit_events rename to renamed_audit_events`
-      for (const [index, change] of recorded.entries())
-        assert.isTrue(Exit.hasDies(yield* Effect.exit(change)), `recorded[${index}]`)
-      yield* sql`alter table renamed_audit_events rename to audit_events`
-      assert.deepStrictEqual(yield* readEveryRow, before)
-      yield* recorded[0]!
-      assert.notDeepEqual(yield* readEveryRow, before)
+  test("a change that fails, a change that the audit log cannot record, and a dry run write no row and record no event", function* () {
+    const [store, sql] = [yield* WorkspaceStore, yield* PgClient.PgClient]
+    const [{ archive: own, keys }, other] = [sample(), makeOneOfEach()]
+    for (const each of [own, other]) yield* store.importWorkspace(each)
+    const [home, ada, stranger, nowhere] = [own.workspace.id, own.users[0]!, user(), newId<WorkspaceId>()]
+    const added = key(home, stranger)
+    const emptied = archive({
+      workspace: own.workspace,
+      users: [...own.users.map((user) => ({ ...user, must_reset_password: true })), stranger],
+      api_keys: [...own.api_keys.map((key) => ({ ...key, revoked_at: late })), added.stored],
+      folders: [folder()]
     })
+    const isForeign = "belongs to another workspace"
+    const importing = (changes: Partial<Archive>, path: string, message = isForeign) =>
+      [
+        (options?: ChangeOptions) => store.importWorkspace({ ...emptied, ...changes }, options),
+        InvalidContent([{ path, message }])
+      ] as const
+    const edit = (changes: Partial<ContentEdit>) => () =>
+      Effect.succeed([makeEdit({ folders: [folder()], ...changes }), "edited"] as const)
+    const editing = (changes: Partial<ContentEdit>, path: string) =>
+      [
+        (options?: ChangeOptions) => store.editContent(home, edit(changes), options),
+        InvalidContent([{ path, message: isForeign }])
+      ] as const
+    const rotating = (id: ApiKeyId, replacement = added) =>
+      store.rotateKey(id, toReplacement(replacement), late)
+    const addKey = (workspace: WorkspaceId, added: Key) =>
+      store.addKey(workspace, { email: stranger.email, newUserId: stranger.id }, toNewKey(added))
 
-    test("exportWorkspace exports an unknown tier as Free, and fails with ArchiveTooLarge if the texts of a workspace exceed 256 MiB", function* () {
-      const { importWorkspace } = yield* WorkspaceStore
-      const sql = yield* PgClient.PgClient
-      const own = archive({ prompts: [prompt()] })
-      const home = own.workspace
-      yield* importWorkspace(own)
-      yield* sql`update workspaces set tier = 'enterprise' where id = ${home.id}`
-      assert.deepStrictEqual((yield* exportArchive(home.id)).workspace, { ...home, tier: "free" })
-      yield* sql`insert into prompt_versions (prompt_id, version_number, content)
-            select ${own.prompts[0]!.id}, n, repeat('x', 1048576) from generate_series(1, 257) n`
-      assert.deepStrictEqual(yield* Effect.flip(exportArchive(home.id)), ArchiveTooLarge)
-      yield* importWorkspace(own)
-    })
+    const [mine, theirs] = [{ ...own.prompts[0]!, versions: [] }, other.prompts[0]!]
+    const metadata = { a: "x".repeat(70_000) }
+    const foreignBinding = fragmentBinding(own.fragments[0]!, 1, theirs.fragments[0])
+    const failures: ReadonlyArray<
+      readonly [change: (options?: ChangeOptions) => Effect.Effect<unknown, unknown>, error: unknown]
+    > = [
+      importing({ prompts: [prompt({ id: theirs.id })] }, "prompts[0].id"),
+      importing({ ...archive(), prompts: [prompt({ id: theirs.id })] }, "prompts[0].id"),
+      importing(
+        { prompts: [prompt({ created_at: instant("0000-01-01T00:00:00.000Z") })] },
+        "",
+        'cannot be stored: date/time field value out of range: "0000-01-01T00:00:00.000Z"'
+      ),
+      importing(
+        { prompts: [prompt({ versions: [version(1, { metadata })] })] },
+        "",
+        'cannot be stored: new row for relation "prompt_versions" violates check constraint "prompt_versions_metadata_check"'
+      ),
+      editing({ folders: [folder(), ...other.folders] }, "folders[1].id"),
+      editing({ prompts: [{ ...mine, id: theirs.id, fragments: [] }] }, "prompts[0].id"),
+      editing({ fragments: other.fragments }, "fragments[0].id"),
+      editing({ prompts: [{ ...mine, versions: theirs.versions }] }, "prompts[0].versions[0].id"),
+      editing({ prompts: [{ ...mine, fragments: [foreignBinding] }] }, "prompts[0].fragments[0].id"),
+      [() => store.editContent(home, () => Effect.fail("no")), "no"],
+      [() => store.editContent(nowhere, edit({})), WorkspaceNotFound],
+      [() => rotating(newId()), KeyNotFound],
+      [() => rotating(keys.revoked.stored.id), KeyEnded],
+      [() => rotating(keys.legacy.stored.id), KeyUnassigned],
+      [() => addKey(nowhere, added), WorkspaceNotFound],
+      [() => store.deleteUser(ada.email, { now: 0, withActiveKeys: false }), UserHasActiveKeys(3)]
+    ]
+    const addsStoredKey: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+      addKey(home, keys.active),
+      rotating(keys.active.stored.id, keys.second)
+    ]
+    const recorded: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+      store.addWorkspace(workspace()),
+      store.setWorkspace(home, { name: "Renamed" }),
+      store.deleteWorkspace(home),
+      store.setUser(ada.email, true),
+      store.deleteUser(ada.email, { now: 0, withActiveKeys: true }),
+      addKey(home, added),
+      rotating(keys.active.stored.id),
+      store.revokeKey(keys.active.stored.id, late),
+      store.importWorkspace(emptied),
+      store.editContent(home, edit({}))
+    ]
+    const before = yield* readEveryRow
+    for (const [change, error] of failures)
+      for (const dryRun of [true, false])
+        assert.deepStrictEqual(yield* Effect.flip(change({ dryRun })), error)
+    for (const change of addsStoredKey) assert.isTrue(Exit.hasDies(yield* Effect.exit(change)))
+    yield* store.importWorkspace(emptied, { dryRun: true })
+    assert.strictEqual(yield* store.editContent(home, edit({}), { dryRun: true }), "edited")
+    yield* sql`alter table audit_events rename to renamed_audit_events`
+    for (const [index, change] of recorded.entries())
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(change)), `recorded[${index}]`)
+    yield* sql`alter table renamed_audit_events rename to audit_events`
+    assert.deepStrictEqual(yield* readEveryRow, before)
+    yield* recorded[0]!
+    assert.notDeepEqual(yield* readEveryRow, before)
+  })
+
+  test("exportWorkspace exports an unknown tier as Free, and fails with ArchiveTooLarge if the texts of a workspace exceed 256 MiB", function* () {
+    const { importWorkspace } = yield* WorkspaceStore
+    const sql = yield* PgClient.PgClient
+    const own = archive({ prompts: [prompt()] })
+    const home = own.workspace
+    yield* importWorkspace(own)
+    yield* sql`update workspaces set tier = 'enterprise' where id = ${home.id}`
+    assert.deepStrictEqual((yield* exportArchive(home.id)).workspace, { ...home, tier: "free" })
+    yield* sql`insert into prompt_versions (prompt_id, version_number, content)
+          select ${own.prompts[0]!.id}, n, repeat('x', 1048576) from generate_series(1, 257) n`
+    assert.deepStrictEqual(yield* Effect.flip(exportArchive(home.id)), ArchiveTooLarge)
+    yield* importWorkspace(own)
   })
 })
