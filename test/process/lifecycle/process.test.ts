@@ -1,9 +1,10 @@
 import { once } from "node:events"
-import { Agent, get, type IncomingMessage } from "node:http"
+import { Agent } from "node:http"
 import { connect, createServer } from "node:net"
 import { text } from "node:stream/consumers"
 import { afterEach, describe, expect, it } from "vitest"
 import { makeTenant, prompt } from "../../support/archives.ts"
+import { read } from "../../support/clients/read.ts"
 import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
 import { run, type Service, startService } from "../../support/service.ts"
@@ -13,29 +14,24 @@ describe("a service that receives SIGTERM", () => {
   /** JSON needs 6 bytes for each character of the prompt's content. */
   const large = prompt({ current_content: "\u0001".repeat(1024 * 1024) })
   const { archive, key } = makeTenant({ prompts: [large] })
-  const authorization = `Bearer ${key.plaintext}`
   const database = makeTestDatabase([archive])
 
   const start = (env: Record<string, string> = {}) => startService({ ...database.env, ...env })
 
   const sendRequest = async (service: Service, path: string, agent = new Agent({ keepAlive: true })) => {
-    const request = get(service.url + path, { agent, headers: { authorization } })
-    const [response] = (await once(request, "response")) as [IncomingMessage]
-    const body = await text(response)
-    return { status: response.statusCode, connection: response.headers.connection, body }
+    const { status, headers } = await read(service.url + path, key.plaintext, {}, agent)
+    return { status, connection: headers.connection }
   }
 
   /** Opens a connection and requests responses of 6 MiB each, which is more than the socket buffers can contain. */
   const requestLargeResponses = (service: Service, count: number) => {
-    const request = `GET /api/v1/prompts/${large.id} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
+    const request = `GET /api/v1/prompts/${large.id} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key.plaintext}\r\n\r\n`
     const socket = connect(service.port, "127.0.0.1", () => socket.write(request.repeat(count)))
     return socket
   }
 
   const waitUntilRefusing = (service: Service) =>
-    expect
-      .poll(() => sendRequest(service, "/healthz").then(() => "accepted", String))
-      .toContain("ECONNREFUSED")
+    expect.poll(async () => (await sendRequest(service, "/healthz")).status).toBe("ECONNREFUSED")
 
   let release = async () => {}
   const lock = async () => {
@@ -92,7 +88,7 @@ describe("a service that receives SIGTERM", () => {
   it("a service exits immediately with 143 on a second SIGTERM, without completing in-flight requests", async () => {
     const service = await start()
     await lock()
-    const inFlight = sendRequest(service, "/api/v1/prompts").catch((error) => error.code)
+    const inFlight = sendRequest(service, "/api/v1/prompts")
     await waitForBlockedQuery(database.sql)
     const stopped = service.stop()
     await waitUntilRefusing(service)
@@ -100,7 +96,7 @@ describe("a service that receives SIGTERM", () => {
     service.process.kill("SIGTERM")
     expect(await stopped).toBe(143)
     expect(service.output()).toContain("prompt-retrieval: stopped by a second signal")
-    expect(await inFlight).toBe("ECONNRESET")
+    expect((await inFlight).status).toBe("ECONNRESET")
   })
 
   it("a service treats two signals within 250 ms as one signal, because Ctrl+C under npm sends two signals", async () => {
