@@ -78,9 +78,8 @@ afterEach(() => {
 const weights = {
   /** A caller requests the value of the workspace. */
   request: 8,
-  /** An unfinished read takes the current value of the database. The read returns this value when it finishes. */
-  snapshot: 1,
-  finish: 1,
+  /** A read ends. */
+  finish: 2,
   /** The database contains a new value. The feed reports it later. */
   commit: 3,
   report: 3,
@@ -109,10 +108,10 @@ const Step = Schema.Struct({
 })
 type Step = typeof Step.Type
 
-/** A database read that the test takes through its stages. */
+/** A database read in progress. If `version` is undefined, the read sees the version that is current when it ends. */
 interface Read {
   readonly workspace: number
-  snapshot: number | undefined
+  readonly version: number | undefined
   readonly result: Deferred.Deferred<number>
 }
 
@@ -148,16 +147,15 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     raiseFloor(workspace, version)
   }
 
-  const startRead = (workspace: number) =>
+  const startRead = (workspace: number, version: number | undefined) =>
     Effect.suspend(() => {
-      const read: Read = { workspace, snapshot: undefined, result: Deferred.makeUnsafe() }
+      const read: Read = { workspace, version, result: Deferred.makeUnsafe() }
       reads.push(read)
       return Deferred.await(read.result)
     })
-
   const finish = (read: Read) => {
     reads = reads.filter((other) => other !== read)
-    return Deferred.succeed(read.result, read.snapshot ?? stored[read.workspace]!)
+    return Deferred.succeed(read.result, read.version ?? stored[read.workspace]!)
   }
 
   const findKnown = (workspace: number): number | undefined => {
@@ -190,7 +188,8 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
         if (found !== undefined) return receive(workspace, found, floor)
         if (!isDatabaseUp) return
         const toEntry = (value: number) => ({ workspace: workspaces[workspace]!, value, size: 1 })
-        const response = Effect.map(cache.load(key, startRead(workspace), toEntry), (version) =>
+        const read = startRead(workspace, nth % 2 === 0 ? stored[workspace] : undefined)
+        const response = Effect.map(cache.load(key, read, toEntry), (version) =>
           receive(workspace, version, floor)
         )
         fibers.push(yield* Effect.forkChild(response, { startImmediately: true }))
@@ -198,9 +197,6 @@ const checkSteps = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
         if (nth > 1) yield* finish(reads.at(-1)!)
         return
       }
-      case "snapshot":
-        if (read !== undefined) read.snapshot ??= stored[read.workspace]!
-        return
       case "finish":
         if (read !== undefined) yield* finish(read)
         return
@@ -329,71 +325,60 @@ describe("readOrServeKnown", () => {
   const respondAfter = (ms: number): Read => Effect.delay(Effect.succeed("fresh"), ms)
   const silent: Read = Effect.uninterruptible(Effect.never)
 
-  const setUpConnected = () => {
-    const world = setUp()
-    world.beat()
-    /** Starts `readOrServeKnown` with this read. The function that it returns waits for a number of steps of 50 ms. */
-    const start = Effect.fnUntraced(function* (fresh: Read) {
-      const result = Effect.result(world.outage.readOrServeKnown(fresh, known))
-      const fiber = yield* Effect.forkChild(result, { startImmediately: true })
-      return Effect.fnUntraced(function* (steps: number) {
-        for (let step = 0; step < steps; step++) yield* TestClock.adjust(50)
-        return fiber.pollUnsafe() === undefined ? "waiting" : Result.merge(yield* Fiber.join(fiber))
-      })
-    })
-    const run = (fresh: Read) => Effect.flatMap(start(fresh), (wait) => wait(5))
-    return { ...world, start, run }
-  }
+  type World = ReturnType<typeof setUp>
+  type Event = (world: World) => void
+  const lose: Event = (world) => world.lose(true)
+  const beat: Event = (world) => world.beat()
+  const nothing: Event = () => {}
 
-  it.effect.each([
-    ["the result of a read that responds within 250 ms", respondAfter(200), "fresh"],
-    ["the known response if the read fails as unavailable", failing, "known"],
-    ["the known response if the read has no result after 250 ms", silent, "known"],
-    ["the error of a read that fails for another reason", Effect.fail("other"), "other"]
-  ] as const)("while the feed is down, readOrServeKnown returns %s", ([, fresh, expected]) =>
-    Effect.gen(function* () {
-      const { lose, run } = setUpConnected()
-      lose(true)
-      assert.strictEqual(yield* run(fresh), expected)
-    })
-  )
-
-  test("while the feed is up, readOrServeKnown waits for a slow read", function* () {
-    const { run } = setUpConnected()
-    assert.strictEqual(yield* run(respondAfter(300)), "waiting")
+  /** Returns the result of `readOrServeKnown`, or "waiting" if there is none after 250 ms. The event happens after 100 ms. */
+  const run = Effect.fnUntraced(function* (world: World, fresh: Read, event = nothing) {
+    world.advance(1)
+    const result = Effect.result(world.outage.readOrServeKnown(fresh, known))
+    const fiber = yield* Effect.forkChild(result, { startImmediately: true })
+    for (let step = 1; step <= 5; step++) {
+      yield* TestClock.adjust(50)
+      if (step === 2) event(world)
+    }
+    return fiber.pollUnsafe() === undefined ? "waiting" : Result.merge(yield* Fiber.join(fiber))
   })
 
-  it.effect.each([
-    ["fails if the feed then confirms its contact", "beat", Unavailable],
-    ["returns the known response if the feed then goes down", "lose", "known"]
-  ] as const)("after a read has failed while the feed is up, readOrServeKnown %s", ([, event, expected]) =>
-    Effect.gen(function* () {
-      const world = setUpConnected()
-      world.advance(1)
-      const wait = yield* world.start(failing)
-      assert.strictEqual(yield* wait(2), "waiting")
-      world.advance(1)
-      if (event === "beat") world.beat()
-      else world.lose(true)
-      assert.strictEqual(yield* wait(2), expected)
-    })
+  it.effect.each<readonly [when: string, before: Event, fresh: Read, event: Event, expected: unknown]>([
+    ["the feed is down, and the read responds within 250 ms", lose, respondAfter(200), nothing, "fresh"],
+    ["the feed is down, and the read fails as unavailable", lose, failing, nothing, "known"],
+    ["the feed is down, and the read has no result after 250 ms", lose, silent, nothing, "known"],
+    ["the feed is down, and the read fails for another reason", lose, Effect.fail("other"), nothing, "other"],
+    ["the feed is up, and the read is slow", nothing, respondAfter(300), nothing, "waiting"],
+    ["the feed is up, and the read fails as unavailable", nothing, failing, nothing, "waiting"],
+    ["the feed confirms its contact after the read has failed", nothing, failing, beat, Unavailable],
+    ["the feed goes down after the read has failed", nothing, failing, lose, "known"]
+  ])(
+    "readOrServeKnown returns the result, the known response or nothing yet: %s",
+    ([, before, fresh, event, expected]) =>
+      Effect.gen(function* () {
+        const world = setUp()
+        world.beat()
+        before(world)
+        assert.strictEqual(yield* run(world, fresh, event), expected)
+      })
   )
 
   test("for 1 s after a failed read, readOrServeKnown does not ask the database; the pause ends with the outage", function* () {
-    const { run, lose, advance, reconnect, beat } = setUpConnected()
-    lose(true)
+    const world = setUp()
+    world.beat()
+    world.lose(true)
     let reads = 0
     const read = Effect.andThen(
       Effect.sync(() => reads++),
       failing
     )
     for (const count of [1, 2]) {
-      for (const _ of [1, 2]) yield* run(read)
+      for (const _ of [1, 2]) yield* run(world, read)
       assert.strictEqual(reads, count)
-      advance(1_000)
+      world.advance(999)
     }
-    reconnect()
-    beat()
-    assert.strictEqual(yield* run(respondAfter(0)), "fresh")
+    world.reconnect()
+    world.beat()
+    assert.strictEqual(yield* run(world, respondAfter(0)), "fresh")
   })
 })
