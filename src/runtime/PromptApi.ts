@@ -36,10 +36,7 @@ export interface PromptApi {
   readonly close: () => Promise<void>
 }
 
-/**
- * Makes the layer of logs and spans. If there is no logger, warnings and errors go to stderr. Spans are not created,
- * because nothing exports them.
- */
+/** Makes the layer of logs: by default, warnings and errors on stderr. No spans, because nothing exports them. */
 const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
   Layer.merge(
     logger === undefined

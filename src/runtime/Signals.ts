@@ -1,9 +1,6 @@
 import { constants } from "node:os"
 
-/**
- * How long after the first signal another signal counts as a duplicate, in milliseconds. Under npm, Ctrl+C sends the
- * signal twice.
- */
+/** For so many milliseconds, another signal is a duplicate. Under npm, Ctrl+C sends the signal twice. */
 const duplicateSignalWindowMs = 250
 
 const forceExit = (exitCode: number, reason: string): void => {

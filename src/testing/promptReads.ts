@@ -33,10 +33,7 @@ const unknownTags = [
   ...["production  ", "undefined", "constructor", "x".repeat(255), "x".repeat(257), "x".repeat(100_000)]
 ]
 
-/**
- * Returns filters for each folder, for each tag and for texts that are no tags, and all combinations of a few folders,
- * tags and types. Each of the three may also be absent from a filter.
- */
+/** Returns filters by each folder, each tag and texts that are no tags, and combinations with types. */
 const makeFilters = ({ folders, tags, prompts }: Archive, foreign: Archive): ReadonlyArray<PromptFilter> => {
   const folderIds = [...folders, ...foreign.folders].map(({ id }) => id)
   const names = [...tags.map(({ name }) => name), ...unknownTags]
@@ -94,10 +91,7 @@ const run = (repo: Repo, [method, ...args]: Read): Effect.Effect<unknown> => {
   return Effect.map(Effect.result(read(...args)), toPlain)
 }
 
-/**
- * Asserts that the reads of a workspace return what the in-memory adapter returns when it has only this workspace. The
- * prompts and folders of `foreign` are also read.
- */
+/** Asserts that reads of a workspace and of `foreign` return what the in-memory adapter returns without `foreign`. */
 export const assertReads = Effect.fnUntraced(function* (archive: Archive, foreign = makeArchive()) {
   const repo = yield* PromptRepo
   const model = makePromptRepo(new Map([[archive.workspace.id, archive]]))

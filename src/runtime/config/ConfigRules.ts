@@ -54,10 +54,7 @@ export const publicUrl = textRule(publicUrlRule, (url) => parsePublicUrl(url) !=
 
 const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host))
 
-/**
- * Formats the URL of a PostgreSQL server for logs, with user, host, port and database, but without password and other
- * parameters. The URL must be valid.
- */
+/** Formats a valid URL of PostgreSQL for logs, without password and parameters. */
 export const describeDatabaseUrl = (text: string): string => {
   const { host, port, database, user } = parseConnectionUrl(text) as ConnectionUrl
   const credentials = user === undefined ? "" : `${encodeURIComponent(user)}@`

@@ -8,10 +8,7 @@ export class MetricsListenError extends Data.TaggedError("MetricsListenError")<{
   readonly message: string
 }> {}
 
-/**
- * Serves the metrics of this process as Prometheus text at `/metrics`, until the scope closes. Returns the address of
- * the server; port 0 selects a free port.
- */
+/** Serves `/metrics` as Prometheus text until the scope closes. Returns the address; port 0 selects a free port. */
 export const serveMetrics = Effect.fnUntraced(function* (host: string, port: number) {
   const context = yield* Effect.context<never>()
   const server = createServer(

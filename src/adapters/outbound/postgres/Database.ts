@@ -24,10 +24,7 @@ type Isolation = "read committed" | "repeatable read" | "serializable"
 const maxRetries = 9
 const retryDelay = Schedule.jittered(Schedule.spaced("50 millis"))
 
-/**
- * Returns true for an error that a concurrent transaction may cause by adding, deleting or changing a row, or by a
- * deadlock.
- */
+/** Returns true for an error that concurrent changes of the same rows, or a deadlock, may cause. */
 export const isConcurrencyError = (error: unknown): boolean =>
   isSqlError(error) && /^(23503|23505|40001|40P01)$/.test(sqlState(error))
 

@@ -3,10 +3,7 @@ import * as Layer from "effect/Layer"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
 import { type RateWindow, toRateWindow } from "../../../domain/ApiKey.ts"
 
-/**
- * How many minutes keep their counts. A request in an earlier minute, for example after the clock was set back, still
- * finds the counts of that minute.
- */
+/** How many minutes keep their counts, for requests after the clock was set back. */
 const maxWindows = 3
 
 /** Counts requests in the memory of this process. */

@@ -49,9 +49,7 @@ const describeImport = (
     : `${dryRun ? "Would import" : "Imported"} ${items} into workspace ${workspace_id}: ${pluralize(added, "row")} added, ${changed} changed, ${removed} removed`
 }
 
-/**
- * Imports an archive and prints the result. Returns true if anything changes, or would change without the dry run.
- */
+/** Imports an archive and prints the result. Returns true if anything changes, or would without the dry run. */
 export const importArchive = Effect.fnUntraced(function* ({ path, dryRun }: ImportOptions) {
   const source = path === "-" ? "standard input" : path
   const imported = yield* Effect.scoped(

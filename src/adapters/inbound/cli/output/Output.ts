@@ -36,10 +36,7 @@ export const Stdout = Context.Reference<(output: string | Uint8Array) => Effect.
   }
 )
 
-/**
- * Prints the result of a command: the value as JSON for scripts, or the text for people. Fails if the output does not
- * take the whole result.
- */
+/** Prints a result: as JSON for scripts, or the text for people. Fails if the output does not take all of it. */
 export const print = Effect.fnUntraced(function* (value: unknown, text: string) {
   const write = yield* Stdout
   yield* write(`${(yield* AsJson) ? JSON.stringify(value) : text}\n`)
@@ -67,10 +64,7 @@ export const toPrintableText = (text: string): string => text.replace(/\r(?!\n)|
 export const toOutputText = (text: string): string =>
   process.stdout.isTTY === true ? toPrintableText(text) : text
 
-/**
- * Quotes a value of the command line in a message. A value that contains an API key is left out, because the message
- * may be logged.
- */
+/** Quotes a value of the command line. Leaves out a value with an API key, because messages may be logged. */
 export const quote = (value: string): string =>
   value.includes(keyPrefix) ? "an API key" : `"${toPrintable(value)}"`
 

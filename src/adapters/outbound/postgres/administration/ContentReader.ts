@@ -27,10 +27,7 @@ const PromptRow = Schema.Struct({
   parent_version_id: Schema.NullOr(VersionId)
 })
 
-/**
- * Reads prompts with the number and the parent of their next version. Folders, tags and fragments of other workspaces
- * are left out, as in every read.
- */
+/** Reads prompts with the number and the parent of their next version, and nothing of other workspaces. */
 const readPrompts = makeReader(PromptRow, "prompts p", {
   folder_id: `(select f.id from ${findById("folders", "p.folder_id", ["workspace_id"])} f
     where f.workspace_id = p.workspace_id)`,

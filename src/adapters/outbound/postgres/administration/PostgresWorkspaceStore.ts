@@ -119,10 +119,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       }
     })
 
-    /**
-     * Locks the owner and the workspace of a key before the key is locked. Deletions lock in the same order, so that
-     * the transactions do not deadlock.
-     */
+    /** Locks the owner and the workspace of a key before the key, as deletions do, so that they do not deadlock. */
     const lockKeyParents = Effect.fnUntraced(function* (id: ApiKeyId) {
       for (;;) {
         const locked = yield* sql`select from api_keys k join users u on u.id = k.created_by

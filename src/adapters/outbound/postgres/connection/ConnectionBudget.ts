@@ -1,10 +1,7 @@
 /** Maximum number of connections of a process if `DATABASE_MAX_CONNECTIONS` is not set. */
 export const defaultMaxConnections = 12
 
-/**
- * The smallest value of `DATABASE_MAX_CONNECTIONS`: two connections for reads of prompts, one for key lookups, one for
- * transactions, and two for the change feed.
- */
+/** The smallest maximum: two for prompts, one for keys, one for transactions, and two for the change feed. */
 export const minMaxConnections = 6
 
 /**

@@ -20,10 +20,7 @@ import {
 /** The size of the receive buffer of a connection, and so the maximum size of one read of its socket. */
 const receiveBytes = 64 * 1024
 
-/**
- * Opens a socket that receives all bytes in one buffer, which the driver copies before the next read. Otherwise, Node
- * would allocate a buffer for each chunk of a large row.
- */
+/** Opens a socket with one receive buffer. Otherwise, Node would allocate a buffer for each chunk of a large row. */
 const openSocket = ({ host, port }: Pick<ConnectionUrl, "host" | "port">): Socket => {
   const socket: Socket = connect({
     ...(host.startsWith("/")
@@ -58,10 +55,7 @@ const textCodec: PgTypes.Codec<string> = {
   read: (bytes, offset, size) => Result.succeed(utf8.decode(bytes.subarray(offset, offset + size)))
 }
 
-/**
- * Returns the driver's column types with two changes: a `timestamptz` is decoded to the domain's `Timestamp`, and a
- * text keeps every U+FEFF.
- */
+/** Returns the driver's types with two changes: `timestamptz` is a `Timestamp`, and a text keeps every U+FEFF. */
 const makeColumnTypes = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()
   types.register<Timestamp>(
@@ -77,10 +71,7 @@ const makeColumnTypes = (): PgTypes.Registry => {
   return types
 }
 
-/**
- * Maximum size of a message from PostgreSQL, in bytes. The largest row has a prompt's content, its fragments and their
- * overrides.
- */
+/** Maximum size of a message from PostgreSQL, in bytes. The largest row has a prompt and all its fragments. */
 const maxMessageSize = 16 * 1024 * 1024
 
 /**

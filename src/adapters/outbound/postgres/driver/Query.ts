@@ -31,10 +31,7 @@ export const makeStatement = (
   }
 }
 
-/**
- * Runs one statement that changes no row. Returns the rows of the result. An interruption does not wait for the server
- * (`QueryPool`).
- */
+/** Runs a statement that changes no row, and returns its rows. An interruption does not wait for the server. */
 export type Query = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
 
 /** Runs a statement of a client. Returns the number of rows that were written. */

@@ -22,10 +22,7 @@ export const connectTimeoutError = makeConnectionError("no connection was made i
 /** No connection became free within `connectTimeout`, because all were busy. This is not an outage. */
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
-/**
- * Returns the SQLSTATE of an error that PostgreSQL reported. For other errors, returns the code of the operating
- * system, such as `ECONNREFUSED`, or an empty text.
- */
+/** Returns the SQLSTATE of PostgreSQL, a code of the operating system, such as `ECONNREFUSED`, or an empty text. */
 export const sqlState = ({ reason }: SqlError): string => {
   const code = (reason.cause as { readonly code?: unknown } | undefined)?.code
   return typeof code === "string" ? code : ""
@@ -41,10 +38,7 @@ export const describeSqlError = (error: SqlError): string => {
   return `${message || code || error.reason._tag}${remedy}`
 }
 
-/**
- * Returns true if the connection was lost, refused or not available in time. A server that stops or starts reports
- * 57P0x.
- */
+/** Returns true if a connection was lost, refused or not available in time, or the server stops or starts (57P0x). */
 export const isConnectionLost = (error: SqlError): boolean =>
   error.reason._tag === "ConnectionError" || sqlState(error).startsWith("57P0")
 
@@ -61,10 +55,7 @@ export const isTemporary = (error: SqlError): boolean =>
   error.reason._tag === "SerializationError" ||
   sqlState(error).startsWith("53")
 
-/**
- * The log level of the message that PostgreSQL is unavailable. A program that reports this error itself uses `Debug`,
- * so that the reason is not printed twice.
- */
+/** The level at which an unavailable PostgreSQL is logged: `Debug` for a program that reports the error itself. */
 export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrieval/OutageLogLevel", {
   defaultValue: () => "Warn"
 })
@@ -72,9 +63,7 @@ export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrie
 /** Fails with `Unavailable` if an SQL error is temporary. Otherwise, the error is a defect. */
 export type SqlErrorHandler = (error: SqlError) => Effect.Effect<never, Unavailable>
 
-/**
- * Returns the warning for a statement that failed for a reason other than a failed connection; otherwise `undefined`.
- */
+/** Returns the warning for a statement that failed although its connection did not fail. */
 const findWarning = (error: SqlError): string | undefined => {
   if (error === poolExhaustedError)
     return `A read waited ${connectTimeout} while all connections of its pool were busy; failed as unavailable`

@@ -36,10 +36,7 @@ const findPackage = (): string => {
   }
 }
 
-/**
- * Creates the links that are missing if the install script of the package has not run. npm packages cannot contain
- * links, so `pg-symlinks.json` lists them.
- */
+/** Creates the links that an install script would create, from `pg-symlinks.json`: npm packages have no links. */
 const createLinks = (directory: string): void => {
   const links: ReadonlyArray<{ readonly source: string; readonly target: string }> = JSON.parse(
     readFileSync(join(directory, "native", "pg-symlinks.json"), "utf8")

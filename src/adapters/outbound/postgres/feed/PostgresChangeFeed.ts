@@ -18,10 +18,7 @@ import {
 } from "../connection/DatabaseServer.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 
-/**
- * The channel on which the database reports changes. The payload of a change is the id of a workspace, or
- * `allWorkspaces`.
- */
+/** The channel of changes. A payload is the id of a workspace, or `allWorkspaces`. */
 export const channel = "prompt_retrieval_changes"
 
 /** The payload that reports that all workspaces may have changed. */
@@ -130,10 +127,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
         Effect.repeat(Schedule.spaced(heartbeatInterval))
       )
 
-    /**
-     * Runs `disconnect` once the last heartbeat has expired. A new connection must receive its first heartbeat within
-     * `heartbeatTtlMs`.
-     */
+    /** Runs `disconnect` once the last heartbeat has expired. A new connection has `heartbeatTtlMs` for its first. */
     const disconnectWhenDown = (disconnect: Effect.Effect<void>) =>
       Effect.gen(function* () {
         const connectDeadline = performance.now() + heartbeatTtlMs
@@ -142,10 +136,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
         yield* disconnect
       })
 
-    /**
-     * Listens until a connection is lost, no heartbeat arrives, or any connection leads to a different server
-     * (`DatabaseServer`).
-     */
+    /** Listens until a connection is lost, leads to another server (`DatabaseServer`), or gets no heartbeat. */
     const listen = Effect.gen(function* () {
       const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
         Scope.close(scope, exit)

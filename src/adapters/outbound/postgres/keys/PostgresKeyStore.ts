@@ -126,10 +126,7 @@ const selectKeysText = `select requested.ordinal::int, k.id, k.revoked_at is not
     join users u on u.id = k.created_by
     left join workspaces w on w.id = k.workspace_id`
 
-/**
- * Selects keys by their hashes, with the state of their owners and workspaces. `ordinal` is the position of a key's
- * hash in `hashes`, counted from 1.
- */
+/** Selects keys with their owners and workspaces. `ordinal` is the position in `hashes`, counted from 1. */
 export const selectKeysByHash = (hashes: ReadonlyArray<KeyHash>): Statement => ({
   text: selectKeysText,
   params: [`{${hashes.join()}}`]
@@ -171,10 +168,7 @@ const makeKeyStore = Effect.gen(function* () {
   return yield* withSpans("KeyStore", store)
 })
 
-/**
- * Provides the keys in PostgreSQL. The last use of keys is written in the background, and once more when the layer
- * closes.
- */
+/** Provides the keys in PostgreSQL. Writes their last use in the background, and when the layer closes. */
 export const layer: Layer.Layer<KeyStore, never, Database | PgClient.PgClient> = Layer.effect(
   KeyStore,
   makeKeyStore

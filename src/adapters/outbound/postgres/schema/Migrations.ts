@@ -27,10 +27,7 @@ interface Migration {
 /** Splits SQL into its statements, which start at the beginning of a line. Lines in the body of a function are indented. */
 const splitStatements = (sql: string): ReadonlyArray<string> => sql.trim().split(/;\n+(?=\S)/)
 
-/**
- * All migrations in their order. A migration never changes, because databases have run it. Its text is literal, because
- * a constant of the program may change.
- */
+/** All migrations in their order. Their text is literal and never changes, because databases have run it. */
 export const migrations: ReadonlyArray<Migration> = [
   {
     name: migrationNames[0],
@@ -71,10 +68,7 @@ const isLockTimeout = (error: unknown): boolean =>
 const isRejected = (error: unknown): error is SqlError =>
   isSqlError(error) && ["42501", "25006", "3F000", "42883", "42P01"].includes(sqlState(error))
 
-/**
- * Runs the pending migrations in one transaction and returns them. Tries again as long as another transaction holds a
- * lock that the migrations need.
- */
+/** Runs the pending migrations in one transaction and returns them. Tries again while a table is locked. */
 const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { transact, handleSqlErrors } = yield* Database
   const sql = yield* PgClient.PgClient

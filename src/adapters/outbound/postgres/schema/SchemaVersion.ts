@@ -69,10 +69,7 @@ export const readSchemaVersion = Effect.fnUntraced(function* (latest: number) {
   return hasTable ? yield* toKnownVersion(yield* query({ text: selectVersion, params: [] }), latest) : 0
 })
 
-/**
- * Returns the version of the schema and the migrations that are pending; changes nothing. Fails if the schema is newer
- * than this program.
- */
+/** Returns the version of the schema and the pending migrations. Fails if the schema is newer than the program. */
 export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unavailable, Database> =
   Effect.map(readSchemaVersion(migrationNames.length), (version) => ({
     version,

@@ -1,10 +1,7 @@
 import type { Statement } from "../driver/Query.ts"
 import { allWorkspaces, channel } from "../feed/PostgresChangeFeed.ts"
 
-/**
- * Returns the triggers that exist after the statements of migrations have run, such as `prompts.notify_row`, with their
- * modes in the column `pg_trigger.tgenabled`.
- */
+/** Returns the triggers that migrations leave, such as `prompts.notify_row`, with their `pg_trigger.tgenabled`. */
 export const findTriggerModes = (statements: ReadonlyArray<string>): ReadonlyMap<string, string> => {
   const modes = new Map<string, string>()
   for (const statement of statements) {
