@@ -30,30 +30,19 @@ export const readCodeBlocks = (path: string): ReadonlyArray<CodeBlock> => {
   )
 }
 
-/** The `ts` blocks of a document that form one module. */
-interface CodeModule {
-  /** The code of the blocks, with an empty line between two blocks. */
-  readonly code: string
-  /** The line of the first opening fence, counted from 1. */
-  readonly line: number
-}
-
 /**
- * Returns the modules that the `ts` blocks of a document form. A block that starts with an import begins a module, and
- * every other block continues the previous module.
+ * Returns the modules that the `ts` blocks of a document form, each with the line of its first block. A block that starts
+ * with an import begins a module. Every other block continues the previous module after an empty line.
  */
-export const readModules = (path: string): ReadonlyArray<CodeModule> => {
-  const modules: Array<Array<CodeBlock>> = []
-  for (const block of readCodeBlocks(path)) {
-    if (block.language !== "ts") continue
+export const readModules = (path: string): ReadonlyArray<Pick<CodeBlock, "code" | "line">> => {
+  const modules: Array<{ code: string; readonly line: number }> = []
+  for (const { language, code, line } of readCodeBlocks(path)) {
+    if (language !== "ts") continue
     const current = modules.at(-1)
-    if (current === undefined || block.code.startsWith("import ")) modules.push([block])
-    else current.push(block)
+    if (current === undefined || code.startsWith("import ")) modules.push({ code, line })
+    else current.code += `\n${code}`
   }
-  return modules.map((blocks) => ({
-    code: blocks.map(({ code }) => code).join("\n"),
-    line: blocks[0]!.line
-  }))
+  return modules
 }
 
 /** Returns the rows of the table under a heading, without the head of the table. Each row is a list of cells. */
