@@ -1,34 +1,20 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { expect, it } from "vitest"
+import { it } from "vitest"
 import { resolve } from "../../src/domain/Resolution.ts"
-import { fragment, newId, prompt, sample, fragmentBinding } from "../support/archives.ts"
+import { newId, sample } from "../support/archives.ts"
 import { getSource, makePromptRepo } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import {
   expectError,
   expectSuccess,
   internalError,
   malformedAuthorization,
-  promptNotFound,
-  resolvedTooLarge
+  promptNotFound
 } from "./expectations.ts"
 import { authorize, endpointTargets, startApi } from "./startApi.ts"
 
 const { archive, keys } = sample()
 const [greeting] = archive.prompts
-/** Resolved content is limited to 1 MiB, so a prompt that contains this fragment exceeds the limit. */
-const megabyte = fragment("x".repeat(1024 * 1024))
-const large = prompt({
-  title: "Large",
-  is_archived: true,
-  fragments: Array.from({ length: 9 }, (_, position) => fragmentBinding(megabyte, position))
-})
-const home = {
-  ...archive,
-  fragments: [...archive.fragments, megabyte],
-  prompts: [...archive.prompts, large]
-}
-
 const targets = endpointTargets(greeting!.id)
 /**
  * Returns the version that `Prompt-Version` of an endpoint must contain for `greeting`. Only two endpoints have the
@@ -37,52 +23,32 @@ const targets = endpointTargets(greeting!.id)
 const versionOf = (endpoint: string): number | undefined =>
   endpoint === "get" || endpoint === "getResolved" ? greeting!.current_version : undefined
 
-const api = startApi([home])
+const api = startApi([archive])
 const authorization = authorize(keys.active.plaintext)
-const send = (target: string, lines = [authorization], method?: string) => api.send(target, lines, method)
+const send = (target: string, lines = [authorization]) => api.send(target, lines)
 
-const workspace = home.workspace.id
-const model = makePromptRepo(new Map([[workspace, home]]))
-const firstPage = { page: 1, per_page: 20 }
+const workspace = archive.workspace.id
+const model = makePromptRepo(new Map([[workspace, archive]]))
 
-it("GET /prompts/{id} returns every prompt, including archived prompts, and accepts ids in uppercase", async () => {
-  for (const stored of home.prompts)
-    for (const id of [stored.id, stored.id.toUpperCase()])
-      expectSuccess(
-        await send(`/api/v1/prompts/${id}`),
-        { data: Effect.runSync(model.get(workspace, stored.id)) },
-        stored.current_version
-      )
-})
-
-it("GET /prompts/{id}/resolved returns the content of the prompt followed by the contents of its fragments, with slots filled from the overrides", async () => {
+it("GET /prompts/{id} returns every prompt, including archived prompts, and GET /prompts/{id}/resolved its content and its fragments with filled slots", async () => {
   for (const stored of archive.prompts)
-    expectSuccess(
-      await send(`/api/v1/prompts/${stored.id}/resolved`),
-      { data: Result.getOrThrow(resolve(getSource(home, stored))) },
-      stored.current_version
-    )
+    for (const id of [stored.id, stored.id.toUpperCase()]) {
+      const prompt = { data: Effect.runSync(model.get(workspace, stored.id)) }
+      const resolved = { data: Result.getOrThrow(resolve(getSource(archive, stored))) }
+      expectSuccess(await send(`/api/v1/prompts/${id}`), prompt, stored.current_version)
+      expectSuccess(await send(`/api/v1/prompts/${id}/resolved`), resolved, stored.current_version)
+    }
 })
 
-it("GET /prompts/{id}/versions returns the summaries of all versions, highest number first", async () => {
-  const read = model.listVersions(workspace, greeting!.id, undefined, firstPage)
+it("GET /prompts/{id}/versions returns the summaries of all versions, highest number first, and GET /prompts/{id}/versions/{version} each version", async () => {
+  const page = { page: 1, per_page: 20 }
+  const read = model.listVersions(workspace, greeting!.id, undefined, page)
   const { items: data, total } = Effect.runSync(read)
-  expectSuccess(await send(targets.listVersions), { data, meta: { ...firstPage, total } })
-})
-
-it("GET /prompts/{id}/versions/{version} returns each version of a prompt", async () => {
+  expectSuccess(await send(targets.listVersions), { data, meta: { ...page, total } })
   for (const { version_number: number } of greeting!.versions) {
     const data = Effect.runSync(model.getVersion(workspace, greeting!.id, number, undefined))
     expectSuccess(await send(`${targets.listVersions}/${number}`), { data })
   }
-})
-
-it("GET /prompts/{id}/resolved returns 422 and logs the prompt's id if the content exceeds 1 MiB", async () => {
-  expectError(await send(`/api/v1/prompts/${large.id}/resolved`), resolvedTooLarge)
-  expect(api.service().output()).toMatch(
-    new RegExp(`"level":"warn","msg":"Resolved content is too large","prompt_id":"${large.id}"`)
-  )
-  expect(api.service().output()).not.toContain('"level":"error"')
 })
 
 it.each(Object.entries(targets))(

@@ -60,18 +60,13 @@ export const expectSuccess = (response: HttpResponse, body?: unknown, version?: 
 }
 
 /** Returns the 401 for a key that the service rejects with this message. */
-export const unauthorized = (message: string): ExpectedError => [
+export const unauthorized = (message: string, challenge = ', error="invalid_token"'): ExpectedError => [
   401,
   "UNAUTHORIZED",
   message,
-  { "www-authenticate": 'Bearer realm="api", error="invalid_token"' }
+  { "www-authenticate": `Bearer realm="api"${challenge}` }
 ]
-export const malformedAuthorization: ExpectedError = [
-  401,
-  "UNAUTHORIZED",
-  "Missing or malformed Authorization header",
-  { "www-authenticate": 'Bearer realm="api"' }
-]
+export const malformedAuthorization = unauthorized("Missing or malformed Authorization header", "")
 const badRequestWith = (message: string): ExpectedError => [400, "BAD_REQUEST", message]
 export const badRequest = badRequestWith("Bad request")
 export const malformedHeader = badRequestWith(

@@ -5,7 +5,13 @@ import { getSource, makePromptRepo } from "../../src/adapters/outbound/memory/Me
 import { findName } from "../../src/domain/PromptName.ts"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { fragment, fragmentBinding, makeTenant, newId, prompt, sample } from "../support/archives.ts"
-import { type ExpectedError, expectError, invalidParameter, positiveIntRule } from "./expectations.ts"
+import {
+  type ExpectedError,
+  expectError,
+  invalidParameter,
+  positiveIntRule,
+  resolvedTooLarge
+} from "./expectations.ts"
 import { authorize, startApi } from "./startApi.ts"
 
 const { archive, keys } = sample()
@@ -101,6 +107,15 @@ it("GET /resolved rejects more than 100 prompts, and prompt together with anothe
     expectError(await send(`${toQuery(["a"])}&${parameter}`), alone)
   expectError(await send("/api/v1/resolved?names=1"), invalidParameter("names", "must be true"))
   expectError(await send("/api/v1/resolved?per_page=0"), invalidParameter("per_page", positiveIntRule))
+})
+
+it("GET /prompts/{id}/resolved returns 422 and logs the id of a prompt whose content exceeds 1 MiB", async () => {
+  for (const { id } of [tooLarge, manyBytes]) {
+    expectError(await send(`/api/v1/prompts/${id}/resolved`, large.key.plaintext), resolvedTooLarge)
+    const line = `"level":"warn","msg":"Resolved content is too large","prompt_id":"${id}"`
+    expect(api.service().output()).toContain(line)
+  }
+  expect(api.service().output()).not.toContain('"level":"error"')
 })
 
 it("GET /resolved leaves out prompts that are too large, and responds 422 if the others together exceed 1 MiB", async () => {
