@@ -42,7 +42,8 @@ describe("the preference wait", () => {
     ['a="', '\\"'],
     ["a;", '"\\"'],
     ["", "a,"],
-    ["a", " "]
+    ["a", " "],
+    ["", " "]
   ])("the time to parse %s%s… is proportional to the length of the header", (start, repeated) => {
     const timeOnce = (prefer: string): number => {
       const startedAt = performance.now()
