@@ -84,7 +84,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const findUser = (email: string, lock: string) =>
       findFirst(readUsers(sql, `where lower(email) = lower($1) ${lock}`, [email]), UserNotFound)
 
-    const findKey = (id: ApiKeyId, lock = "") =>
+    const findKey = (id: ApiKeyId, lock: string) =>
       findFirst(readKeys(sql, `where k.id = $1 ${lock}`, [id]), KeyNotFound)
 
     /** Lists rows of a workspace, whose id is `$1`. Fails with `WorkspaceNotFound` if the workspace does not exist. */
@@ -100,18 +100,6 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       const details = { ...entry.details, ...Object.fromEntries(changes) }
       return changes.length === 0 ? Effect.void : record({ ...entry, details })
     }
-
-    /** Locks the owner and the workspace of a key before the key, as deletions do, so that they do not deadlock. */
-    const lockKeyParents = Effect.fnUntraced(function* (id: ApiKeyId) {
-      for (;;) {
-        const locked = yield* sql`select from api_keys k join users u on u.id = k.created_by
-          join workspaces w on w.id = k.workspace_id where k.id = ${id} for key share of u, w`
-        if (locked.length > 0) return
-        const key = yield* findKey(id)
-        if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
-        // The key has a workspace now, so another transaction added the key between the two statements: try again.
-      }
-    })
 
     return WorkspaceStore.of({
       workspaces: readWorkspaces(pool, "order by id"),
@@ -178,8 +166,11 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         return after
       }, inTransaction),
       rotateKey: Effect.fnUntraced(function* (id, replacement, endsAt) {
-        yield* lockKeyParents(id)
+        // Locks the owner and the workspace before the key, like deletions, so that the transactions do not deadlock.
+        yield* sql`select from api_keys k join users u on u.id = k.created_by
+          join workspaces w on w.id = k.workspace_id where k.id = ${id} for key share of u, w`
         const key = yield* findKey(id, `${againstChanges} of k`)
+        if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
         if (!isActive(key, Date.parse(replacement.created_at))) return yield* Effect.fail(KeyEnded)
         const { created_at, expires_at = keepLifetime(key, created_at) } = replacement
         yield* sql`insert into api_keys
