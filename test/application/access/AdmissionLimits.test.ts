@@ -28,13 +28,23 @@ const setUp = Effect.fnUntraced(function* (count: number) {
   return { ids: api_keys.map(({ id }) => id), request }
 })
 
+/** A limiter that counts after a pause, like a limiter in Redis. Concurrent requests are therefore counted in turns. */
+const limiter = Layer.effect(
+  RateLimiter,
+  Effect.map(RateLimiter, (inProcess) => ({
+    ...inProcess,
+    take: (...request: Parameters<typeof inProcess.take>) =>
+      Effect.andThen(Effect.yieldNow, inProcess.take(...request))
+  }))
+).pipe(Layer.provide(Layer.fresh(InProcess.layer)))
+
 /** Returns a function that registers tests. The test clock stays at 0, so all requests of a test are in one minute. */
 const makeTestOf = (limits: RateLimits) =>
   makeTest(
     it.effect,
     Admission.layer(limits).pipe(
       Layer.provide([Lifecycle.serving]),
-      Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(InProcess.layer)))
+      Layer.provideMerge(Layer.merge(Memory.layer, limiter))
     )
   )
 
