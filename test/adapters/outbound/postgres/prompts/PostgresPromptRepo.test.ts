@@ -29,15 +29,8 @@ const everything = { page: 1, per_page: 100 }
 const twoWorkspaces = Effect.gen(function* () {
   const make = () => {
     const archive = makeOneOfEach()
-    const { workspace, folders, tags, fragments, prompts } = archive
-    return {
-      archive,
-      id: workspace.id,
-      drawer: folders[0]!,
-      label: tags[0]!,
-      snippet: fragments[0]!,
-      prompt: prompts[0]!
-    }
+    const [drawer, label, snippet] = [archive.folders[0]!, archive.tags[0]!, archive.fragments[0]!]
+    return { archive, id: archive.workspace.id, drawer, label, snippet, prompt: archive.prompts[0]! }
   }
   const [own, other] = [make(), make()]
   for (const { archive } of [own, other]) yield* loadArchive(archive)

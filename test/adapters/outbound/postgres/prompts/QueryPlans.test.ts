@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Statement } from "../../../../../src/adapters/outbound/postgres/driver/Query.ts"
@@ -161,11 +161,10 @@ const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: 
 })
 
 /** The filters of lists. Without a tag, a list reads `prompts`. */
-const filters = [{}, { tag: "tag0" }, { tag: "tag1" }, { tag: "tag2" }, { tag: "no such tag" }].flatMap(
-  (tag) =>
-    [{}, { type: "user" }, { folder_id }, { folder_id, type: "user" }].map(
-      (filter): PromptFilter => ({ ...tag, ...filter }) as PromptFilter
-    )
+const tagFilters = [{}, { tag: "tag0" }, { tag: "tag1" }, { tag: "tag2" }, { tag: "no such tag" }]
+const otherFilters = [{}, { type: "user" }, { folder_id }, { folder_id, type: "user" }] as const
+const filters: ReadonlyArray<PromptFilter> = tagFilters.flatMap((tag) =>
+  otherFilters.map((other) => ({ ...tag, ...other }))
 )
 
 /** Fails if a statement sorts more than 100 rows, or reads more than 100 rows from a table instead of an index. */
@@ -190,8 +189,9 @@ const sizes: ReadonlyArray<Size> = [
 ]
 
 for (const size of sizes)
-  describe(`with ${size.prompts} prompts beside ${size.smallWorkspaces} small workspaces`, () => {
-    layer(loadedDatabase(size), { excludeTestServices: true, timeout: "180 seconds" })((it) => {
+  layer(loadedDatabase(size), { excludeTestServices: true, timeout: "180 seconds" })(
+    `with ${size.prompts} prompts beside ${size.smallWorkspaces} small workspaces`,
+    (it) => {
       const test = makeTest(it.effect)
       for (const mode of ["custom", "generic"] as const) {
         test(`lists read an index in its order and fetch only the page (${mode} plan)`, function* () {
@@ -248,5 +248,5 @@ for (const size of sizes)
           }
         })
       }
-    })
-  })
+    }
+  )

@@ -8,6 +8,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { countJsonBytes, maxInt32, minInt32, sizes } from "../../../../../src/domain/Sizes.ts"
 import * as domain from "../../../../../src/domain/Workspace.ts"
+import { texts } from "../../../../support/archives.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
@@ -44,11 +45,6 @@ const numbers = Arbitrary.array(
     Number(`${digits}e${exponent}`)
   ),
   { maxLength: 4 }
-)
-
-/** Generates texts that PostgreSQL can store. */
-const texts = Arbitrary.map(Arbitrary.schema(Schema.String), (text) =>
-  text.replaceAll("\0", "").toWellFormed()
 )
 
 /** The schemas of the tables' rows. */
