@@ -1,6 +1,6 @@
 /**
  * Runs generated histories of changes against two instances of the service, which connect to PostgreSQL through
- * PgBouncer. Restarts the processes meanwhile, and checks every response against PostgreSQL. Does this for the pool
+ * PgBouncer. Restarts the processes meanwhile, and checks every response against an API without caches. Does this for the pool
  * modes `transaction` and `session` at the same time. Prints the first seed whose history violates a rule, with the
  * response and the changes around it, and exits with 1. With --seed, repeats the history of one seed. The seed
  * determines the changes and the restarts, but not their interleaving.

@@ -1,28 +1,25 @@
 import * as Effect from "effect/Effect"
 import { makeRandom, type Random } from "../random.ts"
 import { type Change, makeChanges, makeWorld } from "./Changes.ts"
-import type { Instance, Stage } from "./Stage.ts"
+import type { Stage } from "./Stage.ts"
 
 /** A change and the pause before it. */
 export interface Step extends Change {
   readonly pauseMs: number
   /** True if the change feeds of all instances are cut off while the transaction commits. */
   readonly cutsFeeds?: boolean
+  /** How long all instances are cut off from PostgreSQL after the transaction, in milliseconds. */
+  readonly outageMs?: number
 }
 
 const stepCount = 40
 const maxPauseMs = 120
 const maxDisturbances = 3
 
-/** Lets an instance lose its contact with PostgreSQL for some time. */
-const cutOff = ({ reads, feed }: Instance) =>
-  Effect.all([reads.freeze, feed.freeze, feed.cut, Effect.sleep("1500 millis"), reads.thaw, feed.thaw])
-
 /** Makes a disturbance of the processes or their connections. `run` resolves once the processes run again. */
 const makeDisturbance = (random: Random, { instances, restartPooler }: Stage) => {
   const pauseMs = 200 + random.int(1_000)
-  const instance = random.pick(instances)
-  const { name, restart, feed } = instance
+  const { name, restart, feed } = random.pick(instances)
   const delayMs = 5 + random.int(150)
   const [description, run] = random.pick<readonly [string, () => Promise<unknown>]>([
     [`kill ${name}`, () => restart("SIGKILL")],
@@ -30,7 +27,6 @@ const makeDisturbance = (random: Random, { instances, restartPooler }: Stage) =>
     ["restart PgBouncer", restartPooler],
     [`close the feed of ${name}`, () => Effect.runPromise(feed.cut)],
     [`silence the feed of ${name}`, () => Effect.runPromise(feed.silence)],
-    [`cut ${name} off from PostgreSQL`, () => Effect.runPromise(cutOff(instance))],
     [`delay reads by ${delayMs} ms`, async () => instances.map(({ reads }) => reads.delay(delayMs))]
   ])
   return { pauseMs, name: description, run }
@@ -52,9 +48,14 @@ export const generateHistory = (stage: Stage, seed: number) => {
     })),
     // No later change removes a wrong entry that a cache stores during the last two steps. The pause before the last
     // step is long enough for the caches to fill and for slow reads to be in flight. In every second history, no change
-    // feed receives the last change.
+    // feed receives the last change. In every fourth history, the last change is made during an outage.
     { pauseMs: 50, ...changeEverything("ending 0") },
-    { pauseMs: 1_300, ...changeEverything("ending 1"), cutsFeeds: seed % 2 === 0 }
+    {
+      pauseMs: 1_300,
+      ...changeEverything("ending 1"),
+      cutsFeeds: seed % 2 === 0,
+      outageMs: seed % 4 === 2 ? 2_000 : 0
+    }
   ]
   return {
     world,

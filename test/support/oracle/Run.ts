@@ -26,18 +26,24 @@ const retryPauseMs = 50
 export type RunResult = Awaited<ReturnType<typeof runHistory>>
 
 /** Commits one step and returns the span of the commit. */
-const commit = Effect.fnUntraced(function* ({ sql, instances }: Stage, { statements, cutsFeeds }: Step) {
-  const feeds = cutsFeeds === true ? instances.map(({ feed }) => feed) : []
+const commit = Effect.fnUntraced(function* (
+  { sql, instances }: Stage,
+  { statements, cutsFeeds = false, outageMs = 0 }: Step
+) {
+  const feeds = cutsFeeds ? instances.map(({ feed }) => feed) : []
+  const reads = outageMs > 0 ? instances.map(({ reads }) => reads) : []
   const startedAt = yield* sql.withTransaction(
     Effect.gen(function* () {
       for (const statement of statements) yield* statement
+      for (const { freeze } of reads) yield* freeze
       // Closes the connections of the feeds. New connections receive nothing.
       for (const { freeze, cut } of feeds) yield* Effect.andThen(freeze, cut)
       return performance.now()
     })
   )
   const endedAt = performance.now()
-  for (const { thaw } of feeds) yield* thaw
+  yield* Effect.sleep(outageMs)
+  for (const { thaw } of [...feeds, ...reads]) yield* thaw
   return { startedAt, endedAt }
 })
 
