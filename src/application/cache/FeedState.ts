@@ -88,8 +88,12 @@ export class FeedState {
     return until !== undefined && performance.now() < until.monotonic && Date.now() < until.wall
   }
 
-  /** Records that the feed has reported every change that was committed before `at`. */
+  /**
+   * Records that the feed has reported every change that was committed before `at`. After a lost contact, marks all
+   * workspaces as changed.
+   */
   recordContact(at: Instant): void {
+    if (!this.isAlive()) this.revisions.invalidateAll()
     this.#upUntil = { monotonic: at.monotonic + this.#ttlMs, wall: at.wall + this.#ttlMs }
     this.#lastContact = {
       at,

@@ -27,7 +27,6 @@ const setUp = () => {
   vi.spyOn(Date, "now").mockImplementation(() => clock.wall)
   const feed = new FeedState(3_000)
   let isConnected = true
-  let isFirst = true
   const lines: Array<unknown> = []
   const { outage, report } = makeOutage(feed, maxAgeMs)
   const logged = (effect: Effect.Effect<void>) =>
@@ -40,11 +39,7 @@ const setUp = () => {
     report: () => logged(report),
     record: (ageMs: number) => logged(outage.recordResponse(ageMs)),
     /** A heartbeat arrives. */
-    beat: () => {
-      if (isFirst) feed.revisions.invalidateAll()
-      isFirst = false
-      feed.recordContact({ ...clock })
-    },
+    beat: () => feed.recordContact({ ...clock }),
     /** Cuts the connection of the feed. If `isNoticed` is false, the feed stays up until heartbeats are late. */
     lose: (isNoticed: boolean) => {
       isConnected = false
@@ -52,7 +47,6 @@ const setUp = () => {
     },
     reconnect: () => {
       isConnected = true
-      isFirst = true
       feed.markDown()
     },
     /** Lets time pass. The feed notices that the process is running. */
@@ -270,6 +264,25 @@ describe("Outage", () => {
   it("the random steps of the property test led to many current and many known responses from the cache", () => {
     assert.isAbove(Math.min(answered.current, answered.known), 100)
   })
+
+  it.effect(
+    "a read during which the feed was down is not cached, even if the feed is up when the read ends",
+    () =>
+      Effect.gen(function* () {
+        const world = setUp()
+        const cache = new RevisionedCache<number>(world.feed, { maxSize: 1, maxAgeMs: 30_000 }, Object.is)
+        const read = Effect.sync(() => {
+          world.advance(3_001)
+          assert.isFalse(world.feed.isUp())
+          world.beat()
+          return 1
+        })
+        world.beat()
+        yield* cache.load("key", read, (value) => ({ workspace: workspaces[0]!, value, size: 1 }))
+        assert.isTrue(world.feed.isUp())
+        assert.isUndefined(cache.get("key"))
+      })
+  )
 
   it.each<
     readonly [what: string, change: (world: ReturnType<typeof setUp>) => void, age: number | undefined]

@@ -89,24 +89,15 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
     const confirmServer = (rows: PgConnection.Result["rows"]) =>
       server.confirm((rows[0] as unknown as { readonly server: string }).server)
 
-    /** Makes the handler of one connection's notifications. */
-    const makeNotificationHandler = () => {
-      let isFirst = true
-      return (payload: string): Effect.Effect<void> => {
-        if (payload.startsWith(ownHeartbeatPrefix)) {
-          const sentAt: Instant = JSON.parse(payload.slice(ownHeartbeatPrefix.length))
-          // A heartbeat that arrives too late does not prove that the feed works now.
-          if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
-          // The feed may have missed changes before this connection listened, so all workspaces are invalidated. This
-          // happens only now: until the first heartbeat, `lastContact` must return the revisions of the last contact.
-          if (isFirst) state.revisions.invalidateAll()
-          isFirst = false
-          return onHeartbeat(sentAt)
-        }
-        if (payload === allWorkspaces) state.revisions.invalidateAll()
-        else if (!payload.startsWith(heartbeatPrefix)) state.revisions.invalidate(payload)
-        return Effect.void
+    const onNotification = (payload: string): Effect.Effect<void> => {
+      if (payload.startsWith(ownHeartbeatPrefix)) {
+        const sentAt: Instant = JSON.parse(payload.slice(ownHeartbeatPrefix.length))
+        // A heartbeat that arrives too late does not prove that the feed works now.
+        return elapsedBetween(sentAt, readInstant()) < heartbeatTtlMs ? onHeartbeat(sentAt) : Effect.void
       }
+      if (payload === allWorkspaces) state.revisions.invalidateAll()
+      else if (!payload.startsWith(heartbeatPrefix)) state.revisions.invalidate(payload)
+      return Effect.void
     }
 
     /**
@@ -155,7 +146,6 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       // Closes the connections before `listener.listen` is undone. Otherwise, the driver would wait for a response that
       // a silent connection never sends.
       yield* Effect.addFinalizer(() => disconnect)
-      const onNotification = makeNotificationHandler()
       const handleNotifications = Effect.forever(
         Effect.flatMap(Queue.take(notifications), ({ payload }) => onNotification(payload))
       )
