@@ -21,6 +21,8 @@ export const startOrigin = Effect.gen(function* () {
   return { service, database, mine, theirs }
 })
 
+export type Origin = Effect.Success<typeof startOrigin>
+
 /** Starts a web application whose response to every path is "web". */
 const startWebApplication = Effect.suspend(() =>
   listenOnFreePort(createServer((_request, response) => response.setHeader("content-length", 3).end("web")))
@@ -55,14 +57,10 @@ export const startNginx = Effect.fnUntraced(function* (service: Upstream, replac
   )
   writeFileSync(
     join(home, "nginx.conf"),
-    `${process.getuid!() === 0 ? "user root;" : ""} daemon off; pid ${home}/pid; error_log ${home}/error.log;
+    `${process.getuid!() === 0 ? "user root;" : ""} daemon off; pid ${home}/pid;
       events {} http { access_log off; ${temporary.join(" ")} include ${home}/site.conf; }`
   )
-  yield* runProgram(
-    "nginx",
-    ["-p", home, "-e", join(home, "error.log"), "-c", join(home, "nginx.conf")],
-    port
-  )
+  yield* runProgram("nginx", ["-p", home, "-e", "error.log", "-c", "nginx.conf"], port)
   return {
     port,
     /** Empties the cache as an operator would. */
@@ -80,10 +78,7 @@ export const startVarnish = Effect.fnUntraced(function* (service: Upstream, repl
   const work = join(home, "work")
   writeFileSync(
     vcl,
-    adaptConfig("varnish.vcl", {
-      '.port = "3000"': `.port = "${service.port}"`,
-      ...replacements
-    })
+    adaptConfig("varnish.vcl", { '.port = "3000"': `.port = "${service.port}"`, ...replacements })
   )
   const args = ["-F", "-j", "none", "-n", work, "-f", vcl, "-s", "malloc,32m"]
   yield* runProgram("varnishd", [...args, "-a", `127.0.0.1:${port}`], port)

@@ -1,10 +1,16 @@
 import { setTimeout } from "node:timers/promises"
 import { beforeAll, describe, expect, it } from "vitest"
 import type { Key } from "../../support/archives.ts"
-import { type Cache, startNginx, startOrigin, startVarnish } from "../../support/programs/edge.ts"
+import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
+import {
+  type Cache,
+  type Origin,
+  startNginx,
+  startOrigin,
+  startVarnish
+} from "../../support/programs/edge.ts"
 import { forwardingProxy } from "../../support/programs/forwardingProxy.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
-import { type Origin, send } from "./suite.ts"
 
 /**
  * The cache times in seconds. They replace the 30 s fresh and 300 s stale of the service, so that the tests are fast.
@@ -27,44 +33,34 @@ describe("a revoked key behind a cache", () => {
     Object.fromEntries(
       await Promise.all(Object.entries(caches).map(async ([name, cache]) => [name, await run(cache)]))
     )
-  const toBearer = ({ plaintext }: Key) => `Bearer ${plaintext}`
   const revoke = ({ stored }: Key) =>
     origin.database.sql("update api_keys set revoked_at = now() where id = $1", [stored.id])
   const readStatus = async ({ port }: Cache, path: string, key: Key) =>
-    (await send(port, path, toBearer(key))).status
+    (await exchange(port, rawRequest(path, [`Authorization: Bearer ${key.plaintext}`]))).status
 
   beforeAll(async () => {
     origin = await acquire(startOrigin)
+    const shorten = (text: string) =>
+      text.replace("maxage=30,", `maxage=${times.fresh},`).replace(/=300$/, `=${times.stale}`)
     const proxy = forwardingProxy(origin.service, {
-      response: (headers) => ({
-        ...headers,
-        "cache-control": headers["cache-control"]!.replace(
-          "s-maxage=30, stale-while-revalidate=300",
-          `s-maxage=${times.fresh}, stale-while-revalidate=${times.stale}`
-        )
-      })
+      response: (headers) => ({ ...headers, "cache-control": shorten(headers["cache-control"]!) })
     })
     const upstream = { port: await acquire(proxy) }
-    const nginx = (replacements = {}) => acquire(startNginx(upstream, replacements))
-    const varnish = (replacements = {}) => acquire(startVarnish(upstream, replacements))
+    const withoutStale = {
+      nginx: { "proxy_cache_background_update on;": "proxy_cache_background_update off;" },
+      varnish: { "set beresp.keep = 0s;": "set beresp.keep = 0s; set beresp.grace = 0s;" }
+    }
     caches = {
-      nginx: await nginx(),
-      Varnish: await varnish(),
-      "nginx without stale responses": await nginx({
-        "proxy_cache_background_update on;": "proxy_cache_background_update off;"
-      }),
-      "Varnish without stale responses": await varnish({
-        "set beresp.keep = 0s;": "set beresp.keep = 0s; set beresp.grace = 0s;"
-      })
+      nginx: await acquire(startNginx(upstream)),
+      Varnish: await acquire(startVarnish(upstream)),
+      "nginx without stale responses": await acquire(startNginx(upstream, withoutStale.nginx)),
+      "Varnish without stale responses": await acquire(startVarnish(upstream, withoutStale.varnish))
     }
   })
 
   it("a cache stops serving responses to a revoked key within the time that docs/edge.md states, even if the key is used constantly", async () => {
     const { second: revoked } = origin.mine.keys
-    const fresh = {
-      ...{ nginx: 200, Varnish: 200 },
-      ...{ "nginx without stale responses": 200, "Varnish without stale responses": 200 }
-    }
+    const fresh = Object.fromEntries(Object.keys(caches).map((name) => [name, 200]))
     for (const each of [path, unreadPath])
       expect(await mapCaches((cache) => readStatus(cache, each, revoked))).toEqual(fresh)
     await revoke(revoked)
@@ -81,7 +77,7 @@ describe("a revoked key behind a cache", () => {
     // The revoked key has not read this path since its revocation. The responses are stale, but not too old.
     await setTimeout((times.fresh + nginxRounding) * 1_000)
     expect(await mapCaches((cache) => readStatus(cache, unreadPath, revoked))).toEqual({
-      ...{ nginx: 200, Varnish: 200 },
+      ...fresh,
       ...{ "nginx without stale responses": 401, "Varnish without stale responses": 401 }
     })
     // nginx serves stale responses until they are too old, Varnish only until the service has responded once.
