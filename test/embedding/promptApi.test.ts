@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { toSlug } from "../../src/domain/PromptName.ts"
 import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
 import { newId, sample } from "../support/archives.ts"
 import { postgresEnv } from "../support/database.ts"
@@ -35,16 +36,22 @@ const toComparable = async (response: Response) => {
 }
 
 it("api.handler returns the same responses as the HTTP server, and api.prompts returns the same envelopes", async () => {
-  const { id } = greeting!
+  const { id, title } = greeting!
   const prompts = "/api/v1/prompts"
+  const { get, getResolved, versions } = api.prompts
+  const readPrompt = (prompt: string) =>
+    [
+      [get(member, prompt), `${prompts}/${prompt}`],
+      [getResolved(member, prompt), `${prompts}/${prompt}/resolved`],
+      [versions.list(member, prompt, { per_page: 2 }), `${prompts}/${prompt}/versions?per_page=2`],
+      [versions.get(member, prompt, 2), `${prompts}/${prompt}/versions/2`]
+    ] as const
   const filters = { page: 1, per_page: 2, tag: "production", type: "system", folder_id: undefined } as const
   const reads = [
     [api.prompts.list(member), prompts],
     [api.prompts.list(member, filters), `${prompts}?page=1&per_page=2&tag=production&type=system`],
-    [api.prompts.get(member, id), `${prompts}/${id}`],
-    [api.prompts.getResolved(member, id), path],
-    [api.prompts.versions.list(member, id, { per_page: 2 }), `${prompts}/${id}/versions?per_page=2`],
-    [api.prompts.versions.get(member, id, 2), `${prompts}/${id}/versions/2`]
+    ...readPrompt(id),
+    ...readPrompt(toSlug(title))
   ] as const
   for (const [call, target] of reads)
     expect(await call).toEqual(await (await api.handler(request(target, key))).json())

@@ -65,14 +65,18 @@ it("if publicUrl and basePath differ, requests are accepted only below basePath 
   expect((await send(api, `/public${path}`)).status).toBe(404)
 })
 
-it("a logger with the method info receives a line for each request, without the key, the query or a prompt, and may throw", async () => {
+it("the method info of a logger receives a line for each request, without the key, the query or a prompt, and may throw, and debug receives the lines of probes", async () => {
   const lines: Array<readonly [message: string, fields: HostLogFields]> = []
   const info = (...line: readonly [message: string, fields: HostLogFields]) => {
     lines.push(line)
     throw new Error("disk full")
   }
-  const { status } = await send(await makeApi({ logger: { info } }), `${path}?secret=s3cret`)
-  expect(status).toBe(200)
+  const debug = vi.fn()
+  const api = await makeApi({ logger: { info, debug } })
+  await send(api, "/healthz")
+  const probe = expect.objectContaining({ route: "/healthz" })
+  expect(debug.mock.calls).toContainEqual(["request", probe])
+  expect((await send(api, `${path}?secret=s3cret`)).status).toBe(200)
   const fields = {
     method: "GET",
     route: "/api/v1/prompts/:id",

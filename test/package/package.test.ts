@@ -31,22 +31,6 @@ it("every relative link of README.md leads to a file or folder in the tarball", 
   expect(missing).toEqual([])
 })
 
-it("every dependency, except development dependencies, supports the lowest Node version in the `engines` of package.json", () => {
-  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"))
-  const toNumber = (version: string) => {
-    const [major, minor = 0, patch = 0] = version.split(".").map(Number)
-    return major! * 1e6 + minor * 1e3 + patch
-  }
-  const unmet = Object.entries<{ dev?: boolean; engines?: { node?: string } }>(packages).filter(
-    ([name, { dev, engines }]) => {
-      const lowest = /^(?:.*\|\| *)?>= *([\d.]+)$/.exec(engines?.node ?? ">=0")
-      return name !== "" && !dev && (lowest === null || toNumber(lowest[1]!) > toNumber(lowestNode))
-    }
-  )
-  expect(unmet).toEqual([])
-  expect(packages[""].engines).toEqual(manifest.engines)
-})
-
 describe("a project with prompt-retrieval installed", () => {
   let project: string
   beforeAll(async () => {

@@ -1,7 +1,6 @@
 import { expect, it } from "vitest"
 import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { postgresEnv } from "../../support/database.ts"
-import { toDatabaseUrl } from "../../support/postgres.ts"
 import { run } from "../../support/service.ts"
 import { makeFailure, makeSuccess } from "../../support/services/commandLine.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
@@ -58,12 +57,8 @@ it("a command on a new embedded database says that DATABASE_URL is not set, and 
   )
 })
 
-it.each([
-  [
-    toDatabaseUrl("nowhere"),
-    'PostgreSQL rejected the connection of DATABASE_URL: database "nowhere" does not exist'
-  ],
-  ["postgres://postgres@127.0.0.1:9/none", "the database cannot be reached: connect ECONNREFUSED 127.0.0.1:9"]
-])("a command exits with 1 and prints once why the database at %s is unavailable", async (url, reason) => {
-  expect(await run(["workspaces", "list"], { DATABASE_URL: url })).toEqual(makeFailure(reason))
+it("a command exits with 1 and prints once why the database is unavailable", async () => {
+  const reason = "the database cannot be reached: connect ECONNREFUSED 127.0.0.1:9"
+  const env = { DATABASE_URL: "postgres://postgres@127.0.0.1:9/none" }
+  expect(await run(["workspaces", "list"], env)).toEqual(makeFailure(reason))
 })

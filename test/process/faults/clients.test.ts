@@ -2,14 +2,12 @@ import { once } from "node:events"
 import { connect } from "node:net"
 import { text } from "node:stream/consumers"
 import { expect, it } from "vitest"
-import { makeTenant } from "../../support/archives.ts"
 import { rawRequest } from "../../support/clients/rawHttp.ts"
-import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
+import { expectBystandersUnaffected } from "../../support/clients/requests.ts"
 import { startService, unlimited } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 
-const tenant = makeTenant()
-const { env } = makeTestDatabase([tenant.archive])
+const { env } = makeTestDatabase()
 
 it("500 clients that send no complete request get 408, are disconnected and do not delay other clients", async () => {
   const service = await startService({ ...env, ...unlimited, LOG_LEVEL: "Warn" })
@@ -23,14 +21,13 @@ it("500 clients that send no complete request get 408, are disconnected and do n
     for (const socket of sockets.slice(0, 20)) if (socket.writable) socket.write(value ?? "")
   }, 1_000)
   await expectBystandersUnaffected(service)
-  expect((await send(service, "/api/v1/prompts", `Bearer ${tenant.key.plaintext}`)).status).toBe(200)
   // The other clients got their responses first.
-  expect(new Set(sockets.map(({ bytesRead }) => bytesRead))).toEqual(new Set([0]))
+  expect(sockets.filter(({ bytesRead }) => bytesRead > 0)).toEqual([])
   const responses = await closed
   clearInterval(dripping)
-  expect(
-    new Set(responses.map((response) => `${response.slice(0, 12)} ${response.split("\r\n\r\n")[1]}`))
-  ).toEqual(new Set(['HTTP/1.1 408 {"error":{"code":"REQUEST_TIMEOUT","message":"Request timeout"}}']))
+  const body = '{"error":{"code":"REQUEST_TIMEOUT","message":"Request timeout"}}'
+  for (const response of responses)
+    expect(response).toMatch(new RegExp(`^HTTP/1\\.1 408 [^]*\r\n\r\n${body}$`))
   expect(await service.stop()).toBe(0)
   // The service must not log a warning for a disconnect or a rejected request.
   expect(service.output()).toBe("")

@@ -1,16 +1,16 @@
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { makeFailure, runInProcess } from "../../../support/services/commandLine.ts"
+import { runInProcess } from "../../../support/services/commandLine.ts"
 
 const key = `key_live_${"0".repeat(64)}`
 
 const long = "x".repeat(257)
 
-/** Command lines of each command, and their errors, without the command that shows the help. */
-const wrongUsages: Readonly<Record<string, ReadonlyArray<readonly [line: string, message: string]>>> = {
+/** Wrong command lines of each command, and a part of their errors. */
+const wrongUsages: Readonly<Record<string, ReadonlyArray<readonly [line: string, part: string]>>> = {
   "keys issue": [
-    ["--user ada@example.com --workspace=", `--workspace must be 1 to 256 characters (got "")`],
+    ["--user ada@example.com --workspace=", '--workspace must be 1 to 256 characters (got "")'],
     ["--user ada@example.com", "--workspace is required unless PROMPT_RETRIEVAL_WORKSPACE is set"],
     ["--workspace Acme", "--user is required"],
     ["--workspace Acme --user", "--user needs a value"],
@@ -18,21 +18,15 @@ const wrongUsages: Readonly<Record<string, ReadonlyArray<readonly [line: string,
     ["--workspace Acme --workspace Acme --user a@b", "--workspace must be given only once"],
     [`--workspace Acme --user a@b --name ${long}`, `--name must be at most 256 characters (got "${long}")`],
     ["--workspace Acme --user a@b --expires 0d", "--expires must be in the future"],
-    [
-      "--workspace Acme --user a@b --expires soon",
-      '--expires must be a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m (got "soon")'
-    ]
+    ["--workspace Acme --user a@b --expires soon", "--expires must be a time such as 2027-01-31T12:00Z"]
   ],
   "keys rotate": [
     ["CI --workspace Acme --ends 2020-01-01", "--ends must be in the future"],
     ["CI --workspace Acme --ends 9999999d", "--ends must be before the year 10000"]
   ],
   "keys revoke": [
-    ["Production", "a key name requires a workspace: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE"],
-    [
-      key,
-      "<key> must be the id or the name of a key, as shown by 'prompt-retrieval keys list', not the key itself (got an API key)"
-    ],
+    ["Production", "a key name requires a workspace"],
+    [key, "not the key itself (got an API key)"],
     ["", "<key> is required"]
   ],
   "workspaces set": [
@@ -46,10 +40,7 @@ const wrongUsages: Readonly<Record<string, ReadonlyArray<readonly [line: string,
     ["-- --json", 'unexpected argument "--json"']
   ],
   workspaces: [
-    [
-      "",
-      "a command is missing after 'prompt-retrieval workspaces': one of list, create, set, rename, delete"
-    ],
+    ["", "a command is missing after 'prompt-retrieval workspaces': one of list, create, set,"],
     ["crate --help", 'unknown command "crate" (did you mean create?)']
   ],
   "audit list": [["--limit 0", '--limit must be an integer from 1 to 10000 (got "0")']],
@@ -57,15 +48,10 @@ const wrongUsages: Readonly<Record<string, ReadonlyArray<readonly [line: string,
     ["agent --workspace Acme --from 0", '--from must be a version number, 1 to 2147483647 (got "0")'],
     ["agent --workspace Acme --to 2", "--to needs a version to compare: add --from VERSION"]
   ],
-  check: [
-    ["examples/prompts-as-files --against /missing", "the directory of --against does not exist: /missing"]
-  ],
+  check: [["examples/prompts-as-files --against /missing", "the directory of --against does not exist"]],
   import: [
-    [tmpdir(), `${tmpdir()} is a directory: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE`],
-    [
-      "- --overwrite",
-      "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
-    ]
+    [tmpdir(), "is a directory: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE"],
+    ["- --overwrite", "--overwrite and --allow-empty are for a directory of prompts"]
   ],
   export: [
     ["--workspace Acme --format files", "--format files needs a directory: add --out DIR"],
@@ -76,14 +62,18 @@ const wrongUsages: Readonly<Record<string, ReadonlyArray<readonly [line: string,
 
 it.each(
   Object.entries(wrongUsages).flatMap(([command, usages]) =>
-    usages.map(([line, message]) => ({
-      line: `${command} ${line}`.trim(),
-      message: `${message}; see 'prompt-retrieval ${command} --help'`
-    }))
+    usages.map(([line, part]) => ({ command, line: `${command} ${line}`.trim(), part }))
   )
-)("the wrong command line $line exits with 2 and prints one line to stderr", async ({ line, message }) => {
-  expect(await runInProcess(line.split(" "))).toEqual(makeFailure(message, 2))
-})
+)(
+  "the wrong command line $line exits with 2 and prints one line to stderr",
+  async ({ command, line, part }) => {
+    const { stderr, ...result } = await runInProcess(line.split(" "))
+    expect(result).toEqual({ code: 2, stdout: "" })
+    expect(stderr).toMatch(new RegExp(`^prompt-retrieval: .+; see 'prompt-retrieval ${command} --help'\n$`))
+    expect(stderr).toContain(part)
+    expect(stderr).not.toContain(key)
+  }
+)
 
 it.each<readonly [args: ReadonlyArray<string>, message: string, code: number]>([
   [["help", "nonsense", "--json"], `unknown command "nonsense"; see 'prompt-retrieval --help'`, 2],
