@@ -15,7 +15,7 @@ export class CommandRuntime extends Context.Service<
     readonly migrate: Effect.Effect<MigrationReport, CommandError>
     /** Reads the state of the database schema, and changes nothing. */
     readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError>
-    /** Opens the database until the scope closes. Migrates the schema, or requires that it is current. */
+    /** Opens the database until the scope closes. Migrates the schema if `migrate` is true; else it must be current. */
     readonly openUseCases: (
       migrate: boolean
     ) => Effect.Effect<Context.Context<Administration | Prompts>, CommandError, Scope.Scope>

@@ -179,7 +179,7 @@ export const ServiceGroup = HttpApiGroup.make("service")
  */
 export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup, ServiceGroup)
 
-/** The paths outside the API, which need no key and do not count against the rate limits. */
+/** The operational paths. They are outside the API, need no key and do not count against the rate limits. */
 export const operationalPaths = ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/"] as const
 
 export type OperationalPath = (typeof operationalPaths)[number]

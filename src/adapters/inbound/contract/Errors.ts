@@ -38,7 +38,7 @@ export type ApiError =
 export type ErrorTag = ApiError["_tag"]
 
 /**
- * What an error is about. An error about the workspace, such as a missing prompt, depends on the content that the
+ * The subject of an error. An error about the workspace, such as a missing prompt, depends on the content that the
  * workspace had at the time of the read. The MCP endpoint reports such an error with the HTTP status 200, because the
  * request itself was valid.
  */
@@ -223,7 +223,7 @@ export interface ErrorDescription {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The caching headers of every error response: never cached, and different for each key (specification 8). */
+/** The caching headers of every error response. Errors are never cached, and depend on the key (specification 8). */
 const commonHeaders = { "cache-control": "no-store", vary: "Authorization" } as const
 
 /** Describes the response to an error. `headers` includes the headers that every error response has. */

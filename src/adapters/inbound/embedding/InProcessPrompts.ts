@@ -19,7 +19,7 @@ import { readPageEnvelope } from "../contract/Envelope.ts"
 import { type ApiError, describeError } from "../contract/Errors.ts"
 import { ListQuery, makeParameterDecoder, PageQuery } from "../contract/Parameters.ts"
 
-/** The error of a failed read, with the code and the message of the HTTP response (specification 7). */
+/** The error of a failed read, with the code and message of the same error over HTTP (specification 7). */
 export class PromptApiError extends Error {
   override readonly name = "PromptApiError"
   readonly code: string

@@ -146,7 +146,7 @@ export const makeApp = Effect.fnUntraced(function* (
     )
   }
 
-  /** In an outage of the database, responds with the known response, after the checks of `respondFromCache`. */
+  /** Responds with the known response in an outage. Checks the key's expiry, and the rate limits if not done before. */
   const respondKnown = (context: RequestContext, cacheKey: string): Effect.Effect<HttpResponse, ApiError> =>
     Effect.gen(function* () {
       const known = responseCache.findLastKnown(cacheKey)

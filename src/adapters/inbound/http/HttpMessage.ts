@@ -64,7 +64,7 @@ export interface HttpResponse {
 
 /** The body of a request is larger than the endpoint allows. */
 export const BodyTooLarge = { _tag: "BodyTooLarge" } as const
-/** The body is too large, is not complete in time, or exceeds the workspace's share of memory. */
+/** The body is too large, is not complete in time, or exceeds the workspace's share of memory for bodies. */
 export type BodyError = typeof BodyTooLarge | typeof RequestTimeout | Unavailable
 
 /** Maps the name of each header, in lower case, to its value. */
@@ -109,7 +109,7 @@ export interface Representation {
   readonly etag: string
   /** The response with the status 200. */
   readonly full: HttpResponse
-  /** The headers of the 200 without those that describe the body, as alternating names and values. */
+  /** The headers of the 304, as alternating names and values: those of the 200 that do not describe the body. */
   readonly notModifiedHeaders: ReadonlyArray<string>
 }
 
@@ -212,7 +212,7 @@ export const toErrorResponse = (error: ApiError): HttpResponse => {
   }
 }
 
-/** The `Cache-Status` of an outage (RFC 9211): this service, and why its cache responds. */
+/** The header `Cache-Status` in an outage (RFC 9211): this service, and why the response comes from its cache. */
 const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
 /**

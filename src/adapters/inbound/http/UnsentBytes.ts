@@ -33,7 +33,7 @@ export class WorkspaceShares {
 /** A response with a body of at most this many bytes is always sent. */
 const smallBodyBytes = 64 * 1024
 
-/** Counts the bytes of bodies that clients have not received yet. A buffer of several responses counts once. */
+/** Counts the bytes of response bodies that clients have not received. A buffer of several responses counts once. */
 export class UnsentBytes {
   readonly #shares: WorkspaceShares
   /** The number of unsent responses of each buffer. */

@@ -67,7 +67,7 @@ export const makeServerFactory = Effect.gen(function* () {
     const server = new Server(serverInfo, options)
     for (const [name, method] of Object.entries(methods))
       server.setRequestHandler(name, { params: anyParams }, (params, { mcpReq: { signal } }) => {
-        // The package encodes the result immediately, so the result waits for its turn.
+        // The package encodes a returned result immediately, so a large result first waits for its turn.
         const result = method(caller, params as JsonObject).pipe(
           Effect.tap((result) => gate.runStep(countUnits(result), () => {})),
           Effect.catchCause((cause) => Effect.flip(toError(cause, requestId))),

@@ -171,7 +171,7 @@ export const importFiles = Effect.fnUntraced(function* (
   return changes.length > 0
 })
 
-/** Exports a workspace as one file per prompt and fragment. Without `update`, the directory must have no files. */
+/** Exports each prompt and fragment of a workspace to a file. Without `update`, the directory must have no files. */
 export const exportFiles = Effect.fnUntraced(function* (
   workspace: string,
   out: string,

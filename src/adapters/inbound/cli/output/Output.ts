@@ -36,7 +36,7 @@ export const Stdout = Context.Reference<(output: string | Uint8Array) => Effect.
   }
 )
 
-/** Prints a result: as JSON for scripts, or the text for people. Fails if the output does not take all of it. */
+/** Prints a result: JSON for scripts, or text for people. Fails if the output does not take the whole result. */
 export const print = Effect.fnUntraced(function* (value: unknown, text: string) {
   const write = yield* Stdout
   yield* write(`${(yield* AsJson) ? JSON.stringify(value) : text}\n`)

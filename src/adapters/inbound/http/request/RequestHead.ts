@@ -65,7 +65,7 @@ export const parseBearerToken = (header: string | undefined): string | undefined
   return token?.includes(",") ? undefined : token
 }
 
-/** Returns the caller's `X-Request-Id`, or a new id if it is invalid or may be a key, because ids are logged. */
+/** Returns the caller's `X-Request-Id`, or a new id if it is invalid or may contain a key, because ids are logged. */
 export const chooseRequestId = (header: string | undefined): string =>
   header !== undefined && requestIdPattern.test(header) && !header.includes(keyPrefix)
     ? header

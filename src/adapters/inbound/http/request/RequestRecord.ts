@@ -6,16 +6,14 @@ import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } f
 import { findWaitSeconds, chooseRequestId } from "./RequestHead.ts"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
 
-/** What the log line and the metrics report. Steps set `route` and `caller` early, because they may fail. */
+/** The facts that are logged and measured. `route` and `caller` are set early: a failed step returns only an error. */
 export interface RequestFacts {
   /** The method; `undefined` if the request could not be parsed. */
   readonly method: string | undefined
   readonly requestId: string
   /** The value of `performance.now()` when the request arrived. */
   readonly startedAt: number
-  /**
-   * True once the request is held. It then counts no more against the rate limits, and its duration is not measured.
-   */
+  /** True once the request is held. The metrics then omit its duration: it is not the speed of the service. */
   isHeld: boolean
   /** The pattern of the route; `undefined` if the path matches no route. */
   route: string | undefined

@@ -33,7 +33,7 @@ export const listen = (
     })
   })
 
-/** Stops listening, and waits until in-flight requests are finished, for at most the drain timeout. */
+/** Stops listening, waits for in-flight requests, and destroys connections that are open after the drain timeout. */
 const drain = (
   server: Server,
   connections: Connections,

@@ -55,7 +55,7 @@ const textCodec: PgTypes.Codec<string> = {
   read: (bytes, offset, size) => Result.succeed(utf8.decode(bytes.subarray(offset, offset + size)))
 }
 
-/** Returns the driver's types with two changes: `timestamptz` is a `Timestamp`, and a text keeps every U+FEFF. */
+/** Returns the driver's types, except that `timestamptz` is decoded to `Timestamp` and a text keeps every U+FEFF. */
 const makeColumnTypes = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()
   types.register<Timestamp>(

@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 
-/** Maximum number of keys of a statement. With more, PostgreSQL and this process would work in turns. */
+/** Maximum number of keys of a statement. With more, PostgreSQL and this process would not work in parallel. */
 const maxBatchSize = 16
 
 interface PendingLookup<Key> {

@@ -22,7 +22,7 @@ export const connectTimeoutError = makeConnectionError("no connection was made i
 /** No connection became free within `connectTimeout`, because all were busy. This is not an outage. */
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
-/** Returns the SQLSTATE of PostgreSQL, a code of the operating system, such as `ECONNREFUSED`, or an empty text. */
+/** Returns the SQLSTATE, or else a code of the operating system, such as `ECONNREFUSED`, or else an empty text. */
 export const sqlState = ({ reason }: SqlError): string => {
   const code = (reason.cause as { readonly code?: unknown } | undefined)?.code
   return typeof code === "string" ? code : ""
@@ -63,7 +63,7 @@ export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrie
 /** Fails with `Unavailable` if an SQL error is temporary. Otherwise, the error is a defect. */
 export type SqlErrorHandler = (error: SqlError) => Effect.Effect<never, Unavailable>
 
-/** Returns the warning for a statement that failed although its connection did not fail. */
+/** Returns the warning for a statement that failed for a reason other than its connection. */
 const findWarning = (error: SqlError): string | undefined => {
   if (error === poolExhaustedError)
     return `A read waited ${connectTimeout} while all connections of its pool were busy; failed as unavailable`

@@ -11,7 +11,7 @@ export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{ r
   override readonly message = `${this.path} is in use by another process`
 }
 
-/** The data directory is no directory, is not writable, or has content that PostgreSQL cannot open. */
+/** The data directory is not a directory, is not writable, or has content that PostgreSQL cannot open. */
 export class DataDirectoryUnusable extends Data.TaggedError("DataDirectoryUnusable")<{
   readonly path: string
   readonly cause: unknown

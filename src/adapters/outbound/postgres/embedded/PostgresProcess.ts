@@ -106,7 +106,7 @@ const isServerOf = (directory: string, pid: number): boolean => {
   }
 }
 
-/** Waits up to 10 s for the server of a killed process. Returns the id in its lock file, which may be reused. */
+/** Waits up to 10 s until a killed process's server has ended. Returns the id in its lock file, which may be reused. */
 const waitForEarlierServer = async (directory: string): Promise<number> => {
   const deadline = performance.now() + 10_000
   for (;;) {

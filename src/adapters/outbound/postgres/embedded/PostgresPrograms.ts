@@ -36,7 +36,7 @@ const findPackage = (): string => {
   }
 }
 
-/** Creates the links that an install script would create, from `pg-symlinks.json`: npm packages have no links. */
+/** Creates the missing links that `pg-symlinks.json` lists, because npm packages cannot contain links. */
 const createLinks = (directory: string): void => {
   const links: ReadonlyArray<{ readonly source: string; readonly target: string }> = JSON.parse(
     readFileSync(join(directory, "native", "pg-symlinks.json"), "utf8")

@@ -18,7 +18,7 @@ import {
 } from "../connection/DatabaseServer.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 
-/** The channel of changes. A payload is the id of a workspace, or `allWorkspaces`. */
+/** The channel for changes. The payload of a change is the id of a workspace, or `allWorkspaces`. */
 export const channel = "prompt_retrieval_changes"
 
 /** The payload that reports that all workspaces may have changed. */
@@ -118,7 +118,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
         Effect.repeat(Schedule.spaced(heartbeatInterval))
       )
 
-    /** Runs `disconnect` once the last heartbeat has expired. A new connection has `heartbeatTtlMs` for its first. */
+    /** Runs `disconnect` once the last heartbeat expires. The first one must arrive within `heartbeatTtlMs`. */
     const disconnectWhenDown = (disconnect: Effect.Effect<void>) =>
       Effect.gen(function* () {
         const connectDeadline = performance.now() + heartbeatTtlMs
@@ -127,7 +127,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
         yield* disconnect
       })
 
-    /** Listens until a connection is lost, leads to another server (`DatabaseServer`), or gets no heartbeat. */
+    /** Listens until a connection is lost, no heartbeat arrives, or the server changes (`DatabaseServer`). */
     const listen = Effect.gen(function* () {
       const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
         Scope.close(scope, exit)

@@ -68,7 +68,7 @@ const isLockTimeout = (error: unknown): boolean =>
 const isRejected = (error: unknown): error is SqlError =>
   isSqlError(error) && ["42501", "25006", "3F000", "42883", "42P01"].includes(sqlState(error))
 
-/** Runs the pending migrations in one transaction and returns them. Tries again while a table is locked. */
+/** Runs the pending migrations in one transaction and returns them. Retries while another transaction holds a lock. */
 const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   const { transact, handleSqlErrors } = yield* Database
   const sql = yield* PgClient.PgClient

@@ -1,7 +1,7 @@
 import type { Statement } from "../driver/Query.ts"
 import { allWorkspaces, channel } from "../feed/PostgresChangeFeed.ts"
 
-/** Returns the triggers that migrations leave, such as `prompts.notify_row`, with their `pg_trigger.tgenabled`. */
+/** Returns the modes (`pg_trigger.tgenabled`) of the triggers after migrations, by name (`prompts.notify_row`). */
 export const findTriggerModes = (statements: ReadonlyArray<string>): ReadonlyMap<string, string> => {
   const modes = new Map<string, string>()
   for (const statement of statements) {
