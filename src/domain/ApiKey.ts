@@ -119,7 +119,7 @@ const replacedSuffix = " (replaced)"
 export const toReplacedName = (name: string): string =>
   [...name].slice(0, sizes.nameLength - replacedSuffix.length).join("") + replacedSuffix
 
-/** Returns the expiry that gives a key, issued at `now`, the lifetime of the replaced key; null means never. */
+/** Returns the expiry of a key that is issued at `now` with the lifetime of the replaced key; null means never. */
 export const keepLifetime = (
   replaced: { readonly created_at: Timestamp; readonly expires_at: Timestamp | null },
   now: Timestamp
@@ -153,7 +153,7 @@ export const Disputed = { _tag: "Disputed" } as const
 export const PastDue = { _tag: "PastDue" } as const
 export type AccessError = typeof ApiNotAllowed | typeof Disputed | typeof PastDue
 
-/** Returns why a workspace has no access to the API, if so. The tier is checked before the billing status. */
+/** Returns the error of a workspace without access to the API. The tier is checked before the billing status. */
 export const checkAccess = (workspace: {
   readonly tier: string
   readonly billing_status: BillingStatus

@@ -5,7 +5,7 @@ import { maxInt32 } from "./Sizes.ts"
 export const defaultPerPage = 20
 export const maxPerPage = 100
 
-/** A page of a list. `page` counts from 1, `per_page` is 1 to 100, and more only for operators (specification 4.1). */
+/** A page of a list. `page` counts from 1; `per_page` is 1 to 100, or more for operators (specification 4.1). */
 export interface Page {
   readonly page: number
   readonly per_page: number

@@ -13,7 +13,7 @@ export const Uuid = Schema.String.check(
   })
 ).annotate({ examples: ["cef02dd3-514f-5723-8852-d3305a2e66a8"] })
 
-/** Parses a UUID in letters of any case, with dashes and without braces. Returns it in lowercase. */
+/** Parses a UUID with dashes and without braces, in any case. Returns it in lowercase, or `undefined` if invalid. */
 export const parseUuid = (text: string): string | undefined => {
   if (text.length !== 36) return undefined
   const lower = text.toLowerCase()
@@ -162,7 +162,7 @@ export interface PromptName {
   readonly digits: string | undefined
 }
 
-/** What addresses a prompt of a workspace: its id or its name. Only a prompt that is not archived has a name. */
+/** The id or the name of a prompt in a workspace. Only a prompt that is not archived has a name. */
 export type PromptReference = PromptId | PromptName
 
 const namePattern = /^[a-z0-9_-]{1,97}$/

@@ -45,7 +45,7 @@ interface NameOwnership {
   readonly owns_digits: boolean
 }
 
-/** Returns the shortest name of a prompt. A slug that looks like an id or a name with digits is not a name. */
+/** Returns the shortest name of a prompt. A slug in the form of an id, or of a name with digits, is not a name. */
 export const toName = (
   { id, slug }: { readonly id: PromptId; readonly slug: string },
   { owns_slug, owns_digits }: NameOwnership

@@ -28,7 +28,7 @@ export interface SourceFragment {
   readonly variable_overrides: unknown
 }
 
-/** The contents and overrides exceed `sizes.sourceBytes`, or the resolved content exceeds `sizes.contentBytes`. */
+/** Contents and overrides together exceed `sizes.sourceBytes`, or the resolved content `sizes.contentBytes`. */
 export interface ResolvedTooLarge {
   readonly _tag: "ResolvedTooLarge"
   readonly id: PromptId
@@ -51,7 +51,7 @@ const toSlotName = (inner: string): string | undefined => {
   return name === "" ? undefined : name
 }
 
-/** Returns the names of a text's slots in their order, without duplicates. Stops after `limit` + 1 names. */
+/** Returns the distinct names of a text's slots, in the order of the text. Stops after `limit` + 1 names. */
 export const findSlots = (content: string, limit = Number.POSITIVE_INFINITY): ReadonlySet<string> => {
   const names = new Set<string>()
   for (const [, inner = ""] of content.matchAll(slotPattern)) {

@@ -16,13 +16,13 @@ export const sizes = {
   jsonBytes: 64 * 1024,
   /** The number of levels of nesting in `metadata` or `variable_overrides`. */
   jsonLevels: 100,
-  /** A title, a name, an email or any other short text, in Unicode code points, like PostgreSQL's characters. */
+  /** A title, a name, an email or any other short text, in Unicode code points, as PostgreSQL counts. */
   nameLength: 256,
   /** The number of tags of a prompt. */
   promptTags: 100,
   /** The number of fragments of a prompt. A fragment that occurs twice is counted twice. */
   promptFragments: 100,
-  /** The number of slots in the content of a prompt, a version or a fragment, with duplicates. */
+  /** The number of slots in the content of a prompt, a version or a fragment, including duplicates. */
   contentSlots: 10_000
 } as const
 

@@ -52,7 +52,7 @@ export const VersionSummary = Schema.Struct(
 ).annotate({ identifier: "VersionSummary", description: "An item of the version list, without content." })
 export type VersionSummary = typeof VersionSummary.Type
 
-/** The workspace has no such prompt or version, or its tier does not include it (specification 4.5). */
+/** The workspace has no such prompt or version, or its tier does not include the version (specification 4.5). */
 export const VersionNotFound = { _tag: "VersionNotFound" } as const
 export type VersionNotFound = typeof VersionNotFound
 

@@ -119,7 +119,7 @@ export const User = Schema.Struct({
 })
 export type User = typeof User.Type
 
-/** A stored API key: never its whole plaintext. `workspace_id` is null for a key without a workspace. */
+/** A stored API key: its hash, and only the ends of its plaintext. Without a workspace, `workspace_id` is null. */
 export const StoredKey = Schema.Struct({
   id: anyCase(ApiKeyId),
   workspace_id: Schema.NullOr(anyCase(WorkspaceId)),

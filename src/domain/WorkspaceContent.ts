@@ -85,7 +85,7 @@ export interface ContentEdit {
 export const isEmptyEdit = ({ importedStates: _, ...changes }: ContentEdit): boolean =>
   Object.values(changes).flat().length === 0
 
-/** A problem. `path` is a path like `prompts[3].versions[0].created_at`, or the path of a file. */
+/** A problem. `path` is the path of a value, such as `prompts[3].versions[0].created_at`, or of a file. */
 export interface Problem {
   readonly path: string
   readonly message: string

@@ -36,7 +36,7 @@ export interface PromptApi {
   readonly close: () => Promise<void>
 }
 
-/** Makes the layer of logs: by default, warnings and errors on stderr. No spans, because nothing exports them. */
+/** Logs warnings and errors to stderr by default. Makes no spans, because nothing exports them. */
 const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
   Layer.merge(
     logger === undefined

@@ -1,6 +1,6 @@
 import { constants } from "node:os"
 
-/** For so many milliseconds, another signal is a duplicate. Under npm, Ctrl+C sends the signal twice. */
+/** For this many milliseconds, a second signal is a duplicate: under npm, Ctrl+C sends the signal twice. */
 const duplicateSignalWindowMs = 250
 
 const forceExit = (exitCode: number, reason: string): void => {

@@ -82,7 +82,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         return workspace
       }),
 
-      /** Issues a key to the user with this email. Adds a missing user. By default, the key never expires. */
+      /** Issues a key to the user with this email; adds a missing user. Without `expiresAt`, the key never expires. */
       issueKey: Effect.fn("Administration.issueKey")(function* (
         workspace: WorkspaceId,
         email: string,
@@ -106,7 +106,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
         return yield* store.revokeKey(id, yield* now)
       }),
 
-      /** Deletes a user and the user's keys. Without `withActiveKeys`, fails if a key is active. */
+      /** Deletes a user and the user's keys. Fails if `withActiveKeys` is false and one of the keys is active. */
       deleteUser: Effect.fn("Administration.deleteUser")(function* (email: string, withActiveKeys: boolean) {
         return yield* store.deleteUser(email, { now: yield* Clock.currentTimeMillis, withActiveKeys })
       }),

@@ -25,7 +25,7 @@ const isAccepted = (record: KeyRecord, now: number): boolean => {
   return Result.isSuccess(workspace) && checkAccess(workspace.success) === undefined
 }
 
-/** Caches no key without a workspace, because the change feed reports changes by workspace. */
+/** Returns `undefined` for a key without a workspace, because the change feed reports changes by workspace. */
 const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
   record.workspace === null ? undefined : { workspace: record.workspace.id, value: record, size: 1 }
 

@@ -10,7 +10,7 @@ export const readInstant = (): Instant => ({ monotonic: performance.now(), wall:
 export const elapsedBetween = (start: Instant, end: Instant): number =>
   Math.max(0, end.monotonic - start.monotonic, end.wall - start.wall)
 
-/** When so many workspaces have their own revision, the next change marks all workspaces as changed. */
+/** When this many workspaces have their own revision, the next change marks all workspaces as changed. */
 const maxWorkspaces = 10_000
 
 /** The revisions of all workspaces, for implementations of `ChangeFeed`. */

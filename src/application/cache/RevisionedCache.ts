@@ -90,7 +90,7 @@ class FairMap<Entry extends FairEntry> {
   }
 }
 
-/** The outcome of a lookup; `drop` is an entry that is too old, may be outdated, or cannot be checked. */
+/** The outcome of a lookup. `drop`: the entry is too old, its workspace has changed, or the change feed is down. */
 type CacheLookup = "hit" | "miss" | "drop"
 
 const makeLookupCounter = (cache: "keys" | "responses", result: CacheLookup) =>

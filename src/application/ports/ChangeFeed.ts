@@ -16,7 +16,7 @@ export interface LastContact {
   readonly at: Instant
   /** Returns the revision of the last reported change of a workspace. */
   readonly revisionOf: (workspace: WorkspaceId) => number
-  /** Returns true if the process has paused since then, and the feed may have missed changes. */
+  /** Returns true if the process has paused since then. The feed may then have missed changes. */
   readonly hasPausedSince: () => boolean
 }
 

@@ -96,9 +96,7 @@ export class PromptRepo extends Context.Service<
       workspace: WorkspaceId,
       prompts: ReadonlyArray<PromptReference>
     ) => Effect.Effect<ReadonlyArray<FoundSource>, PageTooLarge | Unavailable>
-    /**
-     * Returns a page of the versions created at `oldest` or later, highest number first, and the number of all these.
-     */
+    /** Returns a page of the versions created at `oldest` or later, highest number first, and their total number. */
     readonly listVersions: (
       workspace: WorkspaceId,
       prompt: PromptReference,

@@ -79,7 +79,7 @@ export interface ImportResult {
   readonly tags: number
   readonly users: number
   readonly api_keys: number
-  /** The numbers of rows that were written: workspace, items of lists, versions, bindings and tags of prompts. */
+  /** The numbers of written rows of the workspace, items of lists, versions, bindings and tags of prompts. */
   readonly rows: { readonly added: number; readonly changed: number; readonly removed: number }
 }
 
@@ -136,8 +136,8 @@ export class WorkspaceStore extends Context.Service<
       must_reset_password: boolean
     ) => Effect.Effect<User, UserNotFound | Unavailable>
     /**
-     * Deletes a user and the user's keys. Returns the user and the number of keys. If `withActiveKeys` is false, fails if
-     * any of the keys is active at `now` (milliseconds since the epoch).
+     * Deletes a user and the user's keys. Returns the user and the number of keys. If `withActiveKeys` is false, fails
+     * with `UserHasActiveKeys` if any of the keys is active at `now` (milliseconds since the epoch).
      */
     readonly deleteUser: (
       email: string,
@@ -147,7 +147,7 @@ export class WorkspaceStore extends Context.Service<
     readonly keys: (
       workspace: WorkspaceId
     ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
-    /** Stores a key for the user with the email of `owner`. If there is none, adds a user with the id `newUserId`. */
+    /** Stores a key for the user with the email of `owner`. If no user has it, adds a user with the id `newUserId`. */
     readonly addKey: (
       workspace: WorkspaceId,
       owner: { readonly email: string; readonly newUserId: UserId },

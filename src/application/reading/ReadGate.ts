@@ -57,7 +57,7 @@ export const withRequestDeadline = withDeadline(requestDeadlineMs, Unavailable)
  */
 const readsPerWorkspace = 12
 
-/** A step with so many UTF-16 code units is large. A smaller step usually takes less than 0.1 ms. */
+/** A step with this many UTF-16 code units or more is large. A smaller step usually takes less than 0.1 ms. */
 const minLargeUnits = 32 * 1024
 
 /**
@@ -116,7 +116,7 @@ export class ReadGate extends Context.Service<
   {
     /** Runs a read of a workspace, from its statement to the encoded response, when the workspace has a free permit. */
     readonly withPermit: WithPermit
-    /** Runs one step of a read. Large steps run one at a time, `turnsBeforeLargeStep` turns apart. */
+    /** Runs a step of a read. Large steps run one at a time, `turnsBeforeLargeStep` turns of the event loop apart. */
     readonly runStep: <A>(units: number, step: () => A) => Effect.Effect<A>
   }
 >()("prompt-retrieval/ReadGate") {

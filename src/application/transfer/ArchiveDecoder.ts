@@ -23,7 +23,7 @@ const findReferenceProblems = (archive: Archive): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const report = (path: string, message: string) => problems.push({ path, message })
   const known = new Set<string>()
-  /** Adds values that are unique in `list`. Reports only the first that an earlier item has, and then returns false. */
+  /** Adds an item's unique fields. At the first value that `list` already has, reports a problem and returns false. */
   const addUnique = (
     list: string,
     path: string,
@@ -85,7 +85,7 @@ const findReferenceProblems = (archive: Archive): ReadonlyArray<Problem> => {
   return problems
 }
 
-/** Decodes an archive from its parsed JSON. Checks references and duplicates only if all values are valid. */
+/** Decodes parsed JSON as an archive. Checks references and duplicates only if all values are valid. */
 export const decodeArchive = (json: unknown): Result.Result<Archive, InvalidContent> => {
   const decoded = decode(json)
   const problems = Result.match(decoded, {

@@ -41,7 +41,7 @@ const listSlots = (
   return [...new Set([...findSlots(current_content), ...unbound])]
 }
 
-/** Lists the prompts of one state of each pair. The oldest prompt with a slug has it as its name (docs/names.md). */
+/** Lists the prompts of one state of each pair. The slug is the name of the oldest prompt with it (docs/names.md). */
 const listInterfaces = (
   pairs: ReadonlyArray<ComparedItem>,
   getState: (pair: ComparedItem) => ContentState | undefined

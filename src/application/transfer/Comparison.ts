@@ -50,7 +50,7 @@ const toKey = ({ kind, id }: Pick<ImportedState, "kind" | "id">): string => `${k
 const sortMembers = (_: string, value: unknown): unknown =>
   isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
 
-/** Returns the SHA-256 hash of a state, which is the same for a file and for the database, in hexadecimal digits. */
+/** Returns the SHA-256 hash of a state in hexadecimal digits. Equal states have equal hashes. */
 export const hashState = (state: ContentState): string =>
   hash("sha256", JSON.stringify(state, sortMembers), "hex")
 

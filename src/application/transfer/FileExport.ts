@@ -12,7 +12,7 @@ export interface FileExport {
   readonly pathsToRemove: ReadonlyArray<string>
 }
 
-/** An export changed nothing, because files were added or edited since the latest import. */
+/** An export changed nothing, because it would lose files that were added or edited since the latest import. */
 export interface UnimportedFiles {
   readonly _tag: "UnimportedFiles"
   readonly paths: ReadonlyArray<string>

@@ -52,7 +52,7 @@ export interface ConflictingEdits {
   readonly edits: ReadonlyArray<Problem>
 }
 
-/** Returns a warning for each new file that has the content or the name of a prompt or fragment without a file. */
+/** Returns a warning for each new file without an id that has the content or name of an item that lost its file. */
 const findMoves = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Problem> => {
   const toTraits = (state: ContentState) => [
     `${state.kind} name ${getName(state)}`,
@@ -95,7 +95,7 @@ const describeEdit = (pair: ComparedItem): Problem => {
   return { path: path ?? `${kind} ${id} (${name})`, message: `was ${verb}` }
 }
 
-/** Returns the pairs that an import changes. Keeps a fragment that a prompt without a file contains. */
+/** Returns the pairs that an import changes. Does not remove a fragment that a prompt without a file contains. */
 const listChangedPairs = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<ComparedItem> => {
   const needed = new Set<string>(
     pairs.flatMap(({ item, file }) =>
@@ -109,7 +109,7 @@ const listChangedPairs = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Com
   )
 }
 
-/** What a plan depends on besides the workspace and the files. */
+/** The inputs of a plan other than the workspace and the files. */
 interface PlanOptions {
   readonly now: Timestamp
   readonly newId: () => string

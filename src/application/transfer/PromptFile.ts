@@ -187,7 +187,7 @@ const FragmentFrontMatter = makeMap({
   name: Schema.optionalKey(Fragment.fields.name)
 })
 
-/** What to write instead of a value of the wrong type. */
+/** The rule that a value of the wrong type breaks, with the remedy. */
 const expectedValues: Readonly<Record<string, string>> = {
   String: 'must be a text: put quotes around the value, such as "12"',
   Boolean: "must be true or false, without quotes",

@@ -29,7 +29,7 @@ export const databaseLayer = Database.layer
 /** The change notifications of a PostgreSQL server. */
 export const changeFeedLayer = PostgresChangeFeed.makeLayer()
 
-/** The address of the API, the rate limits, the server that counts requests, and the maximum age in outages. */
+/** The address of the API, the rate limits and their server, and how long known responses are served in outages. */
 export interface ServiceSettings extends AddressSettings {
   /** The URL of a Redis server. If undefined, each process counts rate limits alone. */
   readonly redisUrl: Redacted.Redacted | undefined
