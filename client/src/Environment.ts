@@ -1,4 +1,4 @@
-/** What Node's `fetch` publishes when it sends a request. */
+/** The message that Node's `fetch` publishes when it sends a request. */
 interface SentRequest {
   readonly request: { readonly origin: string; readonly path: string }
   readonly socket: { unref(): void }
