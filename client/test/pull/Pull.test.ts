@@ -168,31 +168,17 @@ describe("a failure of pull", () => {
     { code: 1, change: { content: `Use ${key}` }, message: withKey },
     { code: 1, change: { name: "a = 1; x" }, message: invalid.replace("support-agent", "a = 1; x") },
     { code: 1, change: { title: 1 }, message: invalid },
-    { code: 1, change: { fragment_count: "1" }, message: invalid },
     { code: 1, change: { fragment_count: 1.5 }, message: invalid },
     { code: 2, files: { [typesFile]: "export const mine = 1\n" }, message: "--out" },
     { code: 2, args: ["--tags", "x"], message: "unknown flag; the flags are --tag, --type, --out" },
-    { code: 2, args: ["--tag"], message: "'--tag <value>' argument missing" },
     { code: 2, args: ["--type", "poem"], message: "--type must be one of system, user" },
     { code: 2, args: ["--check=yes"], message: "'--check' does not take an argument" },
     { code: 2, args: ["--frozen", "--tag", "x"], message: "--frozen reads no prompts" },
     { code: 2, args: ["production"], message: "only flags" },
     { code: 2, args: ["--api-key", key], message: "set PROMPT_RETRIEVAL_KEY" },
-    {
-      code: 2,
-      args: ["--base-url", "http://user@host"],
-      message: "--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL"
-    },
-    {
-      code: 2,
-      env: { PROMPT_RETRIEVAL_KEY: "" },
-      message: "PROMPT_RETRIEVAL_KEY is required: set it to an API key"
-    },
-    {
-      code: 2,
-      env: { PROMPT_RETRIEVAL_KEY: "a b" },
-      message: "PROMPT_RETRIEVAL_KEY must be an API key without spaces or line breaks"
-    }
+    { code: 2, args: ["--base-url", "http://user@host"], message: "--base-url or PROMPT_RETRIEVAL_URL" },
+    { code: 2, env: { PROMPT_RETRIEVAL_KEY: "" }, message: "PROMPT_RETRIEVAL_KEY is required" },
+    { code: 2, env: { PROMPT_RETRIEVAL_KEY: "a b" }, message: "PROMPT_RETRIEVAL_KEY must be an API key" }
   ])(
     "pull exits with $code, prints one line to stderr and writes nothing: $message",
     async ({ change, files = {}, args, env, code, message }) => {

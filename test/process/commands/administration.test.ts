@@ -43,19 +43,9 @@ it("a running service applies the tiers, billing statuses, password resets and r
   const { id, key } = await json(...issue, "--name", "Production")
   const listed = await json("keys", "list", "--workspace", acme.id)
   const shown = `key_live_${key.slice(9, 13)}...${key.slice(-4)}`
-  expect(listed).toEqual([
-    {
-      id,
-      workspace_id: acme.id,
-      key: shown,
-      name: "Production",
-      owner: "Ada@example.com",
-      created_at: expect.stringMatching(time),
-      expires_at: null,
-      last_used_at: null,
-      revoked_at: null
-    }
-  ])
+  const fields = { id, workspace_id: acme.id, key: shown, name: "Production", owner: "Ada@example.com" }
+  const times = { expires_at: null, last_used_at: null, revoked_at: null }
+  expect(listed).toEqual([{ ...fields, created_at: expect.stringMatching(time), ...times }])
   expectHoursFromNow(listed[0].created_at, 0)
   await waitForStatus(key, 200)
   const readLastUse = async () => (await json("keys", "list", "--workspace", acme.id))[0].last_used_at
@@ -117,13 +107,10 @@ it("keys issue and keys rotate set and print the expiry of a key, and say that i
     replaced: { id: first.id, name: "Production (replaced)", revoked_at: null }
   })
   expectHoursFromNow(second.replaced.expires_at, 24)
-  expect(await run([...rotate, "--expires", "2099-01-01", "--ends", "now"], env)).toEqual({
-    code: 0,
-    stdout: expect.stringMatching(/^key_live_[0-9a-f]{64}\n$/),
-    stderr: expect.stringMatching(
-      /^This key is shown only once.*\nIt expires at 2099-01-01T00:00:00.000Z\.\n.*\nThe replaced key key_live_\w{4}\.\.\.\w{4} was revoked at /
-    )
-  })
+  const { stdout, stderr } = await run([...rotate, "--expires", "2099-01-01", "--ends", "now"], env)
+  expect(stdout).toMatch(/^key_live_[0-9a-f]{64}\n$/)
+  expect(stderr).toMatch(/^This key is shown only once.*\nIt expires at 2099-01-01T00:00:00.000Z\.\n/)
+  expect(stderr).toMatch(/\nThe replaced key key_live_\w{4}\.\.\.\w{4} was revoked at /)
 })
 
 it("workspaces rename, workspaces delete and users delete make their changes, and `audit list` shows the actor of each change", async () => {

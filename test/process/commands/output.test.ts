@@ -50,21 +50,17 @@ it("if keys issue or keys rotate cannot print the key, the error says how to rev
   const notRotated = await runOnFullDevice("keys", "rotate", "CI")
   const keys: ReadonlyArray<Readonly<Record<string, string>>> = await runJson(["keys", "list"], env)
   const [replaced, added] = ["CI (replaced)", "CI"].map((name) => keys.find((key) => key.name === name)!)
-  expect(notRotated).toEqual(
-    makeFailure(
-      `${describeLost(added!.id!)}; the replaced key ${replaced!.key} is now named "CI (replaced)" and ends at ${replaced!.expires_at}`
-    )
-  )
+  const end = `the replaced key ${replaced!.key} is now named "CI (replaced)" and ends at ${replaced!.expires_at}`
+  expect(notRotated).toEqual(makeFailure(`${describeLost(added!.id!)}; ${end}`))
 })
 
 it("keys issue for a workspace without API access warns on stderr and prints the key", async () => {
-  const message = `tier free has no API access, so requests with this key get 403; change the tier with 'prompt-retrieval workspaces set ${free.id} --tier solo'`
   const issue = ["keys", "issue", "--user", "ada@example.com", "--workspace", free.id]
   expect(await run(issue, env)).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^key_live_[0-9a-f]{64}\n$/),
     stderr: expect.stringMatching(/^prompt-retrieval: warning: .*\nThis key is shown only once/)
   })
-  const { code, stderr } = await run([...issue, "--json"], env)
-  expect({ code, warning: JSON.parse(stderr) }).toEqual({ code: 0, warning: { warning: { message } } })
+  const { stderr } = await run([...issue, "--json"], env)
+  expect(JSON.parse(stderr).warning.message).toContain(`workspaces set ${free.id} --tier solo`)
 })

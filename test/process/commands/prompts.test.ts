@@ -95,17 +95,13 @@ it("prompts diff without versions shows the latest change of the content", async
     ...(await json("diff", "support-agent", "--from", "2")),
     diff: expect.stringMatching(/^--- version 2\n\+\+\+ current content\n@@ /)
   })
-  const [edited, single] = [
-    prompt({
-      title: "Edited",
-      current_content: "c",
-      versions: ["a", "b"].map((content, index) => version(index + 1, { content }))
-    }),
-    prompt({ title: "Single", current_content: "a", versions: [version(1, { content: "a" })] })
+  const toVersions = (...contents: ReadonlyArray<string>) =>
+    contents.map((content, index) => version(index + 1, { content }))
+  const prompts = [
+    prompt({ title: "Edited", current_content: "c", versions: toVersions("a", "b") }),
+    prompt({ title: "Single", current_content: "a", versions: toVersions("a") })
   ]
-  await database.importArchive(
-    archive({ workspace: workspace({ name: "Diffs" }), prompts: [edited, single] })
-  )
+  await database.importArchive(archive({ workspace: workspace({ name: "Diffs" }), prompts }))
   expect(await json("diff", "edited", "--workspace", "Diffs")).toMatchObject({ from: 2, to: null })
   expect(await print("diff", "single", "--workspace", "Diffs")).toBe("Version 1 equals the current content\n")
 })
