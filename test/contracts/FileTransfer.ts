@@ -70,10 +70,4 @@ export const testFileTransfer = <E>(name: string, store: Layer.Layer<WorkspaceSt
       const unknown = importTexts(newId<WorkspaceId>(), new Map())
       assert.deepStrictEqual(yield* Effect.flip(unknown), WorkspaceNotFound)
     })
-
-    test("an import of files reports invalid files before it looks for the workspace", function* () {
-      const texts = new Map([["prompts/a.md", "---\nwrong: 1\n---\n"]])
-      const error = yield* Effect.flip(importTexts(newId<WorkspaceId>(), texts))
-      assert.deepStrictEqual(error._tag, "InvalidFiles")
-    })
   })

@@ -6,7 +6,6 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { type Bucket, RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../src/domain/ApiKey.ts"
-import { makeTest } from "../support/makeTest.ts"
 
 const minute = 60_000
 /** The first instant of a clock minute. */
@@ -62,18 +61,6 @@ const makeModel = () => {
 
 /** Tests what every adapter of `RateLimiter` must do within one process (specification 8). */
 export const testRateLimiter = (layer: Layer.Layer<RateLimiter>): void => {
-  for (const kind of ["key", "process"] as const)
-    makeTest(it.effect, Layer.fresh(layer))(
-      `in a clock minute, the bucket of the ${kind} admits exactly as many concurrent requests as its limit`,
-      function* () {
-        const limiter = yield* RateLimiter
-        const bucket = kind === "process" ? kind : newKey()
-        assert.strictEqual(yield* countAdmitted(limiter, bucket, 60, start), 60)
-        assert.strictEqual(yield* countAdmitted(limiter, bucket, 1000, start + 59_999), 40)
-        assert.strictEqual(yield* countAdmitted(limiter, bucket, 1000, start + minute), 100)
-      }
-    )
-
   it.effect.prop(
     "any sequence of calls returns the same results as the model, which counts per bucket and minute",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 120 })],

@@ -3,13 +3,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { PromptId } from "../../src/domain/Prompt.ts"
-import {
-  fillSlots,
-  findSlots,
-  type SourceFragment,
-  ResolvedTooLarge,
-  resolve
-} from "../../src/domain/Resolution.ts"
+import { fillSlots, type SourceFragment, ResolvedTooLarge, resolve } from "../../src/domain/Resolution.ts"
 import { sizes } from "../../src/domain/Sizes.ts"
 import { newId } from "../support/archives.ts"
 import { overrides, text } from "../support/slots.ts"
@@ -167,16 +161,4 @@ describe("hostile content", () => {
     }
     assert.isBelow(measure(65_536, 1), 8 * measure(1_024, 64))
   })
-})
-
-it("findSlots stops at the first name that exceeds the given number of names", () => {
-  assert.deepStrictEqual([...findSlots("{{a}} {{a}} {{b}} {{c}} {{d}}", 2)], ["a", "b", "c"])
-})
-
-it("fillSlots returns undefined if the result would exceed 1 MiB, without building the result", () => {
-  const slots = "{{a}}{{ a }}".repeat(4)
-  assert.strictEqual(fillSlots(slots, { a: "x".repeat(128 * 1024) })?.length, sizes.contentBytes)
-  assert.isUndefined(fillSlots(`${slots}{{b}}`, { a: "x".repeat(128 * 1024) }))
-  // The result would be longer than the longest possible string.
-  assert.isUndefined(fillSlots("{{a}}".repeat(1_000), { a: "x".repeat(1024 * 1024) }))
 })

@@ -2,7 +2,6 @@ import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
-import { Unavailable } from "../../../../../src/application/ports/Unavailable.ts"
 import { KeyNotFound } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import { toNewKey, toReplacement } from "../../../../contracts/WorkspaceStore/support.ts"
 import { instant, key, makeTenant, newId } from "../../../../support/archives.ts"
@@ -78,22 +77,4 @@ test("deletions of a workspace and a user succeed while the service records uses
     yield* commit
     yield* Fiber.join(deleted)
   }
-})
-
-test("lists fail as unavailable after the statement timeout while another transaction locks their tables", function* () {
-  const { store, other, home } = yield* makeSetting
-  const release = yield* holdLocks(other, [
-    "lock table workspaces, audit_events in access exclusive mode",
-    []
-  ])
-  const { keys, users, folders, tags } = store
-  const lists: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
-    store.workspaces,
-    store.auditEvents({ limit: 1 }),
-    ...[keys, users, folders, tags].map((list) => list(home.id))
-  ]
-  const failures = Effect.forEach(lists, Effect.flip, { concurrency: "unbounded" })
-  for (const failure of yield* Effect.timeout(failures, "15 seconds"))
-    assert.strictEqual(failure, Unavailable)
-  yield* release
 })

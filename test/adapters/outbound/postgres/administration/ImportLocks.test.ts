@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
-import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/administration/WorkspaceWriter.ts"
 import {
   type ContentEdit,
   InvalidContent,
@@ -196,17 +195,3 @@ for (const changesPrompt of [true, false])
       [changesPrompt ? ["Imported", edited!.current_content] : [edited!.title, "Edited"]]
     )
   })
-
-test("editContent waits for an import of its workspace, and reads what the import wrote", function* () {
-  const { store, other } = yield* openStoreAndClient
-  const { workspace: home } = archive()
-  yield* store.importWorkspace(archive({ workspace: home }))
-  const imported = [
-    [lockWorkspace, [home.id]],
-    ["insert into folders (workspace_id, name) values ($1, 'Imported')", [home.id]]
-  ] as const
-  const readNames = store.editContent(home.id, ({ folders }) =>
-    Effect.succeed([makeEdit(), folders.map(({ name }) => name)] as const)
-  )
-  assert.deepStrictEqual(yield* writeDuring(other, imported, readNames), Result.succeed(["Imported"]))
-})
