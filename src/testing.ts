@@ -22,7 +22,7 @@ import type { InvalidContent } from "./domain/WorkspaceContent.ts"
 /**
  * Provides everything that `Prompts` and `Admission` need, in memory. The prompts, keys and workspaces are in one
  * store, which starts empty. Rate limits are counted in this process. The service is always up, and there are no
- * outages. Also provides the address of a web handler: the root of its host.
+ * outages. Also provides the `Address` of a web handler that serves the API at the root of its host.
  */
 export const memoryLayer: Layer.Layer<
   PromptRepo | KeyStore | Memory.MemoryState | RateLimiter | Lifecycle | Outage.Outage | Address

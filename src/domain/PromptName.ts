@@ -37,7 +37,7 @@ export const toIdRange = (digits: string) => ({
   last: toUuid(digits.padEnd(32, "f"))
 })
 
-/** Which names belong to a prompt of a workspace. Archived prompts have no names, and do not count here. */
+/** States which names belong to a prompt of a workspace. Archived prompts have no names, and do not count here. */
 interface NameOwnership {
   /** True if no prompt with the same slug has a smaller `created_at`, or the same `created_at` and a smaller id. */
   readonly owns_slug: boolean

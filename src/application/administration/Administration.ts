@@ -138,7 +138,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
       ) {
         const { parseFiles } = yield* loadPromptFile
         const { planImport, locateInFiles } = yield* loadFileImport
-        // Before the edit, because the store holds a lock and may repeat the edit.
+        // The files are parsed before the edit, because the store holds a lock and may repeat the edit.
         const files = yield* Effect.fromResult(parseFiles(texts))
         const runSync = Effect.runSyncWith(yield* Effect.context<never>())
         const planOptions = { ...options, now: yield* now, newId: () => runSync(random.uuidV7()) }

@@ -14,9 +14,9 @@ import { metricRegistry, registerCounter } from "../observability/Instrumentatio
 /** The default of `maxAgeMs`, in milliseconds (specification 8). */
 export const defaultOutageMaxAge = 300_000
 
-/** For this time after a failed read, requests with a known response do not ask the database, in milliseconds. */
+/** How long after a failed read requests with a known response do not ask the database, in milliseconds. */
 const askAgainAfterMs = 1_000
-/** A read is slow after 5 steps of 50 ms. Steps are counted, not time, so a suspension counts as one step. */
+/** A read is slow after 5 steps of 50 ms. A suspension of the process, however long, is one step. */
 const slowSteps = 5
 const stepMs = 50
 

@@ -40,7 +40,7 @@ const requireOne = <Id extends string, E>(
   return Effect.fail(new CommandError({ message }))
 }
 
-/** Adds the id of a workspace, which is given by its id or name. Does not check that a given id exists. */
+/** Also returns the id of a workspace that is given by its id or name. Does not check that a given id exists. */
 export const openWorkspace = Effect.fnUntraced(function* (idOrName: string, migrate?: boolean) {
   const database = yield* openDatabase(migrate)
   const id = parseUuid(idOrName)
@@ -50,8 +50,8 @@ export const openWorkspace = Effect.fnUntraced(function* (idOrName: string, migr
 })
 
 /**
- * Adds the id of a key, which is given by its id, or by its name among the keys of the workspace that are neither revoked
- * nor expired. Does not check that a given id exists.
+ * Also returns the id of a key that is given by its id, or by its name among the keys of the workspace that are neither
+ * revoked nor expired. Does not check that a given id exists.
  */
 export const openKey = Effect.fnUntraced(function* ({
   key,
@@ -81,8 +81,8 @@ export const openPrompts = Effect.fnUntraced(function* (workspace: string) {
 })
 
 /**
- * Adds the id or name by which a prompt is read. If `prompt` is neither an id nor a name, it is a title. The prompt is
- * then found by the name that follows from the title, and must have this title.
+ * Also returns the id or name by which a prompt is read. If `prompt` is neither an id nor a name, it is a title. The
+ * prompt is then found by the name that follows from the title, and must have this title.
  */
 export const openPrompt = Effect.fnUntraced(function* ({
   workspace,

@@ -15,7 +15,7 @@ import { maxVersionNumber } from "../../../domain/Version.ts"
 /** A parameter that may be given at most once. A repeated parameter arrives as an array. */
 const Parameter = Schema.String.annotate({ message: "must be given at most once" })
 
-/** A parameter that `parse` converts to a value of `target`. A text without a value breaks the rule. */
+/** A parameter that `parse` converts to a value of `target`. A text that `parse` does not accept breaks the rule. */
 const parsed = <A, E extends string | number>(
   target: Schema.Codec<A, E>,
   rule: string,

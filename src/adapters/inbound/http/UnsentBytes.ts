@@ -61,7 +61,7 @@ export class UnsentBytes {
     if (this.#addUser(response.body, -1) === 0) this.#shares.add(response.workspace, -response.body.length)
   }
 
-  /** Returns how many responses then use a body. One response uses a text, because Node copies texts. */
+  /** Adds or removes a response with this body, and returns how many remain. Texts are not shared: Node copies them. */
   #addUser(body: Body, change: 1 | -1): number {
     if (typeof body === "string") return change === 1 ? 1 : 0
     const users = (this.#users.get(body) ?? 0) + change

@@ -147,7 +147,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
     RateLimiter,
     Effect.gen(function* () {
       const local = makeRateLimiter()
-      /** Has one request of each bucket of which Redis has rejected a request. */
+      /** Has the count 1 for each bucket that is exhausted according to Redis. */
       const rejections = makeRateLimiter()
       const getConnection = yield* maintainConnection(options.url)
       const getSharedCounter = (bucket: Bucket) => (bucket === "process" ? undefined : getConnection())

@@ -43,7 +43,7 @@ const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 /** Takes the lock of workspace `$1` until the transaction ends. Waits while another transaction holds the lock. */
 export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 
-/** Returns the number of items of each kind in content. */
+/** Returns the number of items of each kind in the content. */
 const countItems = ({ prompts, fragments, folders, tags }: Omit<Content, "users" | "api_keys">) => ({
   prompts: prompts.length,
   versions: prompts.reduce((count, { versions }) => count + versions.length, 0),

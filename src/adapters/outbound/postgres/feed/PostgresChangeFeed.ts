@@ -72,7 +72,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       (timer) => Effect.sync(() => clearInterval(timer))
     )
     const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
-    /** Why the latest connections may receive no notifications; undefined once a heartbeat has arrived. */
+    /** The reason why the latest connections may receive no notifications; undefined once a heartbeat has arrived. */
     let suspectedReason: string | undefined
 
     const stateLog = makeStateLog(

@@ -48,8 +48,8 @@ const prepareTransaction = [
     name text not null,
     run_at timestamptz(3) not null default now()
   )`,
-  // Migrations create their functions with `set search_path from current`. Such a function finds tables in the schema of
-  // the tables. Without `pg_temp` at the end of the path, the function would find temporary tables of its caller first.
+  // Migrations create their functions with `set search_path from current`, so that they find the tables in this schema.
+  // Without `pg_temp` at the end of the path, the functions would find temporary tables of their caller first.
   `select set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true)`
 ]
 
