@@ -1,58 +1,44 @@
 import { afterEach, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
-import {
-  expectBystandersUnaffected,
-  expectCodes,
-  send,
-  uncachedPath,
-  waitUntilOk
-} from "../../support/clients/requests.ts"
+import { expectBystandersUnaffected, send, uncachedPath } from "../../support/clients/requests.ts"
 import { startApi } from "../../api/startApi.ts"
 
 const { archive, keys } = sample()
 const free = sample({ tier: "free" })
-const toBearer = (plaintext: string) => `Bearer ${plaintext}`
-const authorization = toBearer(keys.active.plaintext)
-const unknown = toBearer(`key_live_${"0".repeat(64)}`)
-const prompts = "/api/v1/prompts"
 const api = startApi([archive, free.archive])
 
 let release = async () => {}
 afterEach(() => release())
 
+const readStatus = async (key: string, page = 1) =>
+  (await send(api.service(), `${uncachedPath("/api/v1/prompts")}&page=${page}`, `Bearer ${key}`)).status
 /** Reads a different page with each request, because concurrent requests for one page share one read. */
-const sendReads = (count: number) =>
-  Promise.all(
-    Array.from({ length: count }, (_, index) =>
-      send(api.service(), `${uncachedPath(prompts)}&page=${index + 1}`, authorization)
-    )
+const readPages = async (count: number) => [
+  ...new Set(
+    await Promise.all(Array.from({ length: count }, (_, page) => readStatus(keys.active.plaintext, page + 1)))
   )
+]
+const waitUntilOk = () => expect.poll(() => readStatus(keys.active.plaintext), { interval: 20 }).toBe(200)
 
 it("while the prompt tables are locked, reads get 503, and requests without access get 401 or 403 before them", async () => {
   release = await lockTables(api.env.DATABASE_URL, promptTables)
   let hasFailed = false
-  const blocked = sendReads(100).finally(() => (hasFailed = true))
+  const blocked = readPages(100).finally(() => (hasFailed = true))
   await waitForBlockedQuery(api.sql)
-  const freeKey = toBearer(free.keys.active.plaintext)
-  const rejected = await Promise.all(
-    [unknown, toBearer(keys.revoked.plaintext), ...Array(20).fill(freeKey)].map((authorization) =>
-      send(api.service(), prompts, authorization)
-    )
-  )
-  expect(rejected.map(({ status }) => status)).toEqual([401, 401, ...Array(20).fill(403)])
+  const rejected = [`key_live_${"0".repeat(64)}`, keys.revoked.plaintext, free.keys.active.plaintext]
+  expect(await Promise.all(rejected.map((key) => readStatus(key)))).toEqual([401, 401, 403])
   await expectBystandersUnaffected(api.service())
   expect(hasFailed).toBe(false)
-  expectCodes(await blocked, ["SERVICE_UNAVAILABLE"])
+  expect(await blocked).toEqual([503])
   await release()
-  await waitUntilOk(api.service(), uncachedPath(prompts), authorization)
+  await waitUntilOk()
 })
 
 it("after the type of a column changes, a running service prepares its statements again", async () => {
-  // A read that waits too long for a connection gets 503, but none gets 500.
-  const expectReads = async () => expectCodes(await sendReads(50), ["data", "SERVICE_UNAVAILABLE"])
-  await expectReads()
+  await readPages(50)
   await api.sql("alter table prompts alter column intent type varchar(1000)")
-  await waitUntilOk(api.service(), uncachedPath(prompts), authorization)
-  await expectReads()
+  await waitUntilOk()
+  // A read that waits too long for a connection gets 503, but none gets 500.
+  expect([200, 503]).toEqual(expect.arrayContaining(await readPages(50)))
 })
