@@ -156,40 +156,34 @@ it("OTLP export sends metrics, and sends the spans of cached and uncached reques
   expect(await readHits()).toBe(1)
   await service.stop()
 
-  const listSpans = ({ traceId }: typeof cached) =>
-    otlpCollector
-      .spans()
-      .filter((span) => span.traceId === traceId)
-      .sort((a, b) => (a.name < b.name ? -1 : 1))
-      .map((span) => ({ ...span, attributes: toAttributes(span) }))
-  const spans = listSpans(uncached)
   const route = "/api/v1/prompts/:id/resolved"
-  const server = ({ callerSpan }: typeof cached) => ({
-    name: `GET ${route}`,
-    parentSpanId: callerSpan,
-    kind: 2,
-    attributes: {
-      "http.request.method": "GET",
-      "http.route": route,
-      "http.response.status_code": 200
-    },
-    status: { code: 1 }
-  })
-  const child = (name: string, parent: string) => ({
-    name,
-    parentSpanId: spans.find((span) => span.name === parent)!.spanId,
-    kind: 1,
-    attributes: {},
-    status: { code: 1 }
-  })
-  expect(spans).toMatchObject([
-    child("Admission.admit", `GET ${route}`),
-    server(uncached),
-    child("KeyStore.find", "Admission.admit"),
-    child("PromptRepo.getSource", "Prompts.getResolvedVersion"),
-    child("Prompts.getResolvedVersion", `GET ${route}`)
+  const listSpans = ({ traceId, callerSpan }: typeof cached) => {
+    const spans = otlpCollector.spans().filter((span) => span.traceId === traceId)
+    const names = new Map([
+      [callerSpan, "the caller"],
+      ...spans.map(({ spanId, name }) => [spanId, name] as const)
+    ])
+    return spans
+      .map(({ name, parentSpanId, kind, status, ...span }) => [
+        ...[name, names.get(parentSpanId!), kind, status.code],
+        toAttributes(span)
+      ])
+      .sort()
+  }
+  const attributes = {
+    "http.request.method": "GET",
+    "http.route": route,
+    "http.response.status_code": 200
+  }
+  const server = [`GET ${route}`, "the caller", 2, 1, attributes]
+  expect(listSpans(uncached)).toEqual([
+    ["Admission.admit", `GET ${route}`, 1, 1, {}],
+    server,
+    ["KeyStore.find", "Admission.admit", 1, 1, {}],
+    ["PromptRepo.getSource", "Prompts.getResolvedVersion", 1, 1, {}],
+    ["Prompts.getResolvedVersion", `GET ${route}`, 1, 1, {}]
   ])
-  expect(listSpans(cached)).toMatchObject([server(cached)])
+  expect(listSpans(cached)).toEqual([server])
   const routes = otlpCollector.sums("prompt_retrieval_http_requests_total").map(toAttributes)
   expect(routes).toContainEqual({ route, status: "200" })
 })
