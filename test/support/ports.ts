@@ -1,7 +1,8 @@
 import { once } from "node:events"
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net"
+import type { AddressInfo, Server, Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { isListening } from "./programs/programs.ts"
 
 /** The ports that `freePort` draws from. By default, Linux uses ports from 32,768 for outgoing connections. */
 const firstPort = 10_000
@@ -18,19 +19,6 @@ const firstOfPart = firstPort + (Number(process.env.VITEST_POOL_ID ?? 0) % parts
 /** The ports that `freePort` has returned. `freePort` returns no port twice, even if no process uses the port yet. */
 const given = new Set<number>()
 
-/** Returns true if a server can listen on a port of the loopback interface. */
-const canListen = async (port: number): Promise<boolean> => {
-  const server = createServer().listen(port, "127.0.0.1")
-  try {
-    await once(server, "listening")
-  } catch {
-    return false
-  }
-  server.close()
-  await once(server, "close")
-  return true
-}
-
 /**
  * Returns a random loopback port on which no process is listening. The same process never gets a port twice. Rejects
  * after 100 attempts.
@@ -38,7 +26,7 @@ const canListen = async (port: number): Promise<boolean> => {
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < 100; attempt++) {
     const port = firstOfPart + Math.floor(Math.random() * portsPerPart)
-    if (given.has(port) || !(await canListen(port))) continue
+    if (given.has(port) || (await isListening(port))) continue
     given.add(port)
     return port
   }
