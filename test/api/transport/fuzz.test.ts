@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { afterAll, expect } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { exchangeAll, getHeader, type HttpResponse, rawRequest } from "../../support/clients/rawHttp.ts"
 import { endpointTargets, startApi } from "../startApi.ts"
 
 const tenant = sample()
@@ -48,30 +47,8 @@ const Request = Schema.Struct({
   ).check(Schema.isMaxLength(2))
 })
 
-const toText = ({ method, target, query, authorization, lines }: typeof Request.Type): string => {
-  const parameters = query.map((pair) => pair.join("="))
-  // An empty line would end the request, and the bytes behind it could be an invalid request.
-  const headers = [`Authorization: ${authorization}`, ...lines].map((line) => line.replaceAll(/[\r\n]/g, ""))
-  const text = rawRequest(
-    parameters.length === 0 ? target : `${target}?${parameters.join("&")}`,
-    headers.filter((line) => line !== ""),
-    method
-  )
-  return Buffer.from(text).toString("latin1")
-}
-
-const isEnvelope = (response: HttpResponse): boolean => {
-  const { status, body } = response
-  if (getHeader(response, "x-request-id") === undefined) return false
-  if (status === 304) return body === ""
-  if (status === 308) return body === "" && getHeader(response, "location") === "/docs"
-  if (getHeader(response, "content-type") !== "application/json") return false
-  if (body === "") return Number(getHeader(response, "content-length")) > 0
-  const { data, status: health, error, ...others } = JSON.parse(body)
-  return status === 200
-    ? data !== undefined || health === "ok"
-    : typeof error.code === "string" && typeof error.message === "string" && Object.keys(others).length === 0
-}
+/** Returns the bytes of a text without line breaks as Latin-1, as `send` sends them. */
+const toBytes = (text: string): string => Buffer.from(text.replaceAll(/[\r\n]/g, "")).toString("latin1")
 
 const statuses = new Set<number>()
 afterAll(() => {
@@ -81,14 +58,17 @@ afterAll(() => {
 })
 
 it.effect.prop(
-  "each random request gets a response in the format of the API with a status below 500",
+  "each random request gets one response that matches the OpenAPI document, with a status below 500",
   { request: Request },
-  ({ request }) =>
+  ({ request: { method, target, query, authorization, lines } }) =>
     Effect.promise(async () => {
-      const responses = await exchangeAll(api.service().port, toText(request))
-      expect(responses.length).toBeGreaterThan(0)
-      statuses.add(responses[0]!.status)
-      expect(responses.filter((response) => response.status >= 500 || !isEnvelope(response))).toEqual([])
+      const pairs = query.map((pair) => pair.join("="))
+      // An empty line would end the request, and the bytes behind it could be an invalid request.
+      const headers = [`Authorization: ${authorization}`, ...lines].map(toBytes).filter((line) => line !== "")
+      const whole = pairs.length === 0 ? target : `${target}?${pairs.join("&")}`
+      const { status } = await api.send(toBytes(whole), headers, toBytes(method))
+      statuses.add(status)
+      expect(status).toBeLessThan(500)
     }),
   { arbitrary: { runs: 3_000 } }
 )
