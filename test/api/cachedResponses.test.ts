@@ -1,5 +1,4 @@
 import { it } from "@effect/vitest"
-import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { afterAll, beforeAll, expect } from "vitest"
@@ -81,6 +80,21 @@ const toComparable = ({ status, headers, body }: HttpResponse, ...different: Rea
   headers: headers.filter(([name]) => !["x-request-id", "date", ...different].includes(name)).toSorted()
 })
 
+it("Prompt-Version of a 304 is the current version, even if a new version has the same text", async () => {
+  const first = await send(`${base}/resolved`, [authorization])
+  const version = Number(getHeader(first, "prompt-version"))
+  const condition = `If-None-Match: ${getHeader(first, "etag")}`
+  await sql("update prompts set current_version = current_version + 1 where id = $1", [greeting!.id])
+  const read = async () => {
+    const response = await send(`${base}/resolved`, [authorization, condition])
+    return [response.status, getHeader(response, "prompt-version")]
+  }
+  await expect.poll(read).toEqual([304, String(version + 1)])
+})
+
+/** The successful responses to the requests of the next test, with their requests. */
+const known: Array<readonly [response: HttpResponse, request: Parameters<typeof send>]> = []
+
 it.effect.prop(
   "HEAD returns the headers of GET, a matching If-None-Match turns a 200 into a 304, and a 200 from the cache differs only in Date and X-Request-Id",
   { request: GeneratedRequest },
@@ -102,6 +116,7 @@ it.effect.prop(
           return (await countHits()) > before
         })
         .toBe(plain.status === 200)
+      if (plain.status === 200) known.push([fresh, [target, lines, request.method]])
     })
 )
 
@@ -123,53 +138,25 @@ it("a cached response is only for requests with the same bytes of the target and
   expect(await countHits()).toBe(before)
 })
 
-it("Prompt-Version of a 304 is the current version, even if a new version has the same text", async () => {
-  const first = await send(`${base}/resolved`, [authorization])
-  const version = Number(getHeader(first, "prompt-version"))
-  const condition = `If-None-Match: ${getHeader(first, "etag")}`
-  await sql("update prompts set current_version = current_version + 1 where id = $1", [greeting!.id])
-  const read = async () => {
-    const response = await send(`${base}/resolved`, [authorization, condition])
-    return [response.status, getHeader(response, "prompt-version")]
-  }
-  await expect.poll(read).toEqual([304, String(version + 1)])
-})
-
 /** The headers that the service adds or changes when it returns a response from before the outage. */
 const outageHeaders = ["age", "cache-control", "cache-status"]
 
-it.effect.prop(
-  "while the database is unreachable, a known 200 or 304 differs only in Age, Cache-Control, Cache-Status, Date and X-Request-Id",
-  { requests: Arbitrary.array(Arbitrary.schema(GeneratedRequest), { minLength: 200, maxLength: 200 }) },
-  ({ requests }) =>
-    Effect.promise(async () => {
-      const sent: Array<readonly [fresh: HttpResponse, request: Parameters<typeof send>]> = []
-      await expect.poll(() => readMetric(service.metricsPort, "prompt_retrieval_change_feed_up")).toBe(1)
-      for (const generated of requests) {
-        const target = toTarget(generated)
-        const etag = getHeader(await send(target, [authorization]), "etag") ?? ""
-        const lines = [authorization, ...toConditionLines(generated, etag)]
-        sent.push([await send(target, lines, generated.method), [target, lines, generated.method]])
-      }
-      await Effect.runPromise(Effect.andThen(proxy.freeze, proxy.cut))
-      const known = sent.filter(([{ status }]) => status === 200 || status === 304)
-      const readLast = async () => getHeader(await send(...known.at(-1)![1]), "cache-status")
-      await expect.poll(readLast).toBe(outageStatus)
-      const repeated = { 200: 0, 304: 0, 503: 0 }
-      for (const [fresh, request] of known) {
-        const response = await send(...request)
-        repeated[response.status as keyof typeof repeated]++
-        // A response is unknown if the change feed was down when it was made.
-        if (response.status === 503) continue
-        expect(toComparable(response, ...outageHeaders)).toEqual(toComparable(fresh, ...outageHeaders))
-        expect(outageHeaders.map((name) => getHeader(response, name))).toEqual([
-          expect.stringMatching(/^\d+$/),
-          "no-store",
-          outageStatus
-        ])
-      }
-      expect(repeated[200]).toBeGreaterThan(repeated[503])
-      expect(repeated[304]).toBeGreaterThan(10)
-    }),
-  { arbitrary: { runs: 1, maxShrinks: 0 } }
-)
+it("while the database is unreachable, a known 200 or 304 differs only in Age, Cache-Control, Cache-Status, Date and X-Request-Id", async () => {
+  await Effect.runPromise(Effect.andThen(proxy.freeze, proxy.cut))
+  const readLast = async () => getHeader(await send(...known.at(-1)![1]), "cache-status")
+  await expect.poll(readLast).toBe(outageStatus)
+  const repeated: Array<number> = []
+  for (const [fresh, request] of known) {
+    const response = await send(...request)
+    // A response is unknown if the change feed was down after it was made.
+    if (response.status === 503) continue
+    repeated.push(response.status)
+    expect(toComparable(response, ...outageHeaders)).toEqual(toComparable(fresh, ...outageHeaders))
+    expect(outageHeaders.map((name) => getHeader(response, name))).toEqual([
+      expect.stringMatching(/^\d+$/),
+      "no-store",
+      outageStatus
+    ])
+  }
+  expect(new Set(repeated)).toEqual(new Set([200, 304]))
+})
