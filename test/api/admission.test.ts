@@ -33,16 +33,12 @@ it.each([
   ["no Authorization header", []],
   ["an empty Authorization header", ["Authorization:"]],
   ["an Authorization header without a token", ["Authorization: Bearer"]],
-  ["an Authorization header without a scheme", [`Authorization: ${key}`]],
   ["the scheme Basic", [`Authorization: Basic ${key}`]],
   ["the scheme Bearers", [`Authorization: Bearers ${key}`]],
   ["a tab before the token", [`Authorization: Bearer\t${key}`]],
   ["text after the token", [`Authorization: Bearer ${key} x`]],
-  ["a list of tokens", [`Authorization: Bearer ${key}, Bearer ${key}`]],
   ["two equal Authorization headers", [authorize(key), authorize(key)]],
-  ["two Authorization headers of which the first is valid", [authorize(key), "authorization: Basic x"]],
   ["a token that is not ASCII", [`Authorization: Bearer ${key}\u00e9`]],
-  ["a quoted Authorization header", [`Authorization: "Bearer ${key}"`]],
   ["a key in a cookie only", [`Cookie: authorization=Bearer ${key}`]],
   ["a key in the header X-Api-Key only", [`X-Api-Key: ${key}`]]
 ])(

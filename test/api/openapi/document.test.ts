@@ -1,5 +1,4 @@
 import { expect, it } from "vitest"
-import { type ErrorSpec, errors } from "../../../src/adapters/inbound/contract/Errors.ts"
 import { endpointTargets } from "../startApi.ts"
 import { document, type Json } from "./document.ts"
 
@@ -60,16 +59,4 @@ it("the schemas of responses allow additional fields and further error codes", (
     description: expect.any(String),
     examples: expect.any(Array)
   })
-})
-
-it("every operation documents 200, 304, and each error that any request can get, with its code and condition", () => {
-  for (const { operation } of operations) {
-    const { 200: _, 304: notModified, ...responses } = operation.responses
-    expect(notModified.content).toBeUndefined()
-    for (const { status, code, condition, subject } of Object.values<ErrorSpec<never>>(errors))
-      if (subject === "caller" || subject === "service")
-        expect(responses[status].description).toContain(`\`${code}\`: ${condition}.`)
-    for (const { content } of Object.values<Json>(responses))
-      expect(content["application/json"].schema).toEqual({ $ref: "#/components/schemas/Error" })
-  }
 })

@@ -5,11 +5,9 @@ import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import { Prompts } from "../../../src/application/reading/Prompts.ts"
-import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
-import { PromptNotFound } from "../../../src/domain/Prompt.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../../src/domain/Version.ts"
-import { archive, newId, prompt, version } from "../../support/archives.ts"
+import { archive, prompt, version } from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
 
 const toCaller = ({ workspace }: Archive, tier: string = workspace.tier) => ({
@@ -20,23 +18,8 @@ const toCaller = ({ workspace }: Archive, tier: string = workspace.tier) => ({
 const everything = { page: 1, per_page: 100 }
 
 const test = makeTest(it.effect, Layer.provideMerge(Prompts.layer, Memory.layer))
-/** Every method of this repository fails with a defect. */
-const testWithoutQueries = makeTest(it.effect, Layer.provide(Prompts.layer, Layer.mock(PromptRepo, {})))
 
 describe("Prompts", () => {
-  testWithoutQueries(
-    "a read with a malformed id, name or version number fails without a query",
-    function* () {
-      const { get, getResolved, listVersions, getVersion } = yield* Prompts
-      const caller = toCaller(archive())
-      assert.deepStrictEqual(yield* Effect.flip(get(caller, "X")), PromptNotFound)
-      assert.deepStrictEqual(yield* Effect.flip(getResolved(caller, "X")), PromptNotFound)
-      assert.deepStrictEqual(yield* Effect.flip(listVersions(caller, "X", everything)), PromptNotFound)
-      assert.deepStrictEqual(yield* Effect.flip(getVersion(caller, "X", "1")), VersionNotFound)
-      assert.deepStrictEqual(yield* Effect.flip(getVersion(caller, newId(), "01")), VersionNotFound)
-    }
-  )
-
   test("a Free caller can read only the versions of the last seven days, and a Solo caller can read every version", function* () {
     const prompts = yield* Prompts
     const now = Date.UTC(2026, 5, 15, 12)

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import { countUnits, ReadGate, withDeadline } from "../../../src/application/reading/ReadGate.ts"
+import { ReadGate, withDeadline } from "../../../src/application/reading/ReadGate.ts"
 import { workspace } from "../../support/archives.ts"
 import { makeTest } from "../../support/makeTest.ts"
 
@@ -43,10 +43,6 @@ describe("ReadGate", () => {
       assert.deepStrictEqual(order, ["small", "large", "other", "large"])
     }).pipe(Effect.provide(ReadGate.layer))
   )
-
-  it("the size of a value is the length of its texts, and 8 for each other scalar", () => {
-    assert.strictEqual(countUnits({ title: "abc", tags: [{ name: "de" }, null], count: 1 }), 3 + 2 + 8 + 8)
-  })
 })
 
 const timeout = { _tag: "Timeout" } as const

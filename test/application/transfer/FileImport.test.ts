@@ -14,7 +14,6 @@ import {
 } from "../../../src/domain/WorkspaceContent.ts"
 import {
   archive,
-  folder,
   fragment,
   fragmentBinding,
   newId,
@@ -164,13 +163,6 @@ describe("an import of files", () => {
     assert.deepStrictEqual(edit.removedFragments, [unused.id])
     assert.deepStrictEqual(summarize(changes), [["removed", null]])
     assert.deepStrictEqual(Object.fromEntries(fragmentNames), { [unused.id]: "unused", [used.id]: "used" })
-  })
-
-  it("a prompt stays in its folder even if another folder has the same name", () => {
-    const folders = [folder({ name: "Same" }), folder({ name: "Same" })]
-    const source = archive({ folders, prompts: [prompt({ title: "A", folder_id: folders[1]!.id })] })
-    const { edit } = importChanged(source, replaceIn("prompts/Same/a.md", "title: A", "title: B"))
-    assert.strictEqual(edit.prompts[0]!.folder_id, folders[1]!.id)
   })
 })
 

@@ -6,7 +6,6 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync
@@ -14,8 +13,6 @@ import {
 import { join } from "node:path"
 import { afterAll, assert, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { prepareDatabase } from "../../../../../src/adapters/outbound/postgres/embedded/DatabaseFiles.ts"
-import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"
 import { makeResources } from "../../../../support/database.ts"
 import { connectClient } from "../../../../support/postgres.ts"
 import { run } from "../../../../support/service.ts"
@@ -157,33 +154,6 @@ it("if the path of a directory is too long for a socket, processes connect throu
   assert.strictEqual(await end(guest.child, "SIGTERM"), 0)
   assert.strictEqual(await end(owner.child, "SIGTERM"), 0)
   assert.deepStrictEqual(found.filter(existsSync), [])
-})
-
-it("if the link to the socket cannot be made or removed, the server ends", async () => {
-  const dataDir = await makeDirectory()
-  const socket = join(dataDir, ".s.PGSQL.5432")
-  const failed = Effect.runPromiseExit(Effect.scoped(EmbeddedPostgres.open({ dataDir })))
-  await waitForInitdb(dataDir)
-  writeFileSync(socket, "")
-  assert.include(String(await failed), "EEXIST")
-  assert.isFalse(existsSync(serverFile(dataDir)))
-  const replaceLink = Effect.sync(() => {
-    rmSync(socket)
-    mkdirSync(socket)
-  })
-  const opened = Effect.andThen(EmbeddedPostgres.open({ dataDir }), replaceLink)
-  assert.include(String(await Effect.runPromiseExit(Effect.scoped(opened))), "EISDIR")
-  assert.isFalse(existsSync(serverFile(dataDir)))
-})
-
-it("if initdb fails, its files are removed", async () => {
-  const [dataDir, programs] = [await makeDirectory(), await makeDirectory()]
-  writeFileSync(join(programs, "initdb"), "#!/bin/sh\ntouch file\necho 'error: no space' >&2\nexit 1\n", {
-    mode: 0o755
-  })
-  const user = { uid: process.getuid!(), gid: process.getgid!() }
-  await expect(prepareDatabase(dataDir, programs, user)).rejects.toThrow("initdb failed: no space")
-  assert.deepStrictEqual(readdirSync(dataDir), [])
 })
 
 it("EmbeddedPostgres follows no link at the file lock of its directory", async () => {
