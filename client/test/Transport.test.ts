@@ -1,7 +1,7 @@
 import { it as effectIt } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
-import { describe, expect, it, vi } from "vitest"
+import { expect, it, vi } from "vitest"
 import { AbortError } from "../src/index.ts"
 import {
   advance,
@@ -26,22 +26,20 @@ import {
 
 useFakeTime()
 
-describe("a request", () => {
-  it("a request has the API key, the headers of the client and the headers of the call, and does not follow redirects", async () => {
-    const { client, requests } = makeScriptedClient([ok], { headers: { "X-App": "one", "x-both": "client" } })
-    await client.prompts.get("p", { headers: { "X-Both": "call", Authorization: "Bearer other" } })
-    const { signal: _, ...request } = requests[0]!
-    expect(request).toEqual({
-      url: "http://127.0.0.1:3000/api/v1/prompts/p",
-      method: "GET",
-      redirect: "manual",
-      headers: {
-        accept: "application/json",
-        authorization: `Bearer ${key}`,
-        "x-app": "one",
-        "x-both": "call"
-      }
-    })
+it("a request has the API key, the headers of the client and the headers of the call, and does not follow redirects", async () => {
+  const { client, requests } = makeScriptedClient([ok], { headers: { "X-App": "one", "x-both": "client" } })
+  await client.prompts.get("p", { headers: { "X-Both": "call", Authorization: "Bearer other" } })
+  const { signal: _, ...request } = requests[0]!
+  expect(request).toEqual({
+    url: "http://127.0.0.1:3000/api/v1/prompts/p",
+    method: "GET",
+    redirect: "manual",
+    headers: {
+      accept: "application/json",
+      authorization: `Bearer ${key}`,
+      "x-app": "one",
+      "x-both": "call"
+    }
   })
 })
 
@@ -84,129 +82,123 @@ const attempt: Arbitrary.Arbitrary<Attempt> = Arbitrary.map(
   ([response, retryAfter]) => ({ response, retryAfter })
 )
 
-describe("a retry", () => {
-  effectIt.live.prop(
-    "a call is retried after a transient failure until maxRetries or the timeout, with Retry-After or exponential backoff",
-    {
-      attempts: Arbitrary.array(attempt, { minLength: 1, maxLength: 4 }),
-      timeout: oneOf(200, 700, 1_000, 30_000, 61_000, 200_000),
-      maxRetries: oneOf(0, 1, 2, 5),
-      random: oneOf(0, 0.5, 0.96)
-    },
-    (scenario) =>
-      Effect.promise(async () => {
-        installFakeTime()
-        vi.spyOn(Math, "random").mockReturnValue(scenario.random)
-        const responders = scenario.attempts.map(({ response, retryAfter }): Responder => {
-          if (response === "never") return neverResponds
-          if (response === "refused") return connectionRefused
-          if (response === 200) return ok
-          return () => errorResponse(response, "CODE", "No", retryAfter ? { "retry-after": retryAfter } : {})
-        })
-        const { timeout, maxRetries } = scenario
-        const { client, requests } = makeScriptedClient(responders, { timeout: 500_000, maxRetries })
-        const outcome = await settle(client.prompts.get("p", { timeout }))
-        const error = ("error" in outcome ? outcome.error : { status: 200 }) as Error & { status?: number }
-        const actual = { end: error.status ?? error.name, requests: requests.length, took: outcome.took }
-        expect(actual).toEqual(predict(scenario))
-      }),
-    { arbitrary: { runs: 500 } }
-  )
+effectIt.live.prop(
+  "a call is retried after a transient failure until maxRetries or the timeout, with Retry-After or exponential backoff",
+  {
+    attempts: Arbitrary.array(attempt, { minLength: 1, maxLength: 4 }),
+    timeout: oneOf(200, 700, 1_000, 30_000, 61_000, 200_000),
+    maxRetries: oneOf(0, 1, 2, 5),
+    random: oneOf(0, 0.5, 0.96)
+  },
+  (scenario) =>
+    Effect.promise(async () => {
+      installFakeTime()
+      vi.spyOn(Math, "random").mockReturnValue(scenario.random)
+      const responders = scenario.attempts.map(({ response, retryAfter }): Responder => {
+        if (response === "never") return neverResponds
+        if (response === "refused") return connectionRefused
+        if (response === 200) return ok
+        return () => errorResponse(response, "CODE", "No", retryAfter ? { "retry-after": retryAfter } : {})
+      })
+      const { timeout, maxRetries } = scenario
+      const { client, requests } = makeScriptedClient(responders, { timeout: 500_000, maxRetries })
+      const outcome = await settle(client.prompts.get("p", { timeout }))
+      const error = ("error" in outcome ? outcome.error : { status: 200 }) as Error & { status?: number }
+      const actual = { end: error.status ?? error.name, requests: requests.length, took: outcome.took }
+      expect(actual).toEqual(predict(scenario))
+    }),
+  { arbitrary: { runs: 500 } }
+)
 
-  it("by default, a call has two retries and 30 s, even if fetch ignores its signal, and a late response starts no further request", async () => {
-    const response = Promise.withResolvers<Response>()
-    const { client, requests } = makeScriptedClient([
-      serviceUnavailable,
-      serviceUnavailable,
-      () => response.promise
-    ])
-    const outcome = await settle(client.prompts.get("p"))
-    expect(outcome).toMatchObject({ error: { name: "TimeoutError" }, took: 30_000 })
-    response.resolve(serviceUnavailable())
+it("by default, a call has two retries and 30 s, even if fetch ignores its signal, and a late response starts no further request", async () => {
+  const response = Promise.withResolvers<Response>()
+  const { client, requests } = makeScriptedClient([
+    serviceUnavailable,
+    serviceUnavailable,
+    () => response.promise
+  ])
+  const outcome = await settle(client.prompts.get("p"))
+  expect(outcome).toMatchObject({ error: { name: "TimeoutError" }, took: 30_000 })
+  response.resolve(serviceUnavailable())
+  await advance(60_000)
+  expect(requests).toHaveLength(3)
+  const failing = makeScriptedClient([serviceUnavailable])
+  expect(await captureError(failing.client.prompts.get("p"))).toMatchObject({ status: 503 })
+  expect(failing.requests).toHaveLength(3)
+})
+
+it("a 429 delays every call of the client, but no call of another client, and each wait is logged at the level warn", async () => {
+  const { client, requests, log } = makeScriptedClient([() => rateLimited("10"), ok])
+  const other = makeScriptedClient([ok])
+  const all = [client.prompts.get("a")]
+  await advance(10)
+  all.push(client.prompts.get("b"), client.prompts.get("c", { maxRetries: 0 }))
+  expect(await settle(other.client.prompts.get("d"))).toEqual({ value: envelope, took: 0 })
+  await advance(9_989)
+  expect(requests).toHaveLength(1)
+  await advance(1)
+  expect(await Promise.all(all)).toEqual([envelope, envelope, envelope])
+  expect(requests.map(({ url }) => url.slice(-1))).toEqual(["a", "a", "b", "c"])
+  expect(log.slice(0, 3).map(([level, message]) => `${level}: ${message}`)).toEqual([
+    "warn: GET /api/v1/prompts/a 429",
+    "warn: GET /api/v1/prompts/b waits for the rate limit",
+    "warn: GET /api/v1/prompts/c waits for the rate limit"
+  ])
+})
+
+it("a call that would time out during the pause after a 429 rejects immediately, without a request", async () => {
+  const { client, requests } = makeScriptedClient([() => rateLimited("50"), ok])
+  await captureError(client.prompts.get("a"))
+  await advance(7_500)
+  const error = await captureError(client.prompts.get("b"))
+  expect({ ...error, name: error.name, message: error.message }).toEqual({
+    name: "RateLimitedError",
+    status: 429,
+    code: "RATE_LIMITED",
+    message: "Rate limit exceeded; no request was sent",
+    requestId: "req-429",
+    retryAfter: 43
+  })
+  expect(requests).toHaveLength(1)
+  await advance(42_500)
+  expect(await settle(client.prompts.get("b"))).toEqual({ value: envelope, took: 0 })
+})
+
+const aborts: Readonly<Record<string, Responder>> = {
+  "before the response": neverResponds,
+  "while the body is read": ({ signal }) =>
+    new Response(
+      new ReadableStream({
+        start: (stream) => signal.addEventListener("abort", () => stream.error(signal.reason))
+      })
+    ),
+  "while waiting to retry": () => rateLimited("20"),
+  "when fetch ignores its signal": () => new Promise(() => {})
+}
+
+it.each(Object.keys(aborts))(
+  "aborting the signal rejects the call immediately with an AbortError, and is not logged as a warning: %s",
+  async (kind) => {
+    const { client, requests, log } = makeScriptedClient([aborts[kind]!])
+    const controller = new AbortController()
+    const call = client.prompts.get("p", { signal: controller.signal })
+    await flush()
+    controller.abort("why not")
+    const error = new AbortError("The call was aborted", { cause: "why not" })
+    expect(await settle(call)).toEqual({ error, took: 0 })
     await advance(60_000)
-    expect(requests).toHaveLength(3)
-    const failing = makeScriptedClient([serviceUnavailable])
-    expect(await captureError(failing.client.prompts.get("p"))).toMatchObject({ status: 503 })
-    expect(failing.requests).toHaveLength(3)
-  })
-})
-
-describe("a 429", () => {
-  it("a 429 delays every call of the client, but no call of another client, and each wait is logged at the level warn", async () => {
-    const { client, requests, log } = makeScriptedClient([() => rateLimited("10"), ok])
-    const other = makeScriptedClient([ok])
-    const all = [client.prompts.get("a")]
-    await advance(10)
-    all.push(client.prompts.get("b"), client.prompts.get("c", { maxRetries: 0 }))
-    expect(await settle(other.client.prompts.get("d"))).toEqual({ value: envelope, took: 0 })
-    await advance(9_989)
     expect(requests).toHaveLength(1)
-    await advance(1)
-    expect(await Promise.all(all)).toEqual([envelope, envelope, envelope])
-    expect(requests.map(({ url }) => url.slice(-1))).toEqual(["a", "a", "b", "c"])
-    expect(log.slice(0, 3).map(([level, message]) => `${level}: ${message}`)).toEqual([
-      "warn: GET /api/v1/prompts/a 429",
-      "warn: GET /api/v1/prompts/b waits for the rate limit",
-      "warn: GET /api/v1/prompts/c waits for the rate limit"
-    ])
-  })
-
-  it("a call that would time out during the pause after a 429 rejects immediately, without a request", async () => {
-    const { client, requests } = makeScriptedClient([() => rateLimited("50"), ok])
-    await captureError(client.prompts.get("a"))
-    await advance(7_500)
-    const error = await captureError(client.prompts.get("b"))
-    expect({ ...error, name: error.name, message: error.message }).toEqual({
-      name: "RateLimitedError",
-      status: 429,
-      code: "RATE_LIMITED",
-      message: "Rate limit exceeded; no request was sent",
-      requestId: "req-429",
-      retryAfter: 43
-    })
-    expect(requests).toHaveLength(1)
-    await advance(42_500)
-    expect(await settle(client.prompts.get("b"))).toEqual({ value: envelope, took: 0 })
-  })
-})
-
-describe("a signal", () => {
-  const aborts: Readonly<Record<string, Responder>> = {
-    "before the response": neverResponds,
-    "while the body is read": ({ signal }) =>
-      new Response(
-        new ReadableStream({
-          start: (stream) => signal.addEventListener("abort", () => stream.error(signal.reason))
-        })
-      ),
-    "while waiting to retry": () => rateLimited("20"),
-    "when fetch ignores its signal": () => new Promise(() => {})
+    expect(vi.getTimerCount()).toBe(0)
+    expect(log.filter(([level, message]) => level === "warn" && !message.includes("429"))).toEqual([])
   }
+)
 
-  it.each(Object.keys(aborts))(
-    "aborting the signal rejects the call immediately with an AbortError, and is not logged as a warning: %s",
-    async (kind) => {
-      const { client, requests, log } = makeScriptedClient([aborts[kind]!])
-      const controller = new AbortController()
-      const call = client.prompts.get("p", { signal: controller.signal })
-      await flush()
-      controller.abort("why not")
-      const error = new AbortError("The call was aborted", { cause: "why not" })
-      expect(await settle(call)).toEqual({ error, took: 0 })
-      await advance(60_000)
-      expect(requests).toHaveLength(1)
-      expect(vi.getTimerCount()).toBe(0)
-      expect(log.filter(([level, message]) => level === "warn" && !message.includes("429"))).toEqual([])
-    }
-  )
-
-  it("every method rejects with an AbortError and sends no request if the signal is already aborted", async () => {
-    const { client, requests } = makeScriptedClient([ok])
-    const error = new AbortError("The call was aborted", { cause: "gone" })
-    for (const call of allCalls)
-      expect(await captureError(call(client, { signal: AbortSignal.abort("gone") }))).toEqual(error)
-    expect(requests).toEqual([])
-  })
+it("every method rejects with an AbortError and sends no request if the signal is already aborted", async () => {
+  const { client, requests } = makeScriptedClient([ok])
+  const error = new AbortError("The call was aborted", { cause: "gone" })
+  for (const call of allCalls)
+    expect(await captureError(call(client, { signal: AbortSignal.abort("gone") }))).toEqual(error)
+  expect(requests).toEqual([])
 })
 
 it("each attempt is logged, at the level warn after a transient failure and otherwise at debug, and an exception in the logger is ignored", async () => {

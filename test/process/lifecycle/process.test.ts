@@ -2,7 +2,7 @@ import { once } from "node:events"
 import { Agent } from "node:http"
 import { connect, createServer } from "node:net"
 import { text } from "node:stream/consumers"
-import { afterEach, describe, expect, it } from "vitest"
+import { afterEach, expect, it } from "vitest"
 import { makeTenant, prompt } from "../../support/archives.ts"
 import { read } from "../../support/clients/read.ts"
 import { lockTables, promptTables, waitForBlockedQuery } from "../../support/database/locks.ts"
@@ -10,118 +10,116 @@ import { freePort } from "../../support/ports.ts"
 import { run, type Service, startService } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 
-describe("a service that receives SIGTERM", () => {
-  /** JSON needs 6 bytes for each character of the prompt's content. */
-  const large = prompt({ current_content: "\u0001".repeat(1024 * 1024) })
-  const { archive, key } = makeTenant({ prompts: [large] })
-  const database = makeTestDatabase([archive])
+/** JSON needs 6 bytes for each character of the prompt's content. */
+const large = prompt({ current_content: "\u0001".repeat(1024 * 1024) })
+const { archive, key } = makeTenant({ prompts: [large] })
+const database = makeTestDatabase([archive])
 
-  const start = (env: Record<string, string> = {}) => startService({ ...database.env, ...env })
+const start = (env: Record<string, string> = {}) => startService({ ...database.env, ...env })
 
-  const sendRequest = async (service: Service, path: string, agent = new Agent({ keepAlive: true })) => {
-    const { status, headers } = await read(service.url + path, key.plaintext, {}, agent)
-    return { status, connection: headers.connection }
-  }
+const sendRequest = async (service: Service, path: string, agent = new Agent({ keepAlive: true })) => {
+  const { status, headers } = await read(service.url + path, key.plaintext, {}, agent)
+  return { status, connection: headers.connection }
+}
 
-  /** Opens a connection and requests responses of 6 MiB each, which is more than the socket buffers can contain. */
-  const requestLargeResponses = (service: Service, count: number) => {
-    const request = `GET /api/v1/prompts/${large.id} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key.plaintext}\r\n\r\n`
-    const socket = connect(service.port, "127.0.0.1", () => socket.write(request.repeat(count)))
-    return socket
-  }
+/** Opens a connection and requests responses of 6 MiB each, which is more than the socket buffers can contain. */
+const requestLargeResponses = (service: Service, count: number) => {
+  const request = `GET /api/v1/prompts/${large.id} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key.plaintext}\r\n\r\n`
+  const socket = connect(service.port, "127.0.0.1", () => socket.write(request.repeat(count)))
+  return socket
+}
 
-  const waitUntilRefusing = (service: Service) =>
-    expect.poll(async () => (await sendRequest(service, "/healthz")).status).toBe("ECONNREFUSED")
+const waitUntilRefusing = (service: Service) =>
+  expect.poll(async () => (await sendRequest(service, "/healthz")).status).toBe("ECONNREFUSED")
 
-  let release = async () => {}
-  const lock = async () => {
-    release = await lockTables(database.env.DATABASE_URL, promptTables)
-  }
-  afterEach(() => release())
+let release = async () => {}
+const lock = async () => {
+  release = await lockTables(database.env.DATABASE_URL, promptTables)
+}
+afterEach(() => release())
 
-  it("a service keeps serving after its log pipe closes, and exits with 0 on SIGTERM", async () => {
-    for (const LOG_FORMAT of ["json", "pretty"]) {
-      const service = await start({ LOG_FORMAT, LOG_LEVEL: "All" })
-      service.process.stderr!.destroy()
-      for (let i = 0; i < 5; i++) expect((await sendRequest(service, "/api/v1/prompts")).status).toBe(200)
-      expect(await service.stop()).toBe(0)
-    }
-  })
-
-  it("on SIGTERM, a service returns 503 for /readyz, accepts requests during SHUTDOWN_GRACE, completes in-flight requests and exits with 0", async () => {
-    const service = await start({ SHUTDOWN_GRACE: "1 second" })
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    expect(await sendRequest(service, "/readyz", agent)).toMatchObject({
-      status: 200,
-      connection: "keep-alive"
-    })
-    await lock()
-    const stopped = service.stop()
-    await expect.poll(async () => (await sendRequest(service, "/readyz", agent)).status).toBe(503)
-    expect(await sendRequest(service, "/healthz", agent)).toMatchObject({
-      status: 200,
-      connection: "keep-alive"
-    })
-    // The request arrives during SHUTDOWN_GRACE. The lock delays its response until the service refuses connections.
-    const inFlight = sendRequest(service, "/api/v1/prompts?per_page=1")
-    await waitUntilRefusing(service)
-    await release()
-    expect(await inFlight).toMatchObject({ status: 200, connection: "close" })
-    expect(await stopped).toBe(0)
-  })
-
-  it("on SIGTERM, a service immediately closes connections that are idle, new or in the middle of a request", async () => {
-    const service = await start()
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    await sendRequest(service, "/healthz", agent)
-    const silent = connect(service.port, "127.0.0.1")
-    const half = connect(service.port, "127.0.0.1", () =>
-      half.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /hea")
-    )
-    await Promise.all([once(silent, "connect"), once(half, "data")])
+it("a service keeps serving after its log pipe closes, and exits with 0 on SIGTERM", async () => {
+  for (const LOG_FORMAT of ["json", "pretty"]) {
+    const service = await start({ LOG_FORMAT, LOG_LEVEL: "All" })
+    service.process.stderr!.destroy()
+    for (let i = 0; i < 5; i++) expect((await sendRequest(service, "/api/v1/prompts")).status).toBe(200)
     expect(await service.stop()).toBe(0)
-    expect(service.output()).not.toContain("Connections cut off")
-    silent.destroy()
-    half.destroy()
-  })
+  }
+})
 
-  it("a service exits immediately with 143 on a second SIGTERM, without completing in-flight requests", async () => {
-    const service = await start()
-    await lock()
-    const inFlight = sendRequest(service, "/api/v1/prompts")
-    await waitForBlockedQuery(database.sql)
-    const stopped = service.stop()
-    await waitUntilRefusing(service)
-    await new Promise((resolve) => setTimeout(resolve, 300))
-    service.process.kill("SIGTERM")
-    expect(await stopped).toBe(143)
-    expect(service.output()).toContain("prompt-retrieval: stopped by a second signal")
-    expect((await inFlight).status).toBe("ECONNRESET")
+it("on SIGTERM, a service returns 503 for /readyz, accepts requests during SHUTDOWN_GRACE, completes in-flight requests and exits with 0", async () => {
+  const service = await start({ SHUTDOWN_GRACE: "1 second" })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  expect(await sendRequest(service, "/readyz", agent)).toMatchObject({
+    status: 200,
+    connection: "keep-alive"
   })
+  await lock()
+  const stopped = service.stop()
+  await expect.poll(async () => (await sendRequest(service, "/readyz", agent)).status).toBe(503)
+  expect(await sendRequest(service, "/healthz", agent)).toMatchObject({
+    status: 200,
+    connection: "keep-alive"
+  })
+  // The request arrives during SHUTDOWN_GRACE. The lock delays its response until the service refuses connections.
+  const inFlight = sendRequest(service, "/api/v1/prompts?per_page=1")
+  await waitUntilRefusing(service)
+  await release()
+  expect(await inFlight).toMatchObject({ status: 200, connection: "close" })
+  expect(await stopped).toBe(0)
+})
 
-  it("a service treats two signals within 250 ms as one signal, because Ctrl+C under npm sends two signals", async () => {
-    const service = await start({ SHUTDOWN_GRACE: "1 second" })
-    service.process.kill("SIGINT")
-    await expect.poll(async () => (await sendRequest(service, "/readyz")).status, { interval: 1 }).toBe(503)
-    expect(await service.stop()).toBe(0)
-  })
+it("on SIGTERM, a service immediately closes connections that are idle, new or in the middle of a request", async () => {
+  const service = await start()
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  await sendRequest(service, "/healthz", agent)
+  const silent = connect(service.port, "127.0.0.1")
+  const half = connect(service.port, "127.0.0.1", () =>
+    half.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /hea")
+  )
+  await Promise.all([once(silent, "connect"), once(half, "data")])
+  expect(await service.stop()).toBe(0)
+  expect(service.output()).not.toContain("Connections cut off")
+  silent.destroy()
+  half.destroy()
+})
 
-  it("on SIGTERM, a service sends in-flight responses completely, disconnects clients that still read slowly 10 s later, and exits with 0", async () => {
-    const service = await start()
-    const [fast, slow] = [requestLargeResponses(service, 2), requestLargeResponses(service, 8)]
-    await Promise.all([once(fast, "readable"), once(slow, "readable")])
-    // After SIGTERM, a connection closes behind the next response that is made.
-    const countResponses = () => service.output().split('"route":"/api/v1/prompts/:id"').length - 1
-    await expect.poll(countResponses).toBe(10)
-    const stopped = service.stop()
-    await waitUntilRefusing(service)
-    // Reads about 2 MB/s of 50 MB in total.
-    const reading = setInterval(() => slow.read(), 30)
-    slow.on("close", () => clearInterval(reading)).on("error", () => {})
-    expect((await text(fast)).length).toBeGreaterThan(12_000_000)
-    expect(await stopped).toBe(0)
-    expect(service.output()).toContain("Connections cut off: not finished within 10 s")
-  })
+it("a service exits immediately with 143 on a second SIGTERM, without completing in-flight requests", async () => {
+  const service = await start()
+  await lock()
+  const inFlight = sendRequest(service, "/api/v1/prompts")
+  await waitForBlockedQuery(database.sql)
+  const stopped = service.stop()
+  await waitUntilRefusing(service)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  service.process.kill("SIGTERM")
+  expect(await stopped).toBe(143)
+  expect(service.output()).toContain("prompt-retrieval: stopped by a second signal")
+  expect((await inFlight).status).toBe("ECONNRESET")
+})
+
+it("a service treats two signals within 250 ms as one signal, because Ctrl+C under npm sends two signals", async () => {
+  const service = await start({ SHUTDOWN_GRACE: "1 second" })
+  service.process.kill("SIGINT")
+  await expect.poll(async () => (await sendRequest(service, "/readyz")).status, { interval: 1 }).toBe(503)
+  expect(await service.stop()).toBe(0)
+})
+
+it("on SIGTERM, a service sends in-flight responses completely, disconnects clients that still read slowly 10 s later, and exits with 0", async () => {
+  const service = await start()
+  const [fast, slow] = [requestLargeResponses(service, 2), requestLargeResponses(service, 8)]
+  await Promise.all([once(fast, "readable"), once(slow, "readable")])
+  // After SIGTERM, a connection closes behind the next response that is made.
+  const countResponses = () => service.output().split('"route":"/api/v1/prompts/:id"').length - 1
+  await expect.poll(countResponses).toBe(10)
+  const stopped = service.stop()
+  await waitUntilRefusing(service)
+  // Reads about 2 MB/s of 50 MB in total.
+  const reading = setInterval(() => slow.read(), 30)
+  slow.on("close", () => clearInterval(reading)).on("error", () => {})
+  expect((await text(fast)).length).toBeGreaterThan(12_000_000)
+  expect(await stopped).toBe(0)
+  expect(service.output()).toContain("Connections cut off: not finished within 10 s")
 })
 
 it.each([
