@@ -18,23 +18,11 @@ import { makeTestDirectory } from "../../support/testDirectory.ts"
 const file = join(import.meta.dirname, "../../../deploy/roles.sql")
 
 /** The names of the roles in this test. Roles belong to the whole server, so each test needs its own names. */
-interface RoleNames {
-  readonly owner: string
-  readonly service: string
-  readonly admin: string
-}
-
-/**
- * Reserves the names of roles. Closing the scope drops the roles, so acquire the names before the databases in which
- * the roles get privileges.
- */
-const freshRoles = Effect.acquireRelease(
-  Effect.sync((): RoleNames => ({ owner: freshName(), service: freshName(), admin: freshName() })),
-  (roles) => Effect.forEach(Object.values(roles), (role) => onServer(`drop role if exists ${role}`))
-)
+const roles = { owner: freshName(), service: freshName(), admin: freshName() }
+type Role = keyof typeof roles
 
 /** Runs deploy/roles.sql in a database as the superuser. */
-const runFile = (database: string, roles: RoleNames) => {
+const runFile = (database: string) => {
   const variables = Object.entries(roles).map(([name, value]) => `--set=${name}=${value}`)
   const args = ["--no-psqlrc", "--quiet", ...variables, `--file=${file}`, toDatabaseUrl(database)]
   const { status, stdout, stderr } = spawnSync("psql", args, { encoding: "utf8" })
@@ -45,22 +33,23 @@ describe("deploy/roles.sql", () => {
   const acquire = makeAcquire()
   const { archive, keys } = sample()
   const scratch = makeTestDirectory("roles-")
-  let roles: RoleNames
   let database: string
 
-  const toEnv = (role: keyof RoleNames) => ({ DATABASE_URL: toDatabaseUrl(database, roles[role]) })
-  const connectAs = (role: keyof RoleNames) => acquire(connectTo(toEnv(role)))
+  const toEnv = (role: Role) => ({ DATABASE_URL: toDatabaseUrl(database, roles[role]) })
+  const connectAs = (role: Role) => acquire(connectTo(toEnv(role)))
   const succeeded = { status: 0, stdout: "", stderr: "" }
 
   beforeAll(async () => {
-    roles = await acquire(freshRoles)
+    // The scope drops the roles after the database in which the roles have privileges.
+    const dropRoles = Effect.forEach(Object.values(roles), (role) => onServer(`drop role if exists ${role}`))
+    await acquire(Effect.addFinalizer(() => dropRoles))
     database = await acquire(freshDatabase)
-    expect(runFile(database, roles)).toEqual({
+    expect(runFile(database)).toEqual({
       ...succeeded,
       stdout: "The tables do not exist yet: run migrate as the owner, and then this file again.\n"
     })
     expect(await run(["migrate"], toEnv("owner"))).toMatchObject({ code: 0 })
-    expect(runFile(database, roles)).toEqual(succeeded)
+    expect(runFile(database)).toEqual(succeeded)
     recordImported(archive)
     const imported = await run(["import", "-"], toEnv("admin"), JSON.stringify(archive))
     expect(imported).toMatchObject({ code: 0, stderr: "" })
@@ -123,41 +112,39 @@ describe("deploy/roles.sql", () => {
       stderr:
         "prompt-retrieval: PostgreSQL rejected a statement: permission denied for table api_keys; deploy/roles.sql grants the privileges of each role\n"
     })
-    expect(runFile(database, roles)).toEqual(succeeded)
+    expect(runFile(database)).toEqual(succeeded)
   })
 
   it("the commands of an administrator work with the administrator's role", async () => {
-    const id = archive.workspace.id
-    const env = toEnv("admin")
-    const runAsAdmin = async (args: ReadonlyArray<string>, input = "") => {
-      const { code, stdout, stderr } = await run(args, env, input)
-      expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: "" })
+    const runAsAdmin = async (line: string, input = "") => {
+      const { code, stdout, stderr } = await run(line.split(" "), toEnv("admin"), input)
+      expect({ line, code, stderr }).toEqual({ line, code: 0, stderr: "" })
       return stdout
     }
-    const issue = ["keys", "issue", "--workspace", id, "--user", "new@example.com", "--json"]
-    const issued = JSON.parse(await runAsAdmin(issue))
+    const { id } = archive.workspace
+    const issued = await runAsAdmin(`keys issue --workspace ${id} --user new@example.com --json`)
+    const files = `--workspace ${id} --format files --out ${join(scratch, "files")}`
+    await runAsAdmin(`export ${files}`)
+    writeFileSync(join(scratch, "files/prompts/added.md"), "---\ntitle: Added\n---\nAn added prompt\n")
     for (const line of [
       "migrate --status",
       "workspaces create --name New",
       `workspaces set ${id} --billing past_due`,
       "workspaces list",
-      `keys revoke ${issued.id}`,
+      `keys revoke ${JSON.parse(issued).id}`,
       `keys list --workspace ${id}`,
       "users set new@example.com --must-reset on",
-      `users list --workspace ${id}`
+      `users list --workspace ${id}`,
+      // With --json, the warnings about the sample are in the result and not on stderr.
+      `import ${join(scratch, "files")} --workspace ${id} --json`,
+      `export ${files} --update`
     ])
-      await runAsAdmin(line.split(" "))
-    const directory = join(scratch, "files")
-    await runAsAdmin(["export", "--workspace", id, "--format", "files", "--out", directory])
-    writeFileSync(join(directory, "prompts", "added.md"), "---\ntitle: Added\n---\nAn added prompt\n")
-    // With --json, the warnings about the sample are in the result and not on stderr.
-    await runAsAdmin(["import", directory, "--workspace", id, "--json"])
-    await runAsAdmin(["export", "--workspace", id, "--format", "files", "--update", "--out", directory])
+      await runAsAdmin(line)
     const large = makeArchive({ prompts: [prompt({ current_content: "x".repeat(200_000) })] })
     recordImported(large)
-    await runAsAdmin(["import", "-", "--dry-run"], JSON.stringify(large))
-    await runAsAdmin(["import", "-"], JSON.stringify(large))
-    await runAsAdmin(["import", "-"], await runAsAdmin(["export", "--workspace", id]))
+    await runAsAdmin("import - --dry-run", JSON.stringify(large))
+    await runAsAdmin("import -", JSON.stringify(large))
+    await runAsAdmin("import -", await runAsAdmin(`export --workspace ${id}`))
   }, 180_000)
 
   it("the roles also have their privileges on tables that later migrations create", async () => {
@@ -165,7 +152,7 @@ describe("deploy/roles.sql", () => {
       name: "later",
       statements: ["create table later (id bigint generated always as identity primary key, note text)"]
     }
-    const migrateAs = (role: keyof RoleNames) =>
+    const migrateAs = (role: Role) =>
       Effect.runPromise(
         Effect.result(
           runMigrations([...migrations, later]).pipe(Effect.provide(connect(database, roles[role])))
