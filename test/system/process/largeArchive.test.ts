@@ -5,12 +5,12 @@ import { expect, it } from "vitest"
 import { type Archive, writeArchive } from "../../../src/application/transfer/Archive.ts"
 import {
   archive,
+  compareIds,
   fragment,
   fragmentBinding,
   prompt,
   tag,
-  version,
-  workspace
+  version
 } from "../../support/archives.ts"
 import { run } from "../../support/service.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
@@ -19,31 +19,28 @@ import { makeTestDirectory } from "../../support/testDirectory.ts"
 const MiB = 1024 * 1024
 const promptCount = 76_000
 
-/** Returns increasing ids, so that the items of the archive are in the order of an export. */
-const makeIds = () => {
-  let last = 0
-  return <Id extends string>(): Id =>
-    `00000000-0000-4000-8000-${(++last).toString(16).padStart(12, "0")}` as string as Id
-}
+/** Makes items in the order of an export. */
+const makeItems = <A extends { readonly id: string }>(count: number, make: (index: number) => A) =>
+  Array.from({ length: count }, (_, index) => make(index)).toSorted(compareIds)
 
 /** Makes an archive whose text has about 200 MiB. */
 const makeLargeArchive = (): Archive => {
-  const id = makeIds()
-  const tags = Array.from({ length: 20 }, (_, index) => tag(`tag ${index}`, { id: id() }))
-  const fragments = Array.from({ length: 100 }, (_, index) => fragment(`Text ${index}`, { id: id() }))
-  const prompts = Array.from({ length: promptCount }, (_, index) => {
+  const tags = makeItems(20, (index) => tag(`tag ${index}`))
+  const fragments = makeItems(100, (index) => fragment(`Text ${index}`))
+  const prompts = makeItems(promptCount, (index) => {
     const language = index % 10 === 0 ? "日本語" : "Japanese"
     const content = `${index}: Answer {{question}} in "quotes", für alle, in ${language}.\n`.repeat(10)
-    const first = version(1, { id: id(), content })
-    // The lists of a prompt come after its other fields, in the order of an export.
-    return {
-      ...prompt({ id: id(), title: `Prompt ${index}`, current_content: content, current_version: 2 }),
+    const first = version(1, { content })
+    return prompt({
+      title: `Prompt ${index}`,
+      current_content: content,
+      current_version: 2,
       tags: [tags[index % tags.length]!.id],
-      fragments: [fragmentBinding(fragments[index % fragments.length]!, 1, { id: id() })],
-      versions: [first, version(2, { id: id(), content, parent_version_id: first.id })]
-    }
+      fragments: [fragmentBinding(fragments[index % fragments.length]!, 1)],
+      versions: [first, version(2, { content, parent_version_id: first.id })]
+    })
   })
-  return archive({ workspace: workspace({ id: id() }), tags, fragments, prompts })
+  return archive({ tags, fragments, prompts })
 }
 
 const scratch = makeTestDirectory("large-archive-")
