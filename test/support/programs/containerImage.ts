@@ -6,6 +6,7 @@ import { temporaryDirectory } from "../testDirectory.ts"
 import { programPath } from "./programs.ts"
 
 const root = join(import.meta.dirname, "../../..")
+const certificates = "/etc/ssl/certs/ca-certificates.crt"
 
 interface ImageConfig {
   readonly User: string
@@ -17,53 +18,29 @@ interface ImageConfig {
   readonly Healthcheck: { readonly Test: ReadonlyArray<string> }
 }
 
-/** Copies a program of this machine and the libraries that it loads. */
-const copyProgram = (program: string, target: string): void => {
-  const copy = (from: string, to: string) => {
-    mkdirSync(dirname(to), { recursive: true })
-    cpSync(realpathSync(from), to)
-  }
-  copy(program, target)
-  const base = target.slice(0, target.indexOf("/files/") + "/files".length)
-  const libraries = execFileSync("ldd", [program], { encoding: "utf8" }).match(/\/\S+/g) ?? []
-  for (const library of libraries) copy(library, base + library)
-}
-
-/** Writes the files of the build image: Node and npm of this machine, and the files that they need. */
-const writeBuildFiles = (files: string): void => {
-  copyProgram(process.execPath, join(files, "usr/local/bin/node"))
-  copyProgram("/bin/sh", join(files, "bin/sh"))
-  copyProgram("/usr/bin/env", join(files, "usr/bin/env"))
-  const npm = join(
-    dirname(realpathSync(execFileSync("sh", ["-c", "command -v npm"], { encoding: "utf8" }).trim())),
-    ".."
-  )
-  cpSync(npm, join(files, "usr/local/lib/node_modules/npm"), { recursive: true })
-  symlinkSync("../lib/node_modules/npm/bin/npm-cli.js", join(files, "usr/local/bin/npm"))
-  mkdirSync(join(files, "etc/ssl/certs"), { recursive: true })
-  cpSync("/etc/ssl/certs/ca-certificates.crt", join(files, "etc/ssl/certs/ca-certificates.crt"))
-  writeFileSync(join(files, "etc/passwd"), "root:x:0:0::/root:/bin/sh\n")
-  for (const directory of ["root", "tmp"]) mkdirSync(join(files, directory))
-}
-
-/** Writes the files of the image that runs the program: Node without a shell. */
-const writeRunFiles = (files: string): void => {
-  copyProgram(process.execPath, join(files, "nodejs/bin/node"))
-  mkdirSync(join(files, "etc"))
-  writeFileSync(join(files, "etc/passwd"), "nonroot:x:65532:65532::/home/nonroot:/sbin/nologin\n")
-  for (const directory of ["proc", "dev", "tmp"]) mkdirSync(join(files, directory))
-}
-
 /** The base images of `deploy/Containerfile`. The tests replace them with images that have these contents. */
 const bases = {
+  // The build mounts the programs of this machine at /usr.
   "docker.io/library/node:24-bookworm-slim": {
-    writeFiles: writeBuildFiles,
+    writeFiles: (files: string): void => {
+      for (const name of ["bin", "lib", "lib64"]) symlinkSync(`usr/${name}`, join(files, name))
+      // buildah searches PATH for the program of RUN before it mounts /usr.
+      writeFileSync(join(files, "opt/npm"), '#!/bin/sh\nexec npm "$@"\n', { mode: 0o755 })
+    },
     settings: [
-      "--env=PATH=/usr/local/bin:/usr/bin:/bin",
-      "--env=NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt"
+      "--env=PATH=/opt/node:/usr/local/bin:/usr/bin:/opt",
+      `--env=NODE_EXTRA_CA_CERTS=${certificates}`
     ]
   },
-  "gcr.io/distroless/nodejs24-debian12:nonroot": { writeFiles: writeRunFiles, settings: ["--user=65532"] }
+  // Node and the libraries that Node loads, and no shell.
+  "gcr.io/distroless/nodejs24-debian12:nonroot": {
+    writeFiles: (files: string): void => {
+      const libraries = execFileSync("ldd", [process.execPath], { encoding: "utf8" }).match(/\/\S+/g) ?? []
+      for (const library of libraries) cpSync(realpathSync(library), join(files, library))
+      cpSync(process.execPath, join(files, "nodejs/bin/node"))
+    },
+    settings: ["--user=65532"]
+  }
 } as const
 
 /** Remounts the directory `$1` read-only, and replaces this process with the command as the user `$2`. */
@@ -96,8 +73,10 @@ export const buildImage = Effect.gen(function* () {
   }
   return yield* Effect.sync(() => {
     for (const [name, { writeFiles, settings }] of Object.entries(bases)) {
-      const files = join(home, basename(name), "files")
-      mkdirSync(files, { recursive: true })
+      const files = join(home, basename(name))
+      for (const directory of ["dev", "etc", "opt", "proc", "root", "tmp"])
+        mkdirSync(join(files, directory), { recursive: true })
+      writeFileSync(join(files, "etc/passwd"), "root:x:0:0::/root:/bin/sh\n")
       writeFiles(files)
       const container = buildah("from", "scratch")
       buildah("copy", "--quiet", container, files, "/")
@@ -112,6 +91,8 @@ export const buildImage = Effect.gen(function* () {
       "--pull-never",
       "--quiet",
       `--volume=${cache}:/root/.npm`,
+      `--volume=${dirname(process.execPath)}:/opt/node:ro`,
+      ...["/usr", certificates].map((path) => `--volume=${path}:${path}:ro`),
       "--file=deploy/Containerfile",
       "--tag=prompt-retrieval",
       "."
