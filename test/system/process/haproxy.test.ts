@@ -12,8 +12,10 @@ const deploy = join(import.meta.dirname, "../../../deploy")
 
 it("deploy/compose/haproxy.cfg has the same rules for requests as deploy/haproxy.cfg", () => {
   const readRules = (file: string) =>
-    readFileSync(join(deploy, file), "utf8").match(/^ *(acl|http-request) .*$/gm)
-  expect(readRules("compose/haproxy.cfg")).toEqual(readRules("haproxy.cfg"))
+    readFileSync(join(deploy, file), "utf8").match(/^ *(acl|http-request) .*$/gm) ?? []
+  const rules = readRules("haproxy.cfg")
+  expect(rules.length).toBeGreaterThan(1)
+  expect(readRules("compose/haproxy.cfg")).toEqual(rules)
 })
 
 describe("two instances behind HAProxy", () => {
