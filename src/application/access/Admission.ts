@@ -92,25 +92,10 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       keys.markUsed(key, now)
     })
 
-    /**
-     * Admits the caller with this token. `undefined` means that the token is missing or malformed. The checks run in
-     * this order, and the first check that fails determines the error. Each line is a condition, followed by the error if
-     * the request does not meet it:
-     *
-     * 1. The request has a token: `MalformedAuthorization`.
-     * 2. The token has the form of a key: `InvalidKeyFormat` if the prefix is missing, otherwise `InvalidKey`.
-     * 3. The service has started: `Unavailable`.
-     * 4. The key exists: `InvalidKey`; `Unavailable` if the keys cannot be read.
-     * 5. The key is neither revoked nor expired by the clock of this process: `KeyRevoked`. The key's owner need not
-     *    reset the password: `OwnerMustReset`. The key has a workspace: `NoOrganization`.
-     * 6. The workspace's tier includes the API: `ApiNotAllowed`. The workspace's billing status is `active`: `Disputed`
-     *    or `PastDue`.
-     * 7. The key's limit and then the process's limit are not exhausted: `RateLimited`. Requests that fail an earlier
-     *    check do not count against the limits.
-     *
-     * @param mustCount is called before check 7, which is left out if it returns false
-     */
-    const admit = Effect.fnUntraced(function* (token: string | undefined, mustCount = () => true) {
+    const admit = Effect.fnUntraced(function* (
+      token: string | undefined,
+      mustCount: () => boolean = () => true
+    ) {
       if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
       const key = yield* Effect.fromResult(parseApiKey(token))
       if (lifecycle.phase() === "starting") return yield* Effect.fail(Unavailable)
@@ -134,6 +119,24 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
 
     return {
       ...(yield* withSpans("Admission", {
+        /**
+         * Admits the caller with this token. `undefined` means that the token is missing or malformed. The checks run in
+         * this order, and the first check that fails determines the error. Each line is a condition, followed by the error if
+         * the request does not meet it:
+         *
+         * 1. The request has a token: `MalformedAuthorization`.
+         * 2. The token has the form of a key: `InvalidKeyFormat` if the prefix is missing, otherwise `InvalidKey`.
+         * 3. The service has started: `Unavailable`.
+         * 4. The key exists: `InvalidKey`; `Unavailable` if the keys cannot be read.
+         * 5. The key is neither revoked nor expired by the clock of this process: `KeyRevoked`. The key's owner need not
+         *    reset the password: `OwnerMustReset`. The key has a workspace: `NoOrganization`.
+         * 6. The workspace's tier includes the API: `ApiNotAllowed`. The workspace's billing status is `active`: `Disputed`
+         *    or `PastDue`.
+         * 7. The key's limit and then the process's limit are not exhausted: `RateLimited`. Requests that fail an earlier
+         *    check do not count against the limits.
+         *
+         * @param mustCount is called before check 7, which is left out if it returns false
+         */
         admit,
 
         /**

@@ -189,8 +189,9 @@ export class RevisionedCache<Value> {
     return Effect.suspend(() => {
       const entry = this.#find(key)
       if (entry === undefined) return Effect.undefined
+      const invalidationsAtStart = this.#invalidations
       return Effect.map(read(entry.value), (result) =>
-        this.#entries.get(key) === entry && this.#isCurrent(entry) ? result : undefined
+        this.#invalidations === invalidationsAtStart && this.#isCurrent(entry) ? result : undefined
       )
     })
   }

@@ -38,10 +38,14 @@ const nameMargin = 40
 export const logTooLarge = (...ids: ReadonlyArray<PromptId>): Effect.Effect<void> =>
   Effect.logWarning("Resolved content is too large", { prompt_id: ids.join(" ") })
 
-/** One of several resolved prompts, with the number of the version that was resolved. */
-export interface ResolvedItem {
+/** A resolved prompt, and the number of the version that was resolved. */
+export interface ResolvedVersion {
   readonly prompt: ResolvedPrompt
   readonly current_version: number
+}
+
+/** One of several resolved prompts. */
+export interface ResolvedItem extends ResolvedVersion {
   /** The text that addressed the prompt or, on a page of the list, the prompt's name. */
   readonly name: string
 }
@@ -95,8 +99,7 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
       /** The names of the prompts; by default, the shortest names that belong to them. */
       names?: ReadonlyArray<string>
     ) {
-      if (references.length === 0) return []
-      const sources = yield* repo.getSources(workspaceId, references)
+      const sources = references.length === 0 ? [] : yield* repo.getSources(workspaceId, references)
       const items: Array<ResolvedItem> = []
       const tooLarge = new Set<PromptId>()
       let bytes = 0
@@ -113,7 +116,7 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
         items.push(resolved.success.item)
       }
       if (tooLarge.size > 0) yield* logTooLarge(...tooLarge)
-      return items
+      return items as ReadonlyArray<ResolvedItem>
     })
 
     return yield* withSpans("Prompts", {

@@ -55,6 +55,22 @@ describe("CachingPromptRepo", () => {
     assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
   })
 
+  test("CachingPromptRepo does not read a page again when a concurrent read counts the prompts too", function* () {
+    const gates = [1, 2, 3].map(() => Deferred.makeUnsafe<void>())
+    const { reads, total } = yield* makeCache((n) => Deferred.await(gates[n - 1]!))
+    const start = (page: Page) => Effect.forkChild(total(page), { startImmediately: true })
+    const finish = Effect.fnUntraced(function* (n: number, fiber: Fiber.Fiber<number, unknown>) {
+      yield* Deferred.succeed(gates[n - 1]!, undefined)
+      assert.strictEqual(yield* Fiber.join(fiber), 7)
+    })
+    const [one, two] = [yield* start(first), yield* start(first)]
+    yield* finish(1, one)
+    const page = yield* start(second)
+    yield* finish(2, two)
+    yield* finish(3, page)
+    assert.deepStrictEqual(reads, ["list", "list", "listPage"])
+  })
+
   test("CachingPromptRepo counts the prompts again if the workspace changed while a page was read", function* () {
     const gate = yield* Deferred.make<void>()
     const { changes, state, reads, total } = yield* makeCache((n) =>

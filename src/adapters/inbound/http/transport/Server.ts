@@ -24,13 +24,12 @@ export const listen = (
   { host, port }: Pick<ServerOptions, "host" | "port">
 ): Effect.Effect<AddressInfo, ListenError> =>
   Effect.callback((resume) => {
-    const onError = ({ message }: Error) => resume(Effect.fail(new ListenError({ message })))
-    server.once("error", onError)
+    // Stays on the server, because a later error without a listener would end the process.
+    server.on("error", ({ message }) => resume(Effect.fail(new ListenError({ message }))))
     // With Node's default backlog of 511, a burst would lose connections. The kernel may limit the backlog further.
-    server.listen({ port, host, backlog: connectionLimits.maxConnections }, () => {
-      server.off("error", onError)
+    server.listen({ port, host, backlog: connectionLimits.maxConnections }, () =>
       resume(Effect.succeed(server.address() as AddressInfo))
-    })
+    )
   })
 
 /** Stops listening, waits for in-flight requests, and destroys connections that are open after the drain timeout. */

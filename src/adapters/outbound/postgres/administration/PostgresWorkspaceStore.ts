@@ -13,9 +13,15 @@ import {
   UserNotFound,
   WorkspaceStore
 } from "../../../../application/ports/WorkspaceStore.ts"
-import { type ApiKeyId, endKey, isActive, keepLifetime, toReplacedName } from "../../../../domain/ApiKey.ts"
+import {
+  type ApiKeyId,
+  endKey,
+  isActive,
+  keepLifetime,
+  toReplacedName,
+  type UserId
+} from "../../../../domain/ApiKey.ts"
 import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
-import { User } from "../../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { Database } from "../Database.ts"
 import { exportWorkspace, readContent } from "./ContentReader.ts"
@@ -44,8 +50,6 @@ const describeKey = (
 const decodeRowsToDelete = Schema.decodeUnknownSync(
   Schema.Struct({ prompts: Schema.Int, api_keys: Schema.Int })
 )
-
-const decodeUser = Schema.decodeUnknownSync(User)
 
 // The clauses that lock a selected row until the transaction ends.
 /** Other transactions cannot delete the row. */
@@ -100,6 +104,23 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       const details = { ...entry.details, ...Object.fromEntries(changes) }
       return changes.length === 0 ? Effect.void : record({ ...entry, details })
     }
+
+    /**
+     * Returns the user with this email, and locks the user against deletion, but not against changes. Adds the user if
+     * there is none.
+     */
+    const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
+      for (;;) {
+        yield* sql`insert into users ${sql.insert({ id: newUserId, email })} on conflict (lower(email)) do nothing`
+        const user = yield* Effect.catchTag(
+          findUser(email, againstDeletion),
+          "UserNotFound",
+          () => Effect.undefined
+        )
+        // If there is no user, another transaction deleted the user after the insert: try again.
+        if (user !== undefined) return user
+      }
+    })
 
     return WorkspaceStore.of({
       workspaces: readWorkspaces(pool, "order by id"),
@@ -198,10 +219,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       readContent: (workspace) => readSnapshot(readContent(sql, workspace)),
       addKey: Effect.fnUntraced(function* (workspace, owner, key) {
         yield* findWorkspace(sql, workspace, againstDeletion)
-        // The update changes nothing, but returns an existing user and locks it against deletion.
-        const [user] = yield* sql`insert into users ${sql.insert({ id: owner.newUserId, email: owner.email })}
-          on conflict (lower(email)) do update set email = users.email returning *`
-        const { id, email } = decodeUser(user)
+        const { id, email } = yield* addOrLockUser(owner.newUserId, owner.email)
         const { expires_at } = key
         const row = { ...key, workspace_id: workspace, created_by: id, key_hash: `\\x${key.key_hash}` }
         yield* sql`insert into api_keys ${sql.insert(row)}`

@@ -96,8 +96,8 @@ class QueryPool {
   }
 
   /**
-   * Runs a query on a connection of the pool. If a pooled connection is dead, tries another, because the pool's other
-   * connections are often dead too. Fails when a new connection fails too.
+   * Runs a query on a connection of the pool. If the connection is lost, tries another, because the pool's other
+   * connections are often lost too. Fails if a further attempt on a new connection fails.
    */
   #attempt(query: PooledQuery, attempt: "first" | "retry"): Effect.Effect<Result, SqlError> {
     let wasUsed = false

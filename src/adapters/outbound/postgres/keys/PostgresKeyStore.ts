@@ -59,7 +59,7 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
   function* () {
     const sql = yield* PgClient.PgClient
     const pending = new Map<ApiKeyId, number>()
-    /** The last use of each key that was sent to PostgreSQL, oldest first. */
+    /** The last use of each key that was sent to PostgreSQL, in the order of sending. */
     const written = new Map<ApiKeyId, number>()
     const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
 

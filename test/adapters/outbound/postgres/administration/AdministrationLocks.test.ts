@@ -42,6 +42,18 @@ test("addKey adds the user again if another transaction deletes the user at the 
   assert.deepStrictEqual(yield* store.users(home.id), [{ ...owner, id: newUserId }])
 })
 
+test("a password reset does not wait for an addKey of the user", function* () {
+  const { store, other, home, owner } = yield* makeSetting
+  // addKey waits for this lock at its end, when it has locked the user.
+  const commit = yield* holdLocks(other, ["lock table audit_events in share mode", []])
+  const user = { email: owner.email, newUserId: newId<typeof owner.id>() }
+  const adding = yield* Effect.forkScoped(store.addKey(home.id, user, toNewKey(key(home.id, owner))))
+  yield* waitForBlocked(other)
+  yield* other.unsafe("update users set must_reset_password = true where id = $1", [owner.id])
+  yield* commit
+  yield* Fiber.join(adding)
+})
+
 test("rotateKey fails with KeyNotFound if another transaction deletes the key's workspace or user at the same time", function* () {
   for (const parent of ["workspace", "user"]) {
     const { store, other, home, owner, own } = yield* makeSetting
