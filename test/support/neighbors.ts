@@ -153,15 +153,11 @@ export const runNeighbors = Effect.gen(function* () {
     accept: "application/json, text/event-stream",
     "mcp-protocol-version": "2025-11-25"
   }
-  const send = async ({ path, body }: LargeRequest): Promise<number | "closed"> => {
-    try {
-      const init = { method: body === undefined ? "GET" : "POST", headers, body: body ?? null }
-      const response = await fetch(service.url + path, init)
-      await response.arrayBuffer()
-      return response.status
-    } catch {
-      return "closed"
-    }
+  const send = async ({ path, body }: LargeRequest) => {
+    const method = body === undefined ? "GET" : "POST"
+    const response = await fetch(service.url + path, { method, headers, body: body ?? null })
+    await response.arrayBuffer()
+    return response.status
   }
   return {
     service,
