@@ -1,7 +1,7 @@
-import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { onTestFinished } from "vitest"
+import { makeResources } from "../../test/support/database.ts"
+import { listenOnFreePort } from "../../test/support/ports.ts"
 import type { FakeService } from "../src/testing.ts"
 
 export type Handler<A = void> = (request: IncomingMessage, response: ServerResponse) => A
@@ -20,10 +20,7 @@ export const serveFake = async (service: FakeService, fault: Handler<boolean> = 
     const answer = (await service.fetch(`http://host${request.url}`, init)) as Response
     response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text())
   })
-  await once(server.listen(0, "127.0.0.1"), "listening")
-  onTestFinished(() => {
-    server.closeAllConnections()
-    return server[Symbol.asyncDispose]()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { acquire, release } = makeResources()
+  onTestFinished(release)
+  return `http://127.0.0.1:${await acquire(listenOnFreePort(server))}`
 }
