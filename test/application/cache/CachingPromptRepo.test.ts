@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -42,46 +42,44 @@ const makeCache = Effect.fnUntraced(function* (
   return { changes, reads, state, total }
 })
 
-describe("CachingPromptRepo", () => {
-  test("CachingPromptRepo counts the prompts of a filter once for all pages, until something in the workspace changes", function* () {
-    const { changes, state, reads, total } = yield* makeCache()
-    assert.deepStrictEqual([yield* total(), yield* total(second)], [7, 7])
-    changes.invalidate(newId())
-    assert.strictEqual(yield* total(), 7)
-    assert.deepStrictEqual(reads, ["list", "listPage", "listPage"])
-    state.count = 8
-    changes.invalidate(own)
-    assert.deepStrictEqual([yield* total(), yield* total(second)], [8, 8])
-    assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
-  })
+test("CachingPromptRepo counts the prompts of a filter once for all pages, until something in the workspace changes", function* () {
+  const { changes, state, reads, total } = yield* makeCache()
+  assert.deepStrictEqual([yield* total(), yield* total(second)], [7, 7])
+  changes.invalidate(newId())
+  assert.strictEqual(yield* total(), 7)
+  assert.deepStrictEqual(reads, ["list", "listPage", "listPage"])
+  state.count = 8
+  changes.invalidate(own)
+  assert.deepStrictEqual([yield* total(), yield* total(second)], [8, 8])
+  assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
+})
 
-  test("CachingPromptRepo does not read a page again when a concurrent read counts the prompts too", function* () {
-    const gates = [1, 2, 3].map(() => Deferred.makeUnsafe<void>())
-    const { reads, total } = yield* makeCache((n) => Deferred.await(gates[n - 1]!))
-    const start = (page: Page) => Effect.forkChild(total(page), { startImmediately: true })
-    const finish = Effect.fnUntraced(function* (n: number, fiber: Fiber.Fiber<number, unknown>) {
-      yield* Deferred.succeed(gates[n - 1]!, undefined)
-      assert.strictEqual(yield* Fiber.join(fiber), 7)
-    })
-    const [one, two] = [yield* start(first), yield* start(first)]
-    yield* finish(1, one)
-    const page = yield* start(second)
-    yield* finish(2, two)
-    yield* finish(3, page)
-    assert.deepStrictEqual(reads, ["list", "list", "listPage"])
+test("CachingPromptRepo does not read a page again when a concurrent read counts the prompts too", function* () {
+  const gates = [1, 2, 3].map(() => Deferred.makeUnsafe<void>())
+  const { reads, total } = yield* makeCache((n) => Deferred.await(gates[n - 1]!))
+  const start = (page: Page) => Effect.forkChild(total(page), { startImmediately: true })
+  const finish = Effect.fnUntraced(function* (n: number, fiber: Fiber.Fiber<number, unknown>) {
+    yield* Deferred.succeed(gates[n - 1]!, undefined)
+    assert.strictEqual(yield* Fiber.join(fiber), 7)
   })
+  const [one, two] = [yield* start(first), yield* start(first)]
+  yield* finish(1, one)
+  const page = yield* start(second)
+  yield* finish(2, two)
+  yield* finish(3, page)
+  assert.deepStrictEqual(reads, ["list", "list", "listPage"])
+})
 
-  test("CachingPromptRepo counts the prompts again if the workspace changed while a page was read", function* () {
-    const gate = yield* Deferred.make<void>()
-    const { changes, state, reads, total } = yield* makeCache((n) =>
-      n === 2 ? Deferred.await(gate) : Effect.void
-    )
-    yield* total()
-    const slow = yield* Effect.forkChild(total(), { startImmediately: true })
-    state.count = 8
-    changes.invalidate(own)
-    yield* Deferred.succeed(gate, undefined)
-    assert.strictEqual(yield* Fiber.join(slow), 8)
-    assert.deepStrictEqual(reads, ["list", "listPage", "list"])
-  })
+test("CachingPromptRepo counts the prompts again if the workspace changed while a page was read", function* () {
+  const gate = yield* Deferred.make<void>()
+  const { changes, state, reads, total } = yield* makeCache((n) =>
+    n === 2 ? Deferred.await(gate) : Effect.void
+  )
+  yield* total()
+  const slow = yield* Effect.forkChild(total(), { startImmediately: true })
+  state.count = 8
+  changes.invalidate(own)
+  yield* Deferred.succeed(gate, undefined)
+  assert.strictEqual(yield* Fiber.join(slow), 8)
+  assert.deepStrictEqual(reads, ["list", "listPage", "list"])
 })

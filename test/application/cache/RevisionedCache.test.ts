@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { afterEach, vi } from "vitest"
 import { cacheLimits } from "../../../src/application/cache/CacheLimits.ts"
@@ -28,87 +28,85 @@ const setUp = () => {
   return { feed, cache, respond, load, fail, listKnown }
 }
 
-describe("a RevisionedCache with the limits of responses", () => {
-  afterEach(() => {
-    vi.restoreAllMocks()
-  })
+afterEach(() => {
+  vi.restoreAllMocks()
+})
 
-  it("a response is served for 30 s, and remains known for outages", () => {
-    const now = vi.spyOn(performance, "now").mockReturnValue(1_000)
-    const { cache, feed, load } = setUp()
-    load("a", "x")
-    now.mockReturnValue(31_000)
-    assert.strictEqual(cache.get("a"), "x")
-    now.mockReturnValue(31_001)
-    assert.isUndefined(cache.get("a"))
-    feed.isUp = false
-    assert.strictEqual(cache.findLastKnown("a"), "x")
-  })
+it("a response is served for 30 s, and remains known for outages", () => {
+  const now = vi.spyOn(performance, "now").mockReturnValue(1_000)
+  const { cache, feed, load } = setUp()
+  load("a", "x")
+  now.mockReturnValue(31_000)
+  assert.strictEqual(cache.get("a"), "x")
+  now.mockReturnValue(31_001)
+  assert.isUndefined(cache.get("a"))
+  feed.isUp = false
+  assert.strictEqual(cache.findLastKnown("a"), "x")
+})
 
-  /** Results of a read of the key "a" whose known value is "x". */
-  const contradictions: Record<string, (world: ReturnType<typeof setUp>) => unknown> = {
-    "another body": ({ load }) => load("a", "y"),
-    "another body that is too large for the cache": ({ load }) => load("a", "y".repeat(2 ** 20)),
-    "an error about the content": ({ fail }) => fail("a", "not found")
-  }
-  it.each(Object.keys(contradictions).flatMap((name) => [[name, true] as const, [name, false] as const]))(
-    "a result that contradicts the known response deletes all responses of its workspace only: %s, while the feed is up: %s",
-    (name, isUp) => {
-      const world = setUp()
-      const { respond, feed, load, listKnown } = world
-      for (const key of ["a", "b"]) load(key, "x")
-      load("other", "x", other)
-      const readOverlapping = Effect.sync(() => {
-        feed.isUp = isUp
-        contradictions[name]!(world)
-        return "x"
-      })
-      Effect.runSync(respond("c", readOverlapping))
-      feed.isUp = false
-      assert.deepStrictEqual(listKnown(["a", "b", "c", "other"]), ["other"])
-    }
-  )
-
-  it("equal responses and other errors delete no known response", () => {
-    const { cache, feed, load, fail } = setUp()
-    for (const _ of [1, 2]) load("a", "x")
-    fail("a", "unavailable")
-    feed.isUp = false
-    assert.strictEqual(cache.findLastKnown("a"), "x")
-  })
-
-  it("a different result of a read that started before a reported change deletes the cached response, because the result may be newer", () => {
-    const { cache, feed, respond, load } = setUp()
-    const readLate = Effect.sync(() => {
-      feed.changes.invalidate(workspace)
-      load("a", "x")
-      // The database changes again, and the feed has not reported this change.
-      return "y"
+/** Results of a read of the key "a" whose known value is "x". */
+const contradictions: Record<string, (world: ReturnType<typeof setUp>) => unknown> = {
+  "another body": ({ load }) => load("a", "y"),
+  "another body that is too large for the cache": ({ load }) => load("a", "y".repeat(2 ** 20)),
+  "an error about the content": ({ fail }) => fail("a", "not found")
+}
+it.each(Object.keys(contradictions).flatMap((name) => [[name, true] as const, [name, false] as const]))(
+  "a result that contradicts the known response deletes all responses of its workspace only: %s, while the feed is up: %s",
+  (name, isUp) => {
+    const world = setUp()
+    const { respond, feed, load, listKnown } = world
+    for (const key of ["a", "b"]) load(key, "x")
+    load("other", "x", other)
+    const readOverlapping = Effect.sync(() => {
+      feed.isUp = isUp
+      contradictions[name]!(world)
+      return "x"
     })
-    Effect.runSync(respond("a", readLate))
-    assert.isUndefined(cache.get("a"))
-  })
+    Effect.runSync(respond("c", readOverlapping))
+    feed.isUp = false
+    assert.deepStrictEqual(listKnown(["a", "b", "c", "other"]), ["other"])
+  }
+)
 
-  it("the cache holds at most 32 MiB, and evicts the oldest responses first, a sixteenth at a time", () => {
-    const { load, listKnown } = setUp()
-    const keys = Array.from({ length: 1_000 }, (_, i) => `cold ${i}`)
-    for (const key of keys) load(key, "x".repeat(100 * 1024))
-    const count = listKnown(keys).length
-    assert.deepStrictEqual(listKnown(keys), keys.slice(-count))
-    assert.isBelow(count * 100, 32 * 1024)
-    assert.isAbove(count * 100, 29 * 1024)
-  })
+it("equal responses and other errors delete no known response", () => {
+  const { cache, feed, load, fail } = setUp()
+  for (const _ of [1, 2]) load("a", "x")
+  fail("a", "unavailable")
+  feed.isUp = false
+  assert.strictEqual(cache.findLastKnown("a"), "x")
+})
 
-  it("a workspace above its equal share of a full cache evicts only its own responses", () => {
-    const { load, listKnown } = setUp()
-    const others = Array.from({ length: 3 }, () => newId<WorkspaceId>())
-    const small = others.flatMap((other, n) =>
-      Array.from({ length: 50 }, (_, i) => [`small ${n} ${i}`, other] as const)
-    )
-    for (const [key, other] of small) load(key, "x".repeat(100 * 1024), other)
-    const large = Array.from({ length: 100 }, (_, i) => `large ${i}`)
-    for (const key of large) load(key, "x".repeat(1_000 * 1024))
-    assert.strictEqual(listKnown(small.map(([key]) => key)).length, small.length)
-    assert.isAbove(listKnown(large).length, 10)
+it("a different result of a read that started before a reported change deletes the cached response, because the result may be newer", () => {
+  const { cache, feed, respond, load } = setUp()
+  const readLate = Effect.sync(() => {
+    feed.changes.invalidate(workspace)
+    load("a", "x")
+    // The database changes again, and the feed has not reported this change.
+    return "y"
   })
+  Effect.runSync(respond("a", readLate))
+  assert.isUndefined(cache.get("a"))
+})
+
+it("the cache holds at most 32 MiB, and evicts the oldest responses first, a sixteenth at a time", () => {
+  const { load, listKnown } = setUp()
+  const keys = Array.from({ length: 1_000 }, (_, i) => `cold ${i}`)
+  for (const key of keys) load(key, "x".repeat(100 * 1024))
+  const count = listKnown(keys).length
+  assert.deepStrictEqual(listKnown(keys), keys.slice(-count))
+  assert.isBelow(count * 100, 32 * 1024)
+  assert.isAbove(count * 100, 29 * 1024)
+})
+
+it("a workspace above its equal share of a full cache evicts only its own responses", () => {
+  const { load, listKnown } = setUp()
+  const others = Array.from({ length: 3 }, () => newId<WorkspaceId>())
+  const small = others.flatMap((other, n) =>
+    Array.from({ length: 50 }, (_, i) => [`small ${n} ${i}`, other] as const)
+  )
+  for (const [key, other] of small) load(key, "x".repeat(100 * 1024), other)
+  const large = Array.from({ length: 100 }, (_, i) => `large ${i}`)
+  for (const key of large) load(key, "x".repeat(1_000 * 1024))
+  assert.strictEqual(listKnown(small.map(([key]) => key)).length, small.length)
+  assert.isAbove(listKnown(large).length, 10)
 })

@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
@@ -19,34 +19,32 @@ const everything = { page: 1, per_page: 100 }
 
 const test = makeTest(it.effect, Layer.provideMerge(Prompts.layer, Memory.layer))
 
-describe("Prompts", () => {
-  test("a Free caller can read only the versions of the last seven days, and a Solo caller can read every version", function* () {
-    const prompts = yield* Prompts
-    const now = Date.UTC(2026, 5, 15, 12)
-    const cutoff = now - 7 * 24 * 60 * 60 * 1000
-    const one = prompt({
-      versions: [cutoff - 1, cutoff].map((millis, index) =>
-        version(index + 1, { created_at: toTimestamp(millis) })
-      )
-    })
-    const own = archive({ prompts: [one] })
-    yield* Memory.storeArchive(own)
-
-    const numbersFor = Effect.fnUntraced(function* (tier: string) {
-      const caller = toCaller(own, tier)
-      const { items, total } = yield* prompts.listVersions(caller, one.id, everything)
-      const numbers = items.map(({ version_number }) => Number(version_number))
-      assert.strictEqual(total, numbers.length)
-      for (const { version_number } of one.versions) {
-        const read = yield* Effect.result(prompts.getVersion(caller, one.id, String(version_number)))
-        assert.strictEqual(read._tag === "Success", numbers.includes(version_number))
-        if (read._tag === "Failure") assert.deepStrictEqual(read.failure, VersionNotFound)
-      }
-      return numbers
-    })
-
-    yield* TestClock.setTime(now)
-    assert.deepStrictEqual(yield* numbersFor("free"), [2])
-    assert.deepStrictEqual(yield* numbersFor("solo"), [2, 1])
+test("a Free caller can read only the versions of the last seven days, and a Solo caller can read every version", function* () {
+  const prompts = yield* Prompts
+  const now = Date.UTC(2026, 5, 15, 12)
+  const cutoff = now - 7 * 24 * 60 * 60 * 1000
+  const one = prompt({
+    versions: [cutoff - 1, cutoff].map((millis, index) =>
+      version(index + 1, { created_at: toTimestamp(millis) })
+    )
   })
+  const own = archive({ prompts: [one] })
+  yield* Memory.storeArchive(own)
+
+  const numbersFor = Effect.fnUntraced(function* (tier: string) {
+    const caller = toCaller(own, tier)
+    const { items, total } = yield* prompts.listVersions(caller, one.id, everything)
+    const numbers = items.map(({ version_number }) => Number(version_number))
+    assert.strictEqual(total, numbers.length)
+    for (const { version_number } of one.versions) {
+      const read = yield* Effect.result(prompts.getVersion(caller, one.id, String(version_number)))
+      assert.strictEqual(read._tag === "Success", numbers.includes(version_number))
+      if (read._tag === "Failure") assert.deepStrictEqual(read.failure, VersionNotFound)
+    }
+    return numbers
+  })
+
+  yield* TestClock.setTime(now)
+  assert.deepStrictEqual(yield* numbersFor("free"), [2])
+  assert.deepStrictEqual(yield* numbersFor("solo"), [2, 1])
 })

@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { findCallerChanges } from "../../../src/application/transfer/CallerChanges.ts"
 import { archive, instant, prompt, toWorkspaceContent } from "../../support/archives.ts"
 import { makeImported, pairFiles, renderFiles } from "../../support/promptFiles.ts"
@@ -15,54 +15,52 @@ const unchanged = { removed_slots: [], added_slots: [] }
 const agent = { name: "agent", new_name: "agent", type: "system", new_type: "system", ...unchanged }
 const summary = { name: "summary", new_name: "summary", type: "user", new_type: "user", ...unchanged }
 
-describe("findCallerChanges", () => {
-  it.each<readonly [what: string, changed: Record<string, string>, changes: ReadonlyArray<object>]>([
+it.each<readonly [what: string, changed: Record<string, string>, changes: ReadonlyArray<object>]>([
+  [
+    "a new prompt, or another text with the same slots, breaks no application",
+    { ...files, "prompts/new.md": "{{x}}", "prompts/summary.md": "For {{reader}}: {{ text }}" },
+    []
+  ],
+  [
+    "slots are removed and added by the prompt's own text, by its bindings and by its fragments",
+    {
+      "prompts/agent.md": files["prompts/agent.md"].replace("tone: kind", "tone: {}"),
+      "prompts/summary.md": "Summarize {{body}} for {{reader}}.",
+      "fragments/tone.md": "Write in a {{tone}} tone, in {{language}}."
+    },
     [
-      "a new prompt, or another text with the same slots, breaks no application",
-      { ...files, "prompts/new.md": "{{x}}", "prompts/summary.md": "For {{reader}}: {{ text }}" },
-      []
-    ],
-    [
-      "slots are removed and added by the prompt's own text, by its bindings and by its fragments",
-      {
-        "prompts/agent.md": files["prompts/agent.md"].replace("tone: kind", "tone: {}"),
-        "prompts/summary.md": "Summarize {{body}} for {{reader}}.",
-        "fragments/tone.md": "Write in a {{tone}} tone, in {{language}}."
-      },
-      [
-        { ...agent, added_slots: ["tone", "language"] },
-        { ...summary, removed_slots: ["text"], added_slots: ["body"] }
-      ]
-    ],
-    [
-      "a prompt in place of a prompt with the same name is compared with that prompt, and a prompt without a file is gone",
-      { "prompts/moved/summary.md": files["prompts/summary.md"].replace("{{text}}", "it") },
-      [
-        { ...agent, new_name: null, new_type: null },
-        { ...summary, removed_slots: ["text"] }
-      ]
+      { ...agent, added_slots: ["tone", "language"] },
+      { ...summary, removed_slots: ["text"], added_slots: ["body"] }
     ]
-  ])("%s", (_, changed, changes) => {
-    const pairs = pairFiles(home, content, new Map(Object.entries(changed)))
-    assert.deepStrictEqual(findCallerChanges(pairs), changes as never)
-  })
+  ],
+  [
+    "a prompt in place of a prompt with the same name is compared with that prompt, and a prompt without a file is gone",
+    { "prompts/moved/summary.md": files["prompts/summary.md"].replace("{{text}}", "it") },
+    [
+      { ...agent, new_name: null, new_type: null },
+      { ...summary, removed_slots: ["text"] }
+    ]
+  ]
+])("%s", (_, changed, changes) => {
+  const pairs = pairFiles(home, content, new Map(Object.entries(changed)))
+  assert.deepStrictEqual(findCallerChanges(pairs), changes as never)
+})
 
-  it("the name of the oldest prompt with a slug is the slug, so the next prompt gets it if the oldest is renamed", () => {
-    const [old, young] = ["2026-01-01", "2026-01-02"].map((day) =>
-      prompt({ title: "Agent", prompt_type: "user", created_at: instant(`${day}T00:00:00.000Z`) })
-    )
-    const source = archive({ prompts: [young!, old!] })
-    const texts = [...renderFiles(source)].map(
-      ([path, text]) =>
-        [path, text.includes(old!.id) ? text.replace("title: Agent", "title: Other") : text] as const
-    )
-    const pairs = pairFiles(source.workspace.id, toWorkspaceContent(source), new Map(texts))
-    assert.deepStrictEqual(
-      findCallerChanges(pairs).map(({ name, new_name }) => [name, new_name]),
-      [
-        ["agent", "other"],
-        [`agent-${young!.id.slice(0, 8)}`, "agent"]
-      ]
-    )
-  })
+it("the name of the oldest prompt with a slug is the slug, so the next prompt gets it if the oldest is renamed", () => {
+  const [old, young] = ["2026-01-01", "2026-01-02"].map((day) =>
+    prompt({ title: "Agent", prompt_type: "user", created_at: instant(`${day}T00:00:00.000Z`) })
+  )
+  const source = archive({ prompts: [young!, old!] })
+  const texts = [...renderFiles(source)].map(
+    ([path, text]) =>
+      [path, text.includes(old!.id) ? text.replace("title: Agent", "title: Other") : text] as const
+  )
+  const pairs = pairFiles(source.workspace.id, toWorkspaceContent(source), new Map(texts))
+  assert.deepStrictEqual(
+    findCallerChanges(pairs).map(({ name, new_name }) => [name, new_name]),
+    [
+      ["agent", "other"],
+      [`agent-${young!.id.slice(0, 8)}`, "agent"]
+    ]
+  )
 })

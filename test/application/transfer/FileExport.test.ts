@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { diffLines } from "diff"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
@@ -117,217 +117,215 @@ const awkwardArchives = Arbitrary.map(
   }
 )
 
-describe("planExport", () => {
-  it.prop(
-    "an export changes no file after an import, and an import changes no row after an export",
-    { source: archivesWithNames, target: archivesWithNames, picks: naturals },
-    ({ source, target, picks }) => {
-      const texts = reformat(renderFiles(source), picks)
-      const home = source.workspace.id
-      const { content: imported } = importFiles(home, toWorkspaceContent(source), texts)
-      assert.deepStrictEqual(plan(home, imported, texts), nothing)
-      const later = toWorkspaceContent(target, imported.importedStates)
-      const edited = shareIds(later, imported, picks.length % 4)
-      const updated = exportFiles(home, edited, texts)
-      const { edit, content } = importFiles(home, edited, updated)
-      assert.isTrue(isEmptyEdit(edit))
-      assert.deepStrictEqual(plan(home, content, updated), nothing)
-    }
-  )
-
-  it.prop(
-    "whatever the folders and titles, the exported paths are valid on every file system and describe the same prompts",
-    { source: awkwardArchives },
-    ({ source }) => {
-      const written = renderFiles(source)
-      assert.deepStrictEqual(findDifferences(source.workspace.id, toWorkspaceContent(source), written), [])
-      const folded = [...written.keys()].map((path) => path.normalize("NFC").toLowerCase())
-      assert.strictEqual(new Set(folded).size, folded.length)
-      const isDirectory = (path: string) => folded.some((other) => other.startsWith(`${path}/`))
-      assert.deepStrictEqual(folded.filter(isDirectory), [])
-      const isRejected = (segment: string) => /^\.|^$|[. ]$|[\\:*?"<>|\p{Cc}]/u.test(segment)
-      assert.deepStrictEqual(folded.flatMap((path) => path.split("/")).filter(isRejected), [])
-    }
-  )
-
-  it("the front matter contains the folder's name only if the path cannot express the name", () => {
-    const folders = ["Support", "a/b c", "/", "日".repeat(61), ".x:", "%41", "Agent.md"].map((name) =>
-      folder({ name })
-    )
-    const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
-    const texts = renderFiles(archive({ folders, prompts }))
-    assert.deepStrictEqual(
-      [...texts].map(([path, text]) => [path, /^folder: .*$/m.exec(text)?.[0]]),
-      [
-        ["prompts/41/agent.md", 'folder: "%41"'],
-        ["prompts/Support/agent.md", undefined],
-        ["prompts/a/b c/agent.md", undefined],
-        ["prompts/agent-md/agent.md", "folder: Agent.md"],
-        ["prompts/untitled/agent.md", "folder: /"],
-        ["prompts/x/agent.md", 'folder: ".x:"'],
-        [`prompts/${"日".repeat(50)}/agent.md`, `folder: ${"日".repeat(61)}`]
-      ]
-    )
-  })
-
-  /**
-   * Returns the text of a file after an edit of its prompt and an export. Checks that the text describes the edited
-   * prompt.
-   */
-  const exportEdit = (text: string, edit: PromptChange, path = "prompts/a.md"): string => {
-    const { home, content, texts } = makeImported({ [path]: text, "fragments/tone.md": "Be {{x}}" })
-    const edited = editPrompts(content, { [content.prompts[0]!.current_content]: edit })
+it.prop(
+  "an export changes no file after an import, and an import changes no row after an export",
+  { source: archivesWithNames, target: archivesWithNames, picks: naturals },
+  ({ source, target, picks }) => {
+    const texts = reformat(renderFiles(source), picks)
+    const home = source.workspace.id
+    const { content: imported } = importFiles(home, toWorkspaceContent(source), texts)
+    assert.deepStrictEqual(plan(home, imported, texts), nothing)
+    const later = toWorkspaceContent(target, imported.importedStates)
+    const edited = shareIds(later, imported, picks.length % 4)
     const updated = exportFiles(home, edited, texts)
-    assert.deepStrictEqual(findDifferences(home, edited, updated), [])
-    return updated.get(path)!
+    const { edit, content } = importFiles(home, edited, updated)
+    assert.isTrue(isEmptyEdit(edit))
+    assert.deepStrictEqual(plan(home, content, updated), nothing)
   }
+)
 
-  /** The front matter of a prompt as people write it: each key in several styles, without and with comments. */
-  const styles: Readonly<Record<string, ReadonlyArray<string>>> = {
-    title: ["title: Agent", "title:   'Agent'  # a name", '"title": "Agent"'],
-    description: [
-      "description: >-\n  Answers\n  all",
-      "description: |-\n  Answers all",
-      "description: Answers all # x"
-    ],
-    type: ["type:  system", "type: system   # role"],
-    model: ["model: gpt-4o", 'model: "gpt-4o"'],
-    intent: ["intent: support", "intent:\n  support"],
-    tags: ["tags: [draft,  shop]", "tags:\n- draft # one\n- shop", "tags:\n    - draft\n\n    - shop"],
-    favorite: ["favorite: true", "favorite:   true #"],
-    sort_order: ["sort_order: 0x10", "sort_order: 16  # late"],
-    fragments: [
-      "fragments: [{fragment: tone, with: {x: 1.10}}]",
-      "fragments:\n  # the tone\n  - fragment: tone # x\n    with: { x: 1.10 }"
-    ]
+it.prop(
+  "whatever the folders and titles, the exported paths are valid on every file system and describe the same prompts",
+  { source: awkwardArchives },
+  ({ source }) => {
+    const written = renderFiles(source)
+    assert.deepStrictEqual(findDifferences(source.workspace.id, toWorkspaceContent(source), written), [])
+    const folded = [...written.keys()].map((path) => path.normalize("NFC").toLowerCase())
+    assert.strictEqual(new Set(folded).size, folded.length)
+    const isDirectory = (path: string) => folded.some((other) => other.startsWith(`${path}/`))
+    assert.deepStrictEqual(folded.filter(isDirectory), [])
+    const isRejected = (segment: string) => /^\.|^$|[. ]$|[\\:*?"<>|\p{Cc}]/u.test(segment)
+    assert.deepStrictEqual(folded.flatMap((path) => path.split("/")).filter(isRejected), [])
   }
-  const separators = ["", "# A comment\n", "\n", "\n\n#no space\n   # indented\n"]
-  const edits: Readonly<Record<string, PromptChange>> = {
-    title: { title: "Other: title" },
-    description: { description: "First\nsecond" },
-    type: { prompt_type: "assistant" },
-    model: { target_model: "" },
-    intent: { intent: "# none" },
-    tags: { tags: [] },
-    favorite: { is_favorite: false },
-    sort_order: { sort_order: 7 },
-    fragments: { fragments: [] }
-  }
+)
 
-  it.prop(
-    "planExport changes only the lines of keys that differ, whatever the style and the order of the keys, and keeps a byte order mark and the line ends of Windows",
-    { picks: Arbitrary.array(natural, { minLength: 40, maxLength: 40 }) },
-    ({ picks }) => {
-      const keys = Object.keys(styles)
-      for (const number of picks) keys.push(...keys.splice(number % keys.length, 1))
-      const choose = <A>(items: ReadonlyArray<A>, index: number): A => items[picks[index]! % items.length]!
-      const entries = keys.map((key, index) => ({
-        key,
-        text: `${choose(styles[key]!, index)}\n`,
-        separator: choose(separators, index + 10),
-        isEdited: choose([false, false, true], index + 20)
-      }))
-      const text = `---\n${entries.map(({ separator, text }) => separator + text).join("")}# The end\n---\nBody\n`
-      const edited = entries.filter(({ isEdited }) => isEdited)
-      const edit = Object.assign({}, ...edited.map(({ key }) => edits[key]))
-      const updated = exportEdit(text, edit)
-      const removed = diffLines(text, updated).flatMap((part) =>
-        part.removed ? part.value.split("\n").slice(0, -1) : []
-      )
-      const editedLines = edited.flatMap(({ text }) => text.split("\n").slice(0, -1))
-      assert.deepStrictEqual(
-        removed.filter((line) => !editedLines.includes(line)),
-        []
-      )
-      assert.strictEqual(updated === text, edited.length === 0)
-      const toWindows = (text: string) => `\ufeff${text.replaceAll("\n", "\r\n")}`
-      assert.strictEqual(exportEdit(toWindows(text), edit), toWindows(updated))
-    }
+it("the front matter contains the folder's name only if the path cannot express the name", () => {
+  const folders = ["Support", "a/b c", "/", "日".repeat(61), ".x:", "%41", "Agent.md"].map((name) =>
+    folder({ name })
   )
-
-  it.each<readonly [string, PromptChange, string]>([
-    ["---\n---\na", { current_content: "b" }, "---\n---\nb"],
-    ["Hello\n", { prompt_type: "system" }, "---\ntype: system\n---\nHello\n"],
+  const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
+  const texts = renderFiles(archive({ folders, prompts }))
+  assert.deepStrictEqual(
+    [...texts].map(([path, text]) => [path, /^folder: .*$/m.exec(text)?.[0]]),
     [
-      "---\nmodel:   m # x\ntitle:   'A'   # y\n---\nHello\n",
-      { title: "B", intent: "support", is_favorite: true, current_content: "Hello\n\nBye" },
-      "---\nmodel:   m # x\ntitle: B   # y\nintent: support\nfavorite: true\n---\nHello\n\nBye\n"
-    ],
-    // The path of the file stays.
-    ["Hello\n", { folder_id: null }, "---\nfolder: null\n---\nHello\n"],
-    // Without front matter, this body would be read as front matter.
-    [
-      "Hello\n",
-      { current_content: "---\ntitle: x\n---\n" },
-      "---\ntitle: a\ntype: user\n---\n---\ntitle: x\n---\n\n"
+      ["prompts/41/agent.md", 'folder: "%41"'],
+      ["prompts/Support/agent.md", undefined],
+      ["prompts/a/b c/agent.md", undefined],
+      ["prompts/agent-md/agent.md", "folder: Agent.md"],
+      ["prompts/untitled/agent.md", "folder: /"],
+      ["prompts/x/agent.md", 'folder: ".x:"'],
+      [`prompts/${"日".repeat(50)}/agent.md`, `folder: ${"日".repeat(61)}`]
     ]
-  ])(
-    "planExport changes only what differs, keeps comments, and adds front matter to plain Markdown only if it must: %j, %j",
-    (text, edit, expected) => {
-      assert.strictEqual(exportEdit(text, edit, "prompts/Support/a.md"), expected)
-    }
   )
+})
 
-  it("planExport plans a file with the id of each new prompt, and the removal of the files of archived and deleted prompts", () => {
-    const { home, content, texts } = makeImported({
-      "prompts/Support/agent.md": "Hello\n",
-      "prompts/old.md": "Old\n",
-      "prompts/deleted.md": "Deleted\n",
-      "prompts/same.md": "Same\n"
-    })
-    const agent = content.prompts.find(({ current_content }) => current_content === "Hello")!
-    const added = { ...agent, id: newId<PromptId>(), title: "Agent", current_content: "Added" }
-    const kept = editPrompts(deletePrompts(content, "Deleted"), { Old: { is_archived: true } })
-    const later = { ...kept, prompts: [...kept.prompts, added] }
-    const path = `prompts/Support/agent-${added.id.slice(-8)}.md`
-    assert.deepStrictEqual(plan(home, later, texts), {
-      written: { [path]: `---\nid: ${added.id}\ntitle: Agent\ntype: user\n---\nAdded\n` },
-      removed: ["prompts/deleted.md", "prompts/old.md"]
-    })
-  })
+/**
+ * Returns the text of a file after an edit of its prompt and an export. Checks that the text describes the edited
+ * prompt.
+ */
+const exportEdit = (text: string, edit: PromptChange, path = "prompts/a.md"): string => {
+  const { home, content, texts } = makeImported({ [path]: text, "fragments/tone.md": "Be {{x}}" })
+  const edited = editPrompts(content, { [content.prompts[0]!.current_content]: edit })
+  const updated = exportFiles(home, edited, texts)
+  assert.deepStrictEqual(findDifferences(home, edited, updated), [])
+  return updated.get(path)!
+}
 
-  it("planExport refuses to replace or remove files that were edited since the import, and names them all, unless overwrite is set", () => {
-    const files = ["fragments/e.md", ...["a", "b", "c", "d"].map((name) => `prompts/${name}.md`)]
-    const { home, content, texts } = makeImported(
-      Object.fromEntries(files.map((path) => [path, `${path.at(-4)!.toUpperCase()}\n`]))
+/** The front matter of a prompt as people write it: each key in several styles, without and with comments. */
+const styles: Readonly<Record<string, ReadonlyArray<string>>> = {
+  title: ["title: Agent", "title:   'Agent'  # a name", '"title": "Agent"'],
+  description: [
+    "description: >-\n  Answers\n  all",
+    "description: |-\n  Answers all",
+    "description: Answers all # x"
+  ],
+  type: ["type:  system", "type: system   # role"],
+  model: ["model: gpt-4o", 'model: "gpt-4o"'],
+  intent: ["intent: support", "intent:\n  support"],
+  tags: ["tags: [draft,  shop]", "tags:\n- draft # one\n- shop", "tags:\n    - draft\n\n    - shop"],
+  favorite: ["favorite: true", "favorite:   true #"],
+  sort_order: ["sort_order: 0x10", "sort_order: 16  # late"],
+  fragments: [
+    "fragments: [{fragment: tone, with: {x: 1.10}}]",
+    "fragments:\n  # the tone\n  - fragment: tone # x\n    with: { x: 1.10 }"
+  ]
+}
+const separators = ["", "# A comment\n", "\n", "\n\n#no space\n   # indented\n"]
+const edits: Readonly<Record<string, PromptChange>> = {
+  title: { title: "Other: title" },
+  description: { description: "First\nsecond" },
+  type: { prompt_type: "assistant" },
+  model: { target_model: "" },
+  intent: { intent: "# none" },
+  tags: { tags: [] },
+  favorite: { is_favorite: false },
+  sort_order: { sort_order: 7 },
+  fragments: { fragments: [] }
+}
+
+it.prop(
+  "planExport changes only the lines of keys that differ, whatever the style and the order of the keys, and keeps a byte order mark and the line ends of Windows",
+  { picks: Arbitrary.array(natural, { minLength: 40, maxLength: 40 }) },
+  ({ picks }) => {
+    const keys = Object.keys(styles)
+    for (const number of picks) keys.push(...keys.splice(number % keys.length, 1))
+    const choose = <A>(items: ReadonlyArray<A>, index: number): A => items[picks[index]! % items.length]!
+    const entries = keys.map((key, index) => ({
+      key,
+      text: `${choose(styles[key]!, index)}\n`,
+      separator: choose(separators, index + 10),
+      isEdited: choose([false, false, true], index + 20)
+    }))
+    const text = `---\n${entries.map(({ separator, text }) => separator + text).join("")}# The end\n---\nBody\n`
+    const edited = entries.filter(({ isEdited }) => isEdited)
+    const edit = Object.assign({}, ...edited.map(({ key }) => edits[key]))
+    const updated = exportEdit(text, edit)
+    const removed = diffLines(text, updated).flatMap((part) =>
+      part.removed ? part.value.split("\n").slice(0, -1) : []
     )
-    const later = editPrompts(deletePrompts(content, "D"), {
-      B: { current_content: "Edited" },
-      C: { is_archived: true }
-    })
-    const edit = (...paths: ReadonlyArray<string>): Texts =>
-      new Map([...texts, ...paths.map((path) => [path, "Changed\n"] as const)])
-    const paths = [...files, "prompts/new.md"]
-    for (const path of paths) assert.deepStrictEqual(plan(home, later, edit(path)), [path])
-    const edited = edit(...paths)
-    assert.deepStrictEqual(plan(home, later, edited), paths)
-    assert.deepStrictEqual(plan(home, later, edited, true), {
-      written: { "fragments/e.md": "E\n", "prompts/a.md": "A\n", "prompts/b.md": "Edited\n" },
-      removed: ["prompts/c.md", "prompts/d.md", "prompts/new.md"]
-    })
-    // A file that already contains the edit of the workspace stays as it is.
-    const merged = new Map([...texts, ["prompts/b.md", "Edited\n"]])
-    assert.deepStrictEqual(plan(home, later, merged), {
-      written: {},
-      removed: ["prompts/c.md", "prompts/d.md"]
-    })
+    const editedLines = edited.flatMap(({ text }) => text.split("\n").slice(0, -1))
+    assert.deepStrictEqual(
+      removed.filter((line) => !editedLines.includes(line)),
+      []
+    )
+    assert.strictEqual(updated === text, edited.length === 0)
+    const toWindows = (text: string) => `\ufeff${text.replaceAll("\n", "\r\n")}`
+    assert.strictEqual(exportEdit(toWindows(text), edit), toWindows(updated))
+  }
+)
+
+it.each<readonly [string, PromptChange, string]>([
+  ["---\n---\na", { current_content: "b" }, "---\n---\nb"],
+  ["Hello\n", { prompt_type: "system" }, "---\ntype: system\n---\nHello\n"],
+  [
+    "---\nmodel:   m # x\ntitle:   'A'   # y\n---\nHello\n",
+    { title: "B", intent: "support", is_favorite: true, current_content: "Hello\n\nBye" },
+    "---\nmodel:   m # x\ntitle: B   # y\nintent: support\nfavorite: true\n---\nHello\n\nBye\n"
+  ],
+  // The path of the file stays.
+  ["Hello\n", { folder_id: null }, "---\nfolder: null\n---\nHello\n"],
+  // Without front matter, this body would be read as front matter.
+  [
+    "Hello\n",
+    { current_content: "---\ntitle: x\n---\n" },
+    "---\ntitle: a\ntype: user\n---\n---\ntitle: x\n---\n\n"
+  ]
+])(
+  "planExport changes only what differs, keeps comments, and adds front matter to plain Markdown only if it must: %j, %j",
+  (text, edit, expected) => {
+    assert.strictEqual(exportEdit(text, edit, "prompts/Support/a.md"), expected)
+  }
+)
+
+it("planExport plans a file with the id of each new prompt, and the removal of the files of archived and deleted prompts", () => {
+  const { home, content, texts } = makeImported({
+    "prompts/Support/agent.md": "Hello\n",
+    "prompts/old.md": "Old\n",
+    "prompts/deleted.md": "Deleted\n",
+    "prompts/same.md": "Same\n"
   })
+  const agent = content.prompts.find(({ current_content }) => current_content === "Hello")!
+  const added = { ...agent, id: newId<PromptId>(), title: "Agent", current_content: "Added" }
+  const kept = editPrompts(deletePrompts(content, "Deleted"), { Old: { is_archived: true } })
+  const later = { ...kept, prompts: [...kept.prompts, added] }
+  const path = `prompts/Support/agent-${added.id.slice(-8)}.md`
+  assert.deepStrictEqual(plan(home, later, texts), {
+    written: { [path]: `---\nid: ${added.id}\ntitle: Agent\ntype: user\n---\nAdded\n` },
+    removed: ["prompts/deleted.md", "prompts/old.md"]
+  })
+})
 
-  it("planExport plans no file for a fragment that only archived prompts contain, and keeps an existing file", () => {
-    const [left, unused] = [fragment("left"), fragment("unused", { name: "Unused" })]
-    const own = archive({
-      fragments: [left, unused],
-      prompts: [prompt({ is_archived: true, fragments: [fragmentBinding(left, 1)] })]
-    })
-    assert.deepStrictEqual([...renderFiles(own).keys()], ["fragments/unused.md"])
+it("planExport refuses to replace or remove files that were edited since the import, and names them all, unless overwrite is set", () => {
+  const files = ["fragments/e.md", ...["a", "b", "c", "d"].map((name) => `prompts/${name}.md`)]
+  const { home, content, texts } = makeImported(
+    Object.fromEntries(files.map((path) => [path, `${path.at(-4)!.toUpperCase()}\n`]))
+  )
+  const later = editPrompts(deletePrompts(content, "D"), {
+    B: { current_content: "Edited" },
+    C: { is_archived: true }
+  })
+  const edit = (...paths: ReadonlyArray<string>): Texts =>
+    new Map([...texts, ...paths.map((path) => [path, "Changed\n"] as const)])
+  const paths = [...files, "prompts/new.md"]
+  for (const path of paths) assert.deepStrictEqual(plan(home, later, edit(path)), [path])
+  const edited = edit(...paths)
+  assert.deepStrictEqual(plan(home, later, edited), paths)
+  assert.deepStrictEqual(plan(home, later, edited, true), {
+    written: { "fragments/e.md": "E\n", "prompts/a.md": "A\n", "prompts/b.md": "Edited\n" },
+    removed: ["prompts/c.md", "prompts/d.md", "prompts/new.md"]
+  })
+  // A file that already contains the edit of the workspace stays as it is.
+  const merged = new Map([...texts, ["prompts/b.md", "Edited\n"]])
+  assert.deepStrictEqual(plan(home, later, merged), {
+    written: {},
+    removed: ["prompts/c.md", "prompts/d.md"]
+  })
+})
 
-    const { home, content, texts } = makeImported({
-      "prompts/a.md": "---\nfragments:\n  - fragment: tone\n---\nA\n",
-      "fragments/tone.md": "Kind\n"
-    })
-    assert.deepStrictEqual(plan(home, editPrompts(content, { A: { is_archived: true } }), texts), {
-      written: {},
-      removed: ["prompts/a.md"]
-    })
+it("planExport plans no file for a fragment that only archived prompts contain, and keeps an existing file", () => {
+  const [left, unused] = [fragment("left"), fragment("unused", { name: "Unused" })]
+  const own = archive({
+    fragments: [left, unused],
+    prompts: [prompt({ is_archived: true, fragments: [fragmentBinding(left, 1)] })]
+  })
+  assert.deepStrictEqual([...renderFiles(own).keys()], ["fragments/unused.md"])
+
+  const { home, content, texts } = makeImported({
+    "prompts/a.md": "---\nfragments:\n  - fragment: tone\n---\nA\n",
+    "fragments/tone.md": "Kind\n"
+  })
+  assert.deepStrictEqual(plan(home, editPrompts(content, { A: { is_archived: true } }), texts), {
+    written: {},
+    removed: ["prompts/a.md"]
   })
 })

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { findWaitSeconds } from "../../../../../src/adapters/inbound/http/request/RequestHead.ts"
 
 const parse = (prefer: string | undefined) =>
@@ -11,52 +11,50 @@ const parse = (prefer: string | undefined) =>
     startWait: () => undefined
   })
 
-describe("the preference wait", () => {
-  it.each([
-    ["wait=1", 1],
-    ["wait=50", 50],
-    ["wait=51", 50],
-    ["wait=99999999999999999999999", 50],
-    ["wait=010", 10],
-    ['wait="10"', 10],
-    ["WAIT = 7", 7],
-    ["respond-async, wait=10", 10],
-    ["wait=10; foo=1", 10],
-    ['foo;bar="a,b;\\"", wait=6', 6],
-    ['foo="wait=3", wait=4', 4],
-    [" , ,wait=2", 2],
-    ["wait=5, wait=9", 5]
-  ])("%s waits for %i s", (prefer, seconds) => {
-    expect(parse(prefer)).toBe(seconds)
-  })
+it.each([
+  ["wait=1", 1],
+  ["wait=50", 50],
+  ["wait=51", 50],
+  ["wait=99999999999999999999999", 50],
+  ["wait=010", 10],
+  ['wait="10"', 10],
+  ["WAIT = 7", 7],
+  ["respond-async, wait=10", 10],
+  ["wait=10; foo=1", 10],
+  ['foo;bar="a,b;\\"", wait=6', 6],
+  ['foo="wait=3", wait=4', 4],
+  [" , ,wait=2", 2],
+  ["wait=5, wait=9", 5]
+])("the preference %s waits for %i s", (prefer, seconds) => {
+  expect(parse(prefer)).toBe(seconds)
+})
 
-  it.each([
-    ...[undefined, "", "wait", "wait=", "wait=0", "wait=-1", "wait=1.5", "wait=0x10", "wait=x, wait=9"],
-    ...['wait="1', "return=minimal; wait=3", 'foo="wait=3"']
-  ])("%s does not wait", (prefer) => {
-    expect(parse(prefer)).toBeUndefined()
-  })
+it.each([
+  ...[undefined, "", "wait", "wait=", "wait=0", "wait=-1", "wait=1.5", "wait=0x10", "wait=x, wait=9"],
+  ...['wait="1', "return=minimal; wait=3", 'foo="wait=3"']
+])("the preference %s does not wait", (prefer) => {
+  expect(parse(prefer)).toBeUndefined()
+})
 
-  it.each([
-    ['"', '"'],
-    ['a="', '\\"'],
-    ["a;", '"\\"'],
-    ["", "a,"],
-    ["a", " "],
-    ["", " "]
-  ])("the time to parse %s%s… is proportional to the length of the header", (start, repeated) => {
-    const timeOnce = (prefer: string): number => {
-      const startedAt = performance.now()
-      for (let i = 0; i < 20; i++) parse(prefer)
-      return performance.now() - startedAt
-    }
-    // The shortest of several times is the one that other processes and the garbage collector disturb least.
-    const time = (length: number): number => {
-      const prefer = start + repeated.repeat(length / repeated.length)
-      return Math.min(...Array.from({ length: 20 }, () => timeOnce(prefer)))
-    }
-    time(1_024)
-    // Sixteen times the length takes 16 times as long, not 256 times.
-    expect(time(16_384) / time(1_024)).toBeLessThan(64)
-  })
+it.each([
+  ['"', '"'],
+  ['a="', '\\"'],
+  ["a;", '"\\"'],
+  ["", "a,"],
+  ["a", " "],
+  ["", " "]
+])("the time to parse %s%s… is proportional to the length of the header", (start, repeated) => {
+  const timeOnce = (prefer: string): number => {
+    const startedAt = performance.now()
+    for (let i = 0; i < 20; i++) parse(prefer)
+    return performance.now() - startedAt
+  }
+  // The shortest of several times is the one that other processes and the garbage collector disturb least.
+  const time = (length: number): number => {
+    const prefer = start + repeated.repeat(length / repeated.length)
+    return Math.min(...Array.from({ length: 20 }, () => timeOnce(prefer)))
+  }
+  time(1_024)
+  // Sixteen times the length takes 16 times as long, not 256 times.
+  expect(time(16_384) / time(1_024)).toBeLessThan(64)
 })
