@@ -4,13 +4,7 @@ import { it } from "vitest"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { newId, sample } from "../support/archives.ts"
 import { getSource, makePromptRepo } from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
-import {
-  expectError,
-  expectSuccess,
-  internalError,
-  malformedAuthorization,
-  promptNotFound
-} from "./expectations.ts"
+import { expectError, expectSuccess, internalError } from "./expectations.ts"
 import { authorize, endpointTargets, startApi } from "./startApi.ts"
 
 const { archive, keys } = sample()
@@ -25,7 +19,7 @@ const versionOf = (endpoint: string): number | undefined =>
 
 const api = startApi([archive])
 const authorization = authorize(keys.active.plaintext)
-const send = (target: string, lines = [authorization]) => api.send(target, lines)
+const send = (target: string) => api.send(target, [authorization])
 
 const workspace = archive.workspace.id
 const model = makePromptRepo(new Map([[workspace, archive]]))
@@ -67,9 +61,3 @@ it.each(Object.entries(targets))(
     expectSuccess(await send(uncached), undefined, versionOf(name))
   }
 )
-
-it("If-None-Match does not turn an error into a 304", async () => {
-  const condition = "If-None-Match: *"
-  expectError(await send(`/api/v1/prompts/${newId()}`, [authorization, condition]), promptNotFound)
-  expectError(await send(targets.get, [condition]), malformedAuthorization)
-})

@@ -1,15 +1,10 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
+import { makeTenant, newId } from "../../support/archives.ts"
 import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
 import { type Service, startService } from "../../support/service.ts"
 import { expectError, unavailable } from "../expectations.ts"
-import { authorize, endpointTargets, startDemoApi } from "../startApi.ts"
+import { authorize, endpointTargets } from "../startApi.ts"
 import { expectDocumented } from "./document.ts"
-
-const { archive, key, send } = startDemoApi()
-
-it("the response to GET /openapi.json without a key matches the OpenAPI document", async () => {
-  expect((await send("/openapi.json", [])).status).toBe(200)
-})
 
 let withoutDatabase: Service
 beforeAll(async () => {
@@ -18,10 +13,17 @@ beforeAll(async () => {
 })
 afterAll(async () => expect(await withoutDatabase?.stop()).toBe(0))
 
-it.each(Object.entries({ ...endpointTargets(archive.prompts[0]!.id), readyz: "/readyz" }))(
+it("the response to GET /openapi.json without a key matches the OpenAPI document", async () => {
+  const response = await exchange(withoutDatabase.port, rawRequest("/openapi.json"))
+  expect(response.status).toBe(200)
+  expectDocumented("/openapi.json", response)
+})
+
+it.each(Object.entries({ ...endpointTargets(newId()), readyz: "/readyz" }))(
   "while the database is unreachable, the endpoint %s returns a 503 that matches the OpenAPI document",
   async (_, target) => {
-    const response = await exchange(withoutDatabase.port, rawRequest(target, [authorize(key)]))
+    const authorization = authorize(makeTenant().key.plaintext)
+    const response = await exchange(withoutDatabase.port, rawRequest(target, [authorization]))
     expectError(response, unavailable)
     expectDocumented(target, response)
   }
