@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -88,45 +88,43 @@ const makeText = (bytes: number, char: string): string => {
   return char.repeat(Math.floor(bytes / size)) + "x".repeat(bytes % size)
 }
 
-describe("the size limit of resolved content", () => {
-  it.each(["x", "é", "€", "😀"])(
-    "the size limit of resolved content is exact to the byte for characters like %s",
-    (char) => {
-      const full = makeText(sizes.contentBytes, char)
-      assert.isFalse(isTooLarge(full, []))
-      assert.isTrue(isTooLarge(`${full}x`, []))
-      const rest = makeText(sizes.contentBytes - 2 - 100, char)
-      const [whole, slot] = [
-        { content: rest, variable_overrides: {} },
-        { content: "{{a}}", variable_overrides: { a: rest } }
-      ]
-      const empty = { content: "", variable_overrides: {} }
-      for (const use of [whole, slot]) {
-        assert.isFalse(isTooLarge("h".repeat(100), [use]))
-        assert.isTrue(isTooLarge("h".repeat(101), [use]))
-        assert.isTrue(isTooLarge("h".repeat(100), [use, empty]))
-      }
+it.each(["x", "é", "€", "😀"])(
+  "the size limit of resolved content is exact to the byte for characters like %s",
+  (char) => {
+    const full = makeText(sizes.contentBytes, char)
+    assert.isFalse(isTooLarge(full, []))
+    assert.isTrue(isTooLarge(`${full}x`, []))
+    const rest = makeText(sizes.contentBytes - 2 - 100, char)
+    const [whole, slot] = [
+      { content: rest, variable_overrides: {} },
+      { content: "{{a}}", variable_overrides: { a: rest } }
+    ]
+    const empty = { content: "", variable_overrides: {} }
+    for (const use of [whole, slot]) {
+      assert.isFalse(isTooLarge("h".repeat(100), [use]))
+      assert.isTrue(isTooLarge("h".repeat(101), [use]))
+      assert.isTrue(isTooLarge("h".repeat(100), [use, empty]))
     }
-  )
+  }
+)
 
-  it("resolve fails if the contents of a prompt and its fragments together have more than 2 MiB before slots are filled", () => {
-    const slots = `{{${"a".repeat(250)}}}`.repeat(sizes.sourceBytes / 512)
-    const half = { content: slots, variable_overrides: { ["a".repeat(250)]: "" } }
-    assert.isFalse(isTooLarge("x".repeat(10_000), [half, half]))
-    assert.isTrue(isTooLarge("x".repeat(50_000), [half, half]))
-  })
+it("resolve fails if the contents of a prompt and its fragments together have more than 2 MiB before slots are filled", () => {
+  const slots = `{{${"a".repeat(250)}}}`.repeat(sizes.sourceBytes / 512)
+  const half = { content: slots, variable_overrides: { ["a".repeat(250)]: "" } }
+  assert.isFalse(isTooLarge("x".repeat(10_000), [half, half]))
+  assert.isTrue(isTooLarge("x".repeat(50_000), [half, half]))
+})
 
-  it("resolve stops as soon as the size limit is exceeded", () => {
-    const mebibyte = "x".repeat(1024 * 1024)
-    const untouched: SourceFragment = {
-      content: "{{a}}",
-      get variable_overrides(): unknown {
-        throw new Error("read beyond the limit")
-      }
+it("resolve stops as soon as the size limit is exceeded", () => {
+  const mebibyte = "x".repeat(1024 * 1024)
+  const untouched: SourceFragment = {
+    content: "{{a}}",
+    get variable_overrides(): unknown {
+      throw new Error("read beyond the limit")
     }
-    const steps = { content: "{{a}}".repeat(sizes.contentSlots), variable_overrides: { a: mebibyte } }
-    assert.isTrue(isTooLarge("", [steps, untouched]))
-  })
+  }
+  const steps = { content: "{{a}}".repeat(sizes.contentSlots), variable_overrides: { a: mebibyte } }
+  assert.isTrue(isTooLarge("", [steps, untouched]))
 })
 
 /** Returns the time of the fastest of 10 runs. At least one run is not interrupted by other processes. */
@@ -139,26 +137,24 @@ const measureBestTime = (run: () => void): number => {
   return Math.min(...times)
 }
 
-describe("hostile content", () => {
-  const hostile: Record<string, (size: number) => string> = {
-    "an open slot of blanks": (size) => `{{${" ".repeat(size)}`,
-    "open braces": (size) => "{".repeat(size),
-    "braces that open and close": (size) => "{{}}".repeat(size / 4),
-    "open slots": (size) => "{{ ".repeat(size / 3),
-    "slots one character short of closing": (size) => `{{${"a".repeat(255)}}`.repeat(size / 258),
-    "slots one character too long": (size) => `{{${" ".repeat(257)}}}`.repeat(size / 261),
-    "closing braces": (size) => `{{${"}".repeat(size)}`,
-    "blank slots": (size) => "{{ }}".repeat(size / 5)
-  }
+const hostile: Record<string, (size: number) => string> = {
+  "an open slot of blanks": (size) => `{{${" ".repeat(size)}`,
+  "open braces": (size) => "{".repeat(size),
+  "braces that open and close": (size) => "{{}}".repeat(size / 4),
+  "open slots": (size) => "{{ ".repeat(size / 3),
+  "slots one character short of closing": (size) => `{{${"a".repeat(255)}}`.repeat(size / 258),
+  "slots one character too long": (size) => `{{${" ".repeat(257)}}}`.repeat(size / 261),
+  "closing braces": (size) => `{{${"}".repeat(size)}`,
+  "blank slots": (size) => "{{ }}".repeat(size / 5)
+}
 
-  // In quadratic time, one long text takes 64 times as long as 64 texts with the same length together.
-  it.each(Object.keys(hostile))("slots of hostile content are filled in linear time: %s", (kind) => {
-    const measure = (size: number, count: number) => {
-      const content = hostile[kind]!(size)
-      return measureBestTime(() => {
-        for (let n = 0; n < count; n++) assert.strictEqual(fillSlots(content, { a: "x" }), content)
-      })
-    }
-    assert.isBelow(measure(65_536, 1), 8 * measure(1_024, 64))
-  })
+// In quadratic time, one long text takes 64 times as long as 64 texts with the same length together.
+it.each(Object.keys(hostile))("slots of hostile content are filled in linear time: %s", (kind) => {
+  const measure = (size: number, count: number) => {
+    const content = hostile[kind]!(size)
+    return measureBestTime(() => {
+      for (let n = 0; n < count; n++) assert.strictEqual(fillSlots(content, { a: "x" }), content)
+    })
+  }
+  assert.isBelow(measure(65_536, 1), 8 * measure(1_024, 64))
 })

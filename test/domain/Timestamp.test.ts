@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import {
   isRepresentable,
@@ -14,80 +14,74 @@ const earliest = -62_135_596_800_000
 const latest = 253_402_300_799_999
 const Instant = Schema.Int.check(Schema.isBetween({ minimum: earliest, maximum: latest }))
 
-describe("Timestamp", () => {
-  it.prop(
-    "toTimestamp formats instants in UTC with milliseconds, in texts that sort like the instants",
-    { a: Instant, b: Instant },
-    ({ a, b }) => {
-      const text = toTimestamp(a)
-      assert.isTrue(Schema.is(Timestamp)(text) && isRepresentable(a))
-      assert.strictEqual(Date.parse(text), a)
-      assert.strictEqual(normalizeTime(text), text)
-      assert.strictEqual(text < toTimestamp(b), a < b)
-    }
-  )
+it.prop(
+  "toTimestamp formats instants in UTC with milliseconds, in texts that sort like the instants",
+  { a: Instant, b: Instant },
+  ({ a, b }) => {
+    const text = toTimestamp(a)
+    assert.isTrue(Schema.is(Timestamp)(text) && isRepresentable(a))
+    assert.strictEqual(Date.parse(text), a)
+    assert.strictEqual(normalizeTime(text), text)
+    assert.strictEqual(text < toTimestamp(b), a < b)
+  }
+)
 
-  it("toTimestamp clamps instants to the years 0001 to 9999", () => {
-    for (const [millis, text] of [
-      [earliest - 1, "0001-01-01T00:00:00.000Z"],
-      [Number.NEGATIVE_INFINITY, "0001-01-01T00:00:00.000Z"],
-      [latest + 1, "9999-12-31T23:59:59.999Z"]
-    ] as const) {
-      assert.strictEqual<string>(toTimestamp(millis), text)
-      assert.isFalse(isRepresentable(millis))
-    }
-    assert.isFalse(isRepresentable(Number.NaN))
-  })
-
-  it.each([
-    ...["2026-01-01T00:00:00Z", "2026-01-01 00:00:00.000Z", "2026-01-01T00:00:00.000+00:00"],
-    ...["2026-01-01T00:00:00.000Z\n", "+012026-01-01T00:00:00.000Z"]
-  ])("the Timestamp schema rejects %j", (text) => assert.isFalse(Schema.is(Timestamp)(text)))
+it("toTimestamp clamps instants to the years 0001 to 9999", () => {
+  for (const [millis, text] of [
+    [earliest - 1, "0001-01-01T00:00:00.000Z"],
+    [Number.NEGATIVE_INFINITY, "0001-01-01T00:00:00.000Z"],
+    [latest + 1, "9999-12-31T23:59:59.999Z"]
+  ] as const) {
+    assert.strictEqual<string>(toTimestamp(millis), text)
+    assert.isFalse(isRepresentable(millis))
+  }
+  assert.isFalse(isRepresentable(Number.NaN))
 })
 
-describe("parseTime", () => {
-  it.each([
-    ...["2026-02-28T24:00Z", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123999999Z"],
-    ...["2026-12-31T23:59:59.999-00:01", "2024-02-29T12:00:00.999+02:00", "0001-01-01T00:00:00Z"]
-  ])("normalizeTime converts %s to UTC with milliseconds", (text) => {
-    assert.strictEqual(normalizeTime(text), new Date(text).toISOString())
-  })
+it.each([
+  ...["2026-01-01T00:00:00Z", "2026-01-01 00:00:00.000Z", "2026-01-01T00:00:00.000+00:00"],
+  ...["2026-01-01T00:00:00.000Z\n", "+012026-01-01T00:00:00.000Z"]
+])("the Timestamp schema rejects %j", (text) => assert.isFalse(Schema.is(Timestamp)(text)))
 
-  it("parseTime accepts only days that the month has", () => {
-    for (const year of ["1900", "2000", "2023", "2024"])
-      for (let month = 1; month <= 13; month++)
-        for (let day = 0; day <= 32; day++) {
-          const date = `${year}-${String(month).padStart(2, "0")}-${String(day).padStart(2, "0")}`
-          const expected = new Date(Date.UTC(Number(year), month - 1, day)).toISOString().startsWith(date)
-          assert.strictEqual(!Number.isNaN(parseTime(`${date}T00:00:00.000Z`)), expected, date)
-        }
-  })
+it.each([
+  ...["2026-02-28T24:00Z", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123999999Z"],
+  ...["2026-12-31T23:59:59.999-00:01", "2024-02-29T12:00:00.999+02:00", "0001-01-01T00:00:00Z"]
+])("normalizeTime converts %s to UTC with milliseconds", (text) => {
+  assert.strictEqual(normalizeTime(text), new Date(text).toISOString())
+})
+
+it("parseTime accepts only days that the month has", () => {
+  for (const year of ["1900", "2000", "2023", "2024"])
+    for (let month = 1; month <= 13; month++)
+      for (let day = 0; day <= 32; day++) {
+        const date = `${year}-${String(month).padStart(2, "0")}-${String(day).padStart(2, "0")}`
+        const expected = new Date(Date.UTC(Number(year), month - 1, day)).toISOString().startsWith(date)
+        assert.strictEqual(!Number.isNaN(parseTime(`${date}T00:00:00.000Z`)), expected, date)
+      }
 })
 
 const parseInput = (text: string, now: number) => resolveTime(parseTimeInput(text)!, now)
 
-describe("parseTimeInput", () => {
-  it.prop(
-    "parseTimeInput parses timestamps, dates in UTC, and durations from now in minutes, hours and days of 24 hours",
-    {
-      instant: Instant,
-      count: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9_999_999 })),
-      unit: Schema.Literals(["m", "h", "d"]),
-      now: Instant
-    },
-    ({ instant, count, unit, now }) => {
-      const text = toTimestamp(instant)
-      assert.strictEqual(parseInput(text, now), instant)
-      assert.strictEqual(parseInput(text.slice(0, 10), now), Date.parse(`${text.slice(0, 10)}T00:00Z`))
-      const milliseconds = { m: 60_000, h: 3_600_000, d: 86_400_000 }[unit]
-      assert.strictEqual(parseInput(`${count}${unit}`, now), now + count * milliseconds)
-      assert.strictEqual(parseInput("now", now), now)
-    }
-  )
+it.prop(
+  "parseTimeInput parses timestamps, dates in UTC, and durations from now in minutes, hours and days of 24 hours",
+  {
+    instant: Instant,
+    count: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9_999_999 })),
+    unit: Schema.Literals(["m", "h", "d"]),
+    now: Instant
+  },
+  ({ instant, count, unit, now }) => {
+    const text = toTimestamp(instant)
+    assert.strictEqual(parseInput(text, now), instant)
+    assert.strictEqual(parseInput(text.slice(0, 10), now), Date.parse(`${text.slice(0, 10)}T00:00Z`))
+    const milliseconds = { m: 60_000, h: 3_600_000, d: 86_400_000 }[unit]
+    assert.strictEqual(parseInput(`${count}${unit}`, now), now + count * milliseconds)
+    assert.strictEqual(parseInput("now", now), now)
+  }
+)
 
-  it.each([
-    ...["", "90", "d", "-1d", "1.5h", "1w", "1D", "12345678d", " 1d", "1d\n"],
-    ...["2026-02-30", "2026-1-1", "2026-12-31T23:59", "1767225600000", "10000-01-01"],
-    ...["2026-01-01T00:00:00", "2026-01-01 00:00:00Z", "2026-01-01T25:00:00Z"]
-  ])("parseTimeInput rejects %j", (text) => assert.isUndefined(parseTimeInput(text)))
-})
+it.each([
+  ...["", "90", "d", "-1d", "1.5h", "1w", "1D", "12345678d", " 1d", "1d\n"],
+  ...["2026-02-30", "2026-1-1", "2026-12-31T23:59", "1767225600000", "10000-01-01"],
+  ...["2026-01-01T00:00:00", "2026-01-01 00:00:00Z", "2026-01-01T25:00:00Z"]
+])("parseTimeInput rejects %j", (text) => assert.isUndefined(parseTimeInput(text)))

@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -68,93 +68,89 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-describe("CachingKeyStore", () => {
-  test("CachingKeyStore looks up a key only once until something in the key's workspace changes", function* () {
-    const { records, state, feed, find } = yield* makeCache(active)
-    const countLookups = watchOwnMetrics(
-      ...["hit", "miss", "drop"].map(
-        (result) => `prompt_retrieval_cache_lookups_total{cache="keys",result="${result}"}`
-      )
+test("CachingKeyStore looks up a key only once until something in the key's workspace changes", function* () {
+  const { records, state, feed, find } = yield* makeCache(active)
+  const countLookups = watchOwnMetrics(
+    ...["hit", "miss", "drop"].map(
+      (result) => `prompt_retrieval_cache_lookups_total{cache="keys",result="${result}"}`
     )
-    assert.deepStrictEqual([yield* find(0), yield* find(0)], [active, active])
-    records.set(toHash(0), revoked)
-    feed.changes.invalidate(newId())
-    assert.deepStrictEqual(yield* find(0), active)
-    assert.strictEqual(state.lookups, 1)
-    feed.changes.invalidate(workspace.id)
-    assert.deepStrictEqual([yield* find(0), yield* find(0)], [revoked, revoked])
-    assert.strictEqual(state.lookups, 2)
-    assert.deepStrictEqual(countLookups(), [3, 1, 1])
-  })
-
-  test("a cached key is looked up again after 60 s, even if no change is reported", function* () {
-    const now = vi.spyOn(performance, "now").mockReturnValue(1_000)
-    const { records, find } = yield* makeCache(active)
-    yield* find(0)
-    records.set(toHash(0), revoked)
-    now.mockReturnValue(61_000)
-    assert.deepStrictEqual(yield* find(0), active)
-    now.mockReturnValue(61_001)
-    assert.deepStrictEqual(yield* find(0), revoked)
-  })
-
-  test("CachingKeyStore caches neither unknown keys nor keys without a workspace", function* () {
-    const { state, find } = yield* makeCache(legacy)
-    for (const _ of [1, 2]) assert.deepStrictEqual([yield* find(0), yield* find(1)], [legacy, InvalidKey])
-    assert.strictEqual(state.lookups, 4)
-  })
-
-  test("a flood of unknown keys neither evicts a cached key nor delays a lookup of the key", function* () {
-    const { state, find } = yield* makeCache(active)
-    yield* find(0)
-    state.unknown = Effect.never
-    const flood = yield* Effect.forEach(
-      Array.from({ length: 20_000 }, (_, n) => n + 1),
-      (n) => Effect.forkChild(find(n), { startImmediately: true })
-    )
-    // The other lookups never finish, so this lookup cannot have waited for them.
-    assert.deepStrictEqual(yield* find(0), active)
-    assert.strictEqual(state.lookups, 1 + flood.length)
-    yield* Fiber.interruptAll(flood)
-  })
+  )
+  assert.deepStrictEqual([yield* find(0), yield* find(0)], [active, active])
+  records.set(toHash(0), revoked)
+  feed.changes.invalidate(newId())
+  assert.deepStrictEqual(yield* find(0), active)
+  assert.strictEqual(state.lookups, 1)
+  feed.changes.invalidate(workspace.id)
+  assert.deepStrictEqual([yield* find(0), yield* find(0)], [revoked, revoked])
+  assert.strictEqual(state.lookups, 2)
+  assert.deepStrictEqual(countLookups(), [3, 1, 1])
 })
 
-describe("KnownKeys", () => {
-  test("in an outage, a key is accepted if it was accepted at its last lookup and nothing changed since", function* () {
-    const { feed, find, accepts } = yield* makeCache(active, revoked, free, pastDue, mustReset, legacy)
-    const keys = [0, 1, 2, 3, 4, 5, 6]
-    for (const n of keys) yield* find(n)
-    feed.isUp = false
-    assert.deepStrictEqual(keys.filter(accepts), [0])
-    feed.changes.invalidate(workspace.id)
-    assert.isFalse(accepts(0))
-  })
+test("a cached key is looked up again after 60 s, even if no change is reported", function* () {
+  const now = vi.spyOn(performance, "now").mockReturnValue(1_000)
+  const { records, find } = yield* makeCache(active)
+  yield* find(0)
+  records.set(toHash(0), revoked)
+  now.mockReturnValue(61_000)
+  assert.deepStrictEqual(yield* find(0), active)
+  now.mockReturnValue(61_001)
+  assert.deepStrictEqual(yield* find(0), revoked)
+})
 
-  it.effect.each([
-    ["the key was deleted", 0, undefined],
-    ["the workspace is past due, with a key that was never used before", 2, pastDue]
-  ] as const)(
-    "in an outage, no key of a workspace is accepted after a lookup finds that %s",
-    ([, key, found]) =>
-      Effect.gen(function* () {
-        const { records, feed, find, accepts } = yield* makeCache(active, active)
-        for (const n of [0, 1]) yield* find(n)
-        feed.isUp = false
-        yield* find(0)
-        assert.deepStrictEqual([0, 1].filter(accepts), [0, 1])
-        if (found === undefined) records.delete(toHash(key))
-        else records.set(toHash(key), found)
-        yield* find(key)
-        assert.deepStrictEqual([0, 1].filter(accepts), [])
-      })
+test("CachingKeyStore caches neither unknown keys nor keys without a workspace", function* () {
+  const { state, find } = yield* makeCache(legacy)
+  for (const _ of [1, 2]) assert.deepStrictEqual([yield* find(0), yield* find(1)], [legacy, InvalidKey])
+  assert.strictEqual(state.lookups, 4)
+})
+
+test("a flood of unknown keys neither evicts a cached key nor delays a lookup of the key", function* () {
+  const { state, find } = yield* makeCache(active)
+  yield* find(0)
+  state.unknown = Effect.never
+  const flood = yield* Effect.forEach(
+    Array.from({ length: 20_000 }, (_, n) => n + 1),
+    (n) => Effect.forkChild(find(n), { startImmediately: true })
   )
+  // The other lookups never finish, so this lookup cannot have waited for them.
+  assert.deepStrictEqual(yield* find(0), active)
+  assert.strictEqual(state.lookups, 1 + flood.length)
+  yield* Fiber.interruptAll(flood)
+})
 
-  test("in an outage, find returns the known record of a rejected key, and fails for an accepted key", function* () {
-    const { records, state, feed, find } = yield* makeCache(revoked, active)
-    for (const n of [0, 1]) yield* find(n)
-    feed.isUp = false
-    records.clear()
-    state.unknown = Effect.fail(Unavailable)
-    assert.deepStrictEqual([yield* find(0), yield* find(1)], [revoked, Unavailable])
-  })
+test("in an outage, a key is accepted if it was accepted at its last lookup and nothing changed since", function* () {
+  const { feed, find, accepts } = yield* makeCache(active, revoked, free, pastDue, mustReset, legacy)
+  const keys = [0, 1, 2, 3, 4, 5, 6]
+  for (const n of keys) yield* find(n)
+  feed.isUp = false
+  assert.deepStrictEqual(keys.filter(accepts), [0])
+  feed.changes.invalidate(workspace.id)
+  assert.isFalse(accepts(0))
+})
+
+it.effect.each([
+  ["the key was deleted", 0, undefined],
+  ["the workspace is past due, with a key that was never used before", 2, pastDue]
+] as const)(
+  "in an outage, no key of a workspace is accepted after a lookup finds that %s",
+  ([, key, found]) =>
+    Effect.gen(function* () {
+      const { records, feed, find, accepts } = yield* makeCache(active, active)
+      for (const n of [0, 1]) yield* find(n)
+      feed.isUp = false
+      yield* find(0)
+      assert.deepStrictEqual([0, 1].filter(accepts), [0, 1])
+      if (found === undefined) records.delete(toHash(key))
+      else records.set(toHash(key), found)
+      yield* find(key)
+      assert.deepStrictEqual([0, 1].filter(accepts), [])
+    })
+)
+
+test("in an outage, find returns the known record of a rejected key, and fails for an accepted key", function* () {
+  const { records, state, feed, find } = yield* makeCache(revoked, active)
+  for (const n of [0, 1]) yield* find(n)
+  feed.isUp = false
+  records.clear()
+  state.unknown = Effect.fail(Unavailable)
+  assert.deepStrictEqual([yield* find(0), yield* find(1)], [revoked, Unavailable])
 })
