@@ -2,52 +2,41 @@ import { expect, it } from "vitest"
 import { instant, makeTenant, prompt } from "../../support/archives.ts"
 import { call, callStateless, post, type RpcResponse } from "../../support/clients/mcp.ts"
 import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
-import { send } from "../../support/clients/requests.ts"
 import { startApi } from "../startApi.ts"
 
 // `test/adapters/inbound/mcp/HttpEndpoint.test.ts` tests the messages. These tests send them to a service.
 
-/** Makes a workspace with prompts on three pages. All of them have this content, and some have the same title. */
-const makeTenantWith = (content: string) => {
-  const prompts = Array.from({ length: 43 }, (_, minute) =>
-    prompt({
-      title: `Prompt ${minute % 30}`,
-      current_content: content,
-      updated_at: instant(new Date(Date.UTC(2026, 0, 2, 0, minute)).toISOString())
-    })
-  )
-  return { ...makeTenant({ prompts }), content }
-}
-
-const [own, other] = [makeTenantWith("Content of the first"), makeTenantWith("Content of the second")]
+/** Prompts on three pages. Some have the same title. */
+const prompts = Array.from({ length: 43 }, (_, minute) =>
+  prompt({
+    title: `Prompt ${minute % 30}`,
+    updated_at: instant(new Date(Date.UTC(2026, 0, 2, 0, minute)).toISOString())
+  })
+)
+const own = makeTenant({ prompts })
 const free = makeTenant({ workspace: { tier: "free" } })
-const api = startApi([own.archive, other.archive, free.archive], { env: { MCP: "on" } })
+const api = startApi([own.archive, free.archive], { env: { MCP: "on" } })
 const toBearer = ({ key }: { readonly key: { readonly plaintext: string } }) => `Bearer ${key.plaintext}`
 
-it.each([own, other])(
-  "prompts/list lists each prompt of the workspace exactly once, under a unique name and in the order of the HTTP API, and prompts/get returns its content",
-  async (tenant) => {
-    const { plaintext } = tenant.key
-    const prompts: Array<{ readonly name: string; readonly title: string }> = []
-    let cursor: string | undefined
-    do {
-      const { body }: RpcResponse = await call(api.service(), plaintext, "prompts/list", { cursor })
-      prompts.push(...body.result.prompts)
-      cursor = body.result.nextCursor
-    } while (cursor !== undefined)
-    const { body } = await send(api.service(), "/api/v1/prompts?per_page=100", toBearer(tenant))
-    const { data } = JSON.parse(body) as { readonly data: ReadonlyArray<{ readonly title: string }> }
-    expect(prompts.map(({ title }) => title)).toEqual(data.map(({ title }) => title))
-    expect(new Set(prompts.map(({ name }) => name)).size).toBe(43)
-    for (const send of [call, callStateless]) {
-      const { name } = prompts.at(-1)!
-      const { status, headers, body } = await send(api.service(), plaintext, "prompts/get", { name })
-      const found = [status, headers.get("content-type"), headers.get("cache-control")]
-      expect(found).toEqual([200, "application/json", "no-store"])
-      expect(body.result.messages[0].content.text).toBe(tenant.content)
-    }
+it("prompts/list lists each prompt of the workspace exactly once, under a unique name and most recently updated first, and prompts/get returns its content", async () => {
+  const { plaintext } = own.key
+  const listed: Array<{ readonly name: string; readonly title: string }> = []
+  let cursor: string | undefined
+  do {
+    const { body }: RpcResponse = await call(api.service(), plaintext, "prompts/list", { cursor })
+    listed.push(...body.result.prompts)
+    cursor = body.result.nextCursor
+  } while (cursor !== undefined)
+  expect(listed.map(({ title }) => title)).toEqual(prompts.map(({ title }) => title).toReversed())
+  expect(new Set(listed.map(({ name }) => name)).size).toBe(43)
+  for (const send of [call, callStateless]) {
+    const { name } = listed.at(-1)!
+    const { status, headers, body } = await send(api.service(), plaintext, "prompts/get", { name })
+    const found = [status, headers.get("content-type"), headers.get("cache-control")]
+    expect(found).toEqual([200, "application/json", "no-store"])
+    expect(body.result.messages[0].content.text).toBe(prompts[0]!.current_content)
   }
-)
+})
 
 it.each([
   ["no key", {}, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],

@@ -259,10 +259,4 @@ describe("the admission of a service that has not started", () => {
     yield* lifecycle.markDraining
     yield* admitKey(keys.active)
   })
-
-  test("a service that drains before it has started admits nobody", function* () {
-    const { markDraining, markServing } = yield* Lifecycle
-    yield* Effect.andThen(markDraining, markServing)
-    assert.deepStrictEqual(yield* Effect.flip(admitKey(key(null, user()))), Unavailable)
-  })
 })

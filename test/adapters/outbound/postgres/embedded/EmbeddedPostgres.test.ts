@@ -56,10 +56,6 @@ const query = ({ url = "" }: Report, text: string): Promise<ReadonlyArray<object
 const expectOne = async (report: Report) =>
   assert.deepStrictEqual(await query(report, "select 1 as one"), [{ one: 1 }])
 
-/** Waits until the first start in a directory creates the database. */
-const waitForInitdb = (dataDir: string) =>
-  expect.poll(() => readdirSync(dataDir).join(), { timeout: 20_000 }).toContain("postgresql.incomplete-")
-
 const serverFile = (dataDir: string): string => join(dataDir, "postgresql", "postmaster.pid")
 
 const readServerPid = (dataDir: string): number =>
@@ -121,7 +117,9 @@ it("a start succeeds after the first start in the directory was killed while it 
   const dataDir = await makeDirectory()
   const child = fork(servePath, ["open", dataDir], { stdio: "ignore" })
   children.add(child)
-  await waitForInitdb(dataDir)
+  await expect
+    .poll(() => readdirSync(dataDir).join(), { timeout: 20_000 })
+    .toContain("postgresql.incomplete-")
   await end(child, "SIGKILL")
   assert.isFalse(existsSync(join(dataDir, "postgresql")))
   const owner = await serve("open", dataDir)
