@@ -1,8 +1,8 @@
-import { execFile } from "node:child_process"
+import { execFile, execSync } from "node:child_process"
 import { symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { errors } from "../../../src/adapters/inbound/contract/Errors.ts"
 import { makeOpenApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { operationalPaths } from "../../../src/adapters/inbound/contract/Api.ts"
@@ -23,20 +23,9 @@ const exec = promisify(execFile)
 
 /** A PATH on which curl is the only program. */
 const curlPath = makeTestDirectory("http-api-")
-beforeAll(async () => {
-  const { stdout: curl } = await exec("/bin/sh", ["-c", "command -v curl"])
-  symlinkSync(curl.trim(), join(curlPath, "curl"))
-})
+symlinkSync(execSync("command -v curl", { encoding: "utf8" }).trim(), join(curlPath, "curl"))
 
 const { service, key: apiKey } = startDemoApi()
-
-/** Runs an example against the service and returns its output. Rejects if the example fails. */
-const runExample = async (code: string): Promise<string> => {
-  const { stdout } = await exec("/bin/bash", ["-euc", code], {
-    env: { PATH: curlPath, PROMPT_RETRIEVAL_URL: service().url, PROMPT_RETRIEVAL_KEY: apiKey }
-  })
-  return stdout
-}
 
 /** Normalizes the output of an example and the documented output, so that both texts can be compared. */
 const normalizers: Readonly<Record<string, (text: string) => string>> = {
@@ -48,35 +37,31 @@ const normalizers: Readonly<Record<string, (text: string) => string>> = {
       .trim()
 }
 
-const blocks = readCodeBlocks(path)
-const isExample = ({ language }: CodeBlock): boolean => language === "bash"
-const examples = blocks.flatMap((block, i) => {
-  const next = blocks[i + 1]
-  return isExample(block)
-    ? [{ ...block, shown: next !== undefined && next.language in normalizers ? next : undefined }]
-    : []
-})
+/** The code blocks, each with the block before it. */
+const blocks = readCodeBlocks(path).map((block, index, all) => ({ ...block, previous: all[index - 1] }))
+const isExample = (block?: CodeBlock): boolean => block?.language === "bash"
+const isOutput = ({ language, previous }: (typeof blocks)[number]): boolean =>
+  language in normalizers && isExample(previous)
 
 const openApi = makeOpenApi("/")
 const endpointPaths = Object.keys(openApi.paths).filter((path) => path.startsWith("/api/v1/"))
 
 describe(path, () => {
-  it.each(examples)(
+  it.each(blocks.filter(isExample))(
     "the example at line $line of docs/http-api.md succeeds and prints the documented output",
-    async ({ code, shown }) => {
-      const printed = await runExample(code)
+    async (example) => {
+      const { stdout } = await exec("/bin/bash", ["-euc", example.code], {
+        env: { PATH: curlPath, PROMPT_RETRIEVAL_URL: service().url, PROMPT_RETRIEVAL_KEY: apiKey }
+      })
+      const shown = blocks.find((block) => isOutput(block) && block.previous!.line === example.line)
       if (shown === undefined) return
       const normalize = normalizers[shown.language]!
-      expect(normalize(printed)).toBe(normalize(shown.code))
+      expect(normalize(stdout)).toBe(normalize(shown.code))
     }
   )
 
   it("every code block of docs/http-api.md is an example, the output of the preceding example, or the 429 response", () => {
-    const others = blocks.filter((block, i) => {
-      const previous = blocks[i - 1]
-      const isOutput = block.language in normalizers && previous !== undefined && isExample(previous)
-      return !isExample(block) && !isOutput
-    })
+    const others = blocks.filter((block) => !isExample(block) && !isOutput(block))
     expect(others.map(({ code }) => code.split("\n")[0])).toEqual(["HTTP/1.1 429 Too Many Requests"])
   })
 
@@ -110,10 +95,9 @@ describe(path, () => {
   })
 
   it("the table of rate limits in docs/http-api.md has the default limits of the service", () => {
-    const rows = readTable(path, "Rate limits").slice(0, 2)
-    expect(rows.map(([scope, requests]) => [scope, requests])).toEqual([
-      ["`key`", String(defaultRateLimits.perKey)],
-      ["`process`", String(defaultRateLimits.perProcess)]
+    expect(readTable(path, "Rate limits").slice(0, 2)).toEqual([
+      ["`key`", String(defaultRateLimits.perKey), expect.any(String)],
+      ["`process`", String(defaultRateLimits.perProcess), expect.any(String)]
     ])
   })
 
