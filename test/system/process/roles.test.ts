@@ -4,6 +4,7 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { beforeAll, describe, expect, it } from "vitest"
 import { migrations, runMigrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
+import { endpointTargets } from "../../api/startApi.ts"
 import { archive as makeArchive, prompt, sample } from "../../support/archives.ts"
 import { connectTo } from "../../support/database.ts"
 import { recordImported } from "../../support/leaks.ts"
@@ -58,13 +59,11 @@ describe("deploy/roles.sql", () => {
   it("the service's role serves every endpoint, stores when keys are used, and causes no warning", async () => {
     const service = await startObservedService(toEnv("service"))
     try {
-      const item = `/api/v1/prompts/${archive.prompts[0]!.id}`
-      const lists = ["/api/v1/prompts", `/api/v1/prompts?tag=production&folder_id=${archive.folders[0]!.id}`]
-      for (const path of [...lists, item, `${item}/resolved`, `${item}/versions`, `${item}/versions/1`]) {
+      const filtered = `/api/v1/prompts?tag=production&folder_id=${archive.folders[0]!.id}`
+      for (const path of [filtered, ...Object.values(endpointTargets(archive.prompts[0]!.id))])
         expect(await send(service, path, `Bearer ${keys.active.plaintext}`), path).toMatchObject({
           status: 200
         })
-      }
       const { sql } = await connectAs("owner")
       const readUses = () => sql("select id from api_keys where last_used_at is not null")
       await expect.poll(readUses).toEqual([{ id: keys.active.stored.id }])
