@@ -20,14 +20,17 @@ const findBlock = (start: string): string => {
 
 const scratch = makeTestDirectory("recipes-")
 
-/** Runs commands of the document in a directory. The commands `prompt-retrieval` and `npx` run the sources. */
-const runCommands = (directory: string, commands: string, env: Readonly<Record<string, string>>): string => {
-  const bin = join(scratch, "bin")
-  mkdirSync(bin, { recursive: true })
-  const writeProgram = (name: string, command: string) =>
-    writeFileSync(join(bin, name), `#!/bin/sh\n${command}\n`, { mode: 0o755 })
-  writeProgram("prompt-retrieval", `exec '${process.execPath}' '${currentProgram}' "$@"`)
-  writeProgram("npx", `shift 2; exec '${process.execPath}' '${join(root, "client/src/pull/main.ts")}' "$@"`)
+/** The commands `prompt-retrieval` and `npx` run the sources. */
+const bin = join(scratch, "bin")
+mkdirSync(bin)
+for (const [name, command] of [
+  ["prompt-retrieval", `exec '${process.execPath}' '${currentProgram}' "$@"`],
+  ["npx", `shift 2; exec '${process.execPath}' '${join(root, "client/src/pull/main.ts")}' "$@"`]
+] as const)
+  writeFileSync(join(bin, name), `#!/bin/sh\n${command}\n`, { mode: 0o755 })
+
+/** Runs commands of the document in a directory. */
+const runCommands = (directory: string, commands: string, env: Readonly<Record<string, string>> = {}) => {
   const { status, stdout, stderr } = spawnSync("bash", ["-euo", "pipefail", "-c", commands], {
     cwd: directory,
     env: {
@@ -77,13 +80,11 @@ it("the commands of docs/recipes.md import a tag into Production, and roll back 
 it("the commands of docs/recipes.md for a bundle commit a bundle that pull --frozen accepts", () => {
   const application = join(scratch, "application")
   mkdirSync(application)
-  runCommands(application, "git init --quiet", {})
+  runCommands(application, "git init --quiet")
   runCommands(application, findBlock("pull --out"), clientVariables())
   const frozen =
     "git ls-files; npx --no @prompt-retrieval/client pull --out src/prompts --frozen > frozen.txt"
-  expect(runCommands(application, frozen, {})).toBe(
-    "src/prompts/prompts.bundle.json\nsrc/prompts/prompts.ts\n"
-  )
+  expect(runCommands(application, frozen)).toBe("src/prompts/prompts.bundle.json\nsrc/prompts/prompts.ts\n")
 })
 
 it("the commands of docs/recipes.md list the prompts that no request in the access log of nginx has read", async () => {
@@ -91,13 +92,11 @@ it("the commands of docs/recipes.md list the prompts that no request in the acce
   const { port } = await acquire(
     startNginx(api.service(), { "server_name example.com;": `server_name example.com; access_log ${log};` })
   )
-  const [refund, sentiment] = ["Refund request", "Sentiment examples"].map(
-    (title) => api.archive.prompts.find((prompt) => prompt.title === title)!
-  )
+  const findId = (title: string) => api.archive.prompts.find((prompt) => prompt.title === title)!.id
   for (const target of [
     "prompts/support-agent/resolved",
-    `prompts/${refund!.id}`,
-    `prompts/sentiment-examples-${sentiment!.id.slice(0, 8)}/versions?page=1`,
+    `prompts/${findId("Refund request")}`,
+    `prompts/sentiment-examples-${findId("Sentiment examples").slice(0, 8)}/versions?page=1`,
     "resolved?names=true&prompt=product-announcement&prompt=unknown",
     "resolved?tag=production&names=true",
     "prompts?per_page=1"
@@ -109,12 +108,12 @@ it("the commands of docs/recipes.md list the prompts that no request in the acce
   }
   await expect.poll(() => readFileSync(log, "utf8").split("\n").length).toBe(7)
 
-  runCommands(scratch, findBlock("> requested.txt"), {})
+  runCommands(scratch, findBlock("> requested.txt"))
   const select = findBlock("psql").replace("'Acme'", `'${api.archive.workspace.name}'`)
   expect(runCommands(scratch, select, { ...api.env, PGOPTIONS: "" })).toBe(
     "Apology opening\nShipping estimate\n"
   )
-  expect(runCommands(scratch, findBlock("uniq --count"), {}).replaceAll(/^ +/gm, "")).toBe(
+  expect(runCommands(scratch, findBlock("uniq --count")).replaceAll(/^ +/gm, "")).toBe(
     "1 per_page=1\n1 tag=production&names=true\n"
   )
 })
