@@ -9,9 +9,9 @@
  */
 import { parseArgs } from "node:util"
 import { makeResources } from "../test/support/database.ts"
-import { report, summarize } from "../test/support/oracle/Report.ts"
-import { runHistory } from "../test/support/oracle/Run.ts"
-import { startStage } from "../test/support/oracle/Stage.ts"
+import { report, summarize } from "./oracle/Report.ts"
+import { runHistory } from "./oracle/Run.ts"
+import { startStage } from "./oracle/Stage.ts"
 
 const { values } = parseArgs({
   options: { seconds: { type: "string", default: "3600" }, seed: { type: "string" } }

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { makeRandom, type Random } from "../random.ts"
+import { makeRandom, type Random } from "../../test/support/random.ts"
 import { type Change, makeChanges, makeWorld } from "./Changes.ts"
 import type { Stage } from "./Stage.ts"
 

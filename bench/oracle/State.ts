@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { PromptApiError } from "../../../src/index.ts"
+import type { PromptApiError } from "../../src/index.ts"
 import type { World } from "./Changes.ts"
 import type { Stage } from "./Stage.ts"
 
