@@ -46,17 +46,9 @@ const isSourcePath = (name: string): boolean =>
   /^(?!\.\/)[\w.-]+(\/[\w.-]+)*\.ts$/.test(name) ||
   /^(src|test|bench|docs|deploy|examples|client)\/[\w./-]+$/.test(name)
 
-/** Returns `a/b.ts` and `a/c.ts` for `a/{b,c}.ts`. */
-const expand = (name: string): ReadonlyArray<string> => {
-  const [, before, names, after] = /^(.*)\{([\w,]+)\}(.*)$/.exec(name) ?? []
-  return names === undefined ? [name] : names.split(",").map((each) => `${before}${each}${after}`)
-}
-
 /** Returns the names that are in backticks in a document and look like paths. */
 const listPaths = (document: string): ReadonlyArray<string> =>
-  [...readDocument(document).matchAll(/`([^`\n]+)`/g)]
-    .flatMap(([, name]) => expand(name!))
-    .filter(isSourcePath)
+  [...readDocument(document).matchAll(/`([^`\n]+)`/g)].map(([, name]) => name!).filter(isSourcePath)
 
 /** Returns the paths that a name can mean: the exact path, or every path that ends with the name. */
 const findPaths = (name: string): ReadonlyArray<string> => {

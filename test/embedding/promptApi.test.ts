@@ -108,12 +108,9 @@ it("api.prompts rejects with a PromptApiError for every missing resource and inv
   for (const caller of [undefined, null, "x", Symbol("x"), {}, { ...member, workspaceId: "x" }])
     for (const read of [list, ...reads, getVersion])
       await expectError(read(caller, id), "BAD_REQUEST", "workspaceId must be a UUID")
-  const broken = {
-    toString: () => {
-      throw new Error("broken")
-    }
-  }
-  for (const invalid of [undefined, null, Symbol("x"), {}, Object.create(null), broken]) {
+  /** A value that cannot be converted to a text. */
+  const bare = Object.create(null)
+  for (const invalid of [undefined, null, Symbol("x"), {}, bare]) {
     for (const read of [...reads, getVersion])
       await expectError(read(member, invalid), "BAD_REQUEST", "id must be a string")
     await expectError(versions.get(member, id, invalid), "BAD_REQUEST", "version must be a number")
@@ -121,7 +118,7 @@ it("api.prompts rejects with a PromptApiError for every missing resource and inv
   for (const [parameters, message] of [
     ["page", "parameters must be an object"],
     [{ page: null }, "page must be an integer from 1 to 9007199254740991"],
-    [{ page: broken }, "page must be a string or a number"],
+    [{ page: bare }, "page must be a string or a number"],
     [{ per_page: [5] }, "per_page must be a string or a number"]
   ])
     for (const read of [list(member, parameters), versions.list(member, id, parameters)])
