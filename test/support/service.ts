@@ -115,11 +115,10 @@ export const runProcess = async (
   return { code, stdout, stderr }
 }
 
-/** Runs one command of the command line to completion. `program` is the path of another `main.ts`. */
+/** Runs one command of the command line to completion. */
 export const run = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>>,
-  input = "",
-  program = currentProgram
+  input = ""
 ): Promise<CommandResult> =>
-  runProcess(process.execPath, [program, ...args], { env: makeEnvironment(env) }, input)
+  runProcess(process.execPath, [currentProgram, ...args], { env: makeEnvironment(env) }, input)
