@@ -75,75 +75,73 @@ const start = (limits: Partial<ConnectionLimits> = {}) =>
     join(import.meta.dirname, "limitedService.ts")
   )
 
-describe("the end of a connection", () => {
-  /** The bytes that a client has sent when it stops, and the state of its request at this time. */
-  const states: Readonly<Record<string, (line: string, lines: string) => string>> = {
-    "before the head": () => "",
-    "in the head": (line, lines) => `${line} HTTP/1.1\r\nHost: a\r\n${lines}X: `,
-    "in the body": (line, lines) =>
-      `${line.replace("GET", "POST")} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n${lines}\r\n1234`,
-    "while the request waits for the database": (line, lines) =>
-      `${line.replace(document, target)} HTTP/1.1\r\nHost: a\r\n${authorization}\r\n${lines}\r\n`,
-    "while the response is sent": (line, lines) =>
-      `${pipeline(document, 80)}${line} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`,
-    "after the response": (line, lines) =>
-      `${line.replace(document, "/healthz")} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`
-  }
-  const kinds: Readonly<Record<string, readonly [before: string, line: string, lines: string]>> = {
-    plain: ["", "GET /openapi.json", ""],
-    pipelined: [pipeline("/healthz", 3), "GET /openapi.json", ""],
-    CONNECT: ["", "CONNECT a:1", ""],
-    "pipelined CONNECT": [pipeline("/readyz", 1), "CONNECT a:1", ""],
-    Upgrade: ["", "GET /openapi.json", "Connection: Upgrade\r\nUpgrade: websocket\r\n"],
-    Expect: ["", "GET /openapi.json", "Expect: 100-continue\r\n"],
-    "unknown Expect": ["", "GET /openapi.json", "Expect: a-miracle\r\n"]
-  }
-  const endings: Readonly<Record<string, (socket: Socket) => void>> = {
-    reset: (socket) => socket.resetAndDestroy(),
-    FIN: (socket) => {
-      socket.on("end", () => socket.destroy()).resume()
-      socket.end()
-    },
-    silence: () => {},
-    "half-close": (socket) => socket.end()
-  }
+/** The bytes that a client has sent when it stops, and the state of its request at this time. */
+const states: Readonly<Record<string, (line: string, lines: string) => string>> = {
+  "before the head": () => "",
+  "in the head": (line, lines) => `${line} HTTP/1.1\r\nHost: a\r\n${lines}X: `,
+  "in the body": (line, lines) =>
+    `${line.replace("GET", "POST")} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n${lines}\r\n1234`,
+  "while the request waits for the database": (line, lines) =>
+    `${line.replace(document, target)} HTTP/1.1\r\nHost: a\r\n${authorization}\r\n${lines}\r\n`,
+  "while the response is sent": (line, lines) =>
+    `${pipeline(document, 80)}${line} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`,
+  "after the response": (line, lines) =>
+    `${line.replace(document, "/healthz")} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`
+}
+const kinds: Readonly<Record<string, readonly [before: string, line: string, lines: string]>> = {
+  plain: ["", "GET /openapi.json", ""],
+  pipelined: [pipeline("/healthz", 3), "GET /openapi.json", ""],
+  CONNECT: ["", "CONNECT a:1", ""],
+  "pipelined CONNECT": [pipeline("/readyz", 1), "CONNECT a:1", ""],
+  Upgrade: ["", "GET /openapi.json", "Connection: Upgrade\r\nUpgrade: websocket\r\n"],
+  Expect: ["", "GET /openapi.json", "Expect: 100-continue\r\n"],
+  "unknown Expect": ["", "GET /openapi.json", "Expect: a-miracle\r\n"]
+}
+const endings: Readonly<Record<string, (socket: Socket) => void>> = {
+  reset: (socket) => socket.resetAndDestroy(),
+  FIN: (socket) => {
+    socket.on("end", () => socket.destroy()).resume()
+    socket.end()
+  },
+  silence: () => {},
+  "half-close": (socket) => socket.end()
+}
 
-  it("every connection ends, however and whenever its client stops, and the process can then end", async () => {
-    const { port, stop } = await start(shortLimits)
-    // The service generates the document for the first request.
-    await expect.poll(async () => (await exchangeAll(port, rawRequest(document, [], "HEAD"))).length).toBe(1)
-    const release = await lockTables(database.env.DATABASE_URL, promptTables)
-    const rows: Array<{ readonly name: string; readonly socket: Socket; readonly clientPort: number }> = []
-    const run = async (state: string, kind: string, ending: string) => {
-      const [before, line, lines] = kinds[kind]!
-      const socket = await open(port)
-      rows.push({ name: `${ending} ${state}, ${kind}`, socket, clientPort: socket.localPort! })
-      socket.write(before + states[state]!(line, lines))
-      if (state === "after the response") await waitForBytesOrEnd(socket)
-      else await setTimeout(50)
-      socket.pause()
-      endings[ending]!(socket)
-    }
-    try {
-      await Promise.all(
-        Object.keys(states).flatMap((state) =>
-          Object.keys(kinds).flatMap((kind) => Object.keys(endings).map((ending) => run(state, kind, ending)))
-        )
+it("every connection ends, however and whenever its client stops, and the process can then end", async () => {
+  const { port, stop } = await start(shortLimits)
+  // The service generates the document for the first request.
+  await expect.poll(async () => (await exchangeAll(port, rawRequest(document, [], "HEAD"))).length).toBe(1)
+  const release = await lockTables(database.env.DATABASE_URL, promptTables)
+  const rows: Array<{ readonly name: string; readonly socket: Socket; readonly clientPort: number }> = []
+  const run = async (state: string, kind: string, ending: string) => {
+    const [before, line, lines] = kinds[kind]!
+    const socket = await open(port)
+    rows.push({ name: `${ending} ${state}, ${kind}`, socket, clientPort: socket.localPort! })
+    socket.write(before + states[state]!(line, lines))
+    if (state === "after the response") await waitForBytesOrEnd(socket)
+    else await setTimeout(50)
+    socket.pause()
+    endings[ending]!(socket)
+  }
+  try {
+    await Promise.all(
+      Object.keys(states).flatMap((state) =>
+        Object.keys(kinds).flatMap((kind) => Object.keys(endings).map((ending) => run(state, kind, ending)))
       )
-      const listLeft = async () => {
-        // Other callers get their responses meanwhile.
-        expect((await exchange(port, rawRequest("/healthz"))).status).toBe(200)
-        const held = findHeldConnections(port)
-        return rows.filter(({ clientPort }) => held.has(clientPort)).map(({ name }) => name)
-      }
-      await expect.poll(listLeft, { interval: 100 }).toEqual([])
-      await expect.poll(() => findHeldConnections(port).size).toBe(0)
-    } finally {
-      await release()
-      for (const { socket } of rows) socket.destroy()
+    )
+    const listLeft = async () => {
+      // Other callers get their responses meanwhile.
+      expect((await exchange(port, rawRequest("/healthz"))).status).toBe(200)
+      const held = findHeldConnections(port)
+      return rows.filter(({ clientPort }) => held.has(clientPort)).map(({ name }) => name)
     }
-    await stop()
-  })
+    await expect.poll(listLeft, { interval: 100 }).toEqual([])
+    await expect.poll(() => findHeldConnections(port).size).toBe(0)
+  } finally {
+    await release()
+    for (const { socket } of rows) socket.destroy()
+  }
+  await stop()
 })
 
 describe("the limits of a connection", () => {

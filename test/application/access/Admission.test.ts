@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -126,137 +126,126 @@ const toCaller = ({ stored }: Key, home: Workspace) => ({
   tier: home.tier
 })
 
-describe("admit", () => {
-  const test = makeTest(it.effect, makeLayer(limits))
+const test = makeTest(it.effect, makeLayer(limits))
 
-  it.effect(
-    "admit and check fail with the first error that applies; if no error applies, only admit checks the rate limits",
-    () =>
-      Effect.gen(function* () {
-        const { admit, check } = yield* Admission
-        for (const { home, owners, states } of makeEveryState()) {
-          const api_keys = states.map(({ key }) => key.stored)
-          yield* Memory.storeArchive(archive({ workspace: home, users: owners, api_keys }))
-          for (const { key, errors } of states) {
-            const [error] = errors
-            const expected = error === undefined ? Result.succeed(toCaller(key, home)) : Result.fail(error)
-            assert.deepStrictEqual(
-              yield* Effect.flip(admit(key.plaintext)),
-              error ?? RateLimited("key", 0, 0)
-            )
-            assert.deepStrictEqual(yield* Effect.result(check(key.plaintext)), expected)
-          }
+it.effect(
+  "admit and check fail with the first error that applies; if no error applies, only admit checks the rate limits",
+  () =>
+    Effect.gen(function* () {
+      const { admit, check } = yield* Admission
+      for (const { home, owners, states } of makeEveryState()) {
+        const api_keys = states.map(({ key }) => key.stored)
+        yield* Memory.storeArchive(archive({ workspace: home, users: owners, api_keys }))
+        for (const { key, errors } of states) {
+          const [error] = errors
+          const expected = error === undefined ? Result.succeed(toCaller(key, home)) : Result.fail(error)
+          assert.deepStrictEqual(yield* Effect.flip(admit(key.plaintext)), error ?? RateLimited("key", 0, 0))
+          assert.deepStrictEqual(yield* Effect.result(check(key.plaintext)), expected)
         }
-        const unknown = key(null, user())
-        for (const run of [admit, check]) {
-          assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
-        }
-      }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 500 })))
+      }
+      const unknown = key(null, user())
+      for (const run of [admit, check]) {
+        assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
+      }
+    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 500 })))
+)
+
+it.effect.prop(
+  "admit and admitAgain admit a key only before its expiry",
+  { expires: Millis, steps: Schema.Array(Step) },
+  Effect.fnUntraced(
+    function* ({ expires, steps }) {
+      const { home, key: expiring, archive } = makeTenant({ key: { expires_at: toTimestamp(expires) } })
+      yield* Memory.storeArchive(archive)
+      const { admitAgain } = yield* Admission
+      const caller = toCaller(expiring, home)
+      yield* TestClock.setTime(start)
+      for (const step of steps) {
+        yield* TestClock.adjust(step)
+        const now = yield* Clock.currentTimeMillis
+        const expected = now < expires ? Result.succeed(caller) : Result.fail(KeyRevoked)
+        assert.deepStrictEqual(yield* Effect.result(admitKey(expiring)), expected)
+        assert.deepStrictEqual(yield* Effect.result(Effect.as(admitAgain(caller, now), caller)), expected)
+      }
+    },
+    Effect.provide(makeLayer({ perKey: 1_000_000, perProcess: 1_000_000 }))
   )
+)
 
-  it.effect.prop(
-    "admit and admitAgain admit a key only before its expiry",
-    { expires: Millis, steps: Schema.Array(Step) },
-    Effect.fnUntraced(
-      function* ({ expires, steps }) {
-        const { home, key: expiring, archive } = makeTenant({ key: { expires_at: toTimestamp(expires) } })
-        yield* Memory.storeArchive(archive)
-        const { admitAgain } = yield* Admission
-        const caller = toCaller(expiring, home)
-        yield* TestClock.setTime(start)
-        for (const step of steps) {
-          yield* TestClock.adjust(step)
-          const now = yield* Clock.currentTimeMillis
-          const expected = now < expires ? Result.succeed(caller) : Result.fail(KeyRevoked)
-          assert.deepStrictEqual(yield* Effect.result(admitKey(expiring)), expected)
-          assert.deepStrictEqual(yield* Effect.result(Effect.as(admitAgain(caller, now), caller)), expected)
-        }
-      },
-      Effect.provide(makeLayer({ perKey: 1_000_000, perProcess: 1_000_000 }))
-    )
+test("admit rejects a key that expires while the key is looked up", function* () {
+  const record: KeyRecord = {
+    id: newId(),
+    revoked: false,
+    expires_at: toTimestamp(1_000),
+    owner_must_reset: false,
+    workspace: { id: newId(), tier: "solo", billing_status: "active" }
+  }
+  const slowKeys = Layer.succeed(KeyStore, {
+    find: () => Effect.as(TestClock.adjust("1 second"), record),
+    markUsed: () => undefined
+  })
+  const services = Admission.layer(limits).pipe(Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving]))
+  assert.deepStrictEqual(
+    yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services)),
+    KeyRevoked
   )
-
-  test("admit rejects a key that expires while the key is looked up", function* () {
-    const record: KeyRecord = {
-      id: newId(),
-      revoked: false,
-      expires_at: toTimestamp(1_000),
-      owner_must_reset: false,
-      workspace: { id: newId(), tier: "solo", billing_status: "active" }
-    }
-    const slowKeys = Layer.succeed(KeyStore, {
-      find: () => Effect.as(TestClock.adjust("1 second"), record),
-      markUsed: () => undefined
-    })
-    const services = Admission.layer(limits).pipe(
-      Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving])
-    )
-    assert.deepStrictEqual(
-      yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services)),
-      KeyRevoked
-    )
-  })
-
-  test("admit does not count a request that was counted during the lookup of its key", function* () {
-    const { archive: own, keys } = sample()
-    yield* Memory.storeArchive(own)
-    const { admit } = yield* Admission
-    const lookups = yield* Lookups
-    for (let request = 0; request < 3; request++) {
-      const lookupsBefore = lookups.count
-      yield* admit(keys.active.plaintext, () => lookups.count === lookupsBefore)
-    }
-    yield* admit(keys.active.plaintext)
-    assert.deepStrictEqual((yield* Effect.flip(admitKey(keys.active)))._tag, "RateLimited")
-  })
-
-  test("admit looks up a well-formed key once, and a missing or malformed token never", function* () {
-    const { archive: own, keys } = sample()
-    yield* Memory.storeArchive(own)
-    const { check } = yield* Admission
-    const lookups = yield* Lookups
-    for (const [token, error] of malformedTokens) {
-      assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
-      assert.deepStrictEqual(yield* Effect.flip(check(token)), error, token)
-    }
-    assert.strictEqual(lookups.count, 0)
-    yield* admitKey(keys.active)
-    assert.strictEqual(lookups.count, 1)
-  })
-
-  test("admit marks a key as used if and only if admit admits the key", function* () {
-    const { archive: own, keys } = sample()
-    yield* Memory.storeArchive(own)
-    const { used } = yield* Lookups
-    yield* TestClock.setTime(1_767_225_600_123)
-    yield* admitKey(keys.active)
-    yield* TestClock.adjust("1 second")
-    yield* Effect.flip(admitKey(keys.active))
-    for (const { stored, ...others } of Object.values(keys)) {
-      if (stored.id !== keys.active.stored.id) yield* Effect.flip(admitKey({ stored, ...others }))
-    }
-    assert.deepStrictEqual(used, [[keys.active.stored.id, 1_767_225_600_123]])
-  })
 })
 
-describe("the admission of a service that has not started", () => {
-  const test = makeTest(
-    it.effect,
-    Admission.layer({ perKey: 2, perProcess: 2 }).pipe(
-      Layer.provide(InProcess.layer),
-      Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
-    )
-  )
+test("admit does not count a request that was counted during the lookup of its key", function* () {
+  const { archive: own, keys } = sample()
+  yield* Memory.storeArchive(own)
+  const { admit } = yield* Admission
+  const lookups = yield* Lookups
+  for (let request = 0; request < 3; request++) {
+    const lookupsBefore = lookups.count
+    yield* admit(keys.active.plaintext, () => lookups.count === lookupsBefore)
+  }
+  yield* admit(keys.active.plaintext)
+  assert.deepStrictEqual((yield* Effect.flip(admitKey(keys.active)))._tag, "RateLimited")
+})
 
-  test("admit fails with Unavailable for a well-formed key until the service has started, but not while it drains", function* () {
+test("admit looks up a well-formed key once, and a missing or malformed token never", function* () {
+  const { archive: own, keys } = sample()
+  yield* Memory.storeArchive(own)
+  const { check } = yield* Admission
+  const lookups = yield* Lookups
+  for (const [token, error] of malformedTokens) {
+    assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
+    assert.deepStrictEqual(yield* Effect.flip(check(token)), error, token)
+  }
+  assert.strictEqual(lookups.count, 0)
+  yield* admitKey(keys.active)
+  assert.strictEqual(lookups.count, 1)
+})
+
+test("admit marks a key as used if and only if admit admits the key", function* () {
+  const { archive: own, keys } = sample()
+  yield* Memory.storeArchive(own)
+  const { used } = yield* Lookups
+  yield* TestClock.setTime(1_767_225_600_123)
+  yield* admitKey(keys.active)
+  yield* TestClock.adjust("1 second")
+  yield* Effect.flip(admitKey(keys.active))
+  for (const { stored, ...others } of Object.values(keys)) {
+    if (stored.id !== keys.active.stored.id) yield* Effect.flip(admitKey({ stored, ...others }))
+  }
+  assert.deepStrictEqual(used, [[keys.active.stored.id, 1_767_225_600_123]])
+})
+
+const starting = Layer.merge(Memory.layer, Lifecycle.starting)
+makeTest(
+  it.effect,
+  Admission.layer(limits).pipe(Layer.provide(InProcess.layer), Layer.provideMerge(starting))
+)(
+  "admit fails with Unavailable for a well-formed key until the service has started, but not while it drains",
+  function* () {
     const lifecycle = yield* Lifecycle
     const { archive: own, keys } = sample()
     yield* Memory.storeArchive(own)
     assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
     assert.deepStrictEqual(yield* Effect.flip(admit(undefined)), MalformedAuthorization)
     yield* lifecycle.markServing
-    yield* admitKey(keys.active)
     yield* lifecycle.markDraining
     yield* admitKey(keys.active)
-  })
-})
+  }
+)
