@@ -106,9 +106,3 @@ it.each<readonly [query: string, filter: PromptFilter]>([
     expectSuccess(await send(`${prompts}?${query}`), { data, meta: { ...firstPage, total } })
   }
 )
-
-it("GET /prompts/{id} ignores the query string", async () => {
-  const prompt = `${prompts}/${home.archive.prompts[0]!.id}`
-  const { body } = await send(prompt)
-  expect((await send(`${prompt}?page=0&per_page=x&type=`)).body).toBe(body)
-})

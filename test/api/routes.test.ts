@@ -81,9 +81,9 @@ it("GET /prompts/{id}/versions/{version} returns 404 for a number that no versio
     expectError(await api.send(`${prompt}/versions/${version}`, [authorization]), versionNotFound)
 })
 
-it("cookies, cross-site headers, Accept and Range do not change the response", async () => {
+it("cookies, cross-site headers, Accept, Range and query parameters do not change the response with a prompt", async () => {
   const plain = await api.send(prompt, [authorization])
-  const response = await api.send(prompt, [
+  const response = await api.send(`${prompt}?page=0&per_page=x&type=`, [
     authorization,
     "Cookie: session=1; csrf=2",
     "Origin: https://else.where",

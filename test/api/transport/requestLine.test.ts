@@ -5,7 +5,6 @@ import {
   badRequest,
   malformedHeader,
   expectError,
-  expectSuccess,
   headersTooLarge,
   routeNotFound,
   unknownExpectation
@@ -95,8 +94,4 @@ it("a request to upgrade the protocol gets an ordinary response, and then the co
   expect(responses.map((response) => [response.status, getHeader(response, "connection")])).toEqual([
     [200, "close"]
   ])
-})
-
-it("an HTTP/1.0 request needs no Host header", async () => {
-  expectSuccess(await exchange(port(), `GET /api/v1/prompts HTTP/1.0\r\n${authorization}\r\n\r\n`))
 })
