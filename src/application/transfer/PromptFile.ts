@@ -19,8 +19,8 @@ export const extension = ".md"
 
 /**
  * A file that describes a prompt or a fragment. `file_id` is the id in the front matter, or null if there is none.
- * `parseFiles` returns states that refer to fragments by the names in the front matter. `compare` returns states that
- * refer to fragments by their ids.
+ * `parseFiles` returns states that refer to fragments by the names in the front matter. `pairWithFiles` returns states
+ * that refer to fragments by their ids.
  */
 export interface PromptFile {
   readonly path: string

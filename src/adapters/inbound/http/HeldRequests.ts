@@ -52,8 +52,7 @@ const toHeldResponse = (response: HttpResponse): HttpResponse => {
 /**
  * Makes the function that holds a request whose response is a 304, until the response changes. Each change since the
  * 304 was requested causes a check, so no change is missed. A check admits the caller again and makes the response
- * again. Equal requests (the same `Authorization`, target and `If-None-Match`)
- * share a check.
+ * again. Equal requests (the same `Authorization`, target and `If-None-Match`) share a check.
  *
  * @param respondAgain makes the response to a held request again
  */

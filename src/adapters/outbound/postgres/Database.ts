@@ -33,7 +33,7 @@ export class Database extends Context.Service<
   Database,
   {
     /** Runs the queries that need no transaction, except the queries of `queryKeys`. */
-    readonly queryPrompts: Query
+    readonly queryReads: Query
     /** Runs key lookups on separate connections, so that they never wait behind a slow query of prompts. */
     readonly queryKeys: Query
     /**
@@ -76,7 +76,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
       const makePool = (name: string, maxConnections: number) =>
         makeQuery(config, name, maxConnections, onSqlError, server.setUpSession)
       return Database.of({
-        queryPrompts: yield* makePool("read", connections.prompts),
+        queryReads: yield* makePool("read", connections.prompts),
         queryKeys: yield* makePool("lookup", connections.keys),
         transact: (isolation, work) =>
           sql
@@ -112,7 +112,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
 
 export const readinessLayer: Layer.Layer<Readiness, never, Database> = Layer.effect(
   Readiness,
-  Effect.map(Database, ({ queryPrompts }) => ({
-    check: Effect.asVoid(queryPrompts({ text: "select 1", params: [] }))
+  Effect.map(Database, ({ queryReads }) => ({
+    check: Effect.asVoid(queryReads({ text: "select 1", params: [] }))
   }))
 )

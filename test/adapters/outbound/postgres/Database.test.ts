@@ -22,7 +22,7 @@ import {
 
 const select1 = { text: "select 1 as one", params: [] }
 const read = (text: string) =>
-  Effect.flatMap(Database, (database) => database.queryPrompts({ text, params: [] }))
+  Effect.flatMap(Database, (database) => database.queryReads({ text, params: [] }))
 
 const withDatabase = (url: string) => Effect.provide(Database.layer({ url: Redacted.make(url) }))
 
@@ -35,9 +35,9 @@ const test = makeTest(it.live, emptyDatabase)
 
 test("queries and transactions fail if connections are refused, and if the server never responds", function* () {
   const failures = Effect.gen(function* () {
-    const { queryPrompts, queryKeys, transact, handleSqlErrors } = yield* Database
+    const { queryReads, queryKeys, transact, handleSqlErrors } = yield* Database
     const transaction = handleSqlErrors(transact("read committed", (yield* PgClient.PgClient)`select 1`))
-    const attempts = [queryPrompts(select1), queryKeys(select1), transaction].map(Effect.flip)
+    const attempts = [queryReads(select1), queryKeys(select1), transaction].map(Effect.flip)
     return yield* Effect.all(attempts, { concurrency: "unbounded" })
   })
   const freePort = yield* Effect.scoped(silentServer)
@@ -65,9 +65,9 @@ describe.concurrent("queries of a PostgreSQL server", () => {
 
   test("slow statements of one workspace delay no statement of another workspace, even if the slow statements are interrupted", function* () {
     const [slow, other] = [workspace().id, workspace().id]
-    const { queryPrompts } = yield* Database
-    const sleep = queryPrompts({ text: "select pg_sleep(2.5)", params: [], workspace: slow })
-    const countSlow = queryPrompts({
+    const { queryReads } = yield* Database
+    const sleep = queryReads({ text: "select pg_sleep(2.5)", params: [], workspace: slow })
+    const countSlow = queryReads({
       text: `select count(*)::int as count from pg_stat_activity
             where datname = current_database() and state = 'active' and query = 'select pg_sleep(2.5)'`,
       params: [],
@@ -76,7 +76,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
     const expectNoDelay = Effect.gen(function* () {
       for (let i = 0; i < 8; i++) assert.isAbove((yield* countSlow)[0]!.count as number, 0)
     })
-    const opening = queryPrompts({ text: "select pg_sleep(0.1)", params: [] })
+    const opening = queryReads({ text: "select pg_sleep(0.1)", params: [] })
     yield* Effect.all(repeat(4, opening), { concurrency: "unbounded" })
     for (const count of [1, 20]) {
       const reading = yield* Effect.forkChild(Effect.all(repeat(count, sleep), { concurrency: "unbounded" }))
@@ -85,7 +85,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
       yield* Effect.forkChild(Fiber.interrupt(reading))
       yield* expectNoDelay
     }
-    yield* queryPrompts({ ...select1, workspace: slow })
+    yield* queryReads({ ...select1, workspace: slow })
   })
 
   test("a query whose connection is lost is retried on a new connection, which has the session settings of the service", function* () {

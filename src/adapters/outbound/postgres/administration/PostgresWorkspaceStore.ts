@@ -64,7 +64,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
   WorkspaceStore,
   Effect.gen(function* () {
     const database = yield* Database
-    const { queryPrompts, transact, handleSqlErrors } = database
+    const { queryReads, transact, handleSqlErrors } = database
     const sql = yield* PgClient.PgClient
     const actor = yield* Actor
 
@@ -79,7 +79,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
 
     /** Runs reads that need no transaction. */
     const pool: StatementRunner<Unavailable> = {
-      unsafe: (text, params = []) => queryPrompts({ text, params })
+      unsafe: (text, params = []) => queryReads({ text, params })
     }
 
     const readSnapshot = <A, E>(read: Effect.Effect<A, E>) =>

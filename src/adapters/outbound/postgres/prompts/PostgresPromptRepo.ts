@@ -203,22 +203,22 @@ export const selectVersion = (
 const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
 
 const makePromptRepo = Effect.gen(function* () {
-  const { queryPrompts } = yield* Database
+  const { queryReads } = yield* Database
   // A slow statement of one workspace must not delay other workspaces.
   const partitionKey = ({ workspace }: PromptKey) => workspace
-  const getPromptRow = yield* makeBatchedLookup(queryPrompts, selectPromptsByKey, partitionKey)
-  const getSourceRow = yield* makeBatchedLookup(queryPrompts, selectSources, partitionKey)
+  const getPromptRow = yield* makeBatchedLookup(queryReads, selectPromptsByKey, partitionKey)
+  const getSourceRow = yield* makeBatchedLookup(queryReads, selectSources, partitionKey)
 
   const repo = PromptRepo.of({
     list: (workspace, filter, page) =>
       pages.canMatch(filter)
-        ? Effect.map(queryPrompts(pages.selectPrompts(workspace, filter, page)), pages.decodePromptList)
+        ? Effect.map(queryReads(pages.selectPrompts(workspace, filter, page)), pages.decodePromptList)
         : Effect.succeed({ items: [], total: 0 }),
     listPage: (workspace, filter, page) =>
       pages.canMatch(filter)
-        ? Effect.map(queryPrompts(pages.selectPromptPage(workspace, filter, page)), pages.decodePromptPage)
+        ? Effect.map(queryReads(pages.selectPromptPage(workspace, filter, page)), pages.decodePromptPage)
         : Effect.succeed([]),
-    listNamed: (workspace, page) => Effect.map(queryPrompts(pages.selectNamed(workspace, page)), decodeNamed),
+    listNamed: (workspace, page) => Effect.map(queryReads(pages.selectNamed(workspace, page)), decodeNamed),
     get: (workspace, prompt) =>
       Effect.flatMap(getPromptRow({ workspace, prompt }), (row) =>
         row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(decodePrompt(row))
@@ -230,7 +230,7 @@ const makePromptRepo = Effect.gen(function* () {
         )
       ),
     getSources: Effect.fnUntraced(function* (workspace, prompts) {
-      const rows = yield* queryPrompts(selectManySources(prompts.map((prompt) => ({ workspace, prompt }))))
+      const rows = yield* queryReads(selectManySources(prompts.map((prompt) => ({ workspace, prompt }))))
       if (rows.some(({ fits }) => fits !== true)) return yield* Effect.fail(PageTooLarge)
       const names = decodeNames(rows)
       const found = rows.map((row, position) => ({
@@ -241,11 +241,11 @@ const makePromptRepo = Effect.gen(function* () {
       return found.sort((a, b) => a.index - b.index)
     }),
     listVersions: (workspace, prompt, oldest, page) =>
-      Effect.flatMap(queryPrompts(pages.selectVersions(workspace, prompt, oldest, page)), (found) =>
+      Effect.flatMap(queryReads(pages.selectVersions(workspace, prompt, oldest, page)), (found) =>
         found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(pages.decodeVersionList(found))
       ),
     getVersion: (workspace, prompt, number, oldest) =>
-      Effect.flatMap(queryPrompts(selectVersion(workspace, prompt, number, oldest)), ([row]) =>
+      Effect.flatMap(queryReads(selectVersion(workspace, prompt, number, oldest)), ([row]) =>
         row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(decodeVersion(row))
       )
   })

@@ -108,7 +108,7 @@ const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
  * starts.
  */
 const restoreTriggers = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
-  const { queryPrompts: query, transact, handleSqlErrors } = yield* Database
+  const { queryReads: query, transact, handleSqlErrors } = yield* Database
   const statements = all.flatMap((migration) => migration.statements)
   const wrong = yield* query(selectWrongTriggers(findTriggerModes(statements)))
   if (wrong.length === 0) return

@@ -51,7 +51,7 @@ const decodeServerState = Schema.decodeUnknownSync(
  * or if the schema is newer than the version `latest` of a program.
  */
 export const readSchemaVersion = Effect.fnUntraced(function* (latest: number) {
-  const { queryPrompts: query } = yield* Database
+  const { queryReads: query } = yield* Database
   const [row] = yield* query({
     text: `select current_setting('server_version_num')::int as "serverVersion",
       to_regclass('${migrationTable}') is not null as "hasTable"`,
@@ -94,7 +94,7 @@ export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailab
  */
 export const assertReadable: Effect.Effect<void, Unavailable, Database> = Effect.flatMap(
   Database,
-  ({ queryPrompts: query }) =>
+  ({ queryReads: query }) =>
     Effect.asVoid(
       query({
         text: `select from workspaces, users, api_keys, folders, tags, prompts, prompt_tags, prompt_versions,

@@ -84,13 +84,13 @@ test("migrate changes nothing if one migration fails", function* () {
 
 test("a migration that waits for a transaction does not make reads time out, and runs after the transaction", function* () {
   const sql = yield* PgClient.PgClient
-  const { queryPrompts } = yield* Database
+  const { queryReads } = yield* Database
   yield* migrate
   const commit = yield* holdLocks(sql, ["select from prompts", []])
   const later = { name: "later", statements: ["alter table prompts add column added text"] }
   const migration = yield* Effect.forkChild(runMigrations([...migrations, later]))
   yield* waitForBlocked(sql)
-  assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
+  assert.deepStrictEqual(yield* queryReads({ text: "select from prompts", params: [] }), [])
   assert.isUndefined(migration.pollUnsafe())
   yield* commit
   const id = migrations.length + 1
@@ -98,7 +98,7 @@ test("a migration that waits for a transaction does not make reads time out, and
 })
 
 const oldServer = Layer.mock(Database, {
-  queryPrompts: () => Effect.succeed([{ serverVersion: 130023, hasTable: false }])
+  queryReads: () => Effect.succeed([{ serverVersion: 130023, hasTable: false }])
 })
 makeTest(it.effect, oldServer)(
   "a server before PostgreSQL 14 is rejected with the required version",
