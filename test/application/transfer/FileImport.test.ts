@@ -14,6 +14,7 @@ import {
 } from "../../../src/domain/WorkspaceContent.ts"
 import {
   archive,
+  folder,
   fragment,
   fragmentBinding,
   newId,
@@ -62,6 +63,16 @@ const importedVersion = (
 }
 
 describe("an import of files", () => {
+  it("a changed file moves an existing prompt and changes its tags, and a prompt stays in its folder even if another folder has the same name", () => {
+    const folders = [folder({ name: "Same" }), folder({ name: "Same" })]
+    const source = archive({ folders, prompts: [prompt({ title: "A", folder_id: folders[1]!.id })] })
+    const change = (to: string) => importChanged(source, replaceIn("prompts/Same/a.md", "title: A", to)).edit
+    assert.strictEqual(change("title: B").prompts[0]!.folder_id, folders[1]!.id)
+    const { folders: added, tags, prompts } = change("title: A\nfolder: New\ntags: [new]")
+    assert.deepStrictEqual([added[0]!.name, tags[0]!.name], ["New", "new"])
+    assert.deepStrictEqual([prompts[0]!.folder_id, prompts[0]!.tags], [added[0]!.id, [tags[0]!.id]])
+  })
+
   it("a changed body becomes a new version with the next number, whose parent is the version that was current", () => {
     const [one, seven] = [version(1), version(7)]
     const agent = prompt({ title: "Agent", current_version: 1, versions: [one, seven] })

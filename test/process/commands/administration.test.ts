@@ -107,6 +107,7 @@ it("keys issue and keys rotate set and print the expiry of a key, and say that i
     replaced: { id: first.id, name: "Production (replaced)", revoked_at: null }
   })
   expectHoursFromNow(second.replaced.expires_at, 24)
+  expectHoursFromNow((await json(...rotate, "--ends", "12h")).replaced.expires_at, 12)
   const { stdout, stderr } = await run([...rotate, "--expires", "2099-01-01", "--ends", "now"], env)
   expect(stdout).toMatch(/^key_live_[0-9a-f]{64}\n$/)
   expect(stderr).toMatch(/^This key is shown only once.*\nIt expires at 2099-01-01T00:00:00.000Z\.\n/)

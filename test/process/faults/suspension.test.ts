@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, expect, it } from "vitest"
-import { type Reply, read } from "../../support/clients/read.ts"
+import { type Reply, read, sendWait } from "../../support/clients/read.ts"
 import { makeOutageTenant, warm } from "../../support/services/outage.ts"
 import { startApi } from "../../api/startApi.ts"
 
@@ -15,12 +15,17 @@ const readBoth = () => Promise.all([readAll(active.plaintext), readAll(second.pl
 
 // The change feed notices a pause of more than 3 s when the service resumes.
 it.each([1, 4])(
-  "after a suspension of %i s, a service neither returns an outdated prompt nor accepts a revoked key",
+  "after a suspension of %i s, a service neither returns an outdated prompt, nor an outdated 304 to a waiting request, nor accepts a revoked key",
   async (seconds) => {
     await api.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
     const isRestored = async () => (await readAll(second.plaintext)).every(({ status }) => status === 200)
     await expect.poll(isRestored).toBe(true)
     await warm([api.service()], tenant)
+    await expect.poll(() => api.metric("prompt_retrieval_change_feed_up")).toBe(1)
+    const resolved = `${api.service().url}${paths[0]}/resolved`
+    const { etag } = (await read(resolved, active.plaintext)).headers
+    const waiting = sendWait(resolved, active.plaintext, etag, Math.max(1, seconds - 1)).response
+    await expect.poll(() => api.metric("prompt_retrieval_http_requests_held")).toBe(1)
     const title = `Edited after ${seconds} s`
     // This load makes sure that the service is suspended while it handles requests.
     let isLoaded = true
@@ -53,5 +58,7 @@ it.each([1, 4])(
     const revoked = replies.flatMap(([, revoked]) => revoked.map(({ status }) => status))
     expect(revoked.filter((status) => status !== 401 && status !== 503)).toEqual([])
     expect((await readAll(active.plaintext)).map(({ status }) => status)).toEqual(paths.map(() => 200))
+    const { status, body } = await waiting
+    expect([status, JSON.parse(body).data.resolved_content.startsWith(title)]).toEqual([200, true])
   }
 )

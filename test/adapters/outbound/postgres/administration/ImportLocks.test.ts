@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
+import { lockWorkspace } from "../../../../../src/adapters/outbound/postgres/administration/WorkspaceWriter.ts"
 import type { Archive } from "../../../../../src/application/transfer/Archive.ts"
 import {
   type ContentEdit,
@@ -49,6 +50,20 @@ const insertVersion =
 
 const listVersions = ({ prompts }: Archive) =>
   prompts[0]!.versions.map(({ version_number, content }) => `${version_number} ${content}`)
+
+test("editContent waits for an import of its workspace, and reads what the import wrote", function* () {
+  const { store, other } = yield* openStoreAndClient
+  const own = archive()
+  yield* store.importWorkspace(own)
+  const imported = [
+    [lockWorkspace, [own.workspace.id]],
+    ["insert into folders (workspace_id, name) values ($1, 'Imported')", [own.workspace.id]]
+  ] as const
+  const read = store.editContent(own.workspace.id, ({ folders }) =>
+    Effect.succeed([makeEdit(), folders.map(({ name }) => name)] as const)
+  )
+  assert.deepStrictEqual(yield* writeDuring(other, imported, read), Result.succeed(["Imported"]))
+})
 
 test("while an import waits to delete a prompt and an edit waits for the import, neither security changes nor changes of other workspaces wait", function* () {
   const { store, other } = yield* openStoreAndClient

@@ -172,6 +172,14 @@ layer(store, { excludeTestServices: true })((it) => {
     assert.notDeepEqual(yield* readEveryRow, before)
   })
 
+  test("an archive may list a version before its parent, even if another statement writes the parent", function* () {
+    const { importWorkspace } = yield* WorkspaceStore
+    const content = "x".repeat(1_000_000)
+    const parent = version(1, { content })
+    const versions = [version(3, { content, parent_version_id: parent.id }), version(2, { content }), parent]
+    yield* importWorkspace(archive({ prompts: [prompt({ versions })] }))
+  })
+
   test("exportWorkspace exports an unknown tier as Free, and fails with ArchiveTooLarge if the texts of a workspace exceed 256 MiB", function* () {
     const { importWorkspace } = yield* WorkspaceStore
     const sql = yield* PgClient.PgClient
