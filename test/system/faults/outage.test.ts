@@ -76,6 +76,9 @@ describe("a service whose database is silently cut off", () => {
   it("a revocation during an outage takes effect after the outage", async () => {
     await sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
     await waitForStatus(200, second.plaintext)
+    // The feed may report the update after this response, which is then not known.
+    await setTimeout(3_000)
+    await waitForStatus(200, second.plaintext)
     await acquire(proxy.freeze)
     const isKnown = async () => isFromBefore(await readFirst(second.plaintext))
     await expect.poll(isKnown, { interval: 20 }).toBe(true)
