@@ -16,25 +16,13 @@ const settings: ReadonlyArray<
   ["REDIS_URL", "redisUrl", undefined, "rediss://cache/1", "rediss://cache/1"],
   ["HOST", "host", "127.0.0.1", "::1", "::1"],
   ["PORT", "port", 3000, "0", 0],
-  [
-    "PUBLIC_URL",
-    "publicUrl",
-    undefined,
-    "HTTPS://Prompts.example.com:443/api/",
-    "https://prompts.example.com/api"
-  ],
+  ["PUBLIC_URL", "publicUrl", undefined, "HTTPS://A.example:443/api/", "https://a.example/api"],
   ["RATE_LIMIT_PER_KEY", "perKey", 100, "1", 1],
   ["RATE_LIMIT_PER_PROCESS", "perProcess", 500, "2", 2],
   ["MCP", "mcp", false, "on", true],
   ["METRICS_HOST", "metricsHost", undefined, "10.0.0.1", "10.0.0.1"],
   ["METRICS_PORT", "metricsPort", undefined, "9464", 9464],
-  [
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "otlpEndpoint",
-    undefined,
-    "http://collector:4318",
-    "http://collector:4318"
-  ],
+  ["OTEL_EXPORTER_OTLP_ENDPOINT", "otlpEndpoint", undefined, "http://otel:4318", "http://otel:4318"],
   ["OUTAGE_MAX_AGE", "outageMaxAgeMs", 300_000, "0 seconds", 0],
   ["SHUTDOWN_GRACE", "shutdownGraceMs", 0, "5 seconds", 5_000],
   ["PROMPT_RETRIEVAL_ACTOR", "actor", undefined, "ci", "ci"],
