@@ -81,10 +81,10 @@ test("while an import waits to delete a prompt and an edit waits for the import,
     prompts: changedPrompts.map((prompt) => ({ ...prompt, title: "Changed" }))
   }
   const imported = yield* Effect.forkScoped(store.importWorkspace(changed))
+  yield* waitForBlocked(other)
   const edited = yield* Effect.forkScoped(
     store.editContent(home.id, (content) => Effect.succeed([retitle(content, mine), undefined] as const))
   )
-  yield* waitForBlocked(other)
   const [first, second] = theirs.prompts
   for (const [statement, id] of [
     ["update api_keys set revoked_at = now() where id = $1", key.id],
