@@ -9,7 +9,7 @@ import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { ApiError } from "../contract/Errors.ts"
-import type { HttpResponse } from "./HttpMessage.ts"
+import { forbidStoring, type HttpResponse } from "./HttpMessage.ts"
 import type { RequestContext } from "./request/RequestRecord.ts"
 
 /** The maximum number of held requests, per key and per process. */
@@ -40,13 +40,6 @@ interface Checked {
 interface Check {
   readonly revision: number | undefined
   readonly fiber: Fiber.Fiber<Checked, ApiError>
-}
-
-/** Returns the response for several held requests. No cache may store it. */
-const toHeldResponse = (response: HttpResponse): HttpResponse => {
-  const headers = [...response.headers]
-  headers[headers.indexOf("cache-control") + 1] = "no-store"
-  return { ...response, headers }
 }
 
 /**
@@ -93,7 +86,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       const other = checks.get(id)
       if (other !== undefined && other.revision === revision) return Fiber.join(other.fiber)
       const checked = Effect.map(respondAgain(context), (response) => ({
-        response: toHeldResponse(response),
+        response: forbidStoring(response),
         caller: context.caller
       }))
       const own = { revision, fiber: fork(permits.withPermit(workspace)(checked)) }
@@ -115,7 +108,7 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
     const { waitSeconds = 0 } = context
     const endsAt = performance.now() + waitSeconds * 1_000
     /** The last 304, and the revision of the workspace before this 304 was made. */
-    let [known, revision] = [toHeldResponse(notModified), checkedRevision]
+    let [known, revision] = [forbidStoring(notModified), checkedRevision]
 
     const isOutdated = (): boolean => feed.lastContact()?.revisionOf(workspace) !== revision
     const hasEnded = (): boolean => request.isReleased || performance.now() >= endsAt

@@ -212,6 +212,13 @@ export const toErrorResponse = (error: ApiError): HttpResponse => {
   }
 }
 
+/** Returns the response with the header that forbids every cache to store it. */
+export const forbidStoring = (response: HttpResponse): HttpResponse => {
+  const headers = [...response.headers]
+  headers[headers.indexOf("cache-control") + 1] = "no-store"
+  return { ...response, headers }
+}
+
 /** The header `Cache-Status` in an outage (RFC 9211): this service, and why the response comes from its cache. */
 const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
@@ -224,8 +231,7 @@ const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
  * seconds, rounded up
  */
 export const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse => {
-  const headers = [...response.headers]
-  headers[headers.indexOf("cache-control") + 1] = "no-store"
-  headers.push("age", String(Math.ceil(ageMs / 1_000)), "cache-status", outageCacheStatus)
-  return { ...response, headers }
+  const { headers, ...others } = forbidStoring(response)
+  const age = String(Math.ceil(ageMs / 1_000))
+  return { ...others, headers: [...headers, "age", age, "cache-status", outageCacheStatus] }
 }
