@@ -134,13 +134,21 @@ export const contentTables = Object.keys(contentTablesByName) as ReadonlyArray<C
 
 const isList = (table: TableName): table is keyof typeof promptLists => table in promptLists
 
-/** Yields the rows of a table in the order of the content, each with the path of its item in the content. */
-function* listRows(table: TableName, workspace_id: string, content: Content) {
+/**
+ * Yields the rows of a table in the order of the content, each with the path of its item in the content. `columns` are
+ * the columns of the rows.
+ */
+function* listRows(
+  table: TableName,
+  workspace_id: string,
+  content: Content,
+  columns: ReadonlyArray<string> = tables[table].columns
+) {
   const toRow = (item: object) => {
     const values: Readonly<Record<string, unknown>> = { workspace_id, ...item }
     // A hash is written in PostgreSQL's hex format of `bytea`.
     const toValue = (name: string) => (name === "key_hash" ? `\\x${values[name]}` : values[name])
-    return Object.fromEntries(tables[table].columns.map((name) => [name, toValue(name)]))
+    return Object.fromEntries(columns.map((name) => [name, toValue(name)]))
   }
   if (isList(table)) {
     const list = promptLists[table]
@@ -267,7 +275,7 @@ export const deleteOtherRows = Effect.fnUntraced(function* (
   let deleted = 0
   for (const table of names) {
     const { parent, id }: ContentTable = tables[table]
-    const rows = [...listRows(table, workspace, content)].map(({ row }) => row)
+    const rows = [...listRows(table, workspace, content, [parent, id])].map(({ row }) => row)
     const text = `delete from ${table} t
       where ${prompts === undefined ? belongsTo("$1", parent) : "t.prompt_id = any($1::uuid[])"} and not exists
         (select from unnest($2::uuid[], $3::uuid[]) s (parent, id) where (s.parent, s.id) = (t.${parent}, t.${id}))`

@@ -49,13 +49,13 @@ const selectByKey = (toText: (prompts: string) => string, wrap = (requested: str
   const byIdOrName = select(requestedPrompts)
   return (keys: ReadonlyArray<PromptKey>): Statement => {
     const names = keys.map(({ prompt }) => (typeof prompt === "string" ? undefined : prompt))
-    const ranges = names.map((name) => (name?.digits === undefined ? undefined : toIdRange(name.digits)))
     const ids = [
       toArray(keys.map(({ workspace }) => workspace)),
       toArray(keys.map(({ prompt }) => (typeof prompt === "string" ? prompt : undefined)))
     ]
     const workspace = keys[0]?.workspace
     if (names.every((name) => name === undefined)) return { text: byId, params: ids, workspace }
+    const ranges = names.map((name) => (name?.digits === undefined ? undefined : toIdRange(name.digits)))
     const nameParams = [
       toArray(names.map((name) => name?.slug)),
       toArray(ranges.map((range) => range?.first)),
