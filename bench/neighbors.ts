@@ -12,7 +12,7 @@
 import { writeFileSync } from "node:fs"
 import { setTimeout } from "node:timers/promises"
 import { makeResources } from "../test/support/database.ts"
-import { burstSize, kinds, runNeighbors } from "./neighbors/load.ts"
+import { burstSize, kinds, runNeighbors } from "./neighbors/tenants.ts"
 import { readMemoryMiB } from "./command.ts"
 import { startGenerator } from "./load.ts"
 

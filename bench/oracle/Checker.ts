@@ -29,7 +29,7 @@ export interface Observation {
 }
 
 /** An observation with a fact that no allowed state contains. */
-export interface Violation {
+interface Violation {
   readonly observation: Observation
   readonly fact: string
   /** The first and the last commit whose state was allowed. */

@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises"
 import { beforeAll, expect, it } from "vitest"
 import { readMemoryMiB } from "../../../bench/command.ts"
 import { send, uncachedPath } from "../../support/clients/requests.ts"
-import { burstSize, kinds, type Neighbors, runNeighbors } from "../../../bench/neighbors/load.ts"
+import { burstSize, kinds, type Neighbors, runNeighbors } from "../../../bench/neighbors/tenants.ts"
 import { makeAcquire } from "../../support/testDatabase.ts"
 
 const maxResidentMiB = 400
