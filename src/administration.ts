@@ -5,5 +5,5 @@
  * @module
  */
 export { Actor } from "./application/ports/WorkspaceStore.ts"
-export { Administration } from "./application/administration/Administration.ts"
+export { Administration } from "./application/Administration.ts"
 export { administrationLayer, makeActorLayer } from "./runtime/layers/CommandLayers.ts"

@@ -9,7 +9,7 @@ export {
 } from "./adapters/inbound/embedding/InProcessPrompts.ts"
 export { makeWebHandler, toNodeListener, type WebHandler } from "./adapters/inbound/http/WebHandler.ts"
 export type { DatabaseOptions } from "./adapters/outbound/postgres/Database.ts"
-export type { RateLimits } from "./application/access/Admission.ts"
+export type { RateLimits } from "./application/Admission.ts"
 export {
   changeFeedLayer,
   databaseLayer,

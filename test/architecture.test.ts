@@ -75,7 +75,7 @@ it("every file of src and client/src imports only what its architecture rule all
 })
 
 it.each([
-  ["src/application/reading/Prompts.ts", 'export * from "../../adapters/outbound/postgres/Database.ts"'],
+  ["src/application/Prompts.ts", 'export * from "../../adapters/outbound/postgres/Database.ts"'],
   ["src/adapters/inbound/http/App.ts", 'const load = () => import("../../outbound/postgres/Database.ts")'],
   ["src/adapters/outbound/postgres/Database.ts", 'import "../../../runtime/Service.ts"']
 ])("the architecture rules reject this import in %s: %s", (file, source) => {

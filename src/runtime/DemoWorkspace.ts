@@ -2,7 +2,7 @@ import { relative } from "node:path"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Administration } from "../application/administration/Administration.ts"
+import { Administration } from "../application/Administration.ts"
 import demo from "../demo/workspace.json" with { type: "json" }
 import { WorkspaceId } from "../domain/WorkspaceId.ts"
 import { administrationLayer, makeActorLayer } from "./layers/CommandLayers.ts"

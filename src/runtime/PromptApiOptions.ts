@@ -1,6 +1,6 @@
 import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
-import { defaultRateLimits, type RateLimits } from "../application/access/Admission.ts"
+import { defaultRateLimits, type RateLimits } from "../application/Admission.ts"
 import { defaultOutageMaxAge } from "../application/cache/Outage.ts"
 import { parsePublicUrl } from "../adapters/inbound/http/Address.ts"
 import {

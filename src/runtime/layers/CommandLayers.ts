@@ -13,8 +13,8 @@ import {
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/administration/PostgresWorkspaceStore.ts"
 import { Actor } from "../../application/ports/WorkspaceStore.ts"
-import { Administration } from "../../application/administration/Administration.ts"
-import { Prompts } from "../../application/reading/Prompts.ts"
+import { Administration } from "../../application/Administration.ts"
+import { Prompts } from "../../application/Prompts.ts"
 import type { ServiceConfig } from "../config/Config.ts"
 import { limitHeapGrowth } from "../GarbageCollection.ts"
 

@@ -10,14 +10,14 @@ import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/Postg
 import * as PostgresKeyStore from "../../adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import * as InProcessRateLimiter from "../../adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { Admission, type RateLimits } from "../../application/access/Admission.ts"
+import { Admission, type RateLimits } from "../../application/Admission.ts"
 import * as CachingKeyStore from "../../application/cache/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../application/cache/CachingPromptRepo.ts"
 import * as Outage from "../../application/cache/Outage.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"
-import { Prompts } from "../../application/reading/Prompts.ts"
+import { Prompts } from "../../application/Prompts.ts"
 import type { PromptApiSettings } from "../PromptApiOptions.ts"
 
 // The composition root of the use cases of callers, for `serve` and for embedders. Modules that only some hosts need

@@ -11,7 +11,7 @@ import {
   withCommonHeaders,
   toErrorResponse
 } from "../../../src/adapters/inbound/http/HttpMessage.ts"
-import { defaultRateLimits } from "../../../src/application/access/Admission.ts"
+import { defaultRateLimits } from "../../../src/application/Admission.ts"
 import { RateLimited } from "../../../src/domain/ApiKey.ts"
 import { positiveIntRule } from "../../../src/domain/Page.ts"
 import { startDemoApi } from "../../api/startApi.ts"

@@ -1,4 +1,4 @@
-import type { AdmissionError } from "../../../application/access/Admission.ts"
+import type { AdmissionError } from "../../../application/Admission.ts"
 import type { InternalError } from "../../../application/observability/InternalError.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { keyPrefix, type RateLimited, windowSeconds } from "../../../domain/ApiKey.ts"

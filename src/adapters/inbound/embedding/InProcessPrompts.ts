@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import type { Caller } from "../../../application/access/Admission.ts"
-import { Prompts } from "../../../application/reading/Prompts.ts"
-import { ReadGate, withRequestDeadline } from "../../../application/reading/ReadGate.ts"
+import type { Caller } from "../../../application/Admission.ts"
+import { Prompts } from "../../../application/Prompts.ts"
+import { ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
 import { toUnexpectedError } from "../../../application/observability/InternalError.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import {

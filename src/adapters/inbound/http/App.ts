@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
+import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
 import { KnownKeys } from "../../../application/cache/CachingKeyStore.ts"
 import { Outage } from "../../../application/cache/Outage.ts"
 import { cacheLimits } from "../../../application/cache/CacheLimits.ts"
@@ -10,8 +10,8 @@ import { toError } from "../../../application/observability/InternalError.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
-import { logTooLarge } from "../../../application/reading/Prompts.ts"
-import { ReadGate, withRequestDeadline } from "../../../application/reading/ReadGate.ts"
+import { logTooLarge } from "../../../application/Prompts.ts"
+import { ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
@@ -28,11 +28,11 @@ import {
   respondConditionally
 } from "./HttpMessage.ts"
 import type { MountedEndpoint } from "./MountedEndpoint.ts"
-import { completeRequest, makeRequestContext, type RequestContext } from "./request/RequestRecord.ts"
+import { completeRequest, makeRequestContext, type RequestContext } from "./RequestContext.ts"
 import { inSpan } from "./Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import { Address } from "./Address.ts"
-import { type MatchedRoute, matchRoute, parseBearerToken, splitTarget } from "./request/RequestHead.ts"
+import { type MatchedRoute, matchRoute, parseBearerToken, splitTarget } from "./RequestHead.ts"
 
 /** Responds to a request, and never fails. */
 export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>

@@ -3,14 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as PartitionedSemaphore from "effect/PartitionedSemaphore"
-import type { AdmittedCaller } from "../../../application/access/Admission.ts"
+import type { AdmittedCaller } from "../../../application/Admission.ts"
 import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { ApiError } from "../contract/Errors.ts"
 import { forbidStoring, type HttpResponse } from "./HttpMessage.ts"
-import type { RequestContext } from "./request/RequestRecord.ts"
+import type { RequestContext } from "./RequestContext.ts"
 
 /** The maximum number of held requests, per key and per process. */
 const maxHeld = { perKey: 200, perProcess: 5_000 } as const

@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { HttpResponse } from "./HttpMessage.ts"
-import type { RequestContext } from "./request/RequestRecord.ts"
+import type { RequestContext } from "./RequestContext.ts"
 
 /**
  * An endpoint of another adapter on the HTTP server of the API. Its requests pass the same checks of the transport as

@@ -8,8 +8,8 @@ import {
   RequestTimeout
 } from "../contract/Errors.ts"
 import { type HttpResponse, toErrorResponse } from "./HttpMessage.ts"
-import { completeRequest } from "./request/RequestRecord.ts"
-import { chooseRequestId, matchRoute } from "./request/RequestHead.ts"
+import { completeRequest } from "./RequestContext.ts"
+import { chooseRequestId, matchRoute } from "./RequestHead.ts"
 
 const parserErrors: Readonly<Record<string, ApiError>> = {
   HPE_INVALID_HEADER_TOKEN: MalformedHeader,

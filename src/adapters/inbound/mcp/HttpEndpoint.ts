@@ -1,7 +1,7 @@
 import { createMcpHandler, INTERNAL_ERROR } from "@modelcontextprotocol/server"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
+import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
 import { toError } from "../../../application/observability/InternalError.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import {
@@ -10,13 +10,13 @@ import {
   requestDeadlineMs,
   withDeadline,
   withRequestDeadline
-} from "../../../application/reading/ReadGate.ts"
+} from "../../../application/ReadGate.ts"
 import { describeError, type ErrorDescription, MethodNotAllowed } from "../contract/Errors.ts"
 import { Address } from "../http/Address.ts"
 import { type HttpResponse, makeEntityHeaders, toRawHeaders } from "../http/HttpMessage.ts"
 import type { MountedEndpoint } from "../http/MountedEndpoint.ts"
-import { parseBearerToken } from "../http/request/RequestHead.ts"
-import type { RequestContext } from "../http/request/RequestRecord.ts"
+import { parseBearerToken } from "../http/RequestHead.ts"
+import type { RequestContext } from "../http/RequestContext.ts"
 import { shorten, toErrorData } from "./CallErrors.ts"
 import { makeServerFactory } from "./PromptServer.ts"
 

@@ -1,10 +1,10 @@
 import type { ProtocolError } from "@modelcontextprotocol/server"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import type { Caller } from "../../../application/access/Admission.ts"
+import type { Caller } from "../../../application/Admission.ts"
 import { type NamedPrompt, PromptRepo } from "../../../application/ports/PromptRepo.ts"
-import { Prompts } from "../../../application/reading/Prompts.ts"
-import { ReadGate } from "../../../application/reading/ReadGate.ts"
+import { Prompts } from "../../../application/Prompts.ts"
+import { ReadGate } from "../../../application/ReadGate.ts"
 import { fillSlots, findSlots, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { type CallError, shorten, makeInvalidParams } from "./CallErrors.ts"
 

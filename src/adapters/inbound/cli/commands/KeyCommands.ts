@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import type { IssuedKey } from "../../../../application/administration/Administration.ts"
+import type { IssuedKey } from "../../../../application/Administration.ts"
 import type { KeyInfo, WorkspaceInfo } from "../../../../application/ports/WorkspaceStore.ts"
 import { formatKeySummary } from "../../../../domain/ApiKey.ts"
 import { paidTiers } from "../../../../domain/Billing.ts"

@@ -6,7 +6,7 @@ import type {
   MigrationInfo,
   MigrationReport,
   SchemaStatus
-} from "../../../../application/administration/SchemaStatus.ts"
+} from "../../../../application/SchemaStatus.ts"
 import { programVersion } from "../../../../application/ProgramVersion.ts"
 import { handle, withHelp } from "../CommandHandler.ts"
 import { CommandRuntime } from "../CommandRuntime.ts"

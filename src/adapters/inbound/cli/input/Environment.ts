@@ -1,5 +1,5 @@
 import * as Context from "effect/Context"
-import { defaultRateLimits } from "../../../../application/access/Admission.ts"
+import { defaultRateLimits } from "../../../../application/Admission.ts"
 import { defaultOutageMaxAge } from "../../../../application/cache/Outage.ts"
 
 /** An environment variable, as the help and README.md describe it. */

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import type { HttpResponse } from "../HttpMessage.ts"
-import { hasUnreadBody } from "../request/RequestHead.ts"
+import { hasUnreadBody } from "../RequestHead.ts"
 import type { UnsentBytes } from "../UnsentBytes.ts"
 import { connectionLimits } from "./ConnectionLimits.ts"
 

@@ -6,7 +6,7 @@ import * as PgPool from "@effect/sql-pg/PgPool"
 import type { PgConnection, Result } from "@effect/sql-pg/PgConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
-import { makeWorkspacePermits, runUntil, type WithPermit } from "../../../../application/reading/ReadGate.ts"
+import { makeWorkspacePermits, runUntil, type WithPermit } from "../../../../application/ReadGate.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import type { SetUpSession } from "../connection/DatabaseServer.ts"
 import {

@@ -4,9 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import { ReadGate, withDeadline } from "../../../src/application/reading/ReadGate.ts"
-import { workspace } from "../../support/archives.ts"
-import { makeTest } from "../../support/makeTest.ts"
+import { ReadGate, withDeadline } from "../../src/application/ReadGate.ts"
+import { workspace } from "../support/archives.ts"
+import { makeTest } from "../support/makeTest.ts"
 
 const test = makeTest(it.effect, ReadGate.layer)
 

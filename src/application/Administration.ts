@@ -11,20 +11,20 @@ import {
   makeApiKey,
   toKeyEnds,
   type UserId
-} from "../../domain/ApiKey.ts"
-import type { Tier } from "../../domain/Billing.ts"
-import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
-import type { WorkspaceContent } from "../../domain/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+} from "../domain/ApiKey.ts"
+import type { Tier } from "../domain/Billing.ts"
+import { type Timestamp, toTimestamp } from "../domain/Timestamp.ts"
+import type { WorkspaceContent } from "../domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import {
   type ChangeOptions,
   type KeyInfo,
   type WorkspaceInfo,
   WorkspaceStore
-} from "../ports/WorkspaceStore.ts"
-import { decodeArchive } from "../transfer/ArchiveDecoder.ts"
-import type { ImportPlan } from "../transfer/FileImport.ts"
-import type { Texts } from "../transfer/PromptFile.ts"
+} from "./ports/WorkspaceStore.ts"
+import { decodeArchive } from "./transfer/ArchiveDecoder.ts"
+import type { ImportPlan } from "./transfer/FileImport.ts"
+import type { Texts } from "./transfer/PromptFile.ts"
 
 /** A key that was just issued. `key` is its plaintext, which is stored nowhere (specification 5.4). */
 export interface IssuedKey {
@@ -58,9 +58,9 @@ export class Administration extends Context.Service<Administration>()("prompt-re
     const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
     // The parser of YAML is loaded only for files, because it cannot be bundled into one file for embedders.
-    const loadPromptFile = Effect.promise(() => import("../transfer/PromptFile.ts"))
-    const loadFileImport = Effect.promise(() => import("../transfer/FileImport.ts"))
-    const loadFileExport = Effect.promise(() => import("../transfer/FileExport.ts"))
+    const loadPromptFile = Effect.promise(() => import("./transfer/PromptFile.ts"))
+    const loadFileImport = Effect.promise(() => import("./transfer/FileImport.ts"))
+    const loadFileExport = Effect.promise(() => import("./transfer/FileExport.ts"))
 
     /** Makes a key. `issued` contains the plaintext, and `stored` is the part to store. */
     const makeKey = Effect.fnUntraced(function* <Expiry>(expires_at: Expiry) {

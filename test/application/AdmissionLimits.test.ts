@@ -1,14 +1,14 @@
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
-import * as InProcess from "../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { Admission, type RateLimits } from "../../../src/application/access/Admission.ts"
-import { Lifecycle } from "../../../src/application/Lifecycle.ts"
-import { RateLimiter } from "../../../src/application/ports/RateLimiter.ts"
-import { countAdmitted } from "../../contracts/RateLimiter.ts"
-import { archive, key, user, workspace } from "../../support/archives.ts"
-import { makeTest } from "../../support/makeTest.ts"
+import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
+import * as InProcess from "../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
+import { Admission, type RateLimits } from "../../src/application/Admission.ts"
+import { Lifecycle } from "../../src/application/Lifecycle.ts"
+import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
+import { countAdmitted } from "../contracts/RateLimiter.ts"
+import { archive, key, user, workspace } from "../support/archives.ts"
+import { makeTest } from "../support/makeTest.ts"
 
 /**
  * Stores keys of one workspace. Returns the ids of the keys and the function `request`, which sends a request with the

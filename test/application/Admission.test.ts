@@ -6,12 +6,12 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
-import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
-import * as InProcess from "../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { Admission, type AdmissionError, type RateLimits } from "../../../src/application/access/Admission.ts"
-import { Lifecycle } from "../../../src/application/Lifecycle.ts"
-import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
-import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
+import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
+import * as InProcess from "../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
+import { Admission, type AdmissionError, type RateLimits } from "../../src/application/Admission.ts"
+import { Lifecycle } from "../../src/application/Lifecycle.ts"
+import { KeyStore } from "../../src/application/ports/KeyStore.ts"
+import { Unavailable } from "../../src/application/ports/Unavailable.ts"
 import {
   ApiNotAllowed,
   Disputed,
@@ -24,10 +24,10 @@ import {
   OwnerMustReset,
   PastDue,
   RateLimited
-} from "../../../src/domain/ApiKey.ts"
-import { BillingStatus, Tier } from "../../../src/domain/Billing.ts"
-import { toTimestamp } from "../../../src/domain/Timestamp.ts"
-import type { Workspace } from "../../../src/domain/Workspace.ts"
+} from "../../src/domain/ApiKey.ts"
+import { BillingStatus, Tier } from "../../src/domain/Billing.ts"
+import { toTimestamp } from "../../src/domain/Timestamp.ts"
+import type { Workspace } from "../../src/domain/Workspace.ts"
 import {
   archive,
   instant,
@@ -38,8 +38,8 @@ import {
   sample,
   user,
   workspace
-} from "../../support/archives.ts"
-import { makeTest } from "../../support/makeTest.ts"
+} from "../support/archives.ts"
+import { makeTest } from "../support/makeTest.ts"
 
 /** The number of key lookups, and the ids of used keys with the times of their use. */
 class Lookups extends Context.Service<

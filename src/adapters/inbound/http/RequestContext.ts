@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import { hash } from "node:crypto"
-import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
-import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "../HttpMessage.ts"
+import type { AdmittedCaller } from "../../../application/Admission.ts"
+import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
 import { findWaitSeconds, chooseRequestId } from "./RequestHead.ts"
-import { metricRegistry } from "../../../../application/observability/Instrumentation.ts"
+import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
 
 /** The facts that are logged and measured. `route` and `caller` are set early: a failed step returns only an error. */
 export interface RequestFacts {

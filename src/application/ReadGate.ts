@@ -2,8 +2,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
-import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { Unavailable } from "../ports/Unavailable.ts"
+import type { WorkspaceId } from "../domain/WorkspaceId.ts"
+import { Unavailable } from "./ports/Unavailable.ts"
 
 /** The deadline in milliseconds of an uncached HTTP request, an MCP call and an in-process read. */
 export const requestDeadlineMs = 5_000

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { isAllowedOrigin } from "../../../../../src/adapters/inbound/mcp/HttpEndpoint.ts"
+import { isAllowedOrigin } from "../../../../src/adapters/inbound/mcp/HttpEndpoint.ts"
 
 const publicUrl = "https://prompts.example.com"
 

@@ -16,14 +16,14 @@ import {
   parseApiKey,
   RateLimited,
   type RateLimitScope
-} from "../../domain/ApiKey.ts"
-import type { Timestamp } from "../../domain/Timestamp.ts"
-import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { KeyStore } from "../ports/KeyStore.ts"
-import { Lifecycle } from "../Lifecycle.ts"
-import { RateLimiter } from "../ports/RateLimiter.ts"
-import { metricRegistry, registerCounter, withSpans } from "../observability/Instrumentation.ts"
-import { Unavailable } from "../ports/Unavailable.ts"
+} from "../domain/ApiKey.ts"
+import type { Timestamp } from "../domain/Timestamp.ts"
+import type { WorkspaceId } from "../domain/WorkspaceId.ts"
+import { KeyStore } from "./ports/KeyStore.ts"
+import { Lifecycle } from "./Lifecycle.ts"
+import { RateLimiter } from "./ports/RateLimiter.ts"
+import { metricRegistry, registerCounter, withSpans } from "./observability/Instrumentation.ts"
+import { Unavailable } from "./ports/Unavailable.ts"
 
 /** A caller that reads prompts: its workspace and the tier of that workspace. */
 export interface Caller {

@@ -1,9 +1,9 @@
 // Reads the head of a request: the route of its target, the token in `Authorization`, the request id, and the framing.
 import type { IncomingMessage } from "node:http"
-import { keyPrefix } from "../../../../domain/ApiKey.ts"
-import { operationalPaths, PromptsGroup } from "../../contract/Api.ts"
-import { requestIdPattern } from "../../contract/Headers.ts"
-import type { HttpRequest } from "../HttpMessage.ts"
+import { keyPrefix } from "../../../domain/ApiKey.ts"
+import { operationalPaths, PromptsGroup } from "../contract/Api.ts"
+import { requestIdPattern } from "../contract/Headers.ts"
+import type { HttpRequest } from "./HttpMessage.ts"
 
 export interface MatchedRoute {
   /** The pattern of the route, such as `/api/v1/prompts/:id`. */

@@ -3,27 +3,27 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import { historyCutoff } from "../../domain/Billing.ts"
-import type { Page } from "../../domain/Page.ts"
+import { historyCutoff } from "../domain/Billing.ts"
+import type { Page } from "../domain/Page.ts"
 import {
   parsePromptReference,
   type PromptId,
   PromptNotFound,
   type PromptReference,
   type ResolvedPrompt
-} from "../../domain/Prompt.ts"
+} from "../domain/Prompt.ts"
 import {
   countSourceBytes,
   PageTooLarge,
   type ResolutionSource,
   ResolvedTooLarge,
   resolve
-} from "../../domain/Resolution.ts"
-import { sizes } from "../../domain/Sizes.ts"
-import { parseVersionNumber, VersionNotFound } from "../../domain/Version.ts"
-import type { Caller } from "../access/Admission.ts"
-import { type FoundSource, type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
-import { withSpans } from "../observability/Instrumentation.ts"
+} from "../domain/Resolution.ts"
+import { sizes } from "../domain/Sizes.ts"
+import { parseVersionNumber, VersionNotFound } from "../domain/Version.ts"
+import type { Caller } from "./Admission.ts"
+import { type FoundSource, type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
+import { withSpans } from "./observability/Instrumentation.ts"
 import { ReadGate } from "./ReadGate.ts"
 
 /** The largest JSON of several prompts, in bytes. The rest of `sizes.contentBytes` is for the envelope. */
