@@ -31,7 +31,7 @@ const rules: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/domain/ApiKey.ts": ["src/domain/**", "effect/{Result,Schema}", "node:crypto"],
   "src/application/**": [...core, ...effect],
   "src/application/ports/*": ["src/domain/**", "effect/{Context,Effect,Result}"],
-  "src/application/transfer/**": ["src/domain/**", "node:{crypto,path}", "diff", "yaml", ...effect],
+  "src/application/transfer/**": ["src/domain/**", "node:{crypto,path}", "yaml", ...effect],
   "src/adapters/inbound/contract/*": anyCore,
   "src/adapters/inbound/cli/**": inbound,
   "src/adapters/inbound/embedding/**": inbound,

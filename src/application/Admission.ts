@@ -13,9 +13,7 @@ import {
   type KeyHash,
   KeyRevoked,
   MalformedAuthorization,
-  parseApiKey,
-  RateLimited,
-  type RateLimitScope
+  parseApiKey
 } from "../domain/ApiKey.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
@@ -24,6 +22,7 @@ import { Lifecycle } from "./Lifecycle.ts"
 import { RateLimiter } from "./ports/RateLimiter.ts"
 import { metricRegistry, registerCounter, withSpans } from "./observability/Instrumentation.ts"
 import { Unavailable } from "./ports/Unavailable.ts"
+import { RateLimited, type RateLimitScope } from "../domain/RateLimit.ts"
 
 /** A caller that reads prompts: its workspace and the tier of that workspace. */
 export interface Caller {

@@ -5,13 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { historyCutoff } from "../domain/Billing.ts"
 import type { Page } from "../domain/Page.ts"
-import {
-  parsePromptReference,
-  type PromptId,
-  PromptNotFound,
-  type PromptReference,
-  type ResolvedPrompt
-} from "../domain/Prompt.ts"
+import { type PromptId, PromptNotFound, type ResolvedPrompt } from "../domain/Prompt.ts"
 import {
   countSourceBytes,
   PageTooLarge,
@@ -25,6 +19,7 @@ import type { Caller } from "./Admission.ts"
 import { type FoundSource, type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
 import { withSpans } from "./observability/Instrumentation.ts"
 import { ReadGate } from "./ReadGate.ts"
+import { parsePromptReference, type PromptReference } from "../domain/PromptName.ts"
 
 /** The largest JSON of several prompts, in bytes. The rest of `sizes.contentBytes` is for the envelope. */
 const maxPageBytes = sizes.contentBytes - 128

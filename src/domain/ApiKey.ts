@@ -169,36 +169,3 @@ export const checkAccess = (workspace: {
       return PastDue
   }
 }
-
-/** The length of the windows in which requests are counted, in seconds (specification 8). */
-export const windowSeconds = 60
-const windowMs = windowSeconds * 1_000
-
-/** A clock minute, as the number of minutes from the epoch to its start. Both rate limits count per clock minute. */
-export type RateWindow = number
-
-/** Returns the clock minute that contains `now` (milliseconds since the epoch). */
-export const toRateWindow = (now: number): RateWindow => Math.floor(now / windowMs)
-
-/** Returns the seconds, rounded up (1 to 60), until the clock minute of `now` (milliseconds since the epoch) ends. */
-export const secondsUntilReset = (now: number): number =>
-  Math.max(1, Math.ceil(((toRateWindow(now) + 1) * windowMs - now) / 1000))
-
-/** The scope of a rate limit: the requests of one key, or of all keys to this process (specification 8). */
-export type RateLimitScope = "key" | "process"
-
-/** An exceeded rate limit. `limit` is in requests per minute, and `retry_after` in seconds until the limit resets. */
-export interface RateLimited {
-  readonly _tag: "RateLimited"
-  readonly scope: RateLimitScope
-  readonly limit: number
-  readonly retry_after: number
-}
-
-/** Returns the error of a limit that is exceeded at `now` (milliseconds since the epoch). */
-export const RateLimited = (scope: RateLimitScope, limit: number, now: number): RateLimited => ({
-  _tag: "RateLimited",
-  scope,
-  limit,
-  retry_after: secondsUntilReset(now)
-})

@@ -151,33 +151,3 @@ export type PromptNotFound = typeof PromptNotFound
 
 /** Parses the id of a prompt like `parseUuid`. */
 export const parsePromptId = (text: string): PromptId | undefined => parseUuid(text) as PromptId | undefined
-
-/**
- * A prompt's name, in its parts (docs/names.md). A name is the slug of the title, or the slug, a hyphen, and the first
- * 8 or all 32 hexadecimal digits of the prompt's id.
- */
-export interface PromptName {
-  readonly slug: string
-  /** The digits of the id; `undefined` if the name is the slug alone. */
-  readonly digits: string | undefined
-}
-
-/** The id or the name of a prompt in a workspace. Only a prompt that is not archived has a name. */
-export type PromptReference = PromptId | PromptName
-
-const namePattern = /^[a-z0-9_-]{1,97}$/
-
-/** Matches a slug, a hyphen, and the first 8 or all 32 hexadecimal digits of an id. */
-export const nameWithDigitsPattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
-
-/**
- * Parses the id or the name of a prompt. A text in the form of a UUID is always an id, in uppercase or lowercase
- * letters. Returns `undefined` for a text that is neither an id nor a name.
- */
-export const parsePromptReference = (text: string): PromptReference | undefined => {
-  const id = parsePromptId(text)
-  if (id !== undefined) return id
-  if (!namePattern.test(text)) return undefined
-  const [, slug = text, digits] = nameWithDigitsPattern.exec(text) ?? []
-  return { slug, digits }
-}

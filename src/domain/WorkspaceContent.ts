@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 import type { VersionId } from "./Version.ts"
-import type { Folder, Fragment, PromptFragment, WorkspacePrompt, WorkspaceTag } from "./Workspace.ts"
+import type { Folder, Fragment, WorkspacePrompt, WorkspaceTag } from "./Workspace.ts"
 
 /** A prompt in its current state. The number and the parent of its next version replace the list of its versions. */
 export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
@@ -9,42 +9,6 @@ export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
   /** The id of the current version or, without one, of the last version; null if the prompt has no version. */
   readonly parent_version_id: VersionId | null
 }
-
-/** The fields of a prompt that its file states unchanged. */
-export const promptFields = [
-  "title",
-  "description",
-  "current_content",
-  "prompt_type",
-  "target_model",
-  "intent",
-  "is_favorite",
-  "sort_order"
-] as const
-
-/** The part of a prompt's state that a file describes. */
-export interface PromptState extends Pick<WorkspacePrompt, (typeof promptFields)[number]> {
-  readonly kind: "prompt"
-  /** The name of the folder; null if the prompt is in no folder. */
-  readonly folder: string | null
-  /** The names of the tags, sorted and without duplicates. */
-  readonly tags: ReadonlyArray<string>
-  /** The fragments to append, in their order. */
-  readonly fragments: ReadonlyArray<Pick<PromptFragment, "fragment_id" | "variable_overrides">>
-}
-
-/** The state of a fragment: all fields except its id. */
-interface FragmentState extends Omit<Fragment, "id"> {
-  readonly kind: "fragment"
-}
-
-export type ContentState = PromptState | FragmentState
-
-export const getName = (state: ContentState): string => (state.kind === "prompt" ? state.title : state.name)
-
-/** Returns the content of a prompt or fragment, which is the body of its file. */
-export const getContent = (state: ContentState): string =>
-  state.kind === "prompt" ? state.current_content : state.content
 
 /** The state that a prompt or fragment had after the latest import of files. */
 export const ImportedState = Schema.Struct({

@@ -4,8 +4,8 @@ import { makePromptRepo } from "../adapters/outbound/memory/MemoryPromptRepo.ts"
 import { type PromptFilter, PromptRepo } from "../application/ports/PromptRepo.ts"
 import type { Archive } from "../application/transfer/Archive.ts"
 import type { Page } from "../domain/Page.ts"
-import type { FolderId, PromptId, PromptReference } from "../domain/Prompt.ts"
-import { toSlug } from "../domain/PromptName.ts"
+import type { FolderId, PromptId } from "../domain/Prompt.ts"
+import { toSlug, type PromptReference } from "../domain/PromptName.ts"
 import { archive as makeArchive, newId, versionNumber } from "./archives.ts"
 
 type Repo = PromptRepo["Service"]

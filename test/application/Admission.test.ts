@@ -22,8 +22,7 @@ import {
   MalformedAuthorization,
   NoOrganization,
   OwnerMustReset,
-  PastDue,
-  RateLimited
+  PastDue
 } from "../../src/domain/ApiKey.ts"
 import { BillingStatus, Tier } from "../../src/domain/Billing.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
@@ -40,6 +39,7 @@ import {
   workspace
 } from "../support/archives.ts"
 import { makeTest } from "../support/makeTest.ts"
+import { RateLimited } from "../../src/domain/RateLimit.ts"
 
 /** The number of key lookups, and the ids of used keys with the times of their use. */
 class Lookups extends Context.Service<

@@ -11,9 +11,7 @@ import {
   keepLifetime,
   makeApiKey,
   parseApiKey,
-  secondsUntilReset,
   toKeyEnds,
-  toRateWindow,
   toReplacedName
 } from "../../src/domain/ApiKey.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
@@ -101,14 +99,3 @@ it("the name of a replaced key ends with (replaced), and has at most 256 charact
   assert.strictEqual(toReplacedName("Production"), "Production (replaced)")
   assert.strictEqual(toReplacedName("🔑".repeat(256)), `${"🔑".repeat(245)} (replaced)`)
 })
-
-it.prop(
-  "secondsUntilReset returns the seconds until the clock minute ends, rounded up to an integer from 1 to 60",
-  { now: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(9999, 0) })) },
-  ({ now }) => {
-    const left = secondsUntilReset(now)
-    assert.isTrue(Number.isInteger(left) && left >= 1 && left <= 60)
-    assert.strictEqual(toRateWindow(now + left * 1000), Math.floor(now / 60_000) + 1)
-    assert.strictEqual(toRateWindow(now + (left - 1) * 1000), Math.floor(now / 60_000))
-  }
-)

@@ -1,7 +1,13 @@
 import { assert, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { parsePromptId, parsePromptReference, type PromptId, Uuid } from "../../src/domain/Prompt.ts"
-import { findName, findPrompt, maxSlugSourceLength, toSlug } from "../../src/domain/PromptName.ts"
+import { parsePromptId, type PromptId, Uuid } from "../../src/domain/Prompt.ts"
+import {
+  findName,
+  findPrompt,
+  maxSlugSourceLength,
+  toSlug,
+  parsePromptReference
+} from "../../src/domain/PromptName.ts"
 
 it.each([
   ["Summarize a Ticket", "summarize-a-ticket"],

@@ -7,7 +7,6 @@ import type {
   Prompt,
   PromptId,
   PromptNotFound,
-  PromptReference,
   PromptSummary,
   PromptType
 } from "../../domain/Prompt.ts"
@@ -16,6 +15,7 @@ import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { Version, VersionNotFound, VersionNumber, VersionSummary } from "../../domain/Version.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Unavailable } from "./Unavailable.ts"
+import type { PromptReference } from "../../domain/PromptName.ts"
 
 /** Selects prompts of a workspace; an absent field excludes no prompt. `tag` is a tag's exact name. */
 export interface PromptFilter {

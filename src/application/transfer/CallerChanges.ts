@@ -2,10 +2,11 @@ import * as Result from "effect/Result"
 import type { PromptId, PromptType } from "../../domain/Prompt.ts"
 import { toName, toSlug } from "../../domain/PromptName.ts"
 import { findSlots } from "../../domain/Resolution.ts"
-import type { ContentState, Problem, PromptState } from "../../domain/WorkspaceContent.ts"
+import type { Problem } from "../../domain/WorkspaceContent.ts"
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type ComparedItem, compareForImport, findSlotWarnings, listUnbound } from "./Comparison.ts"
 import { type InvalidFiles, parseFiles, type Texts } from "./PromptFile.ts"
+import type { ContentState, PromptState } from "./ContentState.ts"
 
 /** A prompt as applications see it. */
 export interface PromptInterface {

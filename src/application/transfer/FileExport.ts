@@ -1,9 +1,10 @@
 import * as Result from "effect/Result"
-import { getName, type WorkspaceContent } from "../../domain/WorkspaceContent.ts"
+import { type WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type ComparedItem, type ContentItem, isDifferent, pairWithFiles } from "./Comparison.ts"
 import { extension, type InvalidFiles, parseFiles, type Texts, toFragmentName } from "./PromptFile.ts"
 import { renderFile, updateFile } from "./PromptFileText.ts"
+import { getName } from "./ContentState.ts"
 
 /** The changes that make a directory describe a workspace, sorted by path. */
 export interface FileExport {

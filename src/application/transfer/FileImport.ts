@@ -5,19 +5,16 @@ import type { VersionId, VersionNumber } from "../../domain/Version.ts"
 import type { Folder, PromptVersion, WorkspacePrompt, WorkspaceTag } from "../../domain/Workspace.ts"
 import {
   type ContentEdit,
-  type ContentState,
   type CurrentPrompt,
-  getContent,
-  getName,
   type InvalidContent,
   type Problem,
-  type PromptState,
   type WorkspaceContent
 } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type CallerChange, findCallerChanges } from "./CallerChanges.ts"
 import { type ComparedItem, compareForImport, findSlotWarnings, isDifferent } from "./Comparison.ts"
 import { InvalidFiles, type PromptFile, toFragmentName } from "./PromptFile.ts"
+import { type ContentState, getContent, getName, type PromptState } from "./ContentState.ts"
 
 /** A change that an import of files makes. `path` is null if no file describes the prompt or fragment. */
 export interface FileChange {

@@ -7,7 +7,8 @@ import { parseDocument, type YAMLParseError } from "yaml"
 import { parseUuid, PromptType } from "../../domain/Prompt.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
 import { Folder, Fragment, makeList, PromptFragment, WorkspacePrompt } from "../../domain/Workspace.ts"
-import type { ContentState, Problem } from "../../domain/WorkspaceContent.ts"
+import type { Problem } from "../../domain/WorkspaceContent.ts"
+import type { ContentState } from "./ContentState.ts"
 
 // Reads the files of prompts and fragments: optional front matter in YAML between two lines of `---`, and a body.
 // docs/prompts-as-files.md describes the format.

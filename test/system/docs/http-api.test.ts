@@ -12,11 +12,11 @@ import {
   toErrorResponse
 } from "../../../src/adapters/inbound/http/HttpMessage.ts"
 import { defaultRateLimits } from "../../../src/application/Admission.ts"
-import { RateLimited } from "../../../src/domain/ApiKey.ts"
 import { positiveIntRule } from "../../../src/domain/Page.ts"
 import { startDemoApi } from "../../api/startApi.ts"
 import { type CodeBlock, readCodeBlocks, readDocument, readTable } from "../../docs/markdown.ts"
 import { makeTestDirectory } from "../../support/testDirectory.ts"
+import { RateLimited } from "../../../src/domain/RateLimit.ts"
 
 const path = "docs/http-api.md"
 const exec = promisify(execFile)

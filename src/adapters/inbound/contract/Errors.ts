@@ -1,12 +1,13 @@
 import type { AdmissionError } from "../../../application/Admission.ts"
 import type { InternalError } from "../../../application/observability/InternalError.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { keyPrefix, type RateLimited, windowSeconds } from "../../../domain/ApiKey.ts"
+import { keyPrefix } from "../../../domain/ApiKey.ts"
 import type { InvalidParameter } from "../../../domain/Page.ts"
 import type { PromptNotFound } from "../../../domain/Prompt.ts"
 import type { PageTooLarge, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { sizes } from "../../../domain/Sizes.ts"
 import type { VersionNotFound } from "../../../domain/Version.ts"
+import { type RateLimited, windowSeconds } from "../../../domain/RateLimit.ts"
 
 /** The request is not valid HTTP. */
 export const BadRequest = { _tag: "BadRequest" } as const

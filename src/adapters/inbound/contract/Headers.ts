@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import { cacheLimits } from "../../../application/cache/CacheLimits.ts"
-import { windowSeconds } from "../../../domain/ApiKey.ts"
 import { maxInt32 } from "../../../domain/Sizes.ts"
+import { windowSeconds } from "../../../domain/RateLimit.ts"
 
 /** How long a shared cache may serve a response, in seconds (specification 8). */
 export const sharedMaxAgeSeconds = cacheLimits.responses.maxAgeMs / 1_000

@@ -14,7 +14,7 @@ import { logTooLarge } from "../../../application/Prompts.ts"
 import { ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
-import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
+import { type Endpoint, makeEndpoints, type MatchedRoute, matchRoute, splitTarget } from "./Endpoints.ts"
 import { makeHeldRequests } from "./HeldRequests.ts"
 import {
   type HttpRequest,
@@ -28,11 +28,15 @@ import {
   respondConditionally
 } from "./HttpMessage.ts"
 import type { MountedEndpoint } from "./MountedEndpoint.ts"
-import { completeRequest, makeRequestContext, type RequestContext } from "./RequestContext.ts"
+import {
+  completeRequest,
+  makeRequestContext,
+  parseBearerToken,
+  type RequestContext
+} from "./RequestContext.ts"
 import { inSpan } from "./Tracing.ts"
 import { makeOperationalRoutes } from "./OperationalRoutes.ts"
 import { Address } from "./Address.ts"
-import { type MatchedRoute, matchRoute, parseBearerToken, splitTarget } from "./RequestHead.ts"
 
 /** Responds to a request, and never fails. */
 export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>

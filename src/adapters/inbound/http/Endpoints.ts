@@ -6,12 +6,59 @@ import type { Caller } from "../../../application/Admission.ts"
 import { Prompts, type ResolvedItem } from "../../../application/Prompts.ts"
 import { countUnits, ReadGate } from "../../../application/ReadGate.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
-import { PromptsGroup } from "../contract/Api.ts"
+import { operationalPaths, PromptsGroup } from "../contract/Api.ts"
 import { readPageEnvelope } from "../contract/Envelope.ts"
 import type { ApiError } from "../contract/Errors.ts"
 import { makeParameterDecoder, maxPrompts } from "../contract/Parameters.ts"
-import type { MatchedRoute } from "./RequestHead.ts"
 import { type BodyWithEtag, encodeWithEtag } from "./HttpMessage.ts"
+
+export interface MatchedRoute {
+  /** The pattern of the route, such as `/api/v1/prompts/:id`. */
+  readonly route: string
+  /** The undecoded values of the pattern's parameters, by name. */
+  readonly params: Readonly<Record<string, string>>
+  /** The undecoded part of the target after the first `?`. */
+  readonly query: string
+}
+
+/** Matches the scheme and the authority of a request target in absolute form. */
+const absoluteFormPattern = /^https?:\/\/[^/?#]*/i
+
+/**
+ * The routes with expressions that match their paths. A parameter matches a segment that is not empty and has no
+ * percent-encoding, no `;name=value` and no fragment.
+ */
+const routes = [...Object.values(PromptsGroup.endpoints).map(({ path }) => path), ...operationalPaths].map(
+  (route) => ({
+    route,
+    pattern: new RegExp(`^${route.replaceAll(".", "\\.").replaceAll(/:(\w+)/g, "(?<$1>[^/%;#]+)")}$`)
+  })
+)
+
+/** Splits a raw request target into its path and its query. The scheme and the authority are left out. */
+export const splitTarget = (rawTarget: string): { readonly path: string; readonly query: string } => {
+  const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormPattern, "")
+  const queryStart = target.indexOf("?")
+  return queryStart < 0
+    ? { path: target, query: "" }
+    : { path: target.slice(0, queryStart), query: target.slice(queryStart + 1) }
+}
+
+/**
+ * Matches a raw request target against the routes of the API and the operational paths. Returns `undefined` if the path
+ * is unknown. Of an absolute-form target, only the path and the query are used. A path must start with the base path.
+ * The path is compared byte by byte, without decoding. An additional slash, a different letter case, or any of `%`, `;`
+ * and `#` makes it unknown.
+ */
+export const matchRoute = (rawTarget: string, basePath = ""): MatchedRoute | undefined => {
+  const { path, query } = splitTarget(rawTarget)
+  if (!path.startsWith(basePath)) return undefined
+  for (const { route, pattern } of routes) {
+    const found = pattern.exec(path.slice(basePath.length))
+    if (found !== null) return { route, params: { ...found.groups }, query }
+  }
+  return undefined
+}
 
 /** The decoded parameters by name. A parameter that is given several times has an array of its values. */
 type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>

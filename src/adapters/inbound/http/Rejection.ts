@@ -8,8 +8,8 @@ import {
   RequestTimeout
 } from "../contract/Errors.ts"
 import { type HttpResponse, toErrorResponse } from "./HttpMessage.ts"
-import { completeRequest } from "./RequestContext.ts"
-import { chooseRequestId, matchRoute } from "./RequestHead.ts"
+import { chooseRequestId, completeRequest } from "./RequestContext.ts"
+import { matchRoute } from "./Endpoints.ts"
 
 const parserErrors: Readonly<Record<string, ApiError>> = {
   HPE_INVALID_HEADER_TOKEN: MalformedHeader,

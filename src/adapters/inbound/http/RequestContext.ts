@@ -3,7 +3,8 @@ import * as Metric from "effect/Metric"
 import { hash } from "node:crypto"
 import type { AdmittedCaller } from "../../../application/Admission.ts"
 import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
-import { findWaitSeconds, chooseRequestId } from "./RequestHead.ts"
+import { requestIdPattern } from "../contract/Headers.ts"
+import { keyPrefix } from "../../../domain/ApiKey.ts"
 import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
 
 /** The facts that are logged and measured. `route` and `caller` are set early: a failed step returns only an error. */
@@ -38,6 +39,49 @@ const toCacheKey = (request: HttpRequest): string | undefined => {
   return authorization === undefined || !isGetOrHead(request)
     ? undefined
     : hash("sha256", `${authorization}\n${request.target}`, "base64url")
+}
+
+const bearerPattern = /^bearer +([\x21-\x7e]+)$/i
+
+/**
+ * Returns the token of an `Authorization` header, or `undefined` if the header is missing or malformed. A header is
+ * well-formed if it is exactly one `Bearer <token>`: the scheme in any case, one or more spaces, and a token of visible
+ * ASCII characters without a comma.
+ */
+export const parseBearerToken = (header: string | undefined): string | undefined => {
+  const token = header === undefined ? undefined : bearerPattern.exec(header)?.[1]
+  return token?.includes(",") ? undefined : token
+}
+
+/** Returns the caller's `X-Request-Id`, or a new id if it is invalid or may contain a key, because ids are logged. */
+export const chooseRequestId = (header: string | undefined): string =>
+  header !== undefined && requestIdPattern.test(header) && !header.includes(keyPrefix)
+    ? header
+    : crypto.randomUUID()
+
+/** A longer wait counts as this time, in seconds. */
+const maxWaitSeconds = 50
+
+/** Matches the next preference of a `Prefer` header (RFC 7240): its name, and its value as a quoted string or a token. */
+const preferencePattern =
+  /[\s,]*([\w!#$%&'*+\-.^`|~]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([\w!#$%&'*+\-.^`|~]+)))?\s*(?:;(?:[^",]|"(?:[^"\\]|\\.)*")*)?(?:,|$)/gy
+
+/**
+ * Returns the seconds for which a request may wait for a change, or `undefined` if it does not wait. Only a conditional
+ * GET may wait. The seconds are the value of the first preference `wait`. If this value is 0 or malformed, the
+ * preference is ignored.
+ */
+export const findWaitSeconds = ({ method, headers, startWait }: HttpRequest): number | undefined => {
+  const { prefer, "if-none-match": ifNoneMatch } = headers
+  if (prefer === undefined || ifNoneMatch === undefined || method !== "GET" || startWait === undefined)
+    return undefined
+  for (const [, name, quoted, token] of prefer.matchAll(preferencePattern)) {
+    if (name?.toLowerCase() !== "wait") continue
+    const value = quoted ?? token ?? ""
+    const seconds = /^\d+$/.test(value) ? Math.min(Number(value), maxWaitSeconds) : 0
+    return seconds === 0 ? undefined : seconds
+  }
+  return undefined
 }
 
 export const makeRequestContext = (request: HttpRequest): RequestContext => ({

@@ -15,8 +15,7 @@ import { describeError, type ErrorDescription, MethodNotAllowed } from "../contr
 import { Address } from "../http/Address.ts"
 import { type HttpResponse, makeEntityHeaders, toRawHeaders } from "../http/HttpMessage.ts"
 import type { MountedEndpoint } from "../http/MountedEndpoint.ts"
-import { parseBearerToken } from "../http/RequestHead.ts"
-import type { RequestContext } from "../http/RequestContext.ts"
+import { parseBearerToken, type RequestContext } from "../http/RequestContext.ts"
 import { shorten, toErrorData } from "./CallErrors.ts"
 import { makeServerFactory } from "./PromptServer.ts"
 

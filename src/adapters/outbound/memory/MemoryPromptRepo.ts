@@ -9,11 +9,10 @@ import {
   pickRepeatedFields,
   Prompt,
   PromptNotFound,
-  type PromptReference,
   PromptSummary,
   type Tag
 } from "../../../domain/Prompt.ts"
-import { findName, findPrompt } from "../../../domain/PromptName.ts"
+import { findName, findPrompt, type PromptReference } from "../../../domain/PromptName.ts"
 import type { ResolutionSource } from "../../../domain/Resolution.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { type Version, VersionNotFound, VersionSummary } from "../../../domain/Version.ts"

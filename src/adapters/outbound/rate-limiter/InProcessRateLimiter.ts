@@ -1,14 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
-import { type RateWindow, toRateWindow } from "../../../domain/ApiKey.ts"
+import { toRateWindow } from "../../../domain/RateLimit.ts"
 
 /** How many minutes keep their counts, for requests after the clock was set back. */
 const maxWindows = 3
 
 /** Counts requests in the memory of this process. */
 export const makeRateLimiter = (): RateLimiter["Service"] => {
-  const windows = new Map<RateWindow, Map<Bucket, number>>()
+  const windows = new Map<number, Map<Bucket, number>>()
 
   const getCount = (bucket: Bucket, now: number): number => windows.get(toRateWindow(now))?.get(bucket) ?? 0
 

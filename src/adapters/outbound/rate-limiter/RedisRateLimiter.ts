@@ -7,8 +7,8 @@ import * as Metric from "effect/Metric"
 import { createClient } from "redis"
 import { makeStateLog } from "../../../application/observability/StateLog.ts"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
-import { toRateWindow, windowSeconds } from "../../../domain/ApiKey.ts"
 import { makeRateLimiter } from "./InProcessRateLimiter.ts"
+import { toRateWindow, windowSeconds } from "../../../domain/RateLimit.ts"
 
 export const sharedCounterUp = Metric.gauge("prompt_retrieval_rate_limiter_shared_up", {
   description: "1 while the shared rate limit counter decides, 0 while this process counts alone"

@@ -2,11 +2,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Completions from "effect/cli/Completions"
 import * as Effect from "effect/Effect"
-import type {
-  MigrationInfo,
-  MigrationReport,
-  SchemaStatus
-} from "../../../../application/SchemaStatus.ts"
+import type { MigrationInfo, MigrationReport, SchemaStatus } from "../../../../application/SchemaStatus.ts"
 import { programVersion } from "../../../../application/ProgramVersion.ts"
 import { handle, withHelp } from "../CommandHandler.ts"
 import { CommandRuntime } from "../CommandRuntime.ts"

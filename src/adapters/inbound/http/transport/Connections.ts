@@ -1,8 +1,7 @@
 import type { ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import type { HttpResponse } from "../HttpMessage.ts"
-import { hasUnreadBody } from "../RequestHead.ts"
+import { hasUnreadBody, type HttpResponse } from "../HttpMessage.ts"
 import type { UnsentBytes } from "../UnsentBytes.ts"
 import { connectionLimits } from "./ConnectionLimits.ts"
 

@@ -2,8 +2,14 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { ServerResponse, IncomingMessage } from "node:http"
 import type { Duplex } from "node:stream"
-import { type HttpResponse, type BodyError, type BodyLimits, encodeResponse } from "../HttpMessage.ts"
-import { hasUnreadBody, hasAcceptableHead } from "../RequestHead.ts"
+import {
+  type HttpResponse,
+  type BodyError,
+  type BodyLimits,
+  encodeResponse,
+  hasAcceptableHead,
+  hasUnreadBody
+} from "../HttpMessage.ts"
 import { connectionLimits, type ConnectionLimits } from "./ConnectionLimits.ts"
 import { type ApiError, BadRequest, ExpectationFailed, RouteNotFound } from "../../contract/Errors.ts"
 import { makeApp } from "../App.ts"

@@ -7,12 +7,13 @@ import {
   type Page,
   type PageOfItems
 } from "../../../../domain/Page.ts"
-import { type PromptReference, PromptSummary } from "../../../../domain/Prompt.ts"
+import { PromptSummary } from "../../../../domain/Prompt.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import { VersionSummary } from "../../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type AddParameter, makeStatement, type Row, type Statement } from "../driver/Query.ts"
 import { nameColumns, toIdExpression } from "./NameQueries.ts"
+import type { PromptReference } from "../../../../domain/PromptName.ts"
 
 /**
  * Selects one page of the rows of `ordered`. An offset beyond the end of any list is not sent, because PostgreSQL may

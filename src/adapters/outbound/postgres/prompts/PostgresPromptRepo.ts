@@ -8,11 +8,10 @@ import {
   Prompt,
   type PromptId,
   PromptNotFound,
-  type PromptReference,
   repeatedFieldNames,
   RepeatedFields
 } from "../../../../domain/Prompt.ts"
-import { toIdRange } from "../../../../domain/PromptName.ts"
+import { toIdRange, type PromptReference } from "../../../../domain/PromptName.ts"
 import { PageTooLarge, type ResolutionSource, ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"

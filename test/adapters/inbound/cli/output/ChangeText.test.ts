@@ -1,10 +1,10 @@
 import { assert, it } from "@effect/vitest"
 import { describeChange, renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
 import { renderState } from "../../../../../src/application/transfer/PromptFileText.ts"
-import type { PromptState } from "../../../../../src/domain/WorkspaceContent.ts"
 import type { FileChange } from "../../../../../src/application/transfer/FileImport.ts"
 import { newId } from "../../../../support/archives.ts"
 import { fileDefaults } from "../../../../support/promptFiles.ts"
+import type { PromptState } from "../../../../../src/application/transfer/ContentState.ts"
 
 const state = (overrides: Partial<PromptState> = {}): PromptState => ({
   ...fileDefaults,

@@ -1,10 +1,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import {
-  layer as keyStore,
-  makeKeyUsageWriter
-} from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
+import { layer as keyStore } from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import { migrate } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { KeyStore } from "../../../../../src/application/ports/KeyStore.ts"
 import type { ApiKeyId } from "../../../../../src/domain/ApiKey.ts"
@@ -13,6 +10,7 @@ import { loadArchive, archive, key, newId, user, workspace } from "../../../../s
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { makeTest } from "../../../../support/makeTest.ts"
 import { connect, freshDatabase, migratedDatabase, onServer } from "../../../../support/postgres.ts"
+import { makeKeyUsageWriter } from "../../../../../src/adapters/outbound/postgres/keys/KeyUsageWriter.ts"
 
 const noon = Date.UTC(2026, 0, 1, 12)
 const minute = 60_000

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { expect, it } from "vitest"
-import { findWaitSeconds } from "../../../../src/adapters/inbound/http/RequestHead.ts"
+import { findWaitSeconds } from "../../../../src/adapters/inbound/http/RequestContext.ts"
 
 const parse = (prefer: string | undefined) =>
   findWaitSeconds({

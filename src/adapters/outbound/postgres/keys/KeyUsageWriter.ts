@@ -1,0 +1,107 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import * as Iterable from "effect/Iterable"
+import { isSqlError } from "effect/sql/SqlError"
+import { makeStateLog } from "../../../../application/observability/StateLog.ts"
+import type { ApiKeyId } from "../../../../domain/ApiKey.ts"
+import { toTimestamp } from "../../../../domain/Timestamp.ts"
+import { describeSqlError, isTemporary } from "../driver/SqlErrors.ts"
+
+/** The minimum time between two writes of one key's last use, in milliseconds. */
+const writeIntervalMs = 60_000
+
+/** Maximum number of keys whose use is not written yet. This limits memory while PostgreSQL is unavailable. */
+const maxPendingKeys = 100_000
+
+/** Maximum number of keys of one statement. With more keys, PostgreSQL reads the whole table instead of an index. */
+const maxKeysPerStatement = 256
+
+const writeTimeout = "2 seconds"
+
+/**
+ * Writes the times `$2` at which the keys `$1` were last used. A time that is not later than the stored time is
+ * ignored. A key that another transaction has locked is skipped, so that the other keys do not wait for that
+ * transaction.
+ */
+const updateLastUsed = `update api_keys k set last_used_at = used.used_at
+    from (
+      select own.id, u.used_at
+      from unnest($1::uuid[], $2::timestamptz[]) u (id, used_at) join api_keys own on own.id = u.id
+      where own.last_used_at is null or own.last_used_at < u.used_at
+      for no key update of own skip locked
+    ) used
+    where k.id = used.id`
+
+/** Collects the times at which keys were last used, until `flush` writes them. */
+interface KeyUsageWriter {
+  /** Records that a key was used at `now`, in milliseconds since the epoch. */
+  readonly record: (id: ApiKeyId, now: number) => void
+  /**
+   * Writes the recorded times, in several statements if there are many keys. Never fails: the first failed statement
+   * ends the call, and only the first of several failures in a row is logged. If PostgreSQL was unavailable or did not
+   * respond in time, the times of the failed statement are written later. After any other error, these times are
+   * dropped.
+   */
+  readonly flush: Effect.Effect<void>
+}
+
+export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.PgClient> = Effect.gen(
+  function* () {
+    const sql = yield* PgClient.PgClient
+    const pending = new Map<ApiKeyId, number>()
+    /** The last use of each key that was sent to PostgreSQL, in the order of sending. */
+    const written = new Map<ApiKeyId, number>()
+    const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
+
+    const forgetWrittenBefore = (time: number): void => {
+      for (const [id, usedAt] of written) {
+        if (usedAt > time) return
+        written.delete(id)
+      }
+    }
+
+    /** Takes the keys of the next statement. */
+    const takePending = (): ReadonlyArray<readonly [ApiKeyId, number]> => {
+      const uses = [...Iterable.take(pending, maxKeysPerStatement)]
+      for (const [id, usedAt] of uses) {
+        pending.delete(id)
+        forgetWrittenBefore(usedAt - writeIntervalMs)
+        written.delete(id)
+        written.set(id, usedAt)
+      }
+      return uses
+    }
+
+    const restorePending = (uses: ReadonlyArray<readonly [ApiKeyId, number]>): void => {
+      for (const [id, usedAt] of uses)
+        if (!pending.has(id) && pending.size < maxPendingKeys) pending.set(id, usedAt)
+    }
+
+    const write = (uses: ReadonlyArray<readonly [ApiKeyId, number]>) => {
+      const ids = uses.map(([id]) => id)
+      const times = uses.map(([, usedAt]) => toTimestamp(usedAt))
+      return Effect.timeout(sql.unsafe(updateLastUsed, [ids, times]), writeTimeout)
+    }
+
+    const writePending: Effect.Effect<void> = Effect.suspend(() => {
+      const uses = takePending()
+      return Effect.matchEffect(write(uses), {
+        onSuccess: () => (pending.size === 0 ? stateLog.up : Effect.andThen(stateLog.up, writePending)),
+        onFailure: (error) => {
+          if (!isSqlError(error) || isTemporary(error)) restorePending(uses)
+          return stateLog.down(
+            isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
+          )
+        }
+      })
+    })
+
+    return {
+      record: (id, now) => {
+        if (now < (written.get(id) ?? -writeIntervalMs) + writeIntervalMs) return
+        if (pending.size < maxPendingKeys || pending.has(id)) pending.set(id, now)
+      },
+      flush: Effect.suspend(() => (pending.size === 0 ? Effect.void : writePending))
+    }
+  }
+)
