@@ -24,4 +24,4 @@ export const parsePublicUrl = (text: string): string | undefined => {
 }
 
 /** Returns the path of a public URL without a trailing slash. In URLs of callers, it precedes every route. */
-export const toBasePath = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, "")
+export const toPublicPath = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, "")

@@ -15,7 +15,7 @@ import {
   representDocument,
   respondConditionally
 } from "./HttpMessage.ts"
-import { Address, toBasePath } from "./Address.ts"
+import { Address, toPublicPath } from "./Address.ts"
 
 type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
 
@@ -56,12 +56,11 @@ export const makeOperationalRoutes = Effect.gen(function* () {
   // load balancer would remove all instances at the same time, and the API would be down too.
   const checkReadiness = outage.readOrServeKnown(withRequestDeadline(check), Effect.void)
   const lifecycle = yield* Lifecycle
-  const { publicUrl, basePath: mountPath = "" } = yield* Address
-  // Prefers the path of the public URL: a proxy may remove a prefix from the paths of requests, and only the public URL
-  // contains it.
-  const basePath = publicUrl === undefined ? mountPath : toBasePath(publicUrl)
-  const serverUrl = publicUrl ?? (basePath === "" ? "/" : basePath)
-  const redirectToDocs = Effect.succeed(makeRedirect(`${basePath}/docs`))
+  const { publicUrl, basePath = "" } = yield* Address
+  // A proxy may remove a prefix from the paths of requests. Only the public URL contains this prefix.
+  const publicPath = publicUrl === undefined ? basePath : toPublicPath(publicUrl)
+  const serverUrl = publicUrl ?? (publicPath === "" ? "/" : publicPath)
+  const redirectToDocs = Effect.succeed(makeRedirect(`${publicPath}/docs`))
   const handlers: Readonly<Record<OperationalPath, Handler>> = {
     "/": () => redirectToDocs,
     "/healthz": () => Effect.succeed(okResponse),

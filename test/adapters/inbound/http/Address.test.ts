@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { parsePublicUrl, toBasePath } from "../../../../src/adapters/inbound/http/Address.ts"
+import { parsePublicUrl, toPublicPath } from "../../../../src/adapters/inbound/http/Address.ts"
 
 it.each([
   ["https://prompts.example.com/", "https://prompts.example.com", ""],
@@ -7,10 +7,10 @@ it.each([
   ["http://[::1]:3000/api/", "http://[::1]:3000/api", "/api"],
   ["https://example.com/a b/ü", "https://example.com/a%20b/%C3%BC", "/a%20b/%C3%BC"],
   ["https://example.com/a/../prompts", "https://example.com/prompts", "/prompts"]
-])("parsePublicUrl normalizes %s to %s, and the base path of the URL is %j", (text, url, basePath) => {
+])("parsePublicUrl normalizes %s to %s, and its path is %j", (text, url, path) => {
   assert.strictEqual(parsePublicUrl(text), url)
   assert.strictEqual(parsePublicUrl(url), url)
-  assert.strictEqual(toBasePath(url), basePath)
+  assert.strictEqual(toPublicPath(url), path)
 })
 
 it.each([
