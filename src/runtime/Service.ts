@@ -91,7 +91,7 @@ const databaseWithFeedLayer = (config: ServiceConfig) =>
 
 /** The layers that respond to requests. */
 const serveLayer = (config: ServiceConfig) =>
-  (config.mcp ? mcpLayer : Layer.succeed(MountedEndpoint, undefined)).pipe(
+  (config.mcp ? mcpLayer : Layer.empty).pipe(
     Layer.provideMerge(serviceLayer(config)),
     Layer.provideMerge(databaseWithFeedLayer(config)),
     Layer.provideMerge(Lifecycle.starting)

@@ -12,7 +12,6 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
-import { MountedEndpoint } from "../../../src/adapters/inbound/http/MountedEndpoint.ts"
 import { serve } from "../../../src/adapters/inbound/http/transport/Server.ts"
 import { Lifecycle } from "../../../src/application/Lifecycle.ts"
 import { changeFeedLayer, databaseLayer, serviceLayer } from "../../../src/index.ts"
@@ -50,7 +49,6 @@ NodeRuntime.runMain(
   program.pipe(
     Effect.scoped,
     Effect.provide(services),
-    Effect.provideService(MountedEndpoint, undefined),
     Effect.provideService(References.MinimumLogLevel, "Warn")
   ),
   {

@@ -82,7 +82,7 @@ const respondToFailures = (
  * becomes a 503
  */
 export const makeApp = Effect.fnUntraced(function* (
-  mounted?: MountedEndpoint["Service"],
+  mounted?: MountedEndpoint,
   hasRoom: (response: HttpResponse) => boolean = () => true
 ) {
   const admission = yield* Admission

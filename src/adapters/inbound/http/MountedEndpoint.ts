@@ -5,15 +5,16 @@ import type { RequestContext } from "./RequestContext.ts"
 
 /**
  * An endpoint of another adapter on the HTTP server of the API. Its requests pass the same checks of the transport as
- * requests to the API, and get the same common headers, log lines, metrics and spans. The service is `undefined` if no
- * other adapter has an endpoint.
+ * requests to the API, and get the same common headers, log lines, metrics and spans.
  */
-export class MountedEndpoint extends Context.Service<
-  MountedEndpoint,
-  | {
-      readonly path: string
-      /** Responds to a request. Sets the route before it returns, and the caller when the caller is known. */
-      readonly respond: (context: RequestContext) => Effect.Effect<HttpResponse>
-    }
-  | undefined
->()("prompt-retrieval/MountedEndpoint") {}
+export interface MountedEndpoint {
+  readonly path: string
+  /** Responds to a request. Sets the route before it returns, and the caller when the caller is known. */
+  readonly respond: (context: RequestContext) => Effect.Effect<HttpResponse>
+}
+
+/** The endpoint to mount. `undefined` by default. */
+export const MountedEndpoint = Context.Reference<MountedEndpoint | undefined>(
+  "prompt-retrieval/MountedEndpoint",
+  { defaultValue: () => undefined }
+)

@@ -180,5 +180,5 @@ export const makeHttpEndpoint = Effect.gen(function* () {
     )
   }
 
-  return { path, respond } satisfies MountedEndpoint["Service"]
+  return { path, respond } satisfies MountedEndpoint
 })
