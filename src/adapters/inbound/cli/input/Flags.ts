@@ -7,14 +7,9 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
-import {
-  isRepresentable,
-  parseTimeInput,
-  resolveTime,
-  type Timestamp,
-  toTimestamp
-} from "../../../../domain/Timestamp.ts"
+import { isRepresentable, type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
 import { workspaceVariable } from "./Environment.ts"
+import { parseTimeInput } from "./TimeInput.ts"
 
 // A rule is the two arguments of `Flag.filter` and `Argument.filter`: the check, and the description of valid values.
 
@@ -97,9 +92,9 @@ export const timeFlag = (name: string, acceptsNow = false): Flag.Flag<Timestamp>
     "a time such as 2027-01-31T12:00Z, a date such as 2027-01-31, or a duration such as 90d, 12h or 30m"
   ).pipe(
     Flag.mapEffect(
-      Effect.fnUntraced(function* (time) {
+      Effect.fnUntraced(function* (toInstant) {
         const now = yield* Clock.currentTimeMillis
-        const instant = resolveTime(time, now)
+        const instant = toInstant(now)
         if (instant < now || (instant === now && !acceptsNow))
           return yield* new CliError.ValidationError({ message: `--${name} must be in the future` })
         if (!isRepresentable(instant))
