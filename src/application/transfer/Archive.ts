@@ -26,10 +26,6 @@ export const maxArchiveBytes = 256 * 1024 * 1024
 /** The lists of an archive in the order of an export. */
 const lists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
 
-/** Returns an item's JSON. Omits an `expires_at` of null, so that older versions can import the archive. */
-const writeItem = (item: object): string =>
-  JSON.stringify("expires_at" in item && item.expires_at === null ? { ...item, expires_at: undefined } : item)
-
 /** The last piece of an archive. */
 const end = "}\n"
 
@@ -39,7 +35,7 @@ export function* writeArchive(whole: WholeWorkspace): Generator<string> {
   for (const list of lists) {
     let separator = `,\n"${list}":[\n`
     for (const item of whole[list]) {
-      yield separator + writeItem(item)
+      yield separator + JSON.stringify(item)
       separator = ",\n"
     }
     yield whole[list].length === 0 ? `,\n"${list}":[]` : "\n]"
