@@ -48,12 +48,18 @@ const wrongUsages: Readonly<Record<string, ReadonlyArray<readonly [line: string,
     ["agent --workspace Acme --from 0", '--from must be a version number, 1 to 2147483647 (got "0")'],
     ["agent --workspace Acme --to 2", "--to needs a version to compare: add --from VERSION"]
   ],
-  check: [["examples/prompts-as-files --against /missing", "the directory of --against does not exist"]],
+  check: [
+    ["examples/prompts-as-files --against /missing", "the directory of --against does not exist"],
+    ["examples/prompts-as-files --against=", '--against must be a path that is not empty (got "")'],
+    [" --json=false", '<directory> must be a path that is not empty (got "")']
+  ],
   import: [
+    [" --dry-run", '<path> must be a path that is not empty (got "")'],
     [tmpdir(), "is a directory: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE"],
     ["- --overwrite", "--overwrite and --allow-empty are for a directory of prompts"]
   ],
   export: [
+    ["--workspace Acme --format files --out=", '--out must be a path that is not empty (got "")'],
     ["--workspace Acme --format files", "--format files needs a directory: add --out DIR"],
     ["--workspace Acme --update", "--update is for --format files"],
     ["--workspace Acme --overwrite", "--overwrite needs --update"]

@@ -7,7 +7,15 @@ import { handle, withHelp } from "../CommandHandler.ts"
 import { exportArchive, importArchive } from "./ArchiveCommands.ts"
 import type { ImportOptions } from "./FileCommands.ts"
 import { workspaceVariable } from "../input/Environment.ts"
-import { booleanFlag, defaultWorkspace, json, optional, workspace, workspaceFor } from "../input/Flags.ts"
+import {
+  booleanFlag,
+  defaultWorkspace,
+  json,
+  optional,
+  pathRule,
+  workspace,
+  workspaceFor
+} from "../input/Flags.ts"
 import { type CommandError, makeReadError, ResultExit, UsageError } from "../output/CommandError.ts"
 
 const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
@@ -46,7 +54,8 @@ export const importCommand = Command.make(
   "import",
   {
     path: Argument.String("path").pipe(
-      Argument.withDescription("Workspace archive (- for standard input) or directory of prompts")
+      Argument.withDescription("Workspace archive (- for standard input) or directory of prompts"),
+      Argument.filter(...pathRule)
     ),
     workspace: workspaceFor("a directory of prompts"),
     dryRun: booleanFlag("dry-run", "Show what would change without applying it; for a directory, as a diff"),
@@ -83,7 +92,10 @@ export const exportCommand = Command.make(
         "archive: one JSON file, with the hashes of the keys and their owners' emails; files: a directory with one Markdown file per prompt (default: archive)"
       )
     ),
-    out: optional(Flag.String("out"), "Where to write (default for an archive: standard output)"),
+    out: optional(
+      Flag.String("out").pipe(Flag.filter(...pathRule)),
+      "Where to write (default for an archive: standard output)"
+    ),
     update: booleanFlag("update", "For files: bring edits of the workspace into an existing directory"),
     overwrite: booleanFlag(
       "overwrite",
@@ -113,9 +125,12 @@ export const exportCommand = Command.make(
 export const checkCommand = Command.make(
   "check",
   {
-    directory: Argument.String("directory").pipe(Argument.withDescription("Directory of prompts")),
+    directory: Argument.String("directory").pipe(
+      Argument.withDescription("Directory of prompts"),
+      Argument.filter(...pathRule)
+    ),
     against: optional(
-      Flag.String("against").pipe(Flag.withMetavar("<directory>")),
+      Flag.String("against").pipe(Flag.withMetavar("<directory>"), Flag.filter(...pathRule)),
       "An earlier state of the directory, such as a checkout of the main branch: also print the changes that can break applications, and exit with 2 if there are any"
     ),
     json

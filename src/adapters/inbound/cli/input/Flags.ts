@@ -22,6 +22,9 @@ export const emailRule = [
   () => `an email address of at most ${sizes.nameLength} characters`
 ] as const
 
+/** Node resolves an empty path to the current directory. So a variable of a script that is not set must be an error. */
+export const pathRule = [(text: string): boolean => text !== "", () => "a path that is not empty"] as const
+
 /** Makes a flag that may be left out. */
 export const optional = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.withDefault(undefined), Flag.withDescription(description))
