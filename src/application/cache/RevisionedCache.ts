@@ -216,6 +216,8 @@ export class RevisionedCache<Value> {
         if (value === undefined || !this.#isSame(entry.value, value)) this.invalidate(entry.workspace)
       }
       const store = (cacheable: Cacheable<Value>): void => {
+        // A value that `read` took from this cache keeps its age.
+        if (this.peek(key) === cacheable.value) return
         const revision = this.#feed.revisionOf(cacheable.workspace)
         if (revisionAtStart === undefined || revision === undefined || revision > revisionAtStart) return
         if (invalidationsAtStart === this.#invalidations)
