@@ -36,12 +36,6 @@ interface Checked {
   readonly caller: AdmittedCaller | undefined
 }
 
-/** A check in flight, and the revision of the workspace when the check started. */
-interface Check {
-  readonly revision: number | undefined
-  readonly fiber: Fiber.Fiber<Checked, ApiError>
-}
-
 /**
  * Makes the function that holds a request whose response is a 304, until the response changes. Each change since the
  * 304 was requested causes a check, so no change is missed. A check admits the caller again and makes the response
@@ -56,45 +50,47 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   /** Limits concurrent checks. The deadline of a check starts when the check has a permit. Workspaces take turns. */
   const permits = PartitionedSemaphore.makeUnsafe<WorkspaceId>({ permits: maxChecks })
-  const checks = new Map<string, Check>()
+  const checks = new Map<string, Fiber.Fiber<Checked, ApiError>>()
   const fork = Effect.runForkWith(yield* Effect.context<never>())
-  const held = new Set<HeldRequest>()
+  /** By workspace, because one statement can change 200,000 workspaces. */
+  const held = new Map<WorkspaceId, Set<HeldRequest>>()
+  let heldCount = 0
   const heldByKey = new Map<ApiKeyId, number>()
   // Registers the gauge, so that the metrics include it even before the first held request.
   heldGauge.updateUnsafe(0, metricRegistry)
 
   const changeCount = (key: ApiKeyId, change: 1 | -1): void => {
+    heldCount += change
     heldByKey.set(key, (heldByKey.get(key) ?? 0) + change)
     if (heldByKey.get(key) === 0) heldByKey.delete(key)
-    heldGauge.updateUnsafe(held.size, metricRegistry)
+    heldGauge.updateUnsafe(heldCount, metricRegistry)
   }
 
   feed.onChange((changed) => {
     const isLost = changed === undefined && feed.revision() === undefined
-    for (const request of held) {
-      if (changed !== undefined && changed !== request.workspace) continue
-      if (isLost) request.isReleased = true
-      request.wake()
-    }
+    const affected = changed === undefined ? held.values() : [held.get(changed) ?? []]
+    for (const requests of affected)
+      for (const request of requests) {
+        if (isLost) request.isReleased = true
+        request.wake()
+      }
   })
 
   /** Makes the response again, or waits for the check of an equal request that started after the last change. */
   const check = (context: RequestContext, workspace: WorkspaceId): Effect.Effect<Checked, ApiError> =>
     Effect.suspend(() => {
-      const id = `${workspace} ${context.cacheKey} ${context.request.headers["if-none-match"]}`
-      const revision = feed.revisionOf(workspace)
+      const { cacheKey, request } = context
+      const id = `${workspace} ${feed.revisionOf(workspace)} ${cacheKey} ${request.headers["if-none-match"]}`
       const other = checks.get(id)
-      if (other !== undefined && other.revision === revision) return Fiber.join(other.fiber)
+      if (other !== undefined) return Fiber.join(other)
       const checked = Effect.map(respondAgain(context), (response) => ({
         response: forbidStoring(response),
         caller: context.caller
       }))
-      const own = { revision, fiber: fork(permits.withPermit(workspace)(checked)) }
+      const own = fork(permits.withPermit(workspace)(checked))
       checks.set(id, own)
-      own.fiber.addObserver(() => {
-        if (checks.get(id) === own) checks.delete(id)
-      })
-      return Fiber.join(own.fiber)
+      own.addObserver(() => checks.delete(id))
+      return Fiber.join(own)
     })
 
   /** Waits until the response is not `notModified` anymore, or until the wait ends. */
@@ -156,20 +152,22 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
       const { keyId, workspaceId: workspace } = caller
       const request: HeldRequest = { workspace, isReleased: false, wake: () => {} }
       const current = feed.revisionOf(workspace)
-      const hasRoom = held.size < maxHeld.perProcess && (heldByKey.get(keyId) ?? 0) < maxHeld.perKey
+      const hasRoom = heldCount < maxHeld.perProcess && (heldByKey.get(keyId) ?? 0) < maxHeld.perKey
       const release = (): void => {
         request.isReleased = true
         request.wake()
       }
       const endWait = hasRoom && current !== undefined ? context.request.startWait?.(release) : undefined
       if (current === undefined || endWait === undefined) return Effect.succeed(response)
-      held.add(request)
+      const requests = held.get(workspace) ?? new Set()
+      held.set(workspace, requests.add(request))
       changeCount(keyId, 1)
       context.isHeld = true
       return Effect.ensuring(
         restore(waitForChange(request, context, current > revision ? undefined : current, response)),
         Effect.sync(() => {
-          held.delete(request)
+          requests.delete(request)
+          if (requests.size === 0) held.delete(workspace)
           changeCount(keyId, -1)
           endWait()
         })

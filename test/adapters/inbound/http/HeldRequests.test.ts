@@ -213,8 +213,8 @@ it.effect.prop(
   { arbitrary: { runs: 2_000 }, timeout: 60_000 }
 )
 
-test("at most 5,000 requests of a process are held, and each request that ends frees its slot", function* () {
-  const { layer } = switchedFeed()
+test("at most 5,000 requests of a process are held, each request that ends frees its slot, and a change of a workspace without held requests takes less than 5 microseconds", function* () {
+  const { layer, changes } = switchedFeed()
   const respondOrHold = yield* makeHeldRequests(() => Effect.never).pipe(Effect.provide(layer))
   const hold = Effect.gen(function* () {
     const { context, wait } = makeWait(makeCaller(), "0")
@@ -223,6 +223,9 @@ test("at most 5,000 requests of a process are held, and each request that ends f
   })
   const held = yield* Effect.all(Array.from({ length: 5_000 }, () => hold))
   assert.isTrue(held.every(({ wait }) => wait.isHeld))
+  const { user } = process.cpuUsage()
+  for (let change = 0; change < 100_000; change++) changes.invalidate("other")
+  assert.isBelow(process.cpuUsage().user - user, 500_000)
   const refused = yield* hold
   assert.isFalse(refused.wait.isHeld)
   assert.deepStrictEqual(yield* Fiber.join(refused.fiber), respondWith(0, "0"))
