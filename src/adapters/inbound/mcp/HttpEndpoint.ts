@@ -71,11 +71,15 @@ const parseMessage = (bytes: Uint8Array): unknown => {
   }
 }
 
+/** Returns true for an id of JSON-RPC that is short enough, and for the missing id of a notification. */
+const isValidId = (id: unknown): boolean =>
+  typeof id === "string" ? id.length <= maxIdLength : typeof id === "number" || id == null
+
 /** Returns the reason why the package must not get a message, if there is one. */
 const findProblem = (message: unknown): string | undefined => {
   if (Array.isArray(message)) return "Batches are not supported"
-  const id = Predicate.isObject(message) ? message.id : undefined
-  if (typeof id === "string" && id.length > maxIdLength) return "The id is too long"
+  if (Predicate.isObject(message) && !isValidId(message.id))
+    return `The id is neither a number nor a string of at most ${maxIdLength} characters`
   const values = [message]
   for (const value of values) {
     if (values.length > maxValues) return `The message has more than ${maxValues} values`

@@ -228,13 +228,15 @@ for (const [what, fields, headers = statelessHeaders("prompts/get", name)] of te
     }
   })
 
-test("a batch, an id of more than 100 characters and more than 2,000 values anywhere get 400", function* () {
+test("a batch, an id that is neither a number nor a string of at most 100 characters, and more than 2,000 values anywhere get 400", function* () {
   const { send } = yield* makeEndpoint()
   const ping = { jsonrpc: "2.0", id: 1, method: "ping" }
   const wide = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [n.toString(36), 1]))
   for (const [message, problem] of [
     [[ping, ping], "Batches are not supported"],
-    [{ ...ping, id: "x".repeat(101) }, "The id is too long"],
+    ...["x".repeat(101), { a: "x" }, ["x"], true].map(
+      (id) => [{ ...ping, id }, "The id is neither a number nor a string of at most 100 characters"] as const
+    ),
     ...[
       { arguments: wide },
       { clientInfo: { icons: Array(500_000).fill(1) } },
