@@ -72,21 +72,16 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
     }
 
     /**
-     * Counts the request against the key's limit, then against the process's limit. If the process's limit rejects the
-     * request, the request is refunded to the key. While the process's limit is known to be exhausted, no request is
-     * counted and no shared counter is queried. The error then names the key's limit if that limit is also known to be
-     * exhausted; otherwise it names the process's limit.
+     * Counts the request against both limits, or against neither if one of them rejects the request. If both limits are
+     * known to be exhausted, the error names the key's limit. The request is counted for the process first, because only
+     * this count can be refunded without asking a shared counter.
      */
     const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
-      if (limiter.isKnownExhausted("process", perProcess, now)) {
-        return yield* limiter.isKnownExhausted(key, perKey, now)
-          ? reject("key", perKey, now)
-          : reject("process", perProcess, now)
-      }
-      if (!(yield* limiter.take(key, perKey, now))) return yield* reject("key", perKey, now)
-      if (!(yield* limiter.take("process", perProcess, now))) {
-        yield* limiter.refund(key, now)
-        return yield* reject("process", perProcess, now)
+      if (limiter.isExhausted(key, perKey, now)) return yield* reject("key", perKey, now)
+      if (!(yield* limiter.take("process", perProcess, now))) return yield* reject("process", perProcess, now)
+      if (!(yield* limiter.take(key, perKey, now))) {
+        limiter.refund("process", now)
+        return yield* reject("key", perKey, now)
       }
       keys.markUsed(key, now)
     })

@@ -58,13 +58,16 @@ makeTestOf({ perKey: 3, perProcess: 4 })(
 )
 
 makeTestOf({ perKey: 10, perProcess: 25 })(
-  "a request that the process limit rejects does not count against the limit of its key, however many requests run concurrently",
+  "a request that one limit rejects does not count against the other limit, however many requests run concurrently",
   function* () {
     const { ids, request } = yield* setUp(10)
-    const requests = Array.from({ length: 100 }, (_, index) => request(index % 10))
-    const outcomes = yield* Effect.all(requests, { concurrency: "unbounded" })
-    const count = (outcome: string) => outcomes.filter((each) => each === outcome).length
-    assert.deepStrictEqual([count("admitted"), count("process")], [25, 75])
+    /** Sends requests with these keys concurrently, and returns how many were admitted and rejected by each limit. */
+    const send = Effect.fnUntraced(function* (indexes: ReadonlyArray<number>) {
+      const outcomes = yield* Effect.all(indexes.map(request), { concurrency: "unbounded" })
+      return ["admitted", "key", "process"].map((name) => outcomes.filter((each) => each === name).length)
+    })
+    assert.deepStrictEqual(yield* send(Array.from({ length: 25 }, () => 0)), [10, 15, 0])
+    assert.deepStrictEqual(yield* send(Array.from({ length: 90 }, (_, n) => (n % 9) + 1)), [15, 0, 75])
     const limiter = yield* RateLimiter
     const remaining = yield* Effect.forEach(ids, (id) => countAdmitted(limiter, id, 20, 0, 10))
     assert.strictEqual(

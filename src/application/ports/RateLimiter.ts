@@ -13,16 +13,13 @@ export class RateLimiter extends Context.Service<
   RateLimiter,
   {
     /**
-     * Returns true if the bucket is known to have reached `limit` in the minute of `now`. Does no I/O. The result is
-     * exact for "process". For a key that other instances count too, `false` means "not known to be exhausted".
+     * Returns true if this process knows that the bucket has reached `limit` in the minute of `now`. Does no I/O. A key
+     * that other instances count too may be exhausted before this process knows it.
      */
-    readonly isKnownExhausted: (bucket: Bucket, limit: number, now: number) => boolean
+    readonly isExhausted: (bucket: Bucket, limit: number, now: number) => boolean
     /** Counts one request in the minute of `now` and returns true, or returns false if the count is at `limit`. */
     readonly take: (bucket: Bucket, limit: number, now: number) => Effect.Effect<boolean>
-    /**
-     * Takes back one request that was counted in the minute of `now`. Has no effect if no request was counted in that
-     * minute. Does not wait for a shared counter, and does not affect later minutes.
-     */
-    readonly refund: (bucket: Bucket, now: number) => Effect.Effect<void>
+    /** Takes back one request to this process that was counted in the minute of `now`, if there is one. Does no I/O. */
+    readonly refund: (bucket: "process", now: number) => void
   }
 >()("prompt-retrieval/RateLimiter") {}

@@ -6,8 +6,10 @@ import { toRateWindow } from "../../../domain/RateLimit.ts"
 /** How many minutes keep their counts, for requests after the clock was set back. */
 const maxWindows = 3
 
-/** Counts requests in the memory of this process. */
-export const makeRateLimiter = (): RateLimiter["Service"] => {
+/** Counts requests in the memory of this process. `exhaust` makes a count reach `limit` in the minute of `now`. */
+export const makeRateLimiter = (): RateLimiter["Service"] & {
+  readonly exhaust: (bucket: Bucket, limit: number, now: number) => void
+} => {
   const windows = new Map<number, Map<Bucket, number>>()
 
   const getCount = (bucket: Bucket, now: number): number => windows.get(toRateWindow(now))?.get(bucket) ?? 0
@@ -22,7 +24,7 @@ export const makeRateLimiter = (): RateLimiter["Service"] => {
   }
 
   return {
-    isKnownExhausted: (bucket, limit, now) => getCount(bucket, now) >= limit,
+    isExhausted: (bucket, limit, now) => getCount(bucket, now) >= limit,
     take: (bucket, limit, now) =>
       Effect.sync(() => {
         const count = getCount(bucket, now)
@@ -30,11 +32,11 @@ export const makeRateLimiter = (): RateLimiter["Service"] => {
         setCount(bucket, now, count + 1)
         return true
       }),
-    refund: (bucket, now) =>
-      Effect.sync(() => {
-        const count = getCount(bucket, now)
-        if (count > 0) setCount(bucket, now, count - 1)
-      })
+    refund: (bucket, now) => {
+      const count = getCount(bucket, now)
+      if (count > 0) setCount(bucket, now, count - 1)
+    },
+    exhaust: (bucket, limit, now) => setCount(bucket, now, limit)
   }
 }
 

@@ -6,7 +6,8 @@ import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import { createClient } from "redis"
 import { makeStateLog } from "../../../application/observability/StateLog.ts"
-import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
+import { RateLimiter } from "../../../application/ports/RateLimiter.ts"
+import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import { makeRateLimiter } from "./InProcessRateLimiter.ts"
 import { toRateWindow, windowSeconds } from "../../../domain/RateLimit.ts"
 
@@ -34,14 +35,11 @@ if count >= tonumber(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], count + 1, 'PX', ${expiryMs})
 return 1`
 
-/** Refunds one request if any was counted. */
-const refundScript = `if tonumber(redis.call('GET', KEYS[1]) or '0') > 0 then redis.call('DECR', KEYS[1]) end`
-
 const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, unknown> =>
   Effect.tryPromise({ try: run, catch: (error) => error })
 
-const toRedisKey = (bucket: Bucket, now: number): string =>
-  `prompt-retrieval:rate:{${bucket}}:${toRateWindow(now)}`
+const toRedisKey = (key: ApiKeyId, now: number): string =>
+  `prompt-retrieval:rate:{${key}}:${toRateWindow(now)}`
 
 const probeKey = "prompt-retrieval:rate:probe"
 
@@ -87,13 +85,12 @@ type Connection = Effect.Success<ReturnType<typeof connect>>
 
 /**
  * Checks that requests can be counted on a connection. A server can reply to pings but reject this, for example a
- * read-only replica. The server compiles a script when it first gets it, so the reply timeout applies only to the last
- * step.
+ * read-only replica. The server compiles the script when it first gets it, so the reply timeout applies only to the
+ * second reply.
  */
 const probe = Effect.fnUntraced(function* ({ run }: Connection) {
   const take = run(takeScript, probeKey, Number.MAX_SAFE_INTEGER)
   yield* take
-  yield* run(refundScript, probeKey)
   yield* withReplyTimeout(take)
 })
 
@@ -138,47 +135,36 @@ const maintainConnection = Effect.fnUntraced(function* (url: string) {
 
 /**
  * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server. The
- * bucket "process" is counted in this process alone. Waits for a reply for about 50 ms at most. Each process also counts
- * the requests that it admits, and admits at most the limit. This count decides alone while Redis is unavailable or
- * slow, so a key gets at most its limit per process, even if Redis loses all counts.
+ * bucket "process" is counted in this process alone. Waits for a reply for about 50 ms at most. A process counts each
+ * request itself before it asks Redis, and admits at most the limit. This count decides alone while Redis is
+ * unavailable or slow, so a key gets at most its limit per process, even if Redis loses all counts.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>
   Layer.effect(
     RateLimiter,
     Effect.gen(function* () {
       const local = makeRateLimiter()
-      /** Has the count 1 for each bucket that is exhausted according to Redis. */
-      const rejections = makeRateLimiter()
       const getConnection = yield* maintainConnection(options.url)
-      const getSharedCounter = (bucket: Bucket) => (bucket === "process" ? undefined : getConnection())
+
+      /** Counts one request of a key in Redis. Returns false only if Redis replies that the key is at its limit. */
+      const takeShared = (key: ApiKeyId, limit: number, now: number): Effect.Effect<boolean> =>
+        Effect.suspend(() => {
+          const connection = getConnection()
+          if (connection === undefined) return Effect.succeed(true)
+          return withReplyTimeout(connection.run(takeScript, toRedisKey(key, now), limit)).pipe(
+            Effect.map((reply) => reply !== 0),
+            Effect.catch((error) => Effect.as(Deferred.fail(connection.lost, error), true))
+          )
+        })
 
       return {
-        isKnownExhausted: (bucket, limit, now) =>
-          rejections.isKnownExhausted(bucket, 1, now) || local.isKnownExhausted(bucket, limit, now),
-        take: (bucket, limit, now) =>
-          Effect.suspend(() => {
-            const connection = getSharedCounter(bucket)
-            if (connection === undefined) return local.take(bucket, limit, now)
-            return withReplyTimeout(connection.run(takeScript, toRedisKey(bucket, now), limit)).pipe(
-              Effect.catch((error) => Deferred.fail(connection.lost, error)),
-              Effect.flatMap((reply) =>
-                reply === 0
-                  ? Effect.as(rejections.take(bucket, 1, now), false)
-                  : local.take(bucket, limit, now)
-              )
-            )
-          }),
-        refund: (bucket, now) =>
-          Effect.suspend(() => {
-            const connection = getSharedCounter(bucket)
-            const refundLocal = Effect.andThen(local.refund(bucket, now), rejections.refund(bucket, now))
-            if (connection === undefined) return refundLocal
-            return connection.run(refundScript, toRedisKey(bucket, now)).pipe(
-              Effect.catch((error) => Deferred.fail(connection.lost, error)),
-              Effect.forkDetach({ startImmediately: true }),
-              Effect.andThen(refundLocal)
-            )
-          })
+        ...local,
+        take: Effect.fnUntraced(function* (bucket, limit, now) {
+          if (!(yield* local.take(bucket, limit, now))) return false
+          if (bucket === "process" || (yield* takeShared(bucket, limit, now))) return true
+          local.exhaust(bucket, limit, now)
+          return false
+        })
       }
     })
   )
