@@ -4,6 +4,7 @@ import "effect/schema/SchemaJITCompiler/enable"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Struct from "effect/Struct"
 import { Address, type AddressSettings } from "../../adapters/inbound/http/Address.ts"
 import { Database, readinessLayer } from "../../adapters/outbound/postgres/Database.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
@@ -64,7 +65,7 @@ export const serviceLayer = (settings: ServiceSettings) =>
     Layer.provide(PostgresKeyStore.layer),
     Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
     Layer.provideMerge(readinessLayer),
-    Layer.provideMerge(Layer.succeed(Address, settings))
+    Layer.provideMerge(Layer.succeed(Address, Struct.pick(settings, ["publicUrl", "basePath"])))
   )
 
 /** The layers of `createPromptApi`. */
