@@ -17,7 +17,7 @@ import { Unavailable } from "../application/ports/Unavailable.ts"
 import { metricRegistry } from "../application/observability/Instrumentation.ts"
 import { makeRepeatingLog } from "../application/observability/RepeatingLog.ts"
 import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"
-import { promptApiLayer } from "./layers/ServiceLayers.ts"
+import { standaloneLayer } from "./layers/ServiceLayers.ts"
 import * as HostLogger from "./telemetry/HostLogger.ts"
 import { formatJson, toLogEntry } from "./telemetry/Logging.ts"
 
@@ -118,7 +118,7 @@ export const createPromptApi = async (options: PromptApiOptions): Promise<Prompt
       close
     }
   })
-  const started = await Layer.build(promptApiLayer(settings)).pipe(
+  const started = await Layer.build(standaloneLayer(settings, { url: settings.databaseUrl })).pipe(
     Effect.flatMap((services) => Effect.provideContext(start, services)),
     Effect.provide(makeObservabilityLayer(settings.logger)),
     Scope.provide(scope),

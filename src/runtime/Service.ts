@@ -8,7 +8,6 @@ import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import { MountedEndpoint } from "../adapters/inbound/http/MountedEndpoint.ts"
 import * as HttpServer from "../adapters/inbound/http/transport/Server.ts"
-import * as PostgresChangeFeed from "../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { migrate } from "../adapters/outbound/postgres/schema/Migrations.ts"
 import { assertReadable } from "../adapters/outbound/postgres/schema/SchemaVersion.ts"
 import { Lifecycle } from "../application/Lifecycle.ts"
@@ -16,7 +15,7 @@ import { isUnavailable } from "../application/ports/Unavailable.ts"
 import { programVersion } from "../application/ProgramVersion.ts"
 import type { ServiceConfig } from "./config/Config.ts"
 import { collectWhenIdle, limitHeapGrowth } from "./GarbageCollection.ts"
-import { databaseLayer, serviceLayer } from "./layers/ServiceLayers.ts"
+import { standaloneLayer } from "./layers/ServiceLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ConfigRules.ts"
 
 /** Logs the main settings, as the first line of every start. */
@@ -77,24 +76,14 @@ const openEmbedded = (config: ServiceConfig) =>
     ({ open }) => open(config)
   )
 
-/** The database with its change feed. */
-const databaseWithFeedLayer = (config: ServiceConfig) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const { databaseUrl, databaseFeedUrl, databaseMaxConnections } = config
-      const server = databaseUrl === undefined ? yield* openEmbedded(config) : { url: databaseUrl }
-      return PostgresChangeFeed.makeLayer(databaseFeedUrl).pipe(
-        Layer.provideMerge(databaseLayer(server, databaseMaxConnections))
-      )
-    })
-  )
-
 /** The layers that respond to requests. */
 const serveLayer = (config: ServiceConfig) =>
-  (config.mcp ? mcpLayer : Layer.empty).pipe(
-    Layer.provideMerge(serviceLayer(config)),
-    Layer.provideMerge(databaseWithFeedLayer(config)),
-    Layer.provideMerge(Lifecycle.starting)
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { databaseUrl, mcp } = config
+      const database = databaseUrl === undefined ? yield* openEmbedded(config) : { url: databaseUrl }
+      return Layer.provideMerge(mcp ? mcpLayer : Layer.empty, standaloneLayer(config, database))
+    })
   )
 
 /**

@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Struct from "effect/Struct"
 import { Address, type AddressSettings } from "../../adapters/inbound/http/Address.ts"
-import { Database, readinessLayer } from "../../adapters/outbound/postgres/Database.ts"
+import { Database, type DatabaseOptions, readinessLayer } from "../../adapters/outbound/postgres/Database.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../../adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
@@ -19,7 +19,6 @@ import { Lifecycle } from "../../application/Lifecycle.ts"
 import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"
 import { Prompts } from "../../application/Prompts.ts"
-import type { PromptApiSettings } from "../PromptApiOptions.ts"
 
 // The composition root of the use cases of callers, for `serve` and for embedders. Modules that only some hosts need
 // are loaded when their layer is built.
@@ -68,11 +67,16 @@ export const serviceLayer = (settings: ServiceSettings) =>
     Layer.provideMerge(Layer.succeed(Address, Struct.pick(settings, ["publicUrl", "basePath"])))
   )
 
-/** The layers of `createPromptApi`. */
-export const promptApiLayer = ({ databaseUrl, databaseFeedUrl, ...settings }: PromptApiSettings) =>
+interface StandaloneSettings extends ServiceSettings {
+  readonly databaseFeedUrl: Redacted.Redacted | undefined
+  readonly databaseMaxConnections?: number
+}
+
+/** The use cases of callers with their database, for `serve` and `createPromptApi`. */
+export const standaloneLayer = (settings: StandaloneSettings, database: DatabaseOptions) =>
   serviceLayer(settings).pipe(
-    Layer.provideMerge(PostgresChangeFeed.makeLayer(databaseFeedUrl)),
-    Layer.provideMerge(databaseLayer({ url: databaseUrl })),
+    Layer.provideMerge(PostgresChangeFeed.makeLayer(settings.databaseFeedUrl)),
+    Layer.provideMerge(databaseLayer(database, settings.databaseMaxConnections)),
     Layer.provideMerge(Lifecycle.starting)
   )
 
