@@ -2,6 +2,7 @@
 import "effect/schema/SchemaJITCompiler/enable"
 import { hostname, userInfo } from "node:os"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Database } from "../../adapters/outbound/postgres/Database.ts"
@@ -31,13 +32,12 @@ const readUserName = (): string => {
 }
 
 /** The actor for the audit log: the given name, or by default the user and the host of this process. */
-export const makeActorLayer = (name: string | undefined) =>
+export const makeActorLayer = (name: string | undefined): Layer.Layer<Actor> =>
   Layer.sync(Actor, () => name ?? `${readUserName()}@${hostname()}`)
 
 /** The use cases of operators, on a database. The audit log names the `Actor`. */
-export const administrationLayer = Administration.layer.pipe(
-  Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom])
-)
+export const administrationLayer: Layer.Layer<Administration, never, Database | PgClient | Actor> =
+  Administration.layer.pipe(Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom]))
 
 /** A database: a PostgreSQL server, or the embedded database. Several processes can use the same embedded database. */
 const databaseLayer = ({ databaseUrl, databaseMaxConnections, dataDir }: ServiceConfig) =>

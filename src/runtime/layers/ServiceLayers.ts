@@ -1,6 +1,7 @@
 // This import compiles schemas to functions when they are first used. This saves a third of the time to decode a row
 // and to encode a response. Where code generation from strings is disabled, schemas are interpreted.
 import "effect/schema/SchemaJITCompiler/enable"
+import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -17,8 +18,11 @@ import * as CachingPromptRepo from "../../application/cache/CachingPromptRepo.ts
 import * as Outage from "../../application/cache/Outage.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
+import type { KeyStore } from "../../application/ports/KeyStore.ts"
+import type { PromptRepo } from "../../application/ports/PromptRepo.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"
 import { Prompts } from "../../application/Prompts.ts"
+import type { ReadGate } from "../../application/ReadGate.ts"
 
 // The composition root of the use cases of callers, for `serve` and for embedders. Modules that only some hosts need
 // are loaded when their layer is built.
@@ -55,8 +59,13 @@ const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) =>
     Layer.provide(redisUrl === undefined ? InProcessRateLimiter.layer : redisRateLimiterLayer(redisUrl))
   )
 
+/** The use cases of callers, and the services that `makeWebHandler` needs besides `ChangeFeed` and `Lifecycle`. */
+type CallerServices = Prompts | Admission | ReadGate | Address | Readiness | Outage.Outage
+
 /** The use cases of callers, on a database and a change feed. */
-export const serviceLayer = (settings: ServiceSettings) =>
+export const serviceLayer = (
+  settings: ServiceSettings
+): Layer.Layer<CallerServices | PromptRepo | KeyStore, never, Database | PgClient | ChangeFeed | Lifecycle> =>
   useCasesLayer(settings).pipe(
     Layer.provideMerge(CachingPromptRepo.layer),
     Layer.provide(PostgresPromptRepo.layer),
@@ -84,7 +93,9 @@ export const standaloneLayer = (settings: StandaloneSettings, database: Database
  * The use cases of callers and the services that `makeWebHandler` needs, on a `PromptRepo` and a `KeyStore` that a host
  * provides. Changes in these stores are not reported, so no response is cached.
  */
-export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">) =>
+export const ownStoresLayer = (
+  settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">
+): Layer.Layer<CallerServices | ChangeFeed | Lifecycle, never, PromptRepo | KeyStore> =>
   useCasesLayer(settings).pipe(
     Layer.provideMerge(Outage.offLayer),
     Layer.provideMerge(Lifecycle.serving),
