@@ -1,6 +1,7 @@
 import { type BundledPrompt, isResolvedPrompt } from "../Bundle.ts"
-import { LivePrompts } from "../Live.ts"
+import { LivePrompts, type LiveSettings } from "../Live.ts"
 import { parseOptions } from "../Options.ts"
+import type { PromptFilter } from "../Selection.ts"
 import { fillSlots, MissingVariablesError } from "../Slots.ts"
 import { Transport, type UnknownJson } from "../transport/Transport.ts"
 import { sealPrompt } from "./BundleFile.ts"
@@ -45,6 +46,29 @@ const readOptions = (baseUrl: string | undefined) => {
 /** Maximum number of times that the list is read because it changes. */
 const maxReads = 20
 
+/** Reads the text of every selected prompt, by name. */
+const readTexts = async (filter: PromptFilter, settings: LiveSettings): Promise<LivePrompts["texts"]> => {
+  let lastNames: string | undefined
+  for (let reads = 0; reads < maxReads; reads++) {
+    const prompts = new LivePrompts({ filter }, settings)
+    await prompts.load().finally(() => prompts.close())
+    const { texts, totals } = prompts
+    const [total, ...otherTotals] = totals
+    // The list has changed between two pages if the totals differ or a prompt occurs twice.
+    if (otherTotals.length > 0) continue
+    if (total === texts.size) return texts
+    const names = [...texts.keys()].sort().join(" ")
+    // If the names are the same twice, the list has not changed: the service leaves out prompts.
+    if (names === lastNames)
+      throw new CommandError(
+        `the service cannot resolve ${total! - texts.size} of ${total} prompts, because they are too large; ` +
+          "shorten the prompts that its log names, or select others with --tag or --type"
+      )
+    lastNames = names
+  }
+  throw new CommandError("the list of prompts changes too often; try again later")
+}
+
 /**
  * Reads the prompts of the API key's workspace, ordered by name. Rejects with a `CommandError` or a
  * `PromptClientError`.
@@ -55,21 +79,14 @@ export const readPrompts = async ({
   type
 }: PullOptions): Promise<ReadonlyArray<BundledPrompt>> => {
   const options = readOptions(baseUrl)
-  const settings = { ...options, transport: new Transport({ ...options, headers: {} }) }
-  for (let reads = 0; reads < maxReads; reads++) {
-    const prompts = new LivePrompts({ filter: { tag, type } }, settings)
-    await prompts.load().finally(() => prompts.close())
-    const { texts, totals } = prompts
-    // If the list changes between two pages, a prompt occurs twice or the totals differ.
-    if (totals.size !== 1 || !totals.has(texts.size)) continue
-    return [...texts]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([name, { text, info }]) => {
-        if (!text.includes(options.apiKey)) return toBundledPrompt(name, JSON.parse(text).data, info.version)
-        throw new CommandError(
-          `the prompt ${name} contains the API key, which no file may contain; remove it and revoke the key`
-        )
-      })
-  }
-  throw new CommandError("the list of prompts changes too often; try again later")
+  const transport = new Transport({ ...options, headers: {} })
+  const texts = await readTexts({ tag, type }, { ...options, transport })
+  return [...texts]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, { text, info }]) => {
+      if (!text.includes(options.apiKey)) return toBundledPrompt(name, JSON.parse(text).data, info.version)
+      throw new CommandError(
+        `the prompt ${name} contains the API key, which no file may contain; remove it and revoke the key`
+      )
+    })
 }
