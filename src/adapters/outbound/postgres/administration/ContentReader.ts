@@ -33,7 +33,9 @@ const readPrompts = makeReader(PromptRow, "prompts p", {
     where f.workspace_id = p.workspace_id)`,
   tags: `array(select t.id from prompt_tags pt, ${findById("tags", "pt.tag_id", ["workspace_id"])} t
     where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`,
-  fragments: `(select coalesce(jsonb_agg(to_jsonb(b) order by b.position, b.id), '[]')
+  // Overrides that are not an object bind no slot. An archive and a file accept only an object.
+  fragments: `(select coalesce(jsonb_agg(to_jsonb(b) || case jsonb_typeof(b.variable_overrides)
+      when 'object' then '{}' else '{"variable_overrides": {}}'::jsonb end order by b.position, b.id), '[]')
     from prompt_fragments b, ${findById("fragments", "b.fragment_id", ["workspace_id"])} f
     where b.prompt_id = p.id and f.workspace_id = p.workspace_id)`,
   next_version: `1 + greatest(p.current_version,
