@@ -100,9 +100,16 @@ const writeEdit = Effect.fnUntraced(function* (sql: PgClient, workspace: Workspa
   yield* sql`delete from fragments where id = any(${edit.removedFragments}::uuid[]) and workspace_id = ${workspace}`
 })
 
-/** Adds recorded states, which are the JSON array `$2`, to workspace `$1`. */
-const insertStates = `insert into imported_states (workspace_id, kind, id, hash)
-  select $1::uuid, kind, id, decode(hash, 'hex') from json_to_recordset($2::json) s (kind text, id uuid, hash text)`
+/** Makes the recorded states of workspace `$1` equal to the JSON array `$2`. Writes only the states that differ. */
+const replaceStates = `with given as (
+    select $1::uuid as workspace_id, kind, id, decode(hash, 'hex') as hash
+    from json_to_recordset($2::json) s (kind text, id uuid, hash text)
+  ), removed as (
+    delete from imported_states where workspace_id = $1 and (kind, id) not in (select kind, id from given)
+  )
+  insert into imported_states (workspace_id, kind, id, hash)
+  select * from given except select workspace_id, kind, id, hash from imported_states where workspace_id = $1
+  on conflict (workspace_id, kind, id) do update set hash = excluded.hash`
 
 /** The error that rolls back the transaction of a dry run. It carries the result of the dry run. */
 class DryRunResult<A> {
@@ -188,10 +195,8 @@ export const makeWriter = (
             details: { ...countItems(edit), removed_fragments: edit.removedFragments.length }
           })
         }
-        if (edit.importedStates !== undefined) {
-          yield* sql`delete from imported_states where workspace_id = ${workspace}`
-          yield* sql.unsafe(insertStates, [workspace, JSON.stringify(edit.importedStates)])
-        }
+        if (edit.importedStates !== undefined)
+          yield* sql.unsafe(replaceStates, [workspace, JSON.stringify(edit.importedStates)])
         return result
       })
       return Effect.retry(run("serializable", options, attempt), {

@@ -49,7 +49,8 @@ const late = instant("2099-01-01T00:00:00.000Z")
 /** Reads every row of the tables that an import writes. Each write of a row changes its `xmin` and `ctid`. */
 const readEveryRow = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
-  return yield* Effect.forEach(["workspaces", "audit_events", ...Object.keys(tables)], (table) =>
+  const names = ["workspaces", "audit_events", "imported_states", ...Object.keys(tables)]
+  return yield* Effect.forEach(names, (table) =>
     sql.unsafe<{ readonly row: { readonly id?: unknown; readonly action?: unknown } }>(
       `select xmin::text, ctid::text, to_jsonb(t) as row from ${table} t order by ctid`
     )
@@ -58,15 +59,17 @@ const readEveryRow = Effect.gen(function* () {
 
 layer(store, { excludeTestServices: true })((it) => {
   const test = makeTest(it.effect)
-  test("importing the same archive again writes no row of the content, and editContent writes only the rows that the edit names", function* () {
+  test("importing the same archive or the same states again writes no row, and editContent writes only the rows that the edit names", function* () {
     const { importWorkspace, editContent } = yield* WorkspaceStore
     const { archive } = sample()
     const home = archive.workspace.id
-    yield* importWorkspace(archive)
+    const states = makeEdit({ importedStates: [{ kind: "prompt", id: home, hash: "0".repeat(64) }] })
+    const recordStates = editContent(home, () => Effect.succeed([states, undefined] as const))
+    const importAll = Effect.andThen(importWorkspace(archive), recordStates)
+    yield* importAll
     const before = yield* readEveryRow
     assert.isTrue(before.every((rows) => rows.length > 0))
-    yield* importWorkspace(archive)
-    yield* editContent(home, () => Effect.succeed([makeEdit(), undefined] as const))
+    yield* importAll
     assert.deepStrictEqual(yield* readEveryRow, before)
     const edited = { ...archive.prompts[0]!, title: "Edited", versions: [] }
     const edit = makeEdit({ prompts: [edited] })
