@@ -106,12 +106,11 @@ describe.each(["session", "transaction"] as const)(
 describe("a change feed that receives no notification", () => {
   const acquire = makeAcquire()
   const start = (env: Record<string, string>) => acquire(runService(() => startService(env)))
+  const reason = `${feedDown}: no notification arrives; DATABASE_FEED_URL must lead directly to PostgreSQL, to the database of DATABASE_URL`
 
   it("behind PgBouncer in transaction mode, the feed stays down, and the log asks once for DATABASE_FEED_URL and a statement_timeout", async () => {
-    const database = await acquire(freshDatabase)
-    const { url } = await acquire(runPgBouncer(toDatabaseUrl(database), "transaction"))
+    const { url } = await acquire(runPgBouncer(toDatabaseUrl(await acquire(freshDatabase)), "transaction"))
     const service = await start({ DATABASE_URL: url })
-    const reason = `${feedDown}: a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL`
     await expect.poll(() => service.output().split(reason).length - 1).toBe(1)
     expect(service.output().split(feedDown)).toHaveLength(2)
     expect(service.output()).not.toContain("Change feed restored")
@@ -119,12 +118,11 @@ describe("a change feed that receives no notification", () => {
   })
 
   it("with a DATABASE_FEED_URL of another database, the feed is down, and the log says why", async () => {
-    const [database, other] = [await acquire(freshDatabase), await acquire(freshDatabase)]
-    const service = await start({
-      DATABASE_URL: toDatabaseUrl(database),
-      DATABASE_FEED_URL: toDatabaseUrl(other)
-    })
-    const reason = `${feedDown}: DATABASE_FEED_URL must lead to the same database as DATABASE_URL`
+    const [DATABASE_URL, DATABASE_FEED_URL] = [
+      toDatabaseUrl(await acquire(freshDatabase)),
+      toDatabaseUrl(await acquire(freshDatabase))
+    ]
+    const service = await start({ DATABASE_URL, DATABASE_FEED_URL })
     await expect.poll(() => service.output()).toContain(reason)
   })
 })

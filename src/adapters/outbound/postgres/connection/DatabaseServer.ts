@@ -105,16 +105,6 @@ interface SetUpRow {
   readonly server: string
 }
 
-const queryRow = (connection: PgConnection.PgConnection, text: string): Effect.Effect<SetUpRow, SqlError> =>
-  Effect.map(
-    connection.query(text, [String(connection.processId)], false),
-    ({ rows }) => rows[0] as unknown as SetUpRow
-  )
-
-/** Returns true if a connection leads directly to PostgreSQL, false if it leads to a pooler. */
-export const checkOwnSession = (connection: PgConnection.PgConnection): Effect.Effect<boolean, SqlError> =>
-  Effect.map(queryRow(connection, `select ${isOwnSession} as is_own`), ({ is_own }) => is_own)
-
 /**
  * Sets up the session of a connection, and confirms its server. Succeeds with true if statements can be prepared in the
  * session. If the sessions of a pooler have no statement timeout, logs one warning.
@@ -183,7 +173,8 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
     },
     confirm,
     setUpSession: Effect.fnUntraced(function* (connection) {
-      const { is_own, role, timeout, server } = yield* queryRow(connection, setUp)
+      const { rows } = yield* connection.query(setUp, [String(connection.processId)], false)
+      const { is_own, role, timeout, server } = rows[0] as unknown as SetUpRow
       yield* confirm(server)
       if (timeout === "0" && !hasWarned) {
         hasWarned = true

@@ -10,12 +10,7 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { ChangeFeed, type Instant } from "../../../../application/ports/ChangeFeed.ts"
 import { elapsedBetween, FeedState, readInstant } from "../../../../application/cache/FeedState.ts"
-import {
-  checkOwnSession,
-  DatabaseServer,
-  makeDatabaseServer,
-  serverIdentity
-} from "../connection/DatabaseServer.ts"
+import { DatabaseServer, makeDatabaseServer, serverIdentity } from "../connection/DatabaseServer.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 
 /** The channel for changes. The payload of a change is the id of a workspace, or `allWorkspaces`. */
@@ -43,10 +38,9 @@ const reconnectDelay = "500 millis"
 /** Sends a notification, and returns the identity of the server, because the server behind a pooler may change. */
 const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
 
-const reasons = {
-  pooler: "a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL",
-  otherDatabase: "DATABASE_FEED_URL must lead to the same database as DATABASE_URL"
-} as const
+/** Why the feed is down if heartbeats are sent but none arrives. */
+const noNotification =
+  "no notification arrives; DATABASE_FEED_URL must lead directly to PostgreSQL, to the database of DATABASE_URL"
 
 /**
  * Listens for notifications on one connection, the listener. A second connection, the notifier, sends a heartbeat
@@ -72,8 +66,8 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       (timer) => Effect.sync(() => clearInterval(timer))
     )
     const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
-    /** The reason why the latest connections may receive no notifications; undefined once a heartbeat has arrived. */
-    let suspectedReason: string | undefined
+    /** True if the latest connections sent a heartbeat while the feed was down, and no heartbeat has arrived. */
+    let isDeaf = false
 
     const stateLog = makeStateLog(
       { failed: "Change feed down; caching disabled", restored: "Change feed restored; caching enabled" },
@@ -82,7 +76,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
 
     const onHeartbeat = (sentAt: Instant): Effect.Effect<void> => {
       state.recordContact(sentAt)
-      suspectedReason = undefined
+      isDeaf = false
       return stateLog.up
     }
 
@@ -100,18 +94,14 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       return Effect.void
     }
 
-    /**
-     * Sends heartbeats until the connection is lost or a pooler connects it to a different server.
-     *
-     * @param reason why the heartbeats may not arrive
-     */
-    const sendHeartbeats = (notifier: PgConnection.PgConnection, reason: string | undefined) =>
+    /** Sends heartbeats until the connection is lost or a pooler connects it to a different server. */
+    const sendHeartbeats = (notifier: PgConnection.PgConnection) =>
       Effect.suspend(() =>
         notifier.query(sendNotification, [channel, ownHeartbeatPrefix + JSON.stringify(readInstant())])
       ).pipe(
         Effect.tap(({ rows }) =>
           Effect.suspend(() => {
-            if (!state.isUp()) suspectedReason = reason
+            if (!state.isUp()) isDeaf = true
             return confirmServer(rows)
           })
         ),
@@ -135,13 +125,12 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       const disconnect = Scope.close(connections, Exit.void)
       yield* Effect.forkScoped(disconnectWhenDown(disconnect))
       const connect = (config: PgConnection.Config) => Scope.provide(PgConnection.make(config), connections)
-      suspectedReason = undefined
+      isDeaf = false
       const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(notifierConfig)], {
         concurrency: 2
       })
       const { rows } = yield* notifier.query(`select ${serverIdentity} as server`, [], false)
       yield* confirmServer(rows)
-      const isDirect = yield* checkOwnSession(listener)
       const notifications = yield* listener.listen(channel)
       // Closes the connections before `listener.listen` is undone. Otherwise, the driver would wait for a response that
       // a silent connection never sends.
@@ -149,17 +138,12 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       const handleNotifications = Effect.forever(
         Effect.flatMap(Queue.take(notifications), ({ payload }) => onNotification(payload))
       )
-      const reason = isDirect
-        ? listenerUrl === undefined
-          ? undefined
-          : reasons.otherDatabase
-        : reasons.pooler
-      yield* Effect.raceFirst(handleNotifications, sendHeartbeats(notifier, reason))
+      yield* Effect.raceFirst(handleNotifications, sendHeartbeats(notifier))
     }).pipe(Effect.ensuring(Effect.sync(() => state.markDown())))
 
     yield* Effect.scoped(listen).pipe(
       // Catches every cause, because `disconnect` interrupts the fibers that use the closed connections.
-      Effect.catchCause(() => stateLog.down(suspectedReason)),
+      Effect.catchCause(() => stateLog.down(isDeaf ? noNotification : undefined)),
       Effect.andThen(Effect.sleep(reconnectDelay)),
       Effect.forever,
       Effect.forkScoped
