@@ -45,8 +45,13 @@ const writeResponse = (response: ServerResponse, content: HttpResponse, closes: 
     // `end` would make Node parse the rest of the request's body.
     request.pause()
     request.socket.pause()
-    response.flushHeaders()
-    response.write(sentBody, "latin1", () => closeAfter(request.socket, ""))
+    const writeAndClose = (): void => {
+      response.flushHeaders()
+      response.write(sentBody, "latin1", () => closeAfter(request.socket, ""))
+    }
+    // Node calls back at once for a response without a body, even while earlier responses of the connection are unsent.
+    if (response.socket === null) response.once("socket", writeAndClose)
+    else writeAndClose()
   } else response.end(sentBody, "latin1")
 }
 
