@@ -6,6 +6,7 @@ import type { Folder, PromptVersion, WorkspacePrompt, WorkspaceTag } from "../..
 import {
   type ContentEdit,
   type CurrentPrompt,
+  type ImportedState,
   type InvalidContent,
   type Problem,
   type WorkspaceContent
@@ -104,6 +105,24 @@ const listChangedPairs = (pairs: ReadonlyArray<ComparedItem>): ReadonlyArray<Com
   return pairs.filter(
     (pair) => isDifferent(pair) && (pair.kind === "prompt" || pair.file !== undefined || !needed.has(pair.id))
   )
+}
+
+/**
+ * Returns the states after an import that changes the pairs of `selected`. If nothing is left, returns a state that no
+ * prompt has, because a workspace without recorded states counts as never imported.
+ */
+const listStates = (
+  workspace: WorkspaceId,
+  pairs: ReadonlyArray<ComparedItem>,
+  selected: ReadonlyArray<ComparedItem>
+): ReadonlyArray<ImportedState> => {
+  const changed = new Set(selected)
+  const states = pairs.flatMap((pair) => {
+    const { kind, id, fileHash, workspaceHash } = pair
+    const hash = changed.has(pair) ? fileHash : workspaceHash
+    return hash === undefined ? [] : [{ kind, id, hash }]
+  })
+  return states.length > 0 ? states : [{ kind: "prompt", id: workspace, hash: "0".repeat(64) }]
 }
 
 /** The inputs of a plan other than the workspace and the files. */
@@ -233,9 +252,6 @@ export const planImport = (
       if (options.overwrite !== true && !isFirstImport && edited.length > 0)
         return Result.fail({ _tag: "ConflictingEdits", edits: edited.map(describeEdit) })
       const changes = selected.map(toChange)
-      const importedStates = pairs.flatMap(({ kind, id, fileHash: hash }) =>
-        hash === undefined ? [] : [{ kind, id, hash }]
-      )
       const fragmentNames = new Map(
         pairs.flatMap(({ id, item, file }) => {
           const state = file?.state ?? item?.state
@@ -245,6 +261,7 @@ export const planImport = (
       )
       const warnings = [...findMoves(selected), ...findSlotWarnings(pairs)]
       const callerChanges = options.dryRun === true ? findCallerChanges(pairs) : []
+      const importedStates = listStates(workspace, pairs, selected)
       const edit = { ...makeEdit(content, changes, options), importedStates }
       return Result.succeed([edit, { changes, warnings, fragmentNames, callerChanges }])
     }

@@ -1,9 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import { encodeArchive } from "../../../src/application/transfer/Archive.ts"
-import { decodeArchive } from "../../../src/application/transfer/ArchiveDecoder.ts"
 import { ArchiveTooLarge } from "../../../src/domain/WorkspaceContent.ts"
-import { archive, archives, fragment, key, toArchiveText, user } from "../../support/archives.ts"
+import { archive, archives, fragment, toArchiveText } from "../../support/archives.ts"
 
 it.prop(
   "the text of an archive parses as the archive, with its members in order",
@@ -23,12 +22,4 @@ it("encodeArchive encodes the text in chunks, and fails with ArchiveTooLarge for
   assert.strictEqual(Buffer.concat(chunks).toString(), toArchiveText(small))
   const large = archive({ fragments: Array.from({ length: 256 }, () => fragment("x".repeat(2 ** 20))) })
   assert.deepStrictEqual(encodeArchive(large), Result.fail(ArchiveTooLarge))
-})
-
-it("a key of an archive without expires_at does not expire", () => {
-  const owner = user()
-  const { stored } = key(null, owner)
-  const original = archive({ users: [owner], api_keys: [stored] })
-  const { expires_at: _, ...withoutExpiry } = stored
-  assert.deepStrictEqual(decodeArchive({ ...original, api_keys: [withoutExpiry] }), Result.succeed(original))
 })

@@ -77,6 +77,12 @@ it("decodeArchive converts times to UTC with milliseconds", () => {
   assert.strictEqual(read!.updated_at, "2026-02-28T23:30:00.000Z")
 })
 
+it("decodeArchive reads a key without expires_at as a key that does not expire", () => {
+  const full = makeFullArchive()
+  const json = withValue(full, "api_keys[0].expires_at", undefined)
+  assert.deepStrictEqual(decodeArchive(json), Result.succeed(full))
+})
+
 const time = "must be an ISO 8601 time with an offset, in the years 0001 to 9999"
 const uuid = "must be a UUID"
 const nul = "must not contain the NUL character"

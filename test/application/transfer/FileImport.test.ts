@@ -245,6 +245,14 @@ describe("edits in the workspace", () => {
     assert.isUndefined(findConflicts(after))
   })
 
+  it("after an import of no files, an import may change a fragment that stayed, and refuses to archive a new prompt", () => {
+    const { content: kept } = importFiles(home, content, new Map())
+    assert.isUndefined(findConflicts(kept, replaceIn("fragments/tone.md", "Be", "Do")(texts)))
+    const { content: empty } = importFiles(home, { ...content, fragments: [], prompts: [] }, new Map())
+    const created = `prompt ${other!.id} (other) was created`
+    assert.deepStrictEqual(findConflicts({ ...empty, prompts: [other!] }, new Map()), [created])
+  })
+
   it("an import reports no conflict with an edit that its files contain, and afterwards records the edited state", () => {
     const edited = { ...content, prompts: [agent!, { ...other!, current_content: "Edited" }] }
     const merged = replaceIn("prompts/other.md", "Other", "Edited")(texts)
