@@ -28,8 +28,9 @@ type Value<Name extends VariableName, A> = (typeof variables)[Name] extends { re
 
 const anyText: Rule = () => undefined
 
+/** Parses decimal digits. A number with at most 15 digits is exact. */
 const parseInteger = (text: string): number | undefined =>
-  text.trim() !== "" && Number.isInteger(Number(text)) ? Number(text) : undefined
+  /^\d{1,15}$/.test(text) ? Number(text) : undefined
 
 const port = numberRule("must be a port, 0 to 65535", (value) => value >= 0 && value <= 65535)
 
