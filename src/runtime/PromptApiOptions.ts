@@ -3,15 +3,7 @@ import * as Redacted from "effect/Redacted"
 import { defaultRateLimits, type RateLimits } from "../application/Admission.ts"
 import { defaultOutageMaxAge } from "../application/cache/Outage.ts"
 import { parsePublicUrl } from "../adapters/inbound/http/Address.ts"
-import {
-  numberRule,
-  postgresUrl,
-  publicUrl,
-  type Rule,
-  rateLimit,
-  redisUrl,
-  textRule
-} from "./config/ConfigRules.ts"
+import { makeRule, postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./config/ConfigRules.ts"
 import type { HostLogger } from "./telemetry/HostLogger.ts"
 
 /** The options of `createPromptApi`. */
@@ -44,11 +36,6 @@ export interface PromptApiOptions {
 
 type Fields = Readonly<Record<string, unknown>>
 
-const makeRule =
-  (problem: string, isValid: (value: unknown) => boolean): Rule =>
-  (value) =>
-    isValid(value) ? undefined : problem
-
 const objectRule = makeRule("must be an object", Predicate.isObject)
 
 const optionRules: { readonly [Name in keyof Required<PromptApiOptions>]: Rule } = {
@@ -56,20 +43,18 @@ const optionRules: { readonly [Name in keyof Required<PromptApiOptions>]: Rule }
   databaseFeedUrl: postgresUrl,
   redisUrl,
   rateLimits: objectRule,
-  outageMaxAge: numberRule(
+  outageMaxAge: makeRule(
     "must be a number of milliseconds of at least 0",
+    Predicate.isNumber,
     (age) => Number.isFinite(age) && age >= 0
   ),
-  logger: makeRule(
-    "must be an object like console",
-    (value) =>
-      Predicate.isObjectKeyword(value) &&
-      ["debug", "info", "warn", "error"]
-        .map((level) => (value as Fields)[level])
-        .every((log) => log === undefined || typeof log === "function")
+  logger: makeRule("must be an object like console", Predicate.isObjectKeyword, (logger) =>
+    ["debug", "info", "warn", "error"]
+      .map((level) => (logger as Fields)[level])
+      .every((log) => log === undefined || typeof log === "function")
   ),
   metrics: makeRule("must be true or false", Predicate.isBoolean),
-  basePath: textRule("must be a path like /prompts, without a slash at its end", (path) =>
+  basePath: makeRule("must be a path like /prompts, without a slash at its end", Predicate.isString, (path) =>
     /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/.test(path)
   ),
   publicUrl

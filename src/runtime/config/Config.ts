@@ -3,20 +3,13 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import { type Variable, type VariableName, variables } from "../../adapters/inbound/cli/input/Environment.ts"
 import { parsePublicUrl } from "../../adapters/inbound/http/Address.ts"
 import { minMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import { fitsName, sizes } from "../../domain/Sizes.ts"
-import {
-  numberRule,
-  postgresUrl,
-  publicUrl,
-  type Rule,
-  rateLimit,
-  redisUrl,
-  textRule
-} from "./ConfigRules.ts"
+import { makeRule, postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
 
 /** Variables are invalid. The message names each variable and its rule. */
 export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly message: string }> {}
@@ -32,19 +25,25 @@ const anyText: Rule = () => undefined
 const parseInteger = (text: string): number | undefined =>
   /^\d{1,15}$/.test(text) ? Number(text) : undefined
 
-const port = numberRule("must be a port, 0 to 65535", (value) => value >= 0 && value <= 65535)
+const port = makeRule(
+  "must be a port, 0 to 65535",
+  Predicate.isNumber,
+  (value) => value >= 0 && value <= 65535
+)
 
-const maxConnections = numberRule(
+const maxConnections = makeRule(
   `must be an integer of at least ${minMaxConnections}`,
+  Predicate.isNumber,
   (value) => value >= minMaxConnections
 )
 
-const collectorUrl = textRule("must be a URL like http://collector:4318", (url) =>
+const collectorUrl = makeRule("must be a URL like http://collector:4318", Predicate.isString, (url) =>
   ["http:", "https:"].includes(URL.parse(url)?.protocol ?? "")
 )
 
-const actorName = textRule(
+const actorName = makeRule(
   `must have at most ${sizes.nameLength} characters and no control characters`,
+  Predicate.isString,
   (name) => fitsName(name) && !/\p{Cc}/u.test(name)
 )
 
@@ -66,8 +65,9 @@ const parseDuration = (text: string): number | undefined => {
   return Option.getOrUndefined(Option.map(Duration.fromInput(long as Duration.Input), Duration.toMillis))
 }
 
-const duration = numberRule(
+const duration = makeRule(
   "must be a duration such as 5s or 5 seconds",
+  Predicate.isNumber,
   (value) => Number.isFinite(value) && value >= 0
 )
 
@@ -75,7 +75,11 @@ const duration = numberRule(
  * A Node timer can wait at most 2^31 - 1 ms, about 596.5 hours; a longer timer fires immediately. The remaining half
  * hour is for the drain and the stop timeout, which are added to the grace period.
  */
-const fitsTimer = numberRule("must be at most 596 hours", (value) => value <= Duration.toMillis("596 hours"))
+const fitsTimer = makeRule(
+  "must be at most 596 hours",
+  Predicate.isNumber,
+  (value) => value <= Duration.toMillis("596 hours")
+)
 
 /**
  * Reads the configuration from environment variables. Fails with one message about all invalid variables. The help of
@@ -106,12 +110,7 @@ export const readConfig = Effect.fnUntraced(function* (env: Readonly<Record<stri
     defaultValue?: A
   ): A => {
     const find = (text: string) => values.find((value) => value.toLowerCase() === text.toLowerCase())
-    return read(
-      name,
-      textRule(problem, () => true),
-      find,
-      defaultValue
-    )
+    return read(name, makeRule(problem, Predicate.isString), find, defaultValue)
   }
   const readSecret = (name: VariableName, rule: Rule) => {
     const url = read(name, rule, String)

@@ -1,4 +1,5 @@
 import type { AddressInfo } from "node:net"
+import * as Predicate from "effect/Predicate"
 import { parsePublicUrl, publicUrlRule } from "../../adapters/inbound/http/Address.ts"
 import {
   type ConnectionUrl,
@@ -16,15 +17,15 @@ import {
  */
 export type Rule = (value: unknown) => string | undefined
 
-export const textRule =
-  (problem: string, isValid: (text: string) => boolean): Rule =>
+/** Makes a rule. A valid value has the type and, if there is a condition, meets it. */
+export const makeRule =
+  <A>(
+    problem: string,
+    hasType: (value: unknown) => value is A,
+    isValid: (value: A) => boolean = () => true
+  ): Rule =>
   (value) =>
-    typeof value === "string" && isValid(value) ? undefined : problem
-
-export const numberRule =
-  (problem: string, isValid: (number: number) => boolean): Rule =>
-  (value) =>
-    typeof value === "number" && isValid(value) ? undefined : problem
+    hasType(value) && isValid(value) ? undefined : problem
 
 /** The URL of a PostgreSQL server. */
 export const postgresUrl: Rule = (value) => {
@@ -33,7 +34,7 @@ export const postgresUrl: Rule = (value) => {
 }
 
 /** The URL of a Redis server. The path of the URL can be the number of a database. */
-export const redisUrl = textRule("must be a URL like redis://host:6379", (text) => {
+export const redisUrl = makeRule("must be a URL like redis://host:6379", Predicate.isString, (text) => {
   const url = URL.parse(text)
   if (url === null || !["redis:", "rediss:"].includes(url.protocol)) return false
   const { hostname, username, password, pathname } = url
@@ -45,12 +46,17 @@ export const redisUrl = textRule("must be a URL like redis://host:6379", (text) 
 })
 
 /** A number of requests per minute. */
-export const rateLimit = numberRule(
+export const rateLimit = makeRule(
   "must be an integer of at least 1",
+  Predicate.isNumber,
   (limit) => Number.isInteger(limit) && limit >= 1
 )
 
-export const publicUrl = textRule(publicUrlRule, (url) => parsePublicUrl(url) !== undefined)
+export const publicUrl = makeRule(
+  publicUrlRule,
+  Predicate.isString,
+  (url) => parsePublicUrl(url) !== undefined
+)
 
 const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host))
 
