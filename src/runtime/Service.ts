@@ -16,7 +16,7 @@ import { programVersion } from "../application/ProgramVersion.ts"
 import type { ServiceConfig } from "./config/Config.ts"
 import { collectWhenIdle, limitHeapGrowth } from "./GarbageCollection.ts"
 import { standaloneLayer } from "./layers/ServiceLayers.ts"
-import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ConfigRules.ts"
+import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./telemetry/LoggedUrls.ts"
 
 /** Logs the main settings, as the first line of every start. */
 const logStart = ({ databaseUrl, databaseFeedUrl, dataDir, redisUrl, rateLimits, mcp }: ServiceConfig) =>

@@ -1,15 +1,12 @@
-import type { AddressInfo } from "node:net"
 import * as Predicate from "effect/Predicate"
 import { parsePublicUrl, publicUrlRule } from "../../adapters/inbound/http/Address.ts"
 import {
-  type ConnectionUrl,
   databaseUrlRule,
   isPercentEncoded,
   parseConnectionUrl
 } from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
 
-// The rules of values that are set by environment variables or by options of `createPromptApi`, and the forms of URLs in
-// logs.
+// The rules of values that are set by environment variables or by options of `createPromptApi`.
 
 /**
  * Returns undefined for a valid value, and otherwise the problem, which begins with "must". An error message is the
@@ -57,21 +54,3 @@ export const publicUrl = makeRule(
   Predicate.isString,
   (url) => parsePublicUrl(url) !== undefined
 )
-
-const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host))
-
-/** Formats a valid URL of PostgreSQL for logs, without password and parameters. */
-export const describeDatabaseUrl = (text: string): string => {
-  const { host, port, database, user } = parseConnectionUrl(text) as ConnectionUrl
-  const credentials = user === undefined ? "" : `${encodeURIComponent(user)}@`
-  const path = database === undefined ? "" : `/${encodeURIComponent(database)}`
-  return `postgres://${credentials}${formatHost(host)}:${port}${path}`
-}
-
-/** Formats the URL of a Redis server for logs, without user, password and parameters. */
-export const describeRedisUrl = (text: string): string => {
-  const { protocol, host, pathname } = new URL(text)
-  return `${protocol}//${host}${pathname}`
-}
-
-export const formatUrl = ({ address, port }: AddressInfo): string => `http://${formatHost(address)}:${port}`

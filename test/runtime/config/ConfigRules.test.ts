@@ -1,10 +1,6 @@
 import { expect, it } from "vitest"
-import {
-  describeDatabaseUrl,
-  describeRedisUrl,
-  postgresUrl,
-  redisUrl
-} from "../../../src/runtime/config/ConfigRules.ts"
+import { postgresUrl, redisUrl } from "../../../src/runtime/config/ConfigRules.ts"
+import { describeDatabaseUrl, describeRedisUrl } from "../../../src/runtime/telemetry/LoggedUrls.ts"
 
 it.each([
   [
