@@ -117,7 +117,7 @@ export const makeApp = Effect.fnUntraced(function* (
               context.waitSeconds === undefined ? respond(context) : respondOrHold(context, respond(context)),
               context.requestId
             )
-      const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
+      const traced = isTraced ? inSpan(request, context.route, response) : response
       return Effect.flatMap(traced, (response) =>
         hasRoom(response) ? completeRequest(context, response) : respondWithoutRoom(context)
       )

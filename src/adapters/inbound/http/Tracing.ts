@@ -4,19 +4,18 @@ import * as Exit from "effect/Exit"
 import * as Headers from "effect/http/Headers"
 import * as HttpTraceContext from "effect/http/HttpTraceContext"
 import * as Option from "effect/Option"
-import type { HttpRequest } from "./HttpMessage.ts"
+import type { HttpRequest, HttpResponse } from "./HttpMessage.ts"
 
 /**
  * Runs a request in a span. If the request has a `traceparent`, the span is part of the caller's trace. A status of 500
  * or more makes the span an error. Effect's own HTTP span is not used, because that span contains the URL with the
  * query.
  */
-export const inSpan = <Response>(
+export const inSpan = (
   { method, headers: { traceparent } }: HttpRequest,
   route: string | undefined,
-  respond: Effect.Effect<Response>,
-  findStatus: (response: Response) => number
-): Effect.Effect<Response> =>
+  respond: Effect.Effect<HttpResponse>
+): Effect.Effect<HttpResponse> =>
   Effect.gen(function* () {
     const span = yield* Effect.makeSpan(route === undefined ? method : `${method} ${route}`, {
       kind: "server",
@@ -25,7 +24,7 @@ export const inSpan = <Response>(
       attributes: { "http.request.method": method, ...(route === undefined ? {} : { "http.route": route }) }
     })
     const response = yield* Effect.withParentSpan(respond, span, { captureStackTrace: false })
-    const status = findStatus(response)
+    const { status } = response
     span.attribute("http.response.status_code", status)
     span.end(yield* Clock.currentTimeNanos, status >= 500 ? Exit.fail(`responded ${status}`) : Exit.void)
     return response
