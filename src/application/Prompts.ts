@@ -30,7 +30,7 @@ const maxResolvedBytes = maxPageBytes - 256
 const nameMargin = 40
 
 /** Logs the ids of prompts whose resolved content is too large. */
-export const logTooLarge = (...ids: ReadonlyArray<PromptId>): Effect.Effect<void> =>
+const logTooLarge = (...ids: ReadonlyArray<PromptId>): Effect.Effect<void> =>
   Effect.logWarning("Resolved content is too large", { prompt_id: ids.join(" ") })
 
 /** A resolved prompt, and the number of the version that was resolved. */
@@ -74,7 +74,8 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
             prompt,
             current_version: source.current_version
           }))
-        )
+        ),
+        Effect.tapErrorTag("ResolvedTooLarge", ({ id }) => logTooLarge(id))
       )
 
     /** Resolves one of several prompts. Fails if the prompt is too large on its own. */
@@ -107,10 +108,11 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
         }
         bytes += resolved.success.bytes + name.length + nameMargin
         // Ends here, because the remaining prompts could need a hundred times the memory of a response.
-        if (bytes > maxPageBytes) return yield* Effect.fail(PageTooLarge)
+        if (bytes > maxPageBytes) break
         items.push(resolved.success.item)
       }
       if (tooLarge.size > 0) yield* logTooLarge(...tooLarge)
+      if (bytes > maxPageBytes) return yield* Effect.fail(PageTooLarge)
       return items as ReadonlyArray<ResolvedItem>
     })
 

@@ -5,9 +5,11 @@ import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
 import type { Archive } from "../../src/application/transfer/Archive.ts"
 import { Prompts } from "../../src/application/Prompts.ts"
+import { sizes } from "../../src/domain/Sizes.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
 import { archive, prompt, version } from "../support/archives.ts"
+import { collectLog } from "../support/collectLog.ts"
 import { makeTest } from "../support/makeTest.ts"
 
 const toCaller = ({ workspace }: Archive, tier: string = workspace.tier) => ({
@@ -47,4 +49,18 @@ test("a Free caller can read only the versions of the last seven days, and a Sol
   yield* TestClock.setTime(now)
   assert.deepStrictEqual(yield* numbersFor("free"), [2])
   assert.deepStrictEqual(yield* numbersFor("solo"), [2, 1])
+})
+
+test("a read logs the id of a prompt that is too large once, even if the other prompts are too large together", function* () {
+  const prompts = yield* Prompts
+  const large = prompt({ current_content: "x".repeat(sizes.contentBytes + 1) })
+  const half = prompt({ current_content: "x".repeat(0.6 * sizes.contentBytes) })
+  const own = archive({ prompts: [large, half] })
+  yield* Memory.storeArchive(own)
+  const line = ["Resolved content is too large", { prompt_id: large.id }]
+  const reads: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+    prompts.getResolved(toCaller(own), large.id),
+    prompts.getManyResolved(toCaller(own), [large.id, large.id, half.id, half.id])
+  ]
+  for (const read of reads) assert.deepStrictEqual(yield* collectLog(Effect.flip(read)), [line])
 })

@@ -10,7 +10,6 @@ import { toError } from "../../../application/observability/InternalError.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
-import { logTooLarge } from "../../../application/Prompts.ts"
 import { ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
@@ -60,18 +59,12 @@ const toCacheable = (response: CachedResponse): Cacheable<CachedResponse> => ({
 /** Returns true if an error is about the content of the workspace. Such an error contradicts a known 200. */
 const isContradiction = ({ _tag }: ApiError): boolean => errors[_tag].subject === "workspace"
 
-/** Returns the response to an error. If the resolved content of a prompt is too large, logs the id of the prompt. */
-const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
-  const response = Effect.succeed(toErrorResponse(error))
-  return error._tag === "ResolvedTooLarge" ? Effect.andThen(logTooLarge(error.id), response) : response
-}
-
 /** Responds to every failure. For an unexpected failure, responds with the error that `toError` returns. */
 const respondToFailures = (
   response: Effect.Effect<HttpResponse, ApiError>,
   requestId: string
 ): Effect.Effect<HttpResponse> =>
-  Effect.catchCause(response, (cause) => Effect.flatMap(toError(cause, requestId), respondToError))
+  Effect.catchCause(response, (cause) => Effect.map(toError(cause, requestId), toErrorResponse))
 
 /**
  * Makes the app, which does not depend on a transport. The functions below are in the order in which a request passes

@@ -1,6 +1,7 @@
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import * as References from "effect/References"
 import {
   FolderId,
   parseUuid,
@@ -78,7 +79,10 @@ const resolve = makeCommand(
   "resolve",
   { prompt: promptArgument, workspace },
   (input) =>
-    Effect.flatMap(openPrompt(input), ({ prompts, operator, id }) => prompts.getResolved(operator, id)),
+    Effect.flatMap(openPrompt(input), ({ prompts, operator, id }) => prompts.getResolved(operator, id)).pipe(
+      // The error says what the warning in the log would say.
+      Effect.provideService(References.MinimumLogLevel, "Error")
+    ),
   ({ resolved_content }) => toOutputText(resolved_content)
 ).pipe(
   withHelp(
