@@ -21,13 +21,8 @@ import { withSpans } from "./observability/Instrumentation.ts"
 import { ReadGate } from "./ReadGate.ts"
 import { parsePromptReference, type PromptReference } from "../domain/PromptName.ts"
 
-/** The largest JSON of several prompts, in bytes. The rest of `sizes.contentBytes` is for the envelope. */
+/** The largest JSON of the resolved items of a response, in bytes. The rest of `sizes.contentBytes` is for the envelope. */
 const maxPageBytes = sizes.contentBytes - 128
-/** The largest JSON of one of several prompts, in bytes. The rest of `maxPageBytes` is for its name and its version. */
-const maxResolvedBytes = maxPageBytes - 256
-
-/** Per prompt, at most this many bytes of the JSON are separators and the digits of the version. */
-const nameMargin = 40
 
 /** Logs the ids of prompts whose resolved content is too large. */
 const logTooLarge = (...ids: ReadonlyArray<PromptId>): Effect.Effect<void> =>
@@ -82,11 +77,11 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
     const resolveOne = Effect.fnUntraced(function* ({ source, name }: FoundSource) {
       const found = yield* Effect.fromResult(source)
       const prompt = yield* resolveSource(found)
+      const item: ResolvedItem = { prompt, name, current_version: found.current_version }
       const bytes = yield* gate.runStep(prompt.resolved_content.length, () =>
-        Buffer.byteLength(JSON.stringify(prompt))
+        Buffer.byteLength(JSON.stringify(item))
       )
-      if (bytes > maxResolvedBytes) return yield* Effect.fail(ResolvedTooLarge(prompt.id))
-      return { item: { prompt, name, current_version: found.current_version }, bytes }
+      return bytes > maxPageBytes ? yield* Effect.fail(ResolvedTooLarge(prompt.id)) : { item, bytes }
     })
 
     const resolveAll = Effect.fnUntraced(function* (
@@ -106,7 +101,7 @@ export class Prompts extends Context.Service<Prompts>()("prompt-retrieval/Prompt
           tooLarge.add(resolved.failure.id)
           continue
         }
-        bytes += resolved.success.bytes + name.length + nameMargin
+        bytes += resolved.success.bytes
         // Ends here, because the remaining prompts could need a hundred times the memory of a response.
         if (bytes > maxPageBytes) break
         items.push(resolved.success.item)
