@@ -120,14 +120,9 @@ export type RepeatedFields = typeof RepeatedFields.Type
 /** The names of the repeated fields. The database columns of these fields have the same names. */
 export const repeatedFieldNames = Object.keys(repeatedFields) as ReadonlyArray<keyof RepeatedFields>
 
-/** Returns the repeated fields that an object has. */
-export const pickRepeatedFields = <A extends Partial<RepeatedFields>>(
-  prompt: A
-): Pick<A, keyof A & keyof RepeatedFields> => {
-  const picked: Record<string, unknown> = {}
-  for (const name of repeatedFieldNames) if (name in prompt) picked[name] = prompt[name]
-  return picked as Pick<A, keyof A & keyof RepeatedFields>
-}
+/** Returns the repeated fields of a prompt. */
+export const pickRepeatedFields = (prompt: RepeatedFields): RepeatedFields =>
+  Struct.pick(prompt, repeatedFieldNames)
 
 /** A prompt with its fragments appended and their slots filled (specification 2.4). */
 export const ResolvedPrompt = Schema.Struct({

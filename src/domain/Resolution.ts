@@ -4,8 +4,7 @@ import { pickRepeatedFields, type PromptId, type RepeatedFields, type ResolvedPr
 import { sizes } from "./Sizes.ts"
 
 /** The contents of a prompt and of its fragments. The fragments are ordered by `position`. */
-export interface PromptContents {
-  readonly id: PromptId
+export interface PromptContents extends RepeatedFields {
   readonly current_content: string
   readonly fragments: ReadonlyArray<SourceFragment>
   /** The bytes of the contents and of the JSON of the overrides, if the store counts them. */
@@ -13,14 +12,10 @@ export interface PromptContents {
 }
 
 /** The input of a resolution, as a `PromptRepo` returns it. */
-export interface ResolutionSource extends PromptContents, RepeatedFields {
+export interface ResolutionSource extends PromptContents {
   /** The version number of `current_content`, from the same snapshot. */
   readonly current_version: number
 }
-
-/** A resolved prompt, with the fields of `RepeatedFields` that the input has. */
-export type Resolved<Source extends PromptContents> = Pick<Source, keyof Source & keyof RepeatedFields> &
-  Pick<ResolvedPrompt, "resolved_content" | "fragment_count">
 
 /** A fragment of a prompt. `variable_overrides` is free-form JSON; values that cannot fill a slot are ignored. */
 export interface SourceFragment {
@@ -111,9 +106,7 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
  * inserted text and slots without a binding stay unfilled. Fails with `ResolvedTooLarge` if a limit in `sizes` would be
  * exceeded.
  */
-export const resolve = <Source extends PromptContents>(
-  source: Source
-): Result.Result<Resolved<Source>, ResolvedTooLarge> => {
+export const resolve = (source: PromptContents): Result.Result<ResolvedPrompt, ResolvedTooLarge> => {
   const { current_content, fragments } = source
   const tooLarge = Result.fail(ResolvedTooLarge(source.id))
   if (countSourceBytes(source) > sizes.sourceBytes) return tooLarge
