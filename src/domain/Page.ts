@@ -1,6 +1,5 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { maxInt32 } from "./Sizes.ts"
 
 export const defaultPerPage = 20
 export const maxPerPage = 100
@@ -66,21 +65,11 @@ export const parsePositiveInt = (text: string): number | undefined => {
   return Number.isSafeInteger(value) ? value : undefined
 }
 
-/** Returns the number of items before the page. A number over 2^53 is not exact (`isWithinOffsetLimit`). */
-export const offset = (page: Page): number => (page.page - 1) * page.per_page
-
-/** Returns false if more than `maxInt32` items precede a page. No list has so many items, so such a page is empty. */
-export const isWithinOffsetLimit = (page: Page): boolean => offset(page) <= maxInt32
+/** Returns the number of items before the page. A number over 2^53 is not exact. */
+export const offset = ({ page, per_page }: Page): number => (page - 1) * per_page
 
 /** Returns one page of the list `all`. A page past the end is empty. */
 export const paginate = <A>(all: ReadonlyArray<A>, page: Page): PageOfItems<A> => ({
   items: all.slice(offset(page), offset(page) + page.per_page),
   total: all.length
-})
-
-/** Returns the `meta` object of a page (specification 2.1). */
-export const toPageMeta = (page: Page, total: number): PageMeta => ({
-  page: page.page,
-  per_page: page.per_page,
-  total
 })

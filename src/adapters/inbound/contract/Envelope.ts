@@ -6,7 +6,6 @@ import {
   makePage,
   type Page,
   PageMeta,
-  toPageMeta,
   type PageOfItems
 } from "../../../domain/Page.ts"
 
@@ -45,5 +44,5 @@ export const readPageEnvelope = <A, E>(
   read: (page: Page) => Effect.Effect<PageOfItems<A>, E>
 ): Effect.Effect<{ readonly data: ReadonlyArray<A>; readonly meta: PageMeta }, E | InvalidParameter> =>
   Effect.flatMap(Effect.fromResult(makePage(parameters)), (page) =>
-    Effect.map(read(page), ({ items, total }) => ({ data: items, meta: toPageMeta(page, total) }))
+    Effect.map(read(page), ({ items, total }) => ({ data: items, meta: { ...page, total } }))
   )

@@ -1,13 +1,8 @@
 import * as Schema from "effect/Schema"
 import type { PromptFilter } from "../../../../application/ports/PromptRepo.ts"
-import {
-  isWithinOffsetLimit,
-  maxPerPage,
-  offset,
-  type Page,
-  type PageOfItems
-} from "../../../../domain/Page.ts"
+import { maxPerPage, offset, type Page, type PageOfItems } from "../../../../domain/Page.ts"
 import { PromptSummary } from "../../../../domain/Prompt.ts"
+import { maxInt32 } from "../../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import { VersionSummary } from "../../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
@@ -16,15 +11,13 @@ import { nameColumns, toIdExpression } from "./NameQueries.ts"
 import type { PromptReference } from "../../../../domain/PromptName.ts"
 
 /**
- * Selects one page of the rows of `ordered`. An offset beyond the end of any list is not sent, because PostgreSQL may
- * reject the number. Without the literal LIMIT, the generic plan would assume that a page has 10% of the rows.
+ * Selects one page of the rows of `ordered`. The largest offset is beyond the end of any list, and PostgreSQL may reject
+ * a larger number. Without the literal LIMIT, the generic plan would assume that a page has 10% of the rows.
  */
 const paginate = (ordered: string, page: Page, parameter: AddParameter): string =>
-  isWithinOffsetLimit(page)
-    ? `select * from (
-        ${ordered} limit ${parameter(page.per_page)} offset ${parameter(offset(page))}
-      ) page limit ${Math.max(maxPerPage, page.per_page)}`
-    : `${ordered} limit 0`
+  `select * from (
+    ${ordered} limit ${parameter(page.per_page)} offset ${parameter(Math.min(offset(page), maxInt32))}
+  ) page limit ${Math.max(maxPerPage, page.per_page)}`
 
 export const toColumns = (names: ReadonlyArray<string>): string => names.map((name) => `p.${name}`).join(", ")
 
