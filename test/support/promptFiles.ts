@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import { type ComparedItem, isDifferent, pairWithFiles } from "../../src/application/transfer/Comparison.ts"
+import { type ComparedItem, pairWithFiles } from "../../src/application/transfer/Comparison.ts"
 import { planExport } from "../../src/application/transfer/FileExport.ts"
 import { type FileImport, planImport } from "../../src/application/transfer/FileImport.ts"
 import { parseFiles, type Texts } from "../../src/application/transfer/PromptFile.ts"
@@ -37,13 +37,6 @@ export const pairFiles = (
   texts: Texts
 ): ReadonlyArray<ComparedItem> =>
   Result.getOrThrow(pairWithFiles(workspace, content, Result.getOrThrow(parseFiles(texts))))
-
-/** Returns the pairs of a workspace and its files that have different states. */
-export const findDifferences = (
-  workspace: WorkspaceId,
-  content: WorkspaceContent,
-  texts: Texts
-): ReadonlyArray<ComparedItem> => pairFiles(workspace, content, texts).filter(isDifferent)
 
 /** Returns the content of a workspace after an edit. */
 const applyEdit = (content: WorkspaceContent, edit: ContentEdit): WorkspaceContent => {

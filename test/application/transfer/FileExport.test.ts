@@ -26,13 +26,7 @@ import {
   texts,
   toWorkspaceContent
 } from "../../support/archives.ts"
-import {
-  exportFiles,
-  findDifferences,
-  importFiles,
-  makeImported,
-  renderFiles
-} from "../../support/promptFiles.ts"
+import { exportFiles, importFiles, makeImported, renderFiles } from "../../support/promptFiles.ts"
 
 const natural = Arbitrary.schema(Schema.Natural)
 const naturals = Arbitrary.array(natural, { maxLength: 6 })
@@ -139,7 +133,7 @@ it.prop(
   { source: awkwardArchives },
   ({ source }) => {
     const written = renderFiles(source)
-    assert.deepStrictEqual(findDifferences(source.workspace.id, toWorkspaceContent(source), written), [])
+    assert.deepStrictEqual(plan(source.workspace.id, toWorkspaceContent(source), written), nothing)
     const folded = [...written.keys()].map((path) => path.normalize("NFC").toLowerCase())
     assert.strictEqual(new Set(folded).size, folded.length)
     const isDirectory = (path: string) => folded.some((other) => other.startsWith(`${path}/`))
@@ -177,7 +171,7 @@ const exportEdit = (text: string, edit: PromptChange, path = "prompts/a.md"): st
   const { home, content, texts } = makeImported({ [path]: text, "fragments/tone.md": "Be {{x}}" })
   const edited = editPrompts(content, { [content.prompts[0]!.current_content]: edit })
   const updated = exportFiles(home, edited, texts)
-  assert.deepStrictEqual(findDifferences(home, edited, updated), [])
+  assert.deepStrictEqual(plan(home, edited, updated), nothing)
   return updated.get(path)!
 }
 
