@@ -5,7 +5,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { CommandRuntime } from "../adapters/inbound/cli/CommandRuntime.ts"
 import { isJsonRequested } from "../adapters/inbound/cli/input/UsageErrors.ts"
-import { AsJson, CommandError, reportError } from "../adapters/inbound/cli/output/CommandError.ts"
+import {
+  AsJson,
+  CommandError,
+  reportError,
+  unavailableMessage
+} from "../adapters/inbound/cli/output/CommandError.ts"
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
 import { OutageLogLevel } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
@@ -42,7 +47,7 @@ const toCommandError = Effect.fnUntraced(function* (
     () => import("../adapters/outbound/postgres/connection/DatabaseServer.ts")
   )
   const reason = databaseUrl && (yield* findConnectionProblem(databaseUrl))
-  return new CommandError({ message: reason ?? "the database cannot be reached" })
+  return new CommandError({ message: reason ?? unavailableMessage })
 })
 
 /** Makes the operations of the runtime. The modules of an operation are imported when a command runs the operation. */

@@ -2,6 +2,7 @@ import { expect, it } from "vitest"
 import type { Archive } from "../../../src/application/transfer/Archive.ts"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import { archive, instant, prompt, version, workspace } from "../../support/archives.ts"
+import { lockTables } from "../../support/database/locks.ts"
 import { makeFailure, runInProcess as run, runJson } from "../../support/services/commandLine.ts"
 import { makeTestDatabase } from "../../support/testDatabase.ts"
 
@@ -45,6 +46,13 @@ it("prompts list shows every prompt of a workspace with more prompts than a page
   })
   await database.importArchive(large)
   expect(await json("list", "--workspace", "Large")).toHaveLength(large.prompts.length)
+})
+
+it("prompts list says that the database may not have responded in time if its statement times out", async () => {
+  const unlock = await lockTables(env.DATABASE_URL, "prompts")
+  const result = await run(["prompts", "list"], env)
+  await unlock()
+  expect(result).toEqual(makeFailure("the database cannot be reached or did not respond in time"))
 })
 
 it("prompts get shows the prompt's fields and content", async () => {

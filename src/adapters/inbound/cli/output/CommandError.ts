@@ -19,6 +19,8 @@ export class ResultExit extends Data.TaggedError("ResultExit") {
   readonly exitCode = 2
 }
 
+export const unavailableMessage = "the database cannot be reached or did not respond in time"
+
 export const makeReadError = (path: string, error: unknown): CommandError =>
   new CommandError({ message: `cannot read ${path}: ${toMessage(error)}` })
 

@@ -6,7 +6,7 @@ import type { UnimportedFiles } from "../../../../application/transfer/FileExpor
 import type { ConflictingEdits } from "../../../../application/transfer/FileImport.ts"
 import type { InvalidFiles } from "../../../../application/transfer/PromptFile.ts"
 import type { UserHasActiveKeys } from "../../../../application/ports/WorkspaceStore.ts"
-import { CommandError, type ResultExit } from "./CommandError.ts"
+import { CommandError, type ResultExit, unavailableMessage } from "./CommandError.ts"
 import { pluralize, quote, toPrintable } from "./Output.ts"
 
 /** The flag `--json`, and the parts of a command's input that error messages name: ids or names, and paths. */
@@ -70,7 +70,7 @@ const messages = {
     `workspace ${quote(workspace)} has no prompt ${quote(prompt)}; see 'prompt-retrieval prompts list'`,
   ResolvedTooLarge: ({ id }: ResolvedTooLarge) =>
     `the resolved content of prompt ${id} is larger than ${sizes.contentBytes / 2 ** 20} MiB; shorten the prompt or its fragments`,
-  Unavailable: () => "the database cannot be reached",
+  Unavailable: () => unavailableMessage,
   UnimportedFiles: ({ paths }: UnimportedFiles) =>
     listAll(
       "nothing was written; these files were added or edited since the latest import, and the workspace differs from them:",
