@@ -10,7 +10,7 @@ export const toRateWindow = (now: number): number => Math.floor(now / windowMs)
 
 /** Returns the seconds, rounded up (1 to 60), until the clock minute of `now` (milliseconds since the epoch) ends. */
 export const secondsUntilReset = (now: number): number =>
-  Math.max(1, Math.ceil(((toRateWindow(now) + 1) * windowMs - now) / 1000))
+  Math.ceil(((toRateWindow(now) + 1) * windowMs - now) / 1000)
 
 /** The scope of a rate limit: the requests of one key, or of all keys to this process (specification 8). */
 export type RateLimitScope = "key" | "process"
