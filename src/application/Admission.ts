@@ -49,7 +49,6 @@ export interface RateLimits {
 /** The limits of specification 8. */
 export const defaultRateLimits: RateLimits = { perKey: 100, perProcess: 500 }
 
-/** The label of the scope is named `bucket`, because dashboards use this name. */
 const registerRejectionCounter = (scope: RateLimitScope) =>
   registerCounter(
     "prompt_retrieval_rate_limit_denials_total",

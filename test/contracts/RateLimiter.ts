@@ -4,7 +4,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import { type Bucket, RateLimiter } from "../../src/application/ports/RateLimiter.ts"
+import { type CountScope, RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../src/domain/ApiKey.ts"
 
 const minute = 60_000
@@ -16,14 +16,14 @@ export const newKey = (): ApiKeyId => randomUUID() as ApiKeyId
 /** Calls `take` `times` times concurrently at `now`, and returns how many calls admitted their request. */
 export const countAdmitted = (
   limiter: RateLimiter["Service"],
-  bucket: Bucket,
+  scope: CountScope,
   times: number,
   now: number,
   limit = 100
 ): Effect.Effect<number> =>
   Effect.map(
     Effect.all(
-      Array.from({ length: times }, () => limiter.take(bucket, limit, now)),
+      Array.from({ length: times }, () => limiter.take(scope, limit, now)),
       { concurrency: "unbounded" }
     ),
     (admitted) => admitted.filter((isAdmitted) => isAdmitted).length
@@ -31,26 +31,26 @@ export const countAdmitted = (
 
 const limit = 2
 
-/** One step: the clock moves, perhaps backwards, and then the test calls the limiter for one of three buckets. */
+/** One step: the clock moves, perhaps backwards, and then the test calls the limiter for one of three scopes. */
 const Step = Schema.Struct({
   call: Schema.Literals(["take", "refund", "isExhausted"]),
-  bucket: Schema.Literals([0, 1, 2]),
+  scope: Schema.Literals([0, 1, 2]),
   elapsed: Schema.Int.check(Schema.isBetween({ minimum: -40_000, maximum: 70_000 })),
   isClockFrozen: Schema.Boolean
 })
 
-/** Makes the model, which keeps one count per bucket and minute and never drops a count. */
+/** Makes the model, which keeps one count per scope and minute and never drops a count. */
 const makeModel = () => {
   const counts = new Map<string, number>()
-  const toKey = (bucket: Bucket, now: number) => `${bucket} ${Math.floor(now / minute)}`
-  const count = (bucket: Bucket, now: number) => counts.get(toKey(bucket, now)) ?? 0
-  const add = (bucket: Bucket, now: number, by: number) =>
-    counts.set(toKey(bucket, now), count(bucket, now) + by)
+  const toKey = (scope: CountScope, now: number) => `${scope} ${Math.floor(now / minute)}`
+  const count = (scope: CountScope, now: number) => counts.get(toKey(scope, now)) ?? 0
+  const add = (scope: CountScope, now: number, by: number) =>
+    counts.set(toKey(scope, now), count(scope, now) + by)
   return {
-    isExhausted: (bucket: Bucket, now: number) => count(bucket, now) >= limit,
-    take: (bucket: Bucket, now: number) => {
-      if (count(bucket, now) >= limit) return false
-      add(bucket, now, 1)
+    isExhausted: (scope: CountScope, now: number) => count(scope, now) >= limit,
+    take: (scope: CountScope, now: number) => {
+      if (count(scope, now) >= limit) return false
+      add(scope, now, 1)
       return true
     },
     refund: (now: number) => {
@@ -62,28 +62,28 @@ const makeModel = () => {
 /** Tests what every adapter of `RateLimiter` must do within one process (specification 8). */
 export const testRateLimiter = (layer: Layer.Layer<RateLimiter>): void => {
   it.effect.prop(
-    "any sequence of calls returns the same results as the model, which counts per bucket and minute",
+    "any sequence of calls returns the same results as the model, which counts per scope and minute",
     [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 120 })],
     Effect.fnUntraced(
       function* ([steps]) {
         const limiter = yield* RateLimiter
         const model = makeModel()
-        const buckets: ReadonlyArray<Bucket> = [newKey(), newKey(), "process"]
+        const scopes: ReadonlyArray<CountScope> = [newKey(), newKey(), "process"]
         let now = start
         let latest = start
-        for (const { call, bucket: index, elapsed, isClockFrozen } of steps) {
+        for (const { call, scope: index, elapsed, isClockFrozen } of steps) {
           // The clock can go back by less than a minute, because clocks are corrected and requests arrive late.
           now = isClockFrozen ? now : Math.max(now + elapsed, latest - 59_000)
           latest = Math.max(latest, now)
-          const bucket = buckets[index]!
+          const scope = scopes[index]!
           if (call === "take")
-            assert.strictEqual(yield* limiter.take(bucket, limit, now), model.take(bucket, now))
+            assert.strictEqual(yield* limiter.take(scope, limit, now), model.take(scope, now))
           else if (call === "refund") {
             limiter.refund("process", now)
             model.refund(now)
           } else {
-            const isExhausted = limiter.isExhausted(bucket, limit, now)
-            assert.strictEqual(isExhausted, model.isExhausted(bucket, now))
+            const isExhausted = limiter.isExhausted(scope, limit, now)
+            assert.strictEqual(isExhausted, model.isExhausted(scope, now))
           }
         }
       },

@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as TestClock from "effect/testing/TestClock"
 import { layer, sharedCounterUp } from "../../../src/adapters/outbound/rate-limiter/RedisRateLimiter.ts"
-import { type Bucket, RateLimiter } from "../../../src/application/ports/RateLimiter.ts"
+import { type CountScope, RateLimiter } from "../../../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../../src/domain/ApiKey.ts"
 import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimiter.ts"
 import { sample } from "../../support/archives.ts"
@@ -62,8 +62,8 @@ const test = makeTest(it.effect)
 test("two processes together admit the limit of a key, and each of them admits the whole limit per process", function* () {
   const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
   const key = newKey()
-  const both = (bucket: Bucket) =>
-    Effect.all([countAdmitted(one, bucket, 300, now), countAdmitted(other, bucket, 300, now)], {
+  const both = (scope: CountScope) =>
+    Effect.all([countAdmitted(one, scope, 300, now), countAdmitted(other, scope, 300, now)], {
       concurrency: 2
     })
   const [admittedByOne, admittedByOther] = yield* both(key)

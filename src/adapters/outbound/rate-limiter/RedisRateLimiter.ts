@@ -135,7 +135,7 @@ const maintainConnection = Effect.fnUntraced(function* (url: string) {
 
 /**
  * Counts the requests of each key on the Redis server at `url`, together with all processes that use this server. The
- * bucket "process" is counted in this process alone. Waits for a reply for about 50 ms at most. A process counts each
+ * scope "process" is counted in this process alone. Waits for a reply for about 50 ms at most. A process counts each
  * request itself before it asks Redis, and admits at most the limit. This count decides alone while Redis is
  * unavailable or slow, so a key gets at most its limit per process, even if Redis loses all counts.
  */
@@ -159,10 +159,10 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
 
       return {
         ...local,
-        take: Effect.fnUntraced(function* (bucket, limit, now) {
-          if (!(yield* local.take(bucket, limit, now))) return false
-          if (bucket === "process" || (yield* takeShared(bucket, limit, now))) return true
-          local.exhaust(bucket, limit, now)
+        take: Effect.fnUntraced(function* (scope, limit, now) {
+          if (!(yield* local.take(scope, limit, now))) return false
+          if (scope === "process" || (yield* takeShared(scope, limit, now))) return true
+          local.exhaust(scope, limit, now)
           return false
         })
       }
