@@ -1,11 +1,11 @@
 import { hash } from "node:crypto"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { type BillingStatus, paidTiers } from "./Billing.ts"
+import { BillingStatus, paidTiers } from "./Billing.ts"
 import { Uuid } from "./Prompt.ts"
 import { sizes } from "./Sizes.ts"
-import { type Timestamp, toTimestamp } from "./Timestamp.ts"
-import type { WorkspaceId } from "./WorkspaceId.ts"
+import { Timestamp, toTimestamp } from "./Timestamp.ts"
+import { WorkspaceId } from "./WorkspaceId.ts"
 
 export const ApiKeyId = Uuid.pipe(Schema.brand("ApiKeyId"))
 export type ApiKeyId = typeof ApiKeyId.Type
@@ -26,18 +26,18 @@ export const KeyHash = Schema.String.check(
 export type KeyHash = typeof KeyHash.Type
 
 /** A stored key with the state of its owner and its workspace. `workspace` is null for a key without a workspace. */
-export interface KeyRecord {
-  readonly id: ApiKeyId
-  readonly revoked: boolean
+export const KeyRecord = Schema.Struct({
+  id: ApiKeyId,
+  revoked: Schema.Boolean,
   /** When the key expires; null if it never expires. */
-  readonly expires_at: Timestamp | null
-  readonly owner_must_reset: boolean
-  readonly workspace: {
-    readonly id: WorkspaceId
-    readonly tier: string
-    readonly billing_status: BillingStatus
-  } | null
-}
+  expires_at: Schema.NullOr(Timestamp),
+  owner_must_reset: Schema.Boolean,
+  // `tier` may be a tier that this program does not know.
+  workspace: Schema.NullOr(
+    Schema.Struct({ id: WorkspaceId, tier: Schema.String, billing_status: BillingStatus })
+  )
+})
+export type KeyRecord = typeof KeyRecord.Type
 
 /** The six authentication errors, in the order of the checks (specification 5). */
 export const MalformedAuthorization = { _tag: "MalformedAuthorization" } as const

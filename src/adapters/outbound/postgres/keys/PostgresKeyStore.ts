@@ -3,12 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import { ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../domain/ApiKey.ts"
-import { Timestamp } from "../../../../domain/Timestamp.ts"
+import { InvalidKey, type KeyHash, KeyRecord } from "../../../../domain/ApiKey.ts"
 import { KeyStore } from "../../../../application/ports/KeyStore.ts"
 import { withSpans } from "../../../../application/observability/Instrumentation.ts"
-import { BillingStatus } from "../../../../domain/Billing.ts"
-import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeBatchedLookup } from "../driver/BatchedLookup.ts"
 import type { Statement } from "../driver/Query.ts"
 import { Database } from "../Database.ts"
@@ -30,18 +27,7 @@ export const selectKeysByHash = (hashes: ReadonlyArray<KeyHash>): Statement => (
   params: [`{${hashes.join()}}`]
 })
 
-const decodeKeyRecord: (row: unknown) => KeyRecord = Schema.decodeUnknownSync(
-  Schema.Struct({
-    id: ApiKeyId,
-    revoked: Schema.Boolean,
-    expires_at: Schema.NullOr(Timestamp),
-    owner_must_reset: Schema.Boolean,
-    // `tier` may be a tier that this program does not know.
-    workspace: Schema.NullOr(
-      Schema.Struct({ id: WorkspaceId, tier: Schema.String, billing_status: BillingStatus })
-    )
-  })
-)
+const decodeKeyRecord = Schema.decodeUnknownSync(KeyRecord)
 
 const flushInterval = "1 second"
 
