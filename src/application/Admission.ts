@@ -5,9 +5,8 @@ import * as Layer from "effect/Layer"
 import {
   type AccessError,
   type ApiKeyId,
-  authenticate,
   type AuthenticationError,
-  checkAccess,
+  authorize,
   hashApiKey,
   isExpired,
   type KeyHash,
@@ -96,9 +95,7 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       const record = yield* keys.find(hash)
       // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
       const now = yield* Clock.currentTimeMillis
-      const workspace = yield* Effect.fromResult(authenticate(record, now))
-      const accessError = checkAccess(workspace)
-      if (accessError !== undefined) return yield* Effect.fail(accessError)
+      const workspace = yield* Effect.fromResult(authorize(record, now))
       if (mustCount()) yield* consumeQuota(record.id, now)
       const caller: AdmittedCaller = {
         keyId: record.id,

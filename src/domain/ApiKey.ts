@@ -128,23 +128,6 @@ export const keepLifetime = (
     ? null
     : toTimestamp(Date.parse(now) + Date.parse(replaced.expires_at) - Date.parse(replaced.created_at))
 
-/**
- * Returns the workspace of a stored key. Fails with the first error that applies: `KeyRevoked` if the key is revoked or
- * expired, `OwnerMustReset` if its owner must reset the password, `NoOrganization` if it has no workspace. `now` is in
- * milliseconds since the epoch.
- */
-export const authenticate = (
-  record: KeyRecord,
-  now: number
-): Result.Result<
-  NonNullable<KeyRecord["workspace"]>,
-  typeof KeyRevoked | typeof OwnerMustReset | typeof NoOrganization
-> => {
-  if (record.revoked || isExpired(record.expires_at, now)) return Result.fail(KeyRevoked)
-  if (record.owner_must_reset) return Result.fail(OwnerMustReset)
-  return record.workspace === null ? Result.fail(NoOrganization) : Result.succeed(record.workspace)
-}
-
 /** The workspace's tier has no API access (specification 5.6). */
 export const ApiNotAllowed = { _tag: "ApiNotAllowed" } as const
 /** The workspace has an active chargeback dispute (specification 7). */
@@ -153,19 +136,27 @@ export const Disputed = { _tag: "Disputed" } as const
 export const PastDue = { _tag: "PastDue" } as const
 export type AccessError = typeof ApiNotAllowed | typeof Disputed | typeof PastDue
 
-/** Returns the error of a workspace without access to the API. The tier is checked before the billing status. */
-export const checkAccess = (workspace: {
-  readonly tier: string
-  readonly billing_status: BillingStatus
-}): AccessError | undefined => {
-  if (!paidTiers.includes(workspace.tier)) return ApiNotAllowed
+/**
+ * Returns the workspace of a stored key that may use the API at `now` (milliseconds since the epoch). Fails with the first
+ * error that applies: `KeyRevoked` if the key is revoked or expired, `OwnerMustReset` if its owner must reset the password,
+ * `NoOrganization` if it has no workspace, `ApiNotAllowed` if the workspace's tier does not include the API, `Disputed` or
+ * `PastDue` if its billing status is not `active`.
+ */
+export const authorize = (
+  { revoked, expires_at, owner_must_reset, workspace }: KeyRecord,
+  now: number
+): Result.Result<NonNullable<KeyRecord["workspace"]>, AuthenticationError | AccessError> => {
+  if (revoked || isExpired(expires_at, now)) return Result.fail(KeyRevoked)
+  if (owner_must_reset) return Result.fail(OwnerMustReset)
+  if (workspace === null) return Result.fail(NoOrganization)
+  if (!paidTiers.includes(workspace.tier)) return Result.fail(ApiNotAllowed)
   switch (workspace.billing_status) {
     case "active":
-      return undefined
+      return Result.succeed(workspace)
     case "disputed":
-      return Disputed
+      return Result.fail(Disputed)
     case "past_due":
     case "over_limit":
-      return PastDue
+      return Result.fail(PastDue)
   }
 }

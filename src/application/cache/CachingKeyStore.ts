@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import { authenticate, checkAccess, type KeyHash, type KeyRecord } from "../../domain/ApiKey.ts"
+import { authorize, type KeyHash, type KeyRecord } from "../../domain/ApiKey.ts"
 import { ChangeFeed } from "../ports/ChangeFeed.ts"
 import { KeyStore } from "../ports/KeyStore.ts"
 import { cacheLimits } from "./CacheLimits.ts"
@@ -19,11 +19,8 @@ export const KnownKeys = Context.Reference<{
   readonly accepts: (hash: KeyHash, now: number) => boolean
 }>("prompt-retrieval/KnownKeys", { defaultValue: () => ({ accepts: () => false }) })
 
-/** Returns true if a key passes authentication, and its workspace has access to the API. */
-const isAccepted = (record: KeyRecord, now: number): boolean => {
-  const workspace = authenticate(record, now)
-  return Result.isSuccess(workspace) && checkAccess(workspace.success) === undefined
-}
+/** Returns true if a key may use the API. */
+const isAccepted = (record: KeyRecord, now: number): boolean => Result.isSuccess(authorize(record, now))
 
 /** Returns `undefined` for a key without a workspace, because the change feed reports changes by workspace. */
 const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
