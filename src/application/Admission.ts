@@ -8,13 +8,12 @@ import {
   type AuthenticationError,
   authorize,
   hashApiKey,
-  isExpired,
   type KeyHash,
   KeyRevoked,
   MalformedAuthorization,
-  parseApiKey
+  parseApiKey,
+  toExpiryTime
 } from "../domain/ApiKey.ts"
-import type { Timestamp } from "../domain/Timestamp.ts"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import { KeyStore } from "./ports/KeyStore.ts"
 import { Lifecycle } from "./Lifecycle.ts"
@@ -33,8 +32,8 @@ export interface Caller {
 export interface AdmittedCaller extends Caller {
   readonly keyId: ApiKeyId
   readonly keyHash: KeyHash
-  /** When the key expires; null if it never expires. */
-  readonly keyExpiresAt: Timestamp | null
+  /** The time from which on the key is expired, in milliseconds since the epoch. Infinity means never. */
+  readonly keyExpiresAt: number
 }
 
 export type AdmissionError = AuthenticationError | AccessError | RateLimited | Unavailable
@@ -100,7 +99,7 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       const caller: AdmittedCaller = {
         keyId: record.id,
         keyHash: hash,
-        keyExpiresAt: record.expires_at,
+        keyExpiresAt: toExpiryTime(record.expires_at),
         workspaceId: workspace.id,
         tier: workspace.tier
       }
@@ -138,13 +137,16 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       /**
        * Admits a caller that was admitted before and whose workspace has not changed since. Checks only that the key is
        * not expired at `now` (milliseconds since the epoch) and that no rate limit is exhausted. Counts the request
-       * against the limits and marks the key as used.
+       * against the limits and marks the key as used. If `isCounted` is true, checks only the expiry.
        */
       admitAgain: (
         { keyId, keyExpiresAt }: Pick<AdmittedCaller, "keyId" | "keyExpiresAt">,
-        now: number
-      ): Effect.Effect<void, typeof KeyRevoked | RateLimited> =>
-        isExpired(keyExpiresAt, now) ? Effect.fail(KeyRevoked) : consumeQuota(keyId, now)
+        now: number,
+        isCounted = false
+      ): Effect.Effect<void, typeof KeyRevoked | RateLimited> => {
+        if (now >= keyExpiresAt) return Effect.fail(KeyRevoked)
+        return isCounted ? Effect.void : consumeQuota(keyId, now)
+      }
     }
   })
 }) {

@@ -85,9 +85,11 @@ export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly k
 export const formatKeySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
   `${keyPrefix}${ends.key_start}...${ends.key_end}`
 
-/** Returns true if `now` (milliseconds since the epoch) is at or after `expires_at`; null means never. */
-export const isExpired = (expires_at: Timestamp | null, now: number): boolean =>
-  expires_at !== null && now >= Date.parse(expires_at)
+/** Returns the time from which on a key is expired, in milliseconds since the epoch. Infinity means never. */
+export const toExpiryTime = (expires_at: Timestamp | null): number =>
+  expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(expires_at)
+
+const isExpired = (expires_at: Timestamp | null, now: number): boolean => now >= toExpiryTime(expires_at)
 
 /** The times of a key's revocation and expiry; null means never. A revoked key does not work at any time. */
 export interface KeyLifetime {

@@ -121,7 +121,7 @@ const makeEveryState = () =>
 const toCaller = ({ stored }: Key, home: Workspace) => ({
   keyId: stored.id,
   keyHash: stored.key_hash,
-  keyExpiresAt: stored.expires_at,
+  keyExpiresAt: stored.expires_at === null ? Number.POSITIVE_INFINITY : Date.parse(stored.expires_at),
   workspaceId: home.id,
   tier: home.tier
 })

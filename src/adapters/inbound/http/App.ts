@@ -9,7 +9,6 @@ import { checkIsTraced } from "../../../application/observability/Instrumentatio
 import { toError } from "../../../application/observability/InternalError.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
 import { ReadGate, withRequestDeadline } from "../../../application/ReadGate.ts"
 import type { OperationalPath } from "../contract/Api.ts"
 import { type ApiError, errors, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
@@ -150,8 +149,7 @@ export const makeApp = Effect.fnUntraced(function* (
       if (known === undefined) return yield* Effect.fail(Unavailable)
       const { caller, route, representation } = known
       const now = yield* Clock.currentTimeMillis
-      if (isExpired(caller.keyExpiresAt, now)) return yield* Effect.fail(KeyRevoked)
-      if (context.caller === undefined) yield* admission.admitAgain(caller, now)
+      yield* admission.admitAgain(caller, now, context.caller !== undefined)
       context.route = route
       context.caller = caller
       const ageMs = outage.findAge()

@@ -114,10 +114,8 @@ export const makeHeldRequests = Effect.fnUntraced(function* (
 
     /** Sleeps until a change, the end of the wait or the expiry of the key. */
     const sleep = Effect.callback<void>((resume) => {
-      const expiresAt = context.caller?.keyExpiresAt
-      const untilExpiry =
-        expiresAt == null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt) - clock.currentTimeMillisUnsafe()
-      const milliseconds = Math.min(endsAt - performance.now(), untilExpiry)
+      const expiresAt = context.caller?.keyExpiresAt ?? Number.POSITIVE_INFINITY
+      const milliseconds = Math.min(endsAt - performance.now(), expiresAt - clock.currentTimeMillisUnsafe())
       if (request.isReleased || isOutdated() || milliseconds <= 0) return resume(Effect.void)
       request.wake = () => {
         clearTimeout(timer)

@@ -24,7 +24,7 @@ const makeCaller = (): AdmittedCaller => ({
   tier: "team",
   keyId: newId<ApiKeyId>(),
   keyHash: "hash" as KeyHash,
-  keyExpiresAt: null
+  keyExpiresAt: Number.POSITIVE_INFINITY
 })
 
 /** Returns the ETag of a version. Every third version has the same text again. */
