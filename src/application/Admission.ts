@@ -85,7 +85,7 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
 
     const admit = Effect.fnUntraced(function* (
       token: string | undefined,
-      mustCount: () => boolean = () => true
+      checkIsCounted: () => boolean = () => false
     ) {
       if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
       const key = yield* Effect.fromResult(parseApiKey(token))
@@ -95,7 +95,7 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
       // Read the clock after the lookup, because the lookup may take long and the key may expire meanwhile.
       const now = yield* Clock.currentTimeMillis
       const workspace = yield* Effect.fromResult(authorize(record, now))
-      if (mustCount()) yield* consumeQuota(record.id, now)
+      if (!checkIsCounted()) yield* consumeQuota(record.id, now)
       const caller: AdmittedCaller = {
         keyId: record.id,
         keyHash: hash,
@@ -124,14 +124,14 @@ export class Admission extends Context.Service<Admission>()("prompt-retrieval/Ad
          * 7. The key's limit and then the process's limit are not exhausted: `RateLimited`. Requests that fail an earlier
          *    check do not count against the limits.
          *
-         * @param mustCount is called before check 7, which is left out if it returns false
+         * @param checkIsCounted is called before check 7, which is left out if it returns true
          */
         admit,
 
         /**
          * Runs checks 1 to 6 of `admit`, to check a caller again whose request is still open. Does not count a request.
          */
-        check: (token: string | undefined) => admit(token, () => false)
+        check: (token: string | undefined) => admit(token, () => true)
       })),
 
       /**

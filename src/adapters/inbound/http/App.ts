@@ -183,8 +183,8 @@ export const makeApp = Effect.fnUntraced(function* (
   ): Effect.Effect<CachedResponse, ApiError> => {
     const token = parseBearerToken(context.request.headers.authorization)
     // A request counts once, even if it is held or a known response was sent during the key lookup.
-    const mustCount = () => context.caller === undefined
-    return Effect.flatMap(admission.admit(token, mustCount), (caller) => {
+    const checkIsCounted = () => context.caller !== undefined
+    return Effect.flatMap(admission.admit(token, checkIsCounted), (caller) => {
       context.caller = caller
       const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
         // Another request may have cached the response while this request waited for its permit.
