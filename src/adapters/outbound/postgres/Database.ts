@@ -9,7 +9,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { defaultMaxConnections, divideConnections } from "./connection/ConnectionBudget.ts"
-import { DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
+import { type DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
 import type { Query } from "./driver/Query.ts"
 import { makeQuery } from "./driver/QueryPool.ts"
 import { makeSqlErrorHandler, sqlState } from "./driver/SqlErrors.ts"
@@ -32,6 +32,7 @@ export const isConcurrencyError = (error: unknown): boolean =>
 export class Database extends Context.Service<
   Database,
   {
+    readonly server: DatabaseServer
     /** Runs the queries that need no transaction, except the queries of `queryKeys`. */
     readonly queryReads: Query
     /** Runs key lookups on separate connections, so that they never wait behind a slow query of prompts. */
@@ -60,7 +61,7 @@ export class Database extends Context.Service<
   static readonly layer = (
     options: DatabaseOptions,
     maxConnections = defaultMaxConnections
-  ): Layer.Layer<Database | DatabaseServer | PgClient.PgClient | SqlClient> =>
+  ): Layer.Layer<Database | PgClient.PgClient | SqlClient> =>
     Layer.unwrap(Effect.sync(() => makeLayer(options, maxConnections)))
 }
 
@@ -76,6 +77,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
       const makePool = (name: string, maxConnections: number) =>
         makeQuery(config, name, maxConnections, onSqlError, server.setUpSession)
       return Database.of({
+        server,
         queryReads: yield* makePool("read", connections.prompts),
         queryKeys: yield* makePool("lookup", connections.keys),
         transact: (isolation, work) =>
@@ -105,7 +107,6 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
         maxConnections: connections.transactions
       })
     ),
-    Layer.provideMerge(Layer.succeed(DatabaseServer, server)),
     Layer.orDie
   )
 }

@@ -1,7 +1,6 @@
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as PgTypes from "@effect/sql-pg/PgTypes"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -115,28 +114,25 @@ export type SetUpSession = (connection: PgConnection.PgConnection) => Effect.Eff
  * The server to which the connections of one URL lead. In a failover, another server takes over the URL. All connections
  * must then lead to this server, because the change feed reports the changes of only one server.
  */
-export class DatabaseServer extends Context.Service<
-  DatabaseServer,
-  {
-    /**
-     * The configuration of all pools and connections of the URL. The pools have no minimum number of connections, so a
-     * pool can be built while PostgreSQL is down. PgBouncer accepts only a few startup parameters, so
-     * `setUpSession` makes the other settings after a connection is open.
-     */
-    readonly config: PgClient.PgPoolConfig
-    /**
-     * Reports that a connection leads to `server` (see `serverIdentity`). If the previous connection led to a different
-     * server, closes all connections, including this one, and fails. New connections must then lead to `server`.
-     */
-    readonly confirm: (server: string) => Effect.Effect<void, SqlError>
-    readonly setUpSession: SetUpSession
-  }
->()("prompt-retrieval/DatabaseServer") {}
+export interface DatabaseServer {
+  /**
+   * The configuration of all pools and connections of the URL. The pools have no minimum number of connections, so a
+   * pool can be built while PostgreSQL is down. PgBouncer accepts only a few startup parameters, so `setUpSession`
+   * makes the other settings after a connection is open.
+   */
+  readonly config: PgClient.PgPoolConfig
+  /**
+   * Reports that a connection leads to `server` (see `serverIdentity`). If the previous connection led to a different
+   * server, closes all connections, including this one, and fails. New connections must then lead to `server`.
+   */
+  readonly confirm: (server: string) => Effect.Effect<void, SqlError>
+  readonly setUpSession: SetUpSession
+}
 
 const replacedServerError = makeConnectionError("another server has taken over")
 
 /** Makes the `DatabaseServer` of a URL. Throws if the URL is invalid. */
-export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Service"] => {
+export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer => {
   const address = parseConnectionUrl(Redacted.value(url))
   if (typeof address === "string") throw new TypeError(`The URL of the database ${address}`)
   const sockets = new Set<Socket>()

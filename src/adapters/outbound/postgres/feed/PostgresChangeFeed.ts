@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -10,7 +9,8 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { ChangeFeed, type Instant } from "../../../../application/ports/ChangeFeed.ts"
 import { elapsedBetween, FeedState, readInstant } from "../../../../application/cache/FeedState.ts"
-import { DatabaseServer, makeDatabaseServer, serverIdentity } from "../connection/DatabaseServer.ts"
+import { makeDatabaseServer, serverIdentity } from "../connection/DatabaseServer.ts"
+import { Database } from "../Database.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
 
 /** The channel for changes. The payload of a change is the id of a workspace, or `allWorkspaces`. */
@@ -57,9 +57,8 @@ const noNotification =
  */
 const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
   Effect.gen(function* () {
-    const { config: notifierConfig } = yield* PgClient.PgClient
-    const server = yield* DatabaseServer
-    const listenerConfig = listenerUrl === undefined ? notifierConfig : makeDatabaseServer(listenerUrl).config
+    const { server } = yield* Database
+    const listenerConfig = (listenerUrl === undefined ? server : makeDatabaseServer(listenerUrl)).config
     const state = new FeedState(heartbeatTtlMs)
     yield* Effect.acquireRelease(
       Effect.sync(() => setInterval(() => state.observePause(), pauseCheckIntervalMs).unref()),
@@ -97,7 +96,8 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
     /** Sends heartbeats until the connection is lost or a pooler connects it to a different server. */
     const sendHeartbeats = (notifier: PgConnection.PgConnection) =>
       Effect.suspend(() =>
-        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + JSON.stringify(readInstant())])
+        // Not prepared, because a pooler may run each statement in another session.
+        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + JSON.stringify(readInstant())], false)
       ).pipe(
         Effect.tap(({ rows }) =>
           Effect.suspend(() => {
@@ -126,7 +126,7 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
       yield* Effect.forkScoped(disconnectWhenDown(disconnect))
       const connect = (config: PgConnection.Config) => Scope.provide(PgConnection.make(config), connections)
       isDeaf = false
-      const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(notifierConfig)], {
+      const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(server.config)], {
         concurrency: 2
       })
       const { rows } = yield* notifier.query(`select ${serverIdentity} as server`, [], false)
@@ -158,7 +158,5 @@ const makeChangeFeed = (listenerUrl: Redacted.Redacted | undefined) =>
  * @param listenerUrl the URL of the connection that listens; if undefined, the URL of the database. The URL must not
  * lead to a pooler that runs each transaction in another session: such a connection cannot listen.
  */
-export const makeLayer = (
-  listenerUrl?: Redacted.Redacted
-): Layer.Layer<ChangeFeed, never, PgClient.PgClient | DatabaseServer> =>
+export const makeLayer = (listenerUrl?: Redacted.Redacted): Layer.Layer<ChangeFeed, never, Database> =>
   Layer.effect(ChangeFeed, makeChangeFeed(listenerUrl))

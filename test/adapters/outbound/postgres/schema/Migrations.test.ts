@@ -98,6 +98,7 @@ test("a migration that waits for a transaction does not make reads time out, and
 })
 
 const oldServer = Layer.mock(Database, {
+  server: undefined as never,
   queryReads: () => Effect.succeed([{ serverVersion: 130023, hasTable: false }])
 })
 makeTest(it.effect, oldServer)(
