@@ -1,7 +1,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import { channel } from "../../../src/adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
+import { channel } from "../../../src/adapters/outbound/postgres/schema/Triggers.ts"
 
 /** Returns the sorted payloads of the notifications that an effect causes. */
 export const collectNotifications = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {

@@ -11,13 +11,8 @@ import { ChangeFeed, type Instant } from "../../../../application/ports/ChangeFe
 import { elapsedBetween, FeedState, readInstant } from "../../../../application/cache/FeedState.ts"
 import { makeDatabaseServer, serverIdentity } from "../connection/DatabaseServer.ts"
 import { Database } from "../Database.ts"
+import { allWorkspaces, channel } from "../schema/Triggers.ts"
 import { makeStateLog } from "../../../../application/observability/StateLog.ts"
-
-/** The channel for changes. The payload of a change is the id of a workspace, or `allWorkspaces`. */
-export const channel = "prompt_retrieval_changes"
-
-/** The payload that reports that all workspaces may have changed. */
-export const allWorkspaces = "*"
 
 /** Starts the payload of a heartbeat, which reports no change. Only the process that sent a heartbeat uses it. */
 const heartbeatPrefix = "heartbeat "

@@ -1,5 +1,10 @@
 import type { Statement } from "../driver/Query.ts"
-import { allWorkspaces, channel } from "../feed/PostgresChangeFeed.ts"
+
+/** The channel on which the triggers report changes. The payload of a change is the id of a workspace, or `allWorkspaces`. */
+export const channel = "prompt_retrieval_changes"
+
+/** The payload that reports that all workspaces may have changed. */
+export const allWorkspaces = "*"
 
 /** Returns the modes (`pg_trigger.tgenabled`) of the triggers after migrations, by name (`prompts.notify_row`). */
 export const findTriggerModes = (statements: ReadonlyArray<string>): ReadonlyMap<string, string> => {
