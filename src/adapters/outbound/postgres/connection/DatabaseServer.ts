@@ -9,7 +9,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { type ConnectionUrl, parseConnectionUrl } from "./ConnectionUrl.ts"
 import { type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
 import {
-  connectTimeout,
+  connectTimeoutMs,
   describeSqlError,
   makeConnectionError,
   sqlState,
@@ -157,7 +157,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer => {
         sockets.add(socket)
         return socket.on("close", () => sockets.delete(socket))
       },
-      connectTimeout,
+      connectTimeout: connectTimeoutMs,
       startupParameters: { application_name: "prompt-retrieval", TimeZone: "UTC" },
       types: makeColumnTypes(),
       // With `multiplex`, the driver does not wait for the server when the caller of a statement is interrupted.

@@ -30,16 +30,16 @@ interface PooledQuery {
   connection: PgConnection | undefined
   /** True once the query has the permit of its workspace. */
   hasPermit: boolean
-  /** Fails the query when it has waited for `connectTimeout`. */
+  /** Fails the query when it has waited for `connectTimeoutMs`. */
   timer: NodeJS.Timeout | undefined
   failWaiting: () => void
 }
 
 /**
- * Runs queries on the connections of one pool. A query fails if it waits longer than `connectTimeout` for a connection.
- * If the caller of a running query is interrupted, for example by its deadline, the pool discards the connection: the
- * server may be silently gone. The connections must be multiplexed, because only multiplexed connections can be
- * interrupted without waiting for the server.
+ * Runs queries on the connections of one pool. A query fails if it waits longer than `connectTimeoutMs` for a
+ * connection. If the caller of a running query is interrupted, for example by its deadline, the pool discards the
+ * connection: the server may be silently gone. The connections must be multiplexed, because only multiplexed connections
+ * can be interrupted without waiting for the server.
  */
 class QueryPool {
   readonly #pool: PgPool.PgPool

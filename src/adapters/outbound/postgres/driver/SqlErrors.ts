@@ -1,14 +1,14 @@
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { makeRepeatingLog } from "../../../../application/observability/RepeatingLog.ts"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 
-/** How long a query may wait for a permit of its workspace and for a connection. */
-export const connectTimeout = "1 second"
-
-export const connectTimeoutMs = Duration.toMillis(connectTimeout)
+/**
+ * How long a query may wait for a permit of its workspace and for a connection, and how long a connection may take to
+ * open, in milliseconds.
+ */
+export const connectTimeoutMs = 1000
 
 /** How long PostgreSQL may work on the statement of a query, in milliseconds. */
 export const statementTimeoutMs = 3000
@@ -16,10 +16,10 @@ export const statementTimeoutMs = 3000
 export const makeConnectionError = (message: string): SqlError =>
   new SqlError({ reason: new ConnectionError({ cause: new Error(message), message }) })
 
-/** No connection was established within `connectTimeout`. */
+/** No connection was established within `connectTimeoutMs`. */
 export const connectTimeoutError = makeConnectionError("no connection was made in time")
 
-/** No connection became free within `connectTimeout`, because all were busy. This is not an outage. */
+/** No connection became free within `connectTimeoutMs`, because all were busy. This is not an outage. */
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
 /** Returns the SQLSTATE, or else a code of the operating system, such as `ECONNREFUSED`, or else an empty text. */
@@ -47,12 +47,9 @@ export const isConnectionLost = (error: SqlError): boolean =>
  * concurrent transaction interfered. A server without a free connection, memory or disk space reports class 53.
  */
 export const isTemporary = (error: SqlError): boolean =>
+  error.isRetryable ||
   isConnectionLost(error) ||
   error.reason.operation === "connect" ||
-  error.reason._tag === "StatementTimeoutError" ||
-  error.reason._tag === "LockTimeoutError" ||
-  error.reason._tag === "DeadlockError" ||
-  error.reason._tag === "SerializationError" ||
   sqlState(error).startsWith("53")
 
 /** The level at which an unavailable PostgreSQL is logged: `Debug` for a program that reports the error itself. */
@@ -63,26 +60,19 @@ export const OutageLogLevel = Context.Reference<"Warn" | "Debug">("prompt-retrie
 /** Fails with `Unavailable` if an SQL error is temporary. Otherwise, the error is a defect. */
 export type SqlErrorHandler = (error: SqlError) => Effect.Effect<never, Unavailable>
 
-/** Returns the warning for a statement that failed for a reason other than its connection. */
+/** Returns the warning for a temporary error whose reason is not an unavailable PostgreSQL. */
 const findWarning = (error: SqlError): string | undefined => {
   if (error === poolExhaustedError)
-    return `A read waited ${connectTimeout} while all connections of its pool were busy; failed as unavailable`
+    return `A read waited ${connectTimeoutMs / 1000} second while all connections of its pool were busy; failed as unavailable`
+  const { _tag } = error.reason
   const reason = describeSqlError(error)
-  const notCompleted = `PostgreSQL did not complete a statement; failed as unavailable: ${reason}`
-  switch (error.reason._tag) {
-    case "StatementTimeoutError":
-      return reason.includes("statement timeout")
-        ? `A read exceeded the ${statementTimeoutMs / 1000} s statement timeout; failed as unavailable`
-        : notCompleted
-    case "LockTimeoutError":
-    case "DeadlockError":
-    case "SerializationError":
-      return notCompleted
-    default: {
-      const code = sqlState(error)
-      return code.startsWith("53") && code !== "53300" ? notCompleted : undefined
-    }
-  }
+  if (_tag === "StatementTimeoutError" && reason.includes("statement timeout"))
+    return `A read exceeded the ${statementTimeoutMs / 1000} s statement timeout; failed as unavailable`
+  const code = sqlState(error)
+  const lacksResources = code.startsWith("53") && code !== "53300"
+  return lacksResources || (error.isRetryable && _tag !== "ConnectionError")
+    ? `PostgreSQL did not complete a statement; failed as unavailable: ${reason}`
+    : undefined
 }
 
 /**
