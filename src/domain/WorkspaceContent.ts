@@ -73,6 +73,9 @@ export const InvalidContent = (problems: ReadonlyArray<Problem>): InvalidContent
   count: problems.length
 })
 
-/** The archive of a workspace is or would be larger than an import accepts. */
+/** Maximum size of an archive's file in bytes. An import has the whole text in memory. */
+export const maxArchiveBytes = 256 * 1024 * 1024
+
+/** The archive of a workspace is or would be larger than `maxArchiveBytes`. */
 export const ArchiveTooLarge = { _tag: "ArchiveTooLarge" } as const
 export type ArchiveTooLarge = typeof ArchiveTooLarge

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { ArchiveTooLarge } from "../../domain/WorkspaceContent.ts"
+import { ArchiveTooLarge, maxArchiveBytes } from "../../domain/WorkspaceContent.ts"
 import { StoredKey, WholeWorkspace } from "../../domain/Workspace.ts"
 
 // A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`.
@@ -19,9 +19,6 @@ export const Archive = Schema.Struct({
   )
 }).annotate({ title: "Workspace archive", description: "A whole workspace as one JSON file." })
 export type Archive = typeof Archive.Type
-
-/** Maximum size of an archive's file in bytes. An import has the whole text in memory. */
-export const maxArchiveBytes = 256 * 1024 * 1024
 
 /** The lists of an archive in the order of an export. */
 const lists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const

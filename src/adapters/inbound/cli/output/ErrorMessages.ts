@@ -1,7 +1,6 @@
 import type { ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
-import { type InvalidContent, maxProblems } from "../../../../domain/WorkspaceContent.ts"
-import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
+import { type InvalidContent, maxArchiveBytes, maxProblems } from "../../../../domain/WorkspaceContent.ts"
 import type { UnimportedFiles } from "../../../../application/transfer/FileExport.ts"
 import type { ConflictingEdits } from "../../../../application/transfer/FileImport.ts"
 import type { InvalidFiles } from "../../../../application/transfer/PromptFile.ts"

@@ -2,12 +2,16 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
-import { maxArchiveBytes } from "../../../../application/transfer/Archive.ts"
 import { toTier } from "../../../../domain/Billing.ts"
 import { Prompt, TagId } from "../../../../domain/Prompt.ts"
 import { Version, VersionId } from "../../../../domain/Version.ts"
 import { Fragment, PromptFragment, StoredKey, type WholeWorkspace } from "../../../../domain/Workspace.ts"
-import { ArchiveTooLarge, ImportedState, type WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
+import {
+  ArchiveTooLarge,
+  ImportedState,
+  maxArchiveBytes,
+  type WorkspaceContent
+} from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { findById } from "../driver/Query.ts"
 import { findWorkspace, makeReader, ofKeyOwners, readFolders, readTags, readUsers } from "./WorkspaceRows.ts"
