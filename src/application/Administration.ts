@@ -16,6 +16,7 @@ import type { Tier } from "../domain/Billing.ts"
 import { type Timestamp, toTimestamp } from "../domain/Timestamp.ts"
 import type { WorkspaceContent } from "../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
+import { withSpans } from "./observability/Instrumentation.ts"
 import {
   type ChangeOptions,
   type KeyInfo,
@@ -57,11 +58,6 @@ export class Administration extends Context.Service<Administration>()("prompt-re
     const random = yield* SecureRandom
     const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
-    // The parser of YAML is loaded only for files, because it cannot be bundled into one file for embedders.
-    const loadPromptFile = Effect.promise(() => import("./transfer/PromptFile.ts"))
-    const loadFileImport = Effect.promise(() => import("./transfer/FileImport.ts"))
-    const loadFileExport = Effect.promise(() => import("./transfer/FileExport.ts"))
-
     /** Makes a key. `issued` contains the plaintext, and `stored` is the part to store. */
     const makeKey = Effect.fnUntraced(function* <Expiry>(expires_at: Expiry) {
       const key = makeApiKey(yield* random.randomBytes(32))
@@ -70,12 +66,9 @@ export class Administration extends Context.Service<Administration>()("prompt-re
       return { issued: { id, key }, stored }
     })
 
-    return {
-      ...Struct.pick(store, ["workspaces", "setWorkspace", "deleteWorkspace", "users", "setUser", "keys"]),
-      ...Struct.pick(store, ["folders", "tags", "auditEvents"]),
-
+    const useCases = yield* withSpans("Administration", {
       /** Creates a workspace without content, with billing status `active`. */
-      createWorkspace: Effect.fn("Administration.createWorkspace")(function* (name: string, tier: Tier) {
+      createWorkspace: Effect.fnUntraced(function* (name: string, tier: Tier) {
         const id = (yield* random.uuidV7()) as WorkspaceId
         const workspace: WorkspaceInfo = { id, name, tier, billing_status: "active" }
         yield* store.addWorkspace(workspace)
@@ -83,7 +76,7 @@ export class Administration extends Context.Service<Administration>()("prompt-re
       }),
 
       /** Issues a key to the user with this email; adds a missing user. Without `expiresAt`, the key never expires. */
-      issueKey: Effect.fn("Administration.issueKey")(function* (
+      issueKey: Effect.fnUntraced(function* (
         workspace: WorkspaceId,
         email: string,
         name: string,
@@ -96,31 +89,28 @@ export class Administration extends Context.Service<Administration>()("prompt-re
       }),
 
       /** Issues a key in place of another key, and ends the replaced key. */
-      rotateKey: Effect.fn("Administration.rotateKey")(function* (id: ApiKeyId, times: RotationTimes) {
+      rotateKey: Effect.fnUntraced(function* (id: ApiKeyId, times: RotationTimes) {
         const { issued, stored } = yield* makeKey(times.expiresAt)
         return { ...issued, ...(yield* store.rotateKey(id, stored, times.endsAt)) } satisfies RotatedKey
       }),
 
       /** Revokes a key permanently (specification 5.5). */
-      revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
+      revokeKey: Effect.fnUntraced(function* (id: ApiKeyId) {
         return yield* store.revokeKey(id, yield* now)
       }),
 
       /** Deletes a user and the user's keys. Fails if `withActiveKeys` is false and one of the keys is active. */
-      deleteUser: Effect.fn("Administration.deleteUser")(function* (email: string, withActiveKeys: boolean) {
+      deleteUser: Effect.fnUntraced(function* (email: string, withActiveKeys: boolean) {
         return yield* store.deleteUser(email, { now: yield* Clock.currentTimeMillis, withActiveKeys })
       }),
 
       /** Decodes the parsed JSON of an archive, and imports it with `WorkspaceStore.importWorkspace`. */
-      importArchive: Effect.fn("Administration.importArchive")(function* (
-        json: unknown,
-        options?: ChangeOptions
-      ) {
+      importArchive: Effect.fnUntraced(function* (json: unknown, options?: ChangeOptions) {
         return yield* store.importWorkspace(yield* Effect.fromResult(decodeArchive(json)), options)
       }),
 
       /** Records the export in the audit log, and then exports a workspace with `WorkspaceStore.exportWorkspace`. */
-      exportArchive: Effect.fn("Administration.exportArchive")(function* (workspace: WorkspaceId) {
+      exportArchive: Effect.fnUntraced(function* (workspace: WorkspaceId) {
         yield* store.recordExport(workspace, "archive")
         return yield* store.exportWorkspace(workspace)
       }),
@@ -131,13 +121,14 @@ export class Administration extends Context.Service<Administration>()("prompt-re
        * Without `overwrite`, fails with `ConflictingEdits` if the import would undo an edit that was made in the
        * workspace since the latest import.
        */
-      importFiles: Effect.fn("Administration.importFiles")(function* (
+      importFiles: Effect.fnUntraced(function* (
         workspace: WorkspaceId,
         texts: Texts,
         options?: FileImportOptions
       ) {
-        const { parseFiles } = yield* loadPromptFile
-        const { planImport, locateInFiles } = yield* loadFileImport
+        // The parser of YAML is loaded only for files, because it cannot be bundled into one file for embedders.
+        const { parseFiles } = yield* Effect.promise(() => import("./transfer/PromptFile.ts"))
+        const { planImport, locateInFiles } = yield* Effect.promise(() => import("./transfer/FileImport.ts"))
         // The files are parsed before the edit, because the store holds a lock and may repeat the edit.
         const files = yield* Effect.fromResult(parseFiles(texts))
         const runSync = Effect.runSyncWith(yield* Effect.context<never>())
@@ -159,16 +150,21 @@ export class Administration extends Context.Service<Administration>()("prompt-re
        * Records the export in the audit log, even if it then fails. Without `overwrite`, fails with `UnimportedFiles` if
        * the export would replace or remove a file that was added or edited since the latest import.
        */
-      exportFiles: Effect.fn("Administration.exportFiles")(function* (
+      exportFiles: Effect.fnUntraced(function* (
         workspace: WorkspaceId,
         texts: Texts,
         options?: { readonly overwrite: boolean }
       ) {
-        const { planExport } = yield* loadFileExport
+        const { planExport } = yield* Effect.promise(() => import("./transfer/FileExport.ts"))
         yield* store.recordExport(workspace, "files")
         const content = yield* store.readContent(workspace)
         return yield* Effect.fromResult(planExport(workspace, content, texts, options?.overwrite))
       })
+    })
+    return {
+      ...Struct.pick(store, ["workspaces", "setWorkspace", "deleteWorkspace", "users", "setUser", "keys"]),
+      ...Struct.pick(store, ["folders", "tags", "auditEvents"]),
+      ...useCases
     }
   })
 }) {
