@@ -35,11 +35,11 @@ export interface IssuedKey {
 }
 
 /** A key that was just issued in place of another key, and the replaced key. */
-export interface RotatedKey extends IssuedKey {
+interface RotatedKey extends IssuedKey {
   readonly replaced: KeyInfo
 }
 
-export interface RotationTimes {
+interface RotationTimes {
   /** When the replaced key stops working, by the rules of `endKey`. */
   readonly endsAt: Timestamp
   /** When the new key expires. If absent, the new key keeps the lifetime of the replaced key, by `keepLifetime`. */

@@ -83,7 +83,7 @@ const Content = makeText(sizes.contentBytes).check(
 )
 
 /** A JSON object of any structure that PostgreSQL can store and that does not exceed `sizes`. */
-export const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
+const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
   Schema.makeFilter((map: object) => {
     const problem = findJsonProblem(map)
     if (problem !== undefined) return problem

@@ -34,7 +34,7 @@ export const databaseLayer = Database.layer
 export const changeFeedLayer = PostgresChangeFeed.makeLayer()
 
 /** The address of the API, the rate limits and their server, and how long known responses are served in outages. */
-export interface ServiceSettings extends AddressSettings {
+interface ServiceSettings extends AddressSettings {
   /** The URL of a Redis server. If undefined, each process counts rate limits alone. */
   readonly redisUrl: Redacted.Redacted | undefined
   readonly rateLimits: RateLimits

@@ -9,7 +9,7 @@ import * as References from "effect/References"
 import type { ServiceConfig } from "../config/Config.ts"
 
 /** A log line as a flat object: `time`, `level` and `msg`, then the fields, then `err` if there is an error. */
-export interface LogEntry {
+interface LogEntry {
   /** ISO 8601, UTC. */
   time: string
   level: string

@@ -139,7 +139,7 @@ const withDocument = <A extends Schema.Top>(body: A) =>
   }) as const
 
 /** The contracts of the operational paths, except those that only redirect. */
-export const ServiceGroup = HttpApiGroup.make("service")
+const ServiceGroup = HttpApiGroup.make("service")
   .add(
     HttpApiEndpoint.get("getHealth", "/healthz", withStatus).annotateMerge(
       withDocs("Check that the process runs", "Returns 200 even while the process cannot serve requests.")

@@ -43,10 +43,10 @@ export type ErrorTag = ApiError["_tag"]
  * workspace had at the time of the read. The MCP endpoint reports such an error with the HTTP status 200, because the
  * request itself was valid.
  */
-export type ErrorSubject = "request" | "caller" | "workspace" | "service"
+type ErrorSubject = "request" | "caller" | "workspace" | "service"
 
 /** The response to one error. `headers` excludes the headers that every error response has. */
-export interface ErrorSpec<E> {
+interface ErrorSpec<E> {
   readonly status: number
   readonly code: string
   readonly message: string | ((error: E) => string)

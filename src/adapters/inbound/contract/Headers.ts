@@ -4,7 +4,7 @@ import { maxInt32 } from "../../../domain/Sizes.ts"
 import { windowSeconds } from "../../../domain/RateLimit.ts"
 
 /** How long a shared cache may serve a response, in seconds (specification 8). */
-export const sharedMaxAgeSeconds = cacheLimits.responses.maxAgeMs / 1_000
+const sharedMaxAgeSeconds = cacheLimits.responses.maxAgeMs / 1_000
 
 /** The caching headers of every successful response of the API, besides its ETag (specification 8). */
 export const cachingHeaders = {

@@ -8,7 +8,7 @@ import { keyPrefix } from "../../../domain/ApiKey.ts"
 import { metricRegistry } from "../../../application/observability/Instrumentation.ts"
 
 /** The facts that are logged and measured. `route` and `caller` are set early: a failed step returns only an error. */
-export interface RequestFacts {
+interface RequestFacts {
   /** The method; `undefined` if the request could not be parsed. */
   readonly method: string | undefined
   readonly requestId: string

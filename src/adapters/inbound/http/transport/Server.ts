@@ -8,7 +8,7 @@ import { makeNodeServer } from "./NodeServer.ts"
 
 export class ListenError extends Data.TaggedError("ListenError")<{ readonly message: string }> {}
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly host: string
   /** 0 means any free port. */
   readonly port: number

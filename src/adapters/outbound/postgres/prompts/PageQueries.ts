@@ -21,7 +21,7 @@ const paginate = (ordered: string, page: Page, parameter: AddParameter): string 
 
 export const toColumns = (names: ReadonlyArray<string>): string => names.map((name) => `p.${name}`).join(", ")
 
-export const summaryColumns = toColumns(Object.keys(PromptSummary.fields))
+const summaryColumns = toColumns(Object.keys(PromptSummary.fields))
 
 /**
  * Selects the prompts whose ids the query `ids` returns, as `p`. Compare with the column, not with the parameter.
