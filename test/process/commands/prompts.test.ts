@@ -124,7 +124,7 @@ it("prompts get finds a prompt by its exact title only if the slug of this title
   expect(await json("get", "Twin", "--workspace", "Doubled")).toMatchObject({ id: original.id })
   for (const title of ["twin!", "TWIN"])
     expect(await run(["prompts", "get", title, "--workspace", "Doubled"], env)).toEqual(
-      makeFailure(`workspace "Doubled" has no prompt "${title}"; see 'prompt-retrieval prompts list'`)
+      makeFailure(`the prompt twin has the title "Twin"; for the ids, see 'prompt-retrieval prompts list'`)
     )
 })
 

@@ -6,7 +6,7 @@ import type { Caller } from "../../../application/Admission.ts"
 import { KeyNotFound, WorkspaceNotFound } from "../../../application/ports/WorkspaceStore.ts"
 import { Prompts } from "../../../application/Prompts.ts"
 import { ApiKeyId, isActive } from "../../../domain/ApiKey.ts"
-import { parseUuid, PromptNotFound } from "../../../domain/Prompt.ts"
+import { parseUuid } from "../../../domain/Prompt.ts"
 import { parsePromptReference, toSlug } from "../../../domain/PromptName.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { CommandRuntime } from "./CommandRuntime.ts"
@@ -90,6 +90,10 @@ export const openPrompt = Effect.fnUntraced(function* ({
 }: Readonly<Record<"workspace" | "prompt", string>>) {
   const { prompts, operator } = yield* openPrompts(workspace)
   if (parsePromptReference(prompt) !== undefined) return { prompts, operator, id: prompt }
-  const { id, title } = yield* prompts.get(operator, toSlug(prompt))
-  return title === prompt ? { prompts, operator, id } : yield* Effect.fail(PromptNotFound)
+  const slug = toSlug(prompt)
+  const { id, title } = yield* prompts.get(operator, slug)
+  if (title === prompt) return { prompts, operator, id }
+  return yield* new CommandError({
+    message: `the prompt ${slug} has the title ${quote(title)}; for the ids, see 'prompt-retrieval prompts list'`
+  })
 })

@@ -19,7 +19,9 @@ import { formatFields, makeTableFormatter, toOutputText } from "../output/Output
 import { openPrompt, openPrompts, openWorkspace } from "../OpenDatabase.ts"
 
 const promptArgument = Argument.String("prompt").pipe(
-  Argument.withDescription("Id of the prompt; or its name, such as support-agent; or its title")
+  Argument.withDescription(
+    "Id of the prompt; or its name, such as support-agent; or its title, if its name is the slug of the title"
+  )
 )
 
 const formatPrompts = makeTableFormatter<PromptSummary>({
